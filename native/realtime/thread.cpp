@@ -1,0 +1,52 @@
+#include "realtime/thread.h"
+
+#include <cerrno>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace perflab::realtime {
+namespace {
+
+Nanoseconds thread_cpu_time() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+}  // namespace
+
+void name_this_thread(const std::string& name) noexcept {
+  prctl(PR_SET_NAME, name.substr(0, 15).c_str());
+}
+
+bool end_with_parent() noexcept {
+  const pid_t parent = getppid();
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
+  // The parent may have died between fork and the request, which would then never fire.
+  return getppid() == parent;
+}
+
+void sleep_until(Nanoseconds instant) noexcept {
+  timespec until{};
+  until.tv_sec = static_cast<time_t>(instant / kNanosecondsPerSecond);
+  until.tv_nsec = static_cast<long>(instant % kNanosecondsPerSecond);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+void spend_cpu_time(Nanoseconds amount) noexcept {
+  if (amount <= 0) return;
+  const Nanoseconds end = thread_cpu_time() + amount;
+  volatile std::uint64_t sink = 1;
+  while (thread_cpu_time() < end) {
+    // Some microseconds of arithmetic between two looks at the clock, kept alive by the volatile.
+    std::uint64_t value = sink;
+    for (int i = 0; i < 256; ++i) value = value * 6364136223846793005u + 1442695040888963407u;
+    sink = value;
+  }
+}
+
+}  // namespace perflab::realtime
