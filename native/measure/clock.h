@@ -1,0 +1,56 @@
+// The clock of every measurement: CLOCK_MONOTONIC, int64 nanoseconds. It is injected, so that every
+// measuring class can be tested with a ManualClock.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace perflab {
+
+using Nanoseconds = std::int64_t;
+
+// "Not measured": the same value as PERFLAB_TIME_UNKNOWN of the plug-in interface.
+inline constexpr Nanoseconds kUnknownTime = std::numeric_limits<Nanoseconds>::min();
+
+inline constexpr Nanoseconds kNanosecondsPerSecond = 1'000'000'000;
+
+namespace measure {
+
+class Clock {
+ public:
+  Clock() = default;
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  virtual ~Clock() = default;
+  [[nodiscard]] virtual Nanoseconds now() const noexcept = 0;
+};
+
+// Reads the vDSO: no system call where the kernel's clock source allows it (tsc, kvm-clock, ...).
+class MonotonicClock final : public Clock {
+ public:
+  [[nodiscard]] Nanoseconds now() const noexcept override {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+  }
+};
+
+// Stands still until it is set; for tests and for virtual time.
+class ManualClock final : public Clock {
+ public:
+  explicit ManualClock(Nanoseconds now = 0) noexcept : now_(now) {}
+  [[nodiscard]] Nanoseconds now() const noexcept override { return now_; }
+  void set(Nanoseconds now) noexcept { now_ = now; }
+  void advance(Nanoseconds by) noexcept { now_ += by; }
+
+ private:
+  Nanoseconds now_;
+};
+
+// Median time between two successive readings, ns: what one reading adds to what is measured.
+[[nodiscard]] Nanoseconds clock_cost(const Clock& clock);
+
+}  // namespace measure
+}  // namespace perflab

@@ -1,0 +1,64 @@
+#include "measure/histogram.h"
+
+#include <algorithm>
+
+namespace perflab::measure {
+
+std::uint32_t Histogram::begin_index() const noexcept {
+  return count() == 0 ? 0 : counts_index(std::min(min(), kHighestTrackable));
+}
+
+std::uint32_t Histogram::end_index() const noexcept {
+  return count() == 0 ? 0 : counts_index(std::min(max(), kHighestTrackable)) + 1;
+}
+
+std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const noexcept {
+  std::uint64_t total = 0;
+  const std::uint32_t begin = begin_index();
+  const std::uint32_t end = end_index();
+  // The counts themselves, not count(): a recording thread may be between the two.
+  for (std::uint32_t index = begin; index < end; ++index) total += count_at(index);
+  if (total == 0) return std::nullopt;
+  const double wanted = std::clamp(quantile, 0.0, 1.0) * static_cast<double>(total);
+  // 0.5 rounds to nearest, as HdrHistogram does.
+  const std::uint64_t target = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(wanted + 0.5));
+  std::uint64_t cumulative = 0;
+  for (std::uint32_t index = begin; index < end; ++index) {
+    cumulative += count_at(index);
+    if (cumulative < target) continue;
+    return quantile <= 0.0 ? value_at_index(index) : highest_equivalent(value_at_index(index));
+  }
+  return highest_equivalent(std::min(max(), kHighestTrackable));
+}
+
+void Histogram::merge(const Histogram& other) noexcept {
+  for (std::uint32_t index = other.begin_index(); index < other.end_index(); ++index) {
+    const std::uint64_t sum = std::uint64_t{counts_[index]} + other.count_at(index);
+    counts_[index] = static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
+    overflowed_ += sum - counts_[index];
+  }
+  if (other.count() > 0) {
+    if (other.max() > max_) {
+      max_ = other.max();
+      max_at_ = other.max_at();
+    }
+    min_ = std::min(min_, other.min());
+  }
+  sum_ += other.sum();
+  count_ += other.count();
+  saturated_ += other.saturated();
+  negative_ += other.negative();
+  overflowed_ += other.overflowed();
+}
+
+void Histogram::clear() noexcept {
+  std::fill(counts_ + begin_index(), counts_ + end_index(), 0u);
+  count_ = 0;
+  min_ = INT64_MAX;
+  max_ = -1;
+  max_at_ = kUnknownTime;
+  sum_ = 0;
+  saturated_ = negative_ = overflowed_ = 0;
+}
+
+}  // namespace perflab::measure

@@ -1,0 +1,160 @@
+// What is recorded per message: EdgeRecorder on the receiving side, PublisherRecorder on the sending side.
+//
+// Definitions (docs/method.md explains them):
+//   latency = callback - published      response = callback - intended    dispatch = callback - arrived
+//   work = done - callback              publish_delay = published - intended
+//   publish_call = duration of publish()
+// A message belongs to the measured part if its intended time lies after `measured_from`; everything before is
+// warm-up, counted apart and recorded nowhere. Duplicates enter no histogram.
+//
+// A recorder is used by one thread at a time; other threads may read it meanwhile. Recording neither
+// allocates nor locks nor calls the kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "measure/classification.h"
+#include "measure/event_queue.h"
+#include "measure/histogram.h"
+#include "measure/sequence.h"
+
+namespace perflab::measure {
+
+// What the message says of itself.
+struct MessageTimes {
+  Nanoseconds intended_ns = 0;
+  Nanoseconds published_ns = 0;
+  std::uint64_t sequence = 0;
+};
+
+class EdgeRecorder {
+ public:
+  static constexpr std::size_t kArenaBytes = 4 * Histogram::kArenaBytes + SequenceTracker::kArenaBytes;
+
+  // `edge` is the index under which events name this edge. Arena and queue outlive the recorder.
+  EdgeRecorder(PageArena& arena, MessageEventQueue& events, std::uint32_t edge,
+               const ThresholdSettings& thresholds, double frequency_hz)
+      : latency_(arena), response_(arena), dispatch_(arena), work_(arena), sequence_(arena), thresholds_(thresholds, frequency_hz),
+        events_(events), edge_(edge) {}
+
+  // Before the first message: the instant after which messages count.
+  void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
+
+  // At callback entry. `arrived_ns` is kUnknownTime where the middleware cannot tell.
+  // True if the message is a measured one that was not seen before.
+  bool record_callback(const MessageTimes& message, Nanoseconds callback_ns, Nanoseconds arrived_ns) noexcept {
+    if (message.intended_ns <= measured_from_) [[unlikely]] {
+      detail::add<std::uint64_t>(warmup_received_, 1);
+      return false;
+    }
+    const std::uint64_t highest = sequence_.highest();
+    const SequenceVerdict verdict = sequence_.update(message.sequence);
+    if (verdict != SequenceVerdict::kInOrder) [[unlikely]] {
+      if (verdict == SequenceVerdict::kDuplicate || verdict == SequenceVerdict::kBeyondWindow) return false;
+      if (verdict == SequenceVerdict::kAfterGap) {
+        events_.push({callback_ns, highest + 1, static_cast<std::int64_t>(message.sequence - highest - 1), 0, edge_,
+                      MessageEventKind::kLost});
+      }
+    }
+    const Nanoseconds latency = callback_ns - message.published_ns;
+    latency_.record(latency, callback_ns);
+    response_.record(callback_ns - message.intended_ns, callback_ns);
+    if (arrived_ns != kUnknownTime) dispatch_.record(callback_ns - arrived_ns, callback_ns);
+    const Punctuality punctuality = thresholds_.classify(latency);
+    if (punctuality == Punctuality::kOnTime) [[likely]] {
+      detail::add<std::uint64_t>(on_time_, 1);
+    } else if (punctuality == Punctuality::kLate) {
+      detail::add<std::uint64_t>(late_, 1);
+      events_.push({callback_ns, message.sequence, latency, thresholds_.late(), edge_, MessageEventKind::kLate});
+    } else {
+      detail::add<std::uint64_t>(too_late_, 1);
+      events_.push({callback_ns, message.sequence, latency, thresholds_.too_late(), edge_, MessageEventKind::kTooLate});
+    }
+    return true;
+  }
+
+  // When the user callback of a recorded message has returned.
+  void record_done(Nanoseconds callback_ns, Nanoseconds done_ns) noexcept {
+    work_.record(done_ns - callback_ns, done_ns);
+  }
+
+  [[nodiscard]] const Histogram& latency() const noexcept { return latency_; }
+  [[nodiscard]] const Histogram& response() const noexcept { return response_; }
+  // Empty where arrival times are not known.
+  [[nodiscard]] const Histogram& dispatch() const noexcept { return dispatch_; }
+  [[nodiscard]] const Histogram& work() const noexcept { return work_; }
+  [[nodiscard]] const SequenceTracker& sequence() const noexcept { return sequence_; }
+  [[nodiscard]] std::uint64_t on_time() const noexcept { return detail::load(on_time_); }
+  [[nodiscard]] std::uint64_t late() const noexcept { return detail::load(late_); }
+  [[nodiscard]] std::uint64_t too_late() const noexcept { return detail::load(too_late_); }
+  [[nodiscard]] std::uint64_t warmup_received() const noexcept { return detail::load(warmup_received_); }
+
+ private:
+  Histogram latency_;
+  Histogram response_;
+  Histogram dispatch_;
+  Histogram work_;
+  SequenceTracker sequence_;
+  Thresholds thresholds_;
+  MessageEventQueue& events_;
+  Nanoseconds measured_from_ = kUnknownTime;
+  std::uint64_t on_time_ = 0;
+  std::uint64_t late_ = 0;
+  std::uint64_t too_late_ = 0;
+  std::uint64_t warmup_received_ = 0;
+  std::uint32_t edge_;
+};
+
+class PublisherRecorder {
+ public:
+  static constexpr std::size_t kArenaBytes = 2 * Histogram::kArenaBytes;
+
+  explicit PublisherRecorder(PageArena& arena) : publish_delay_(arena), publish_call_(arena) {}
+
+  void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
+
+  // After a successful write; `returned_ns` is when publish() came back.
+  void record_sent(const MessageTimes& message, Nanoseconds returned_ns) noexcept {
+    if (message.intended_ns <= measured_from_) [[unlikely]] {
+      detail::add<std::uint64_t>(warmup_sent_, 1);
+      return;
+    }
+    if (sent_ == 0) [[unlikely]] detail::store(first_sequence_, message.sequence);
+    publish_delay_.record(message.published_ns - message.intended_ns, message.published_ns);
+    publish_call_.record(returned_ns - message.published_ns, message.published_ns);
+    detail::add<std::uint64_t>(sent_, 1);
+  }
+  // A due message that the schedule skipped.
+  void record_not_sent(Nanoseconds intended_ns, std::uint64_t count) noexcept {
+    if (intended_ns > measured_from_) detail::add(not_sent_, count);
+  }
+  // A write that failed: the message has no sequence number and was not sent.
+  void record_write_error(Nanoseconds intended_ns) noexcept {
+    if (intended_ns > measured_from_) detail::add<std::uint64_t>(write_errors_, 1);
+  }
+
+  [[nodiscard]] const Histogram& publish_delay() const noexcept { return publish_delay_; }
+  [[nodiscard]] const Histogram& publish_call() const noexcept { return publish_call_; }
+  [[nodiscard]] std::uint64_t sent() const noexcept { return detail::load(sent_); }
+  [[nodiscard]] std::uint64_t warmup_sent() const noexcept { return detail::load(warmup_sent_); }
+  [[nodiscard]] std::uint64_t not_sent() const noexcept { return detail::load(not_sent_); }
+  [[nodiscard]] std::uint64_t write_errors() const noexcept { return detail::load(write_errors_); }
+  // Sequence of the first measured message; null while there is none.
+  [[nodiscard]] std::optional<std::uint64_t> first_sequence() const noexcept {
+    if (sent() == 0) return std::nullopt;
+    return detail::load(first_sequence_);
+  }
+
+ private:
+  Histogram publish_delay_;
+  Histogram publish_call_;
+  Nanoseconds measured_from_ = kUnknownTime;
+  std::uint64_t sent_ = 0;
+  std::uint64_t warmup_sent_ = 0;
+  std::uint64_t not_sent_ = 0;
+  std::uint64_t write_errors_ = 0;
+  std::uint64_t first_sequence_ = 0;
+};
+
+}  // namespace perflab::measure

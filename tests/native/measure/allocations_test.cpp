@@ -1,0 +1,118 @@
+// The measured path does not allocate: counted, not believed.
+#include "measure/allocations.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "graph/live.h"
+#include "measure/recorders.h"
+#include "message/cdr.h"
+
+namespace perflab {
+namespace {
+
+using measure::allocations_of_this_thread;
+
+TEST(Allocations, TheCounterCounts) {
+  const std::uint64_t before = allocations_of_this_thread();
+  const auto integer = std::make_unique<int>(1);
+  EXPECT_EQ(allocations_of_this_thread(), before + 1);
+}
+
+TEST(Allocations, RecordersDoNotAllocate) {
+  measure::MessageEventQueue events;
+  measure::PageArena arena(measure::EdgeRecorder::kArenaBytes + measure::PublisherRecorder::kArenaBytes);
+  measure::EdgeRecorder edge(arena, events, 0, {}, 100.0);
+  measure::PublisherRecorder publisher(arena);
+  const std::uint64_t before = allocations_of_this_thread();
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    const auto now = static_cast<Nanoseconds>(i * 1'000'000);
+    // On time, late, too late, lost and repeated: every branch.
+    publisher.record_sent({now, now + 10, i}, now + 20);
+    edge.record_callback({now, now + 10, i % 7 == 0 ? i + 2 : i}, now + static_cast<Nanoseconds>(i * 2'000), now + 30);
+    edge.record_done(now, now + 40);
+  }
+  EXPECT_EQ(allocations_of_this_thread(), before);
+}
+
+// A runtime that calls the handlers in the test's own thread.
+class DirectRuntime final : public runtime::Runtime {
+ public:
+  class Endpoint final : public runtime::Publisher, public runtime::Subscription {
+   public:
+    bool publish(std::span<const perflab_bytes> parts) noexcept override {
+      std::size_t size = 0;
+      for (const perflab_bytes& part : parts) {
+        std::memcpy(buffer_.data() + size, part.data, part.size);
+        size += part.size;
+      }
+      if (handler != nullptr) handler->on_message({{buffer_.data(), size}, identity(), kUnknownTime, kUnknownTime});
+      return true;
+    }
+    [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
+    [[nodiscard]] std::size_t matched() noexcept override { return 1; }
+    runtime::MessageHandler* handler = nullptr;
+
+   private:
+    std::array<std::uint8_t, 4096> buffer_{};
+  };
+
+  [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }
+  std::size_t add_executor(int, runtime::ExecutorKind, const std::string&) override { return 0; }
+  runtime::Publisher& create_publisher(const runtime::EndpointSettings&) override { return endpoint_; }
+  runtime::Subscription& create_subscription(std::size_t, const runtime::EndpointSettings&,
+                                             runtime::MessageHandler& handler) override {
+    endpoint_.handler = &handler;
+    return endpoint_;
+  }
+  void create_timer(std::size_t, const runtime::TimerSettings&, runtime::TimerHandler& handler) override {
+    timer = &handler;
+  }
+  void work(Nanoseconds) noexcept override {}
+  void start(Nanoseconds) override {}
+  [[nodiscard]] bool timers_done() const noexcept override { return true; }
+  void stop() noexcept override {}
+  [[nodiscard]] std::string describe() override { return "{}"; }
+
+  runtime::TimerHandler* timer = nullptr;
+
+ private:
+  measure::MonotonicClock clock_;
+  Endpoint endpoint_;
+};
+
+TEST(Allocations, AMessageFromTimerToCallbackDoesNotAllocate) {
+  graph::Graph graph;
+  graph.name = "pair";
+  graph.processes.push_back({"pair", {{0, graph::ExecutorKind::kSingleThreaded}}, {}});
+  const perflab_qos qos{.history = PERFLAB_KEEP_LAST, .depth = 10, .reliability = PERFLAB_RELIABLE,
+                        .durability = PERFLAB_VOLATILE, .deadline_ns = PERFLAB_DURATION_INFINITE,
+                        .lifespan_ns = PERFLAB_DURATION_INFINITE, .liveliness = PERFLAB_AUTOMATIC,
+                        .lease_duration_ns = PERFLAB_DURATION_INFINITE};
+  graph::Node node;
+  node.name = "pair";
+  node.node_namespace = "/";
+  node.publishers.push_back({"/topic", "stamped1kb", 1024, 1000.0, graph::PassBy::kUnspecified, qos});
+  node.subscriptions.push_back({"/topic", "stamped1kb", graph::PassBy::kUnspecified, qos});
+  node.timers.push_back({"tick", 1'000'000, {0}, 0, graph::Overrun::kCatchUp});
+  node.reactions.push_back({graph::ReactionKind::kSink, {0}, {}, 0, 0});
+  graph.processes[0].nodes.push_back(node);
+
+  DirectRuntime runtime;
+  measure::MessageEventQueue events;
+  graph::LiveGraph live(graph, 0, runtime, events,
+                        {.duration_ns = kNanosecondsPerSecond, .measure_dispatch = true, .measure_work = true});
+  live.set_writers(live.writers());
+  live.start(0);
+  ASSERT_NE(runtime.timer, nullptr);
+  const std::uint64_t before = allocations_of_this_thread();
+  for (Nanoseconds tick = 1; tick <= 10'000; ++tick) runtime.timer->on_tick(tick);
+  EXPECT_EQ(allocations_of_this_thread(), before);
+  EXPECT_EQ(live.totals().completed, 10'000u);
+}
+
+}  // namespace
+}  // namespace perflab

@@ -1,0 +1,149 @@
+#include "measure/histogram.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace perflab::measure {
+namespace {
+
+struct One {
+  PageArena arena{2 * Histogram::kArenaBytes};
+  Histogram histogram{arena};
+};
+
+TEST(Histogram, LayoutIsThatOfHdrHistogramForThreeDigitsAndOneHundredSeconds) {
+  EXPECT_EQ(kSubBucketCount, 2048u);
+  EXPECT_EQ(kCountsLength, 28672u);  // (27 buckets + 1) * 1024, as HdrHistogram computes it
+  EXPECT_EQ(Histogram::kArenaBytes, 28672u * 4);
+}
+
+TEST(Histogram, ValuesBelow2048AreExact) {
+  for (std::int64_t value = 0; value < 2048; ++value) {
+    EXPECT_EQ(value_at_index(counts_index(value)), value);
+    EXPECT_EQ(highest_equivalent(value), value);
+  }
+}
+
+TEST(Histogram, EveryValueLiesInItsBucketWithinTheStatedError) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> exponent(0.0, std::log(1e11));
+  for (int i = 0; i < 200'000; ++i) {
+    const auto value = std::min(static_cast<std::int64_t>(std::exp(exponent(random))), kHighestTrackable);
+    const std::int64_t lowest = value_at_index(counts_index(value));
+    const std::int64_t highest = highest_equivalent(value);
+    ASSERT_LE(lowest, value);
+    ASSERT_GE(highest, value);
+    ASSERT_LE(static_cast<double>(highest - lowest), kRelativeError * static_cast<double>(value)) << value;
+  }
+}
+
+TEST(Histogram, IndexesAreContiguousAcrossBuckets) {
+  for (std::uint32_t index = 0; index + 1 < kCountsLength; ++index) {
+    ASSERT_EQ(counts_index(value_at_index(index)), index);
+    ASSERT_EQ(counts_index(value_at_index(index + 1) - 1), index);
+  }
+}
+
+TEST(Histogram, EmptyHistogramHasNoQuantile) {
+  One one;
+  EXPECT_EQ(one.histogram.count(), 0u);
+  EXPECT_FALSE(one.histogram.value_at_quantile(0.5));
+}
+
+TEST(Histogram, QuantilesOfOneToTenThousandFollowHdrHistogramsRule) {
+  One one;
+  for (std::int64_t value = 1; value <= 10'000; ++value) one.histogram.record(value, value);
+  EXPECT_EQ(one.histogram.value_at_quantile(0.0), 1);
+  EXPECT_EQ(one.histogram.value_at_quantile(0.5), highest_equivalent(5'000));
+  EXPECT_EQ(one.histogram.value_at_quantile(0.99), highest_equivalent(9'900));
+  EXPECT_EQ(one.histogram.value_at_quantile(1.0), highest_equivalent(10'000));
+  EXPECT_EQ(one.histogram.min(), 1);
+  EXPECT_EQ(one.histogram.max(), 10'000);
+  EXPECT_EQ(one.histogram.sum(), 50'005'000);
+}
+
+TEST(Histogram, RemembersWhenTheMaximumHappenedFirst) {
+  One one;
+  one.histogram.record(10, 100);
+  one.histogram.record(30, 200);
+  one.histogram.record(20, 300);
+  one.histogram.record(30, 400);
+  EXPECT_EQ(one.histogram.max_at(), 200);
+}
+
+TEST(Histogram, SaturatesAndCountsWhatSaturates) {
+  One one;
+  one.histogram.record(kHighestTrackable, 1);
+  one.histogram.record(kHighestTrackable + 1, 2);
+  one.histogram.record(INT64_MAX / 4, 3);
+  EXPECT_EQ(one.histogram.saturated(), 2u);
+  EXPECT_EQ(one.histogram.count(), 3u);
+  EXPECT_EQ(one.histogram.max(), INT64_MAX / 4);
+  EXPECT_EQ(one.histogram.count_at(counts_index(kHighestTrackable)), 3u);
+}
+
+TEST(Histogram, NegativeValuesAreCountedApartAndNowhereElse) {
+  One one;
+  one.histogram.record(-1, 1);
+  EXPECT_EQ(one.histogram.negative(), 1u);
+  EXPECT_EQ(one.histogram.count(), 0u);
+}
+
+TEST(Histogram, MergingEqualsRecordingEverythingInOne) {
+  PageArena arena(3 * Histogram::kArenaBytes);
+  Histogram first(arena), second(arena), both(arena);
+  std::mt19937_64 random(11);
+  std::lognormal_distribution<double> latency(11.0, 2.0);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto value = static_cast<std::int64_t>(latency(random));
+    (i % 3 == 0 ? first : second).record(value, i);
+    both.record(value, i);
+  }
+  first.merge(second);
+  EXPECT_EQ(first.count(), both.count());
+  EXPECT_EQ(first.sum(), both.sum());
+  EXPECT_EQ(first.min(), both.min());
+  EXPECT_EQ(first.max(), both.max());
+  EXPECT_EQ(first.max_at(), both.max_at());
+  for (std::uint32_t index = 0; index < kCountsLength; ++index) ASSERT_EQ(first.count_at(index), both.count_at(index));
+}
+
+TEST(Histogram, ClearLeavesNothingBehind) {
+  One one;
+  for (std::int64_t value = 1; value < 1'000'000; value += 997) one.histogram.record(value, 1);
+  one.histogram.clear();
+  EXPECT_EQ(one.histogram.count(), 0u);
+  for (std::uint32_t index = 0; index < kCountsLength; ++index) ASSERT_EQ(one.histogram.count_at(index), 0u);
+  one.histogram.record(5, 9);
+  EXPECT_EQ(one.histogram.value_at_quantile(0.5), 5);
+}
+
+TEST(Histogram, AnotherThreadMayReadWhileOneRecords) {
+  One one;
+  constexpr std::uint64_t kValues = 200'000;
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; i < kValues; ++i) one.histogram.record(static_cast<std::int64_t>(i % 5'000), 1);
+  });
+  std::uint64_t last = 0;
+  while (last < kValues) {
+    const std::uint64_t count = one.histogram.count();
+    EXPECT_GE(count, last);
+    last = count;
+    static_cast<void>(one.histogram.value_at_quantile(0.99));
+  }
+  writer.join();
+}
+
+TEST(PageArena, RefusesMoreThanItWasMadeFor) {
+  PageArena arena(Histogram::kArenaBytes);
+  Histogram histogram(arena);
+  EXPECT_THROW(Histogram{arena}, std::length_error);
+}
+
+}  // namespace
+}  // namespace perflab::measure

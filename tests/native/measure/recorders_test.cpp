@@ -1,0 +1,140 @@
+// Each definition of docs/method.md on short lists of messages.
+#include "measure/recorders.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace perflab::measure {
+namespace {
+
+constexpr Nanoseconds kUs = 1'000;
+constexpr Nanoseconds kMs = 1'000'000;
+
+struct Edge {
+  MessageEventQueue events;
+  PageArena arena{EdgeRecorder::kArenaBytes};
+  EdgeRecorder recorder;
+  explicit Edge(double frequency_hz = 100.0) : recorder(arena, events, 4, ThresholdSettings{}, frequency_hz) {}
+  std::vector<MessageEvent> happened() {
+    std::vector<MessageEvent> list;
+    for (MessageEvent event; events.pop(event);) list.push_back(event);
+    return list;
+  }
+};
+
+TEST(EdgeRecorder, LatencyIsCallbackMinusPublishedAndResponseIsCallbackMinusIntended) {
+  Edge edge;
+  edge.recorder.record_callback({1'000, 1'300, 0}, 2'000, 1'900);
+  EXPECT_EQ(edge.recorder.latency().max(), 700);
+  EXPECT_EQ(edge.recorder.response().max(), 1'000);
+  EXPECT_EQ(edge.recorder.dispatch().max(), 100);
+  edge.recorder.record_done(2'000, 2'450);
+  EXPECT_EQ(edge.recorder.work().max(), 450);
+}
+
+TEST(EdgeRecorder, DispatchIsNotMeasuredWhereTheArrivalIsNotKnown) {
+  Edge edge;
+  edge.recorder.record_callback({1, 1, 0}, 2'000, kUnknownTime);
+  EXPECT_EQ(edge.recorder.dispatch().count(), 0u);
+  EXPECT_EQ(edge.recorder.latency().count(), 1u);
+}
+
+TEST(EdgeRecorder, WarmUpIsCountedApartAndRecordedNowhere) {
+  Edge edge;
+  edge.recorder.measure_from(1'000);
+  EXPECT_FALSE(edge.recorder.record_callback({1'000, 1'001, 9}, 1'100, kUnknownTime));
+  EXPECT_TRUE(edge.recorder.record_callback({1'001, 1'001, 10}, 1'100, kUnknownTime));
+  EXPECT_EQ(edge.recorder.warmup_received(), 1u);
+  EXPECT_EQ(edge.recorder.latency().count(), 1u);
+  EXPECT_EQ(edge.recorder.sequence().lowest(), 10u);
+  EXPECT_EQ(edge.recorder.sequence().gap(), 0u);
+}
+
+TEST(EdgeRecorder, DuplicatesEnterNoHistogram) {
+  Edge edge;
+  EXPECT_TRUE(edge.recorder.record_callback({1, 1, 0}, 10, kUnknownTime));
+  EXPECT_FALSE(edge.recorder.record_callback({1, 1, 0}, 999, kUnknownTime));
+  EXPECT_EQ(edge.recorder.latency().count(), 1u);
+  EXPECT_EQ(edge.recorder.latency().max(), 9);
+  EXPECT_EQ(edge.recorder.sequence().duplicate(), 1u);
+  EXPECT_EQ(edge.recorder.on_time() + edge.recorder.late() + edge.recorder.too_late(), 1u);
+}
+
+// 100 Hz: late above min(5 ms, 20 % of 10 ms) = 2 ms, too late above min(50 ms, 10 ms) = 10 ms; strictly.
+TEST(EdgeRecorder, ClassifiesByTheSmallerOfAbsoluteAndRelativeThreshold) {
+  Edge edge(100.0);
+  std::uint64_t sequence = 0;
+  for (const Nanoseconds latency : {2 * kMs, 2 * kMs + 1, 10 * kMs, 10 * kMs + 1}) {
+    edge.recorder.record_callback({1, 1, sequence++}, 1 + latency, kUnknownTime);
+  }
+  EXPECT_EQ(edge.recorder.on_time(), 1u);
+  EXPECT_EQ(edge.recorder.late(), 2u);
+  EXPECT_EQ(edge.recorder.too_late(), 1u);
+  // Unlike the original, too late messages stay in the statistics.
+  EXPECT_EQ(edge.recorder.latency().max(), 10 * kMs + 1);
+}
+
+TEST(Thresholds, FollowThePeriodUntilTheAbsoluteLimitIsSmaller) {
+  const ThresholdSettings settings;
+  EXPECT_EQ(Thresholds(settings, 100.0).late(), 2 * kMs);
+  EXPECT_EQ(Thresholds(settings, 100.0).too_late(), 10 * kMs);
+  EXPECT_EQ(Thresholds(settings, 10.0).late(), 5 * kMs);
+  EXPECT_EQ(Thresholds(settings, 10.0).too_late(), 50 * kMs);
+  EXPECT_EQ(Thresholds(settings, 2.0).too_late(), 50 * kMs);
+  EXPECT_EQ(Thresholds(settings, 1000.0).late(), 200 * kUs);
+}
+
+TEST(Thresholds, WithoutAPeriodOnlyTheAbsoluteLimitsHold) {
+  EXPECT_EQ(Thresholds(ThresholdSettings{}, 0.0).late(), 5 * kMs);
+  EXPECT_EQ(Thresholds(ThresholdSettings{}, 0.0).too_late(), 50 * kMs);
+}
+
+TEST(EdgeRecorder, LateAndLostMessagesBecomeEvents) {
+  Edge edge(100.0);
+  edge.recorder.record_callback({1, 1, 0}, 2, kUnknownTime);
+  edge.recorder.record_callback({1, 1, 3}, 1 + 3 * kMs, kUnknownTime);
+  edge.recorder.record_callback({1, 1, 4}, 1 + 11 * kMs, kUnknownTime);
+  const std::vector<MessageEvent> events = edge.happened();
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].kind, MessageEventKind::kLost);
+  EXPECT_EQ(events[0].sequence, 1u);
+  EXPECT_EQ(events[0].value, 2);
+  EXPECT_EQ(events[1].kind, MessageEventKind::kLate);
+  EXPECT_EQ(events[1].sequence, 3u);
+  EXPECT_EQ(events[1].value, 3 * kMs);
+  EXPECT_EQ(events[1].threshold_ns, 2 * kMs);
+  EXPECT_EQ(events[2].kind, MessageEventKind::kTooLate);
+  EXPECT_EQ(events[2].edge, 4u);
+}
+
+TEST(PublisherRecorder, PublishDelayAndPublishCall) {
+  PageArena arena(PublisherRecorder::kArenaBytes);
+  PublisherRecorder recorder(arena);
+  EXPECT_FALSE(recorder.first_sequence());
+  recorder.record_sent({1'000, 1'250, 0}, 1'400);
+  EXPECT_EQ(recorder.publish_delay().max(), 250);
+  EXPECT_EQ(recorder.publish_call().max(), 150);
+  EXPECT_EQ(recorder.sent(), 1u);
+  EXPECT_EQ(recorder.first_sequence(), 0u);
+}
+
+TEST(PublisherRecorder, WarmUpIsCountedApart) {
+  PageArena arena(PublisherRecorder::kArenaBytes);
+  PublisherRecorder recorder(arena);
+  recorder.measure_from(5'000);
+  recorder.record_sent({5'000, 5'100, 0}, 5'200);
+  recorder.record_sent({6'000, 6'100, 1}, 6'200);
+  recorder.record_not_sent(4'000, 3);
+  recorder.record_not_sent(7'000, 2);
+  recorder.record_write_error(3'000);
+  recorder.record_write_error(8'000);
+  EXPECT_EQ(recorder.warmup_sent(), 1u);
+  EXPECT_EQ(recorder.sent(), 1u);
+  EXPECT_EQ(recorder.first_sequence(), 1u);
+  EXPECT_EQ(recorder.not_sent(), 2u);
+  EXPECT_EQ(recorder.write_errors(), 1u);
+}
+
+}  // namespace
+}  // namespace perflab::measure

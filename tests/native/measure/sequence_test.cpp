@@ -1,0 +1,130 @@
+#include "measure/sequence.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace perflab::measure {
+namespace {
+
+struct Tracked {
+  PageArena arena{SequenceTracker::kArenaBytes};
+  SequenceTracker tracker{arena};
+  explicit Tracked(std::initializer_list<std::uint64_t> sequences = {}) {
+    for (const std::uint64_t sequence : sequences) tracker.update(sequence);
+  }
+};
+
+void expect(const SequenceTracker& tracker, std::uint64_t received, std::uint64_t gap, std::uint64_t reordered,
+            std::uint64_t duplicate) {
+  EXPECT_EQ(tracker.received(), received);
+  EXPECT_EQ(tracker.gap(), gap);
+  EXPECT_EQ(tracker.reordered(), reordered);
+  EXPECT_EQ(tracker.duplicate(), duplicate);
+  if (received > 0) {
+    EXPECT_EQ(tracker.received() + tracker.gap(), tracker.highest() - tracker.lowest() + 1);
+  }
+}
+
+TEST(SequenceTracker, CompleteStreamHasNoLoss) { expect(Tracked({0, 1, 2, 3}).tracker, 4, 0, 0, 0); }
+
+TEST(SequenceTracker, AMissingNumberIsAGap) { expect(Tracked({0, 1, 4}).tracker, 3, 2, 0, 0); }
+
+TEST(SequenceTracker, ALateArrivalMovesFromGapToReordered) {
+  Tracked tracked({0, 1, 4});
+  EXPECT_EQ(tracked.tracker.update(3), SequenceVerdict::kReordered);
+  expect(tracked.tracker, 4, 1, 1, 0);
+}
+
+TEST(SequenceTracker, ASecondArrivalIsADuplicateAndNothingElse) {
+  Tracked tracked({0, 1, 4, 3});
+  EXPECT_EQ(tracked.tracker.update(3), SequenceVerdict::kDuplicate);
+  EXPECT_EQ(tracked.tracker.update(4), SequenceVerdict::kDuplicate);
+  EXPECT_EQ(tracked.tracker.update(0), SequenceVerdict::kDuplicate);
+  expect(tracked.tracker, 4, 1, 1, 3);
+}
+
+TEST(SequenceTracker, AStreamMayBeginAnywhereAndReachBackLater) {
+  Tracked tracked({100, 101});
+  EXPECT_EQ(tracked.tracker.lowest(), 100u);
+  EXPECT_EQ(tracked.tracker.update(97), SequenceVerdict::kReordered);
+  EXPECT_EQ(tracked.tracker.lowest(), 97u);
+  expect(tracked.tracker, 3, 2, 1, 0);
+  tracked.tracker.update(99);
+  expect(tracked.tracker, 4, 1, 2, 0);
+}
+
+TEST(SequenceTracker, AnArrivalOlderThanTheWindowIsNotGuessed) {
+  Tracked tracked({0, 1});
+  tracked.tracker.update(SequenceTracker::kWindow + 1);  // 1 is now the oldest that is remembered less one
+  EXPECT_EQ(tracked.tracker.update(1), SequenceVerdict::kBeyondWindow);
+  EXPECT_EQ(tracked.tracker.update(3), SequenceVerdict::kReordered);
+  EXPECT_EQ(tracked.tracker.beyond_window(), 1u);
+}
+
+TEST(SequenceTracker, TheWindowIsExactAtItsEdge) {
+  Tracked tracked({0, 1, 2});
+  const std::uint64_t highest = SequenceTracker::kWindow + 1;
+  tracked.tracker.update(highest);
+  EXPECT_EQ(tracked.tracker.update(highest - SequenceTracker::kWindow + 1), SequenceVerdict::kDuplicate);  // 2 was seen
+  EXPECT_EQ(tracked.tracker.update(highest - SequenceTracker::kWindow), SequenceVerdict::kBeyondWindow);
+}
+
+TEST(SequenceTracker, AJumpFurtherThanTheWindowForgetsEverythingBefore) {
+  Tracked tracked({0, 1, 2});
+  const std::uint64_t far = 10 * SequenceTracker::kWindow;
+  tracked.tracker.update(far);
+  for (std::uint64_t sequence = far - SequenceTracker::kWindow + 1; sequence < far; ++sequence) {
+    ASSERT_EQ(tracked.tracker.update(sequence), SequenceVerdict::kReordered) << sequence;
+  }
+  expect(tracked.tracker, 3 + SequenceTracker::kWindow, far + 1 - 3 - SequenceTracker::kWindow,
+         SequenceTracker::kWindow - 1, 0);
+}
+
+// Any stream of losses, duplicates and displacements, checked against a set that remembers everything.
+TEST(SequenceTracker, AgreesWithAnExactModelOnRandomStreams) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const std::uint64_t first = random() % 1000;
+    std::vector<std::uint64_t> stream;
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      if (random() % 10 == 0) continue;
+      stream.push_back(first + i);
+      if (random() % 10 == 0) stream.push_back(first + i);
+    }
+    for (std::size_t i = 0; i + 8 < stream.size(); ++i) {
+      if (random() % 5 == 0) std::swap(stream[i], stream[i + random() % 8]);
+    }
+    Tracked tracked;
+    std::set<std::uint64_t> seen;
+    std::uint64_t reordered = 0, duplicate = 0;
+    for (const std::uint64_t sequence : stream) {
+      if (seen.contains(sequence)) {
+        ++duplicate;
+      } else {
+        if (!seen.empty() && sequence < *seen.rbegin()) ++reordered;
+        seen.insert(sequence);
+      }
+      tracked.tracker.update(sequence);
+    }
+    expect(tracked.tracker, seen.size(), *seen.rbegin() - *seen.begin() + 1 - seen.size(), reordered, duplicate);
+  }
+}
+
+TEST(SequenceTracker, LongStreamsReuseTheWindow) {
+  Tracked tracked;
+  for (std::uint64_t sequence = 0; sequence < 5 * SequenceTracker::kWindow; ++sequence) {
+    if (sequence % 100 == 7) continue;
+    ASSERT_NE(tracked.tracker.update(sequence), SequenceVerdict::kDuplicate);
+  }
+  EXPECT_EQ(tracked.tracker.duplicate(), 0u);
+  const std::uint64_t missing = 5 * SequenceTracker::kWindow - 1 - tracked.tracker.received();
+  EXPECT_NEAR(static_cast<double>(tracked.tracker.gap()), static_cast<double>(missing), 1.0);
+}
+
+}  // namespace
+}  // namespace perflab::measure
