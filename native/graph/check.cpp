@@ -1,0 +1,466 @@
+#include "graph/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/circulation.h"
+#include "graph/names.h"
+#include "graph/text.h"
+#include "graph/units.h"
+#include "graph/vocabulary.h"
+#include "message/types.h"
+
+namespace perflab::graph {
+namespace {
+
+// Collects what the rules need to say where they were broken.
+class Reporter {
+ public:
+  explicit Reporter(const Locate& locate) : locate_(locate) {}
+
+  [[nodiscard]] std::string place(const Item& item) const { return locate_(item); }
+  [[noreturn]] void fail(const Item& item, std::string_view problem) const {
+    throw InputError(fmt::format("{}: {}", locate_(item), problem));
+  }
+  // Fails unless `problem` is empty.
+  void require_none(const Item& item, std::string_view problem) const {
+    if (!problem.empty()) fail(item, problem);
+  }
+
+ private:
+  const Locate& locate_;
+};
+
+Item within(Item node, Part part, std::size_t index) {
+  node.part = part;
+  node.index = index;
+  return node;
+}
+
+std::string qos_problem(const perflab_qos& qos) {
+  if (word_of(kHistoryWords, qos.history).empty() || word_of(kReliabilityWords, qos.reliability).empty() ||
+      word_of(kDurabilityWords, qos.durability).empty() ||
+      word_of(kLivelinessWords, qos.liveliness).empty()) {
+    return "a QoS policy has no value of this version";
+  }
+  if (qos.depth <= 0) return fmt::format("depth is {}; it must be at least 1", qos.depth);
+  const auto duration_problem = [](std::string_view name, std::int64_t value) -> std::string {
+    if (value == PERFLAB_DURATION_INFINITE || (value > 0 && value <= kLongestDuration)) return {};
+    return fmt::format("{} is {}; it must be more than 0 and at most one day", name, duration_text(value));
+  };
+  if (std::string problem = duration_problem("deadline", qos.deadline_ns); !problem.empty()) return problem;
+  if (std::string problem = duration_problem("lifespan", qos.lifespan_ns); !problem.empty()) return problem;
+  return duration_problem("lease_duration", qos.lease_duration_ns);
+}
+
+std::string period_problem(Nanoseconds period_ns) {
+  if (period_ns >= kShortestPeriod && period_ns <= kLongestDuration) return {};
+  return fmt::format("period is {}; it must be at least 1us and at most one day", duration_text(period_ns));
+}
+
+std::string work_problem(Nanoseconds work_ns) {
+  if (work_ns >= 0 && work_ns <= kLongestDuration) return {};
+  return fmt::format("work is {}; it must be at least 0 and at most one day", duration_text(work_ns));
+}
+
+void check_publisher(const Publisher& publisher, const Item& item, const Reporter& reporter) {
+  reporter.require_none(item, qualified_topic_problem(publisher.topic));
+  reporter.require_none(item, type_problem(publisher.type));
+  reporter.require_none(item, size_problem(publisher.type, publisher.size_bytes));
+  reporter.require_none(item, qos_problem(publisher.qos));
+}
+
+void check_subscription(const Subscription& subscription, const Item& item, const Reporter& reporter) {
+  reporter.require_none(item, qualified_topic_problem(subscription.topic));
+  reporter.require_none(item, type_problem(subscription.type));
+  reporter.require_none(item, qos_problem(subscription.qos));
+  if (subscription.qos.lifespan_ns != PERFLAB_DURATION_INFINITE) {
+    reporter.fail(item, "lifespan is a policy of publishers; remove it from the subscription");
+  }
+}
+
+template <typename Endpoints>
+void check_topics_unique(const Endpoints& endpoints, Part part, const Item& node, const Reporter& reporter) {
+  std::unordered_map<std::string_view, std::size_t> first;
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    const auto [found, added] = first.emplace(endpoints[i].topic, i);
+    if (added) continue;
+    reporter.fail(within(node, part, i),
+                  fmt::format("the node has a {} of {} already, at {}; a node has at most one per topic",
+                              part == Part::kPublisher ? "publisher" : "subscription", endpoints[i].topic,
+                              reporter.place(within(node, part, found->second))));
+  }
+}
+
+// Who drives each publisher of a node; fails where a rule on that is broken.
+class Drivers {
+ public:
+  Drivers(const Node& node, const Item& item, const Reporter& reporter)
+      : node_(node), item_(item), reporter_(reporter), drivers_(node.publishers.size()) {}
+
+  void add(const Item& driver, const std::vector<std::size_t>& publish) {
+    std::unordered_set<std::size_t> seen;
+    for (const std::size_t index : publish) {
+      if (index >= drivers_.size()) {
+        reporter_.fail(driver, fmt::format("publishes with publisher {} of {}", index, drivers_.size()));
+      }
+      if (!seen.insert(index).second) {
+        reporter_.fail(driver,
+                       fmt::format("publishes {} twice; name it once", node_.publishers[index].topic));
+      }
+      const Item* other = drivers_[index].part == Part::kGraph ? nullptr : &drivers_[index];
+      if (other != nullptr && (other->part == Part::kTimer || driver.part == Part::kTimer)) {
+        reporter_.fail(
+            driver, fmt::format("{} is published at {} already; a publisher has one timer, or else reactions",
+                                node_.publishers[index].topic, reporter_.place(*other)));
+      }
+      drivers_[index] = driver;
+    }
+  }
+
+  void finish() const {
+    for (std::size_t i = 0; i < drivers_.size(); ++i) {
+      const Publisher& publisher = node_.publishers[i];
+      const Item item = within(item_, Part::kPublisher, i);
+      if (drivers_[i].part == Part::kGraph) {
+        reporter_.fail(
+            item, fmt::format("nothing publishes {}; give it a period, or name it in `publish` of a timer "
+                              "or reaction",
+                              publisher.topic));
+      }
+      const bool timed = drivers_[i].part == Part::kTimer;
+      const double expected =
+          timed ? 1e9 / static_cast<double>(node_.timers[drivers_[i].index].period_ns) : 0.0;
+      if (!(std::abs(publisher.frequency_hz - expected) <= 1e-9 * expected)) {
+        reporter_.fail(item, fmt::format("frequency_hz of {} is {}; by what publishes it, it is {}",
+                                         publisher.topic, publisher.frequency_hz, expected));
+      }
+    }
+  }
+
+ private:
+  const Node& node_;
+  const Item& item_;
+  const Reporter& reporter_;
+  std::vector<Item> drivers_;
+};
+
+void check_timers(const Node& node, const Item& item, Drivers& drivers, const Reporter& reporter) {
+  std::unordered_set<std::string_view> names;
+  for (std::size_t i = 0; i < node.timers.size(); ++i) {
+    const Timer& timer = node.timers[i];
+    const Item here = within(item, Part::kTimer, i);
+    if (timer.name.empty() || timer.name.size() > 255)
+      reporter.fail(here, "timer name must have 1 to 255 characters");
+    if (!names.insert(timer.name).second) {
+      reporter.fail(
+          here, fmt::format("the node has a timer {} already; give each its own name", quote(timer.name)));
+    }
+    reporter.require_none(here, period_problem(timer.period_ns));
+    reporter.require_none(here, work_problem(timer.work_ns));
+    if (timer.publish.empty() && timer.work_ns == 0) {
+      reporter.fail(here, "the timer does nothing; give it `publish` or `work`");
+    }
+    drivers.add(here, timer.publish);
+  }
+}
+
+void check_shape(const Reaction& reaction, const Node& node, const Item& here, const Reporter& reporter) {
+  const std::string_view kind = word_of(kReactionWords, reaction.kind);
+  if (kind.empty()) reporter.fail(here, "the reaction has no kind of this version");
+  const bool sink = reaction.kind == ReactionKind::kSink;
+  const bool cyclic = reaction.kind == ReactionKind::kCyclic;
+  if (reaction.on.empty()) reporter.fail(here, fmt::format("a {} needs at least one topic in `on`", kind));
+  if (sink && !reaction.publish.empty()) {
+    reporter.fail(here, "a sink publishes nothing; remove `publish`, or make it a transform");
+  }
+  if (!sink && !cyclic && reaction.publish.empty()) {
+    reporter.fail(here, fmt::format("a {} needs `publish`; without it, make it a sink", kind));
+  }
+  if (reaction.kind == ReactionKind::kFusion && reaction.on.size() < 2) {
+    reporter.fail(here, "a fusion waits for two topics or more; for one, make it a transform");
+  }
+  if (cyclic) reporter.require_none(here, period_problem(reaction.period_ns));
+  if (!cyclic && reaction.period_ns != 0) {
+    reporter.fail(here, fmt::format("a {} has no period; remove it, or make it cyclic", kind));
+  }
+  if (reaction.kind != ReactionKind::kRelay) return;
+  for (const std::size_t in : reaction.on) {
+    for (const std::size_t out : reaction.publish) {
+      const Subscription& input = node.subscriptions[in];
+      const Publisher& output = node.publishers[out];
+      if (input.type == output.type) continue;
+      reporter.fail(here,
+                    fmt::format("a relay forwards messages as they are, but {} is {} and {} is {}; use a "
+                                "transform, or one type",
+                                input.topic, input.type, output.topic, output.type));
+    }
+  }
+}
+
+void check_reactions(const Node& node, const Item& item, Drivers& drivers, const Reporter& reporter) {
+  std::vector<const Reaction*> taken(node.subscriptions.size());
+  for (std::size_t i = 0; i < node.reactions.size(); ++i) {
+    const Reaction& reaction = node.reactions[i];
+    const Item here = within(item, Part::kReaction, i);
+    for (const std::size_t index : reaction.on) {
+      if (index >= taken.size()) {
+        reporter.fail(here, fmt::format("reacts on subscription {} of {}", index, taken.size()));
+      }
+      if (taken[index] != nullptr) {
+        reporter.fail(here, fmt::format("{} has a reaction already; a subscription has at most one",
+                                        node.subscriptions[index].topic));
+      }
+      taken[index] = &reaction;
+    }
+    drivers.add(here, reaction.publish);
+    check_shape(reaction, node, here, reporter);
+    reporter.require_none(here, work_problem(reaction.work_ns));
+  }
+}
+
+void check_process(const Process& process, std::size_t index, const Reporter& reporter) {
+  const Item here{Part::kProcess, index, 0, 0};
+  reporter.require_none(here, file_name_problem(process.name));
+  if (process.nodes.empty()) {
+    reporter.fail(here, fmt::format("process {} has no nodes; give it at least one", process.name));
+  }
+  std::unordered_set<int> ids;
+  for (std::size_t i = 0; i < process.executors.size(); ++i) {
+    const Executor& executor = process.executors[i];
+    const Item item{Part::kExecutor, index, 0, i};
+    if (executor.id < 0) reporter.fail(item, fmt::format("executor id {} is negative", executor.id));
+    if (!ids.insert(executor.id).second) {
+      reporter.fail(item,
+                    fmt::format("executor id {} is used twice in process {}", executor.id, process.name));
+    }
+    if (word_of(kExecutorWords, executor.kind).empty())
+      reporter.fail(item, "the executor has no kind of this version");
+  }
+  for (std::size_t n = 0; n < process.nodes.size(); ++n) {
+    const Node& node = process.nodes[n];
+    if (!ids.contains(node.executor)) {
+      reporter.fail({Part::kNode, index, n, 0},
+                    fmt::format("executor {} is not an executor of process {}", node.executor, process.name));
+    }
+  }
+}
+
+void check_bounds(const Graph& graph, const Reporter& reporter) {
+  std::size_t nodes = 0;
+  std::size_t parts = 0;
+  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
+    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
+      nodes += 1;
+      parts += count_parts(graph.processes[p].nodes[n]);
+      const Item here{Part::kNode, p, n, 0};
+      if (nodes > kMaxNodes) reporter.fail(here, fmt::format("the graph has more than {} nodes", kMaxNodes));
+      if (parts > kMaxParts) {
+        reporter.fail(
+            here, fmt::format("the graph has more than {} publishers, subscriptions, timers and reactions",
+                              kMaxParts));
+      }
+    }
+  }
+}
+
+// All ends of one topic, in the order of the graph.
+struct Topic {
+  std::vector<std::pair<const Publisher*, Item>> publishers;
+  std::vector<std::pair<const Subscription*, Item>> subscriptions;
+};
+
+void check_type(const std::string& topic, const Topic& ends, const Reporter& reporter) {
+  const std::string* type = nullptr;
+  Item first;
+  const auto compare = [&](const std::string& other, const Item& item) {
+    if (type == nullptr) {
+      type = &other;
+      first = item;
+    } else if (*type != other) {
+      reporter.fail(item, fmt::format("topic {} has type {} here but {} at {}; one topic has one type", topic,
+                                      other, *type, reporter.place(first)));
+    }
+  };
+  for (const auto& [publisher, item] : ends.publishers) compare(publisher->type, item);
+  for (const auto& [subscription, item] : ends.subscriptions) compare(subscription->type, item);
+}
+
+void check_compatibility(const std::string& topic, const Topic& ends, const Reporter& reporter) {
+  for (const auto& [subscription, item] : ends.subscriptions) {
+    for (const auto& [publisher, other] : ends.publishers) {
+      const std::string problem = compatibility_problem(publisher->qos, subscription->qos);
+      if (problem.empty()) continue;
+      reporter.fail(item, fmt::format("the subscription of {} cannot match the publisher at {}: {}", topic,
+                                      reporter.place(other), problem));
+    }
+  }
+}
+
+// What a relay forwards has the size of what it received.
+void check_relay_sizes(const Graph& graph, const std::map<std::string, Topic>& topics,
+                       const Reporter& reporter) {
+  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
+    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
+      const Node& node = graph.processes[p].nodes[n];
+      for (const Reaction& reaction : node.reactions) {
+        if (reaction.kind != ReactionKind::kRelay) continue;
+        // All outputs must be of one size and all inputs of that size, so comparing with the first will do.
+        const Publisher& first = node.publishers[reaction.publish.front()];
+        for (const std::size_t out : reaction.publish) {
+          const Publisher& output = node.publishers[out];
+          if (output.size_bytes == first.size_bytes) continue;
+          reporter.fail(
+              {Part::kPublisher, p, n, out},
+              fmt::format("a relay publishes {} with {} bytes and {} with {} bytes; a relay forwards "
+                          "messages as they are",
+                          output.topic, output.size_bytes, first.topic, first.size_bytes));
+        }
+        for (const std::size_t in : reaction.on) {
+          const std::string& topic = node.subscriptions[in].topic;
+          for (const auto& [source, item] : topics.at(topic).publishers) {
+            if (source->size_bytes == first.size_bytes) continue;
+            reporter.fail(
+                {Part::kPublisher, p, n, reaction.publish.front()},
+                fmt::format("a relay publishes {} with {} bytes, but {} has {} bytes at {}; a relay forwards "
+                            "messages as they are",
+                            first.topic, first.size_bytes, topic, source->size_bytes, reporter.place(item)));
+          }
+        }
+      }
+    }
+  }
+}
+
+void check_topics(const Graph& graph, const Reporter& reporter) {
+  std::map<std::string, Topic> topics;
+  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
+    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
+      const Node& node = graph.processes[p].nodes[n];
+      const Item item{Part::kNode, p, n, 0};
+      for (std::size_t i = 0; i < node.publishers.size(); ++i) {
+        topics[node.publishers[i].topic].publishers.emplace_back(&node.publishers[i],
+                                                                 within(item, Part::kPublisher, i));
+      }
+      for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
+        topics[node.subscriptions[i].topic].subscriptions.emplace_back(&node.subscriptions[i],
+                                                                       within(item, Part::kSubscription, i));
+      }
+    }
+  }
+  std::size_t edges = 0;
+  for (const auto& [topic, ends] : topics) {
+    edges += ends.publishers.size() * ends.subscriptions.size();
+    if (edges > kMaxEdges) {
+      reporter.fail(
+          ends.publishers.front().second,
+          fmt::format("the graph has more than {} edges (pairs of publisher and subscription of a topic)",
+                      kMaxEdges));
+    }
+  }
+  for (const auto& [topic, ends] : topics) check_type(topic, ends, reporter);
+  for (const auto& [topic, ends] : topics) check_compatibility(topic, ends, reporter);
+  check_relay_sizes(graph, topics, reporter);
+}
+
+void check_names_unique(const Graph& graph, const Reporter& reporter) {
+  std::unordered_map<std::string, std::size_t> processes;
+  std::unordered_map<std::string, Item> nodes;
+  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
+    const Process& process = graph.processes[p];
+    const auto [found, added] = processes.emplace(process.name, p);
+    if (!added) {
+      reporter.fail({Part::kProcess, p, 0, 0},
+                    fmt::format("process {} is also at {}; give each its own name", process.name,
+                                reporter.place({Part::kProcess, found->second, 0, 0})));
+    }
+    for (std::size_t n = 0; n < process.nodes.size(); ++n) {
+      const Item item{Part::kNode, p, n, 0};
+      const auto [other, new_node] = nodes.emplace(process.nodes[n].qualified_name(), item);
+      if (!new_node) {
+        reporter.fail(item, fmt::format("node {} is also at {}; give each its own name or namespace",
+                                        other->first, reporter.place(other->second)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t count_parts(const Node& node) {
+  std::size_t parts =
+      node.publishers.size() + node.subscriptions.size() + node.timers.size() + node.reactions.size();
+  for (const Timer& timer : node.timers) parts += timer.publish.size();
+  for (const Reaction& reaction : node.reactions) parts += reaction.on.size() + reaction.publish.size();
+  return parts;
+}
+
+std::string type_problem(std::string_view type) {
+  if (message::find_type(type) != nullptr) return {};
+  std::vector<std::string_view> names;
+  for (const message::MessageType& known : message::all_types()) names.push_back(known.name);
+  const std::string_view near = closest(type, names);
+  if (near.empty())
+    return fmt::format("type {} is unknown; `perflab-graph types` lists the types", quote(type));
+  return fmt::format("type {} is unknown; did you mean {}?", quote(type), near);
+}
+
+std::string size_problem(std::string_view type, std::uint32_t size_bytes) {
+  const message::MessageType* known = message::find_type(type);
+  if (known == nullptr) return type_problem(type);
+  if (!known->variable && size_bytes != known->payload_bytes) {
+    return fmt::format("size {} does not fit type {}, which always has {} bytes; remove it", size_bytes, type,
+                       known->payload_bytes);
+  }
+  if (known->variable && size_bytes == 0) {
+    return fmt::format("size is 0; a {} needs at least 1 byte", type);
+  }
+  if (size_bytes > message::kMaxPayloadBytes) {
+    return fmt::format("size {} is too large; at most {} bytes (64MiB)", size_bytes,
+                       message::kMaxPayloadBytes);
+  }
+  return {};
+}
+
+void check_node(const Node& node, const Item& item, const Locate& locate) {
+  const Reporter reporter(locate);
+  reporter.require_none(item, node_name_problem(node.name));
+  reporter.require_none(item, namespace_problem(node.node_namespace));
+  for (std::size_t i = 0; i < node.publishers.size(); ++i) {
+    check_publisher(node.publishers[i], within(item, Part::kPublisher, i), reporter);
+  }
+  for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
+    check_subscription(node.subscriptions[i], within(item, Part::kSubscription, i), reporter);
+  }
+  check_topics_unique(node.publishers, Part::kPublisher, item, reporter);
+  check_topics_unique(node.subscriptions, Part::kSubscription, item, reporter);
+  Drivers drivers(node, item, reporter);
+  check_timers(node, item, drivers, reporter);
+  check_reactions(node, item, drivers, reporter);
+  drivers.finish();
+}
+
+void check(const Graph& graph, const Locate& locate) {
+  const Reporter reporter(locate);
+  reporter.require_none({}, file_name_problem(graph.name));
+  if (graph.processes.empty()) reporter.fail({}, "the graph has no processes; give it at least one");
+  check_bounds(graph, reporter);
+  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
+    check_process(graph.processes[p], p, reporter);
+    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
+      check_node(graph.processes[p].nodes[n], {Part::kNode, p, n, 0}, locate);
+    }
+  }
+  check_names_unique(graph, reporter);
+  check_topics(graph, reporter);
+  check_circulation(graph, locate);
+}
+
+}  // namespace perflab::graph

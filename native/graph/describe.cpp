@@ -1,0 +1,140 @@
+#include "graph/describe.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string_view>
+
+namespace perflab::graph {
+namespace {
+
+// More rounds than a chain of reactions is long; what has not settled by then does not settle soon.
+constexpr int kMaxRounds = 1'000;
+
+struct Totals {
+  double messages = 0.0;
+  double bytes = 0.0;
+};
+
+using Rates = std::map<std::string_view, Totals>;
+
+double rate_of(const Rates& rates, const Node& node, std::size_t subscription) {
+  const auto found = rates.find(node.subscriptions[subscription].topic);
+  return found == rates.end() ? 0.0 : found->second.messages;
+}
+
+// Reactions per second, given the rates of the topics.
+double reaction_rate(const Reaction& reaction, const Node& node, const Rates& rates) {
+  if (reaction.kind == ReactionKind::kCyclic) return 1e9 / static_cast<double>(reaction.period_ns);
+  if (reaction.kind == ReactionKind::kFusion) {
+    double slowest = std::numeric_limits<double>::infinity();
+    for (const std::size_t in : reaction.on) slowest = std::min(slowest, rate_of(rates, node, in));
+    return slowest;
+  }
+  double sum = 0.0;
+  for (const std::size_t in : reaction.on) sum += rate_of(rates, node, in);
+  return sum;
+}
+
+template <typename Visit>
+void for_each_node(const Graph& graph, Visit visit) {
+  for (const Process& process : graph.processes) {
+    for (const Node& node : process.nodes) visit(node);
+  }
+}
+
+// The rates that follow from `before` by one step along every reaction.
+Rates step(const Graph& graph, const Rates& before) {
+  Rates rates;
+  for_each_node(graph, [&](const Node& node) {
+    const auto add = [&](std::size_t index, double per_s) {
+      const Publisher& publisher = node.publishers[index];
+      Totals& totals = rates[publisher.topic];
+      totals.messages += per_s;
+      totals.bytes += per_s * publisher.size_bytes;
+    };
+    for (const Timer& timer : node.timers) {
+      for (const std::size_t index : timer.publish) add(index, 1e9 / static_cast<double>(timer.period_ns));
+    }
+    for (const Reaction& reaction : node.reactions) {
+      const double per_s = reaction_rate(reaction, node, before);
+      for (const std::size_t index : reaction.publish) add(index, per_s);
+    }
+  });
+  return rates;
+}
+
+bool same(const Rates& a, const Rates& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.messages == y.second.messages;
+  });
+}
+
+}  // namespace
+
+Description describe(const Graph& graph) {
+  Description result;
+  Rates rates;
+  result.rates_settled = false;
+  for (int round = 0; round < kMaxRounds && !result.rates_settled; ++round) {
+    Rates next = step(graph, rates);
+    result.rates_settled = same(rates, next);
+    rates = std::move(next);
+  }
+
+  std::map<std::string_view, TopicDescription> topics;
+  for_each_node(graph, [&](const Node& node) {
+    result.nodes += 1;
+    result.publishers += node.publishers.size();
+    result.subscriptions += node.subscriptions.size();
+    result.timers += node.timers.size();
+    result.reactions += node.reactions.size();
+    for (const Publisher& publisher : node.publishers) {
+      topics[publisher.topic].publishers.push_back(node.qualified_name());
+      topics[publisher.topic].type = publisher.type;
+    }
+    for (const Subscription& subscription : node.subscriptions) {
+      topics[subscription.topic].subscriptions.push_back(node.qualified_name());
+      topics[subscription.topic].type = subscription.type;
+    }
+  });
+  result.processes = graph.processes.size();
+  for (const Process& process : graph.processes) result.executors += process.executors.size();
+
+  for (auto& [name, topic] : topics) {
+    topic.topic = name;
+    const Totals totals = rates[name];
+    topic.published_per_s = totals.messages;
+    topic.published_bytes_per_s = totals.bytes;
+    const auto readers = static_cast<double>(topic.subscriptions.size());
+    result.edges += topic.publishers.size() * topic.subscriptions.size();
+    if (topic.subscriptions.empty()) result.unmatched_publishers += topic.publishers.size();
+    if (topic.publishers.empty()) result.unmatched_subscriptions += topic.subscriptions.size();
+    result.published_per_s += totals.messages;
+    result.published_bytes_per_s += totals.bytes;
+    result.delivered_per_s += totals.messages * readers;
+    result.delivered_bytes_per_s += totals.bytes * readers;
+    result.topics.push_back(std::move(topic));
+  }
+  return result;
+}
+
+std::uint64_t timed_deliveries(const Graph& graph, Nanoseconds duration_ns) {
+  std::map<std::string_view, std::uint64_t> readers;
+  for_each_node(graph, [&](const Node& node) {
+    for (const Subscription& subscription : node.subscriptions) readers[subscription.topic] += 1;
+  });
+  std::uint64_t messages = 0;
+  for_each_node(graph, [&](const Node& node) {
+    for (const Timer& timer : node.timers) {
+      const auto ticks = static_cast<std::uint64_t>(duration_ns / timer.period_ns);
+      for (const std::size_t index : timer.publish) {
+        const auto found = readers.find(node.publishers[index].topic);
+        if (found != readers.end()) messages += ticks * found->second;
+      }
+    }
+  });
+  return messages;
+}
+
+}  // namespace perflab::graph

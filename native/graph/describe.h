@@ -1,0 +1,54 @@
+// What a graph amounts to: counts and rates.
+//
+// Example:
+//   Description d = describe(graph);
+//   d.delivered_per_s;                                  // 1054 for sierra_nevada
+//   timed_deliveries(graph, 120'000'000'000);           // 126'480
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/model.h"
+
+namespace perflab::graph {
+
+struct TopicDescription {
+  std::string topic;
+  std::string type;
+  std::vector<std::string> publishers;     // qualified names of nodes
+  std::vector<std::string> subscriptions;  // likewise
+  double published_per_s = 0.0;
+  double published_bytes_per_s = 0.0;  // payload without headers
+};
+
+struct Description {
+  std::size_t processes = 0;
+  std::size_t executors = 0;
+  std::size_t nodes = 0;
+  std::size_t publishers = 0;
+  std::size_t subscriptions = 0;
+  std::size_t timers = 0;
+  std::size_t reactions = 0;
+  std::size_t edges = 0;
+  std::size_t unmatched_publishers = 0;     // no subscription of their topic in this graph
+  std::size_t unmatched_subscriptions = 0;  // no publisher of their topic in this graph
+  // False where a loop through a fusion has no rate that can be told; rates are then lower bounds.
+  bool rates_settled = true;
+  double published_per_s = 0.0;
+  double delivered_per_s = 0.0;
+  double published_bytes_per_s = 0.0;
+  double delivered_bytes_per_s = 0.0;
+  std::vector<TopicDescription> topics;  // by name
+};
+
+// Rates of a graph that keeps up: a relay or transform sends as many messages as it receives, a fusion as
+// many as its slowest input, a cyclic reaction one per period. Topics published outside of the graph count 0.
+Description describe(const Graph& graph);
+
+// Messages that timers deliver over all edges in a run of that length: the sum of floor(duration / period).
+std::uint64_t timed_deliveries(const Graph& graph, Nanoseconds duration_ns);
+
+}  // namespace perflab::graph

@@ -1,0 +1,72 @@
+#include "graph/draft.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+namespace perflab::graph {
+namespace {
+
+const Position* find_position(const ProcessOrigin& origin, const NodeOrigin& node, const Item& item) {
+  const auto at = [&](const std::vector<Position>& positions) {
+    return item.index < positions.size() ? &positions[item.index] : &node.node;
+  };
+  switch (item.part) {
+    case Part::kGraph:
+    case Part::kProcess:
+      return &origin.process;
+    case Part::kExecutor:
+      return item.index < origin.executors.size() ? &origin.executors[item.index] : &origin.process;
+    case Part::kNode:
+      return &node.node;
+    case Part::kPublisher:
+      return at(node.publishers);
+    case Part::kSubscription:
+      return at(node.subscriptions);
+    case Part::kTimer:
+      return at(node.timers);
+    case Part::kReaction:
+      return at(node.reactions);
+  }
+  return &origin.process;
+}
+
+std::string place_in(const ProcessOrigin& origin, const NodeOrigin& node, const Item& item) {
+  const Position* position = find_position(origin, node, item);
+  return fmt::format("{}:{}:{}", origin.label, position->line, position->column);
+}
+
+}  // namespace
+
+std::string Draft::place(const Item& item) const {
+  static const NodeOrigin kNowhere;
+  const ProcessOrigin& origin = origins.at(item.process);
+  const bool in_node = item.node < origin.node_of.size();
+  return place_in(origin, in_node ? origin.nodes.at(origin.node_of[item.node]) : kNowhere, item);
+}
+
+void NodeAdder::first_copy(const Node& node, const ProcessOrigin& origin, std::size_t offset,
+                           std::size_t copies) {
+  nodes_ += copies;
+  parts_ += copies * count_parts(node);
+  if (nodes_ > kMaxNodes) document_.fail(offset, fmt::format("the graph has more than {} nodes", kMaxNodes));
+  if (parts_ > kMaxParts) {
+    document_.fail(
+        offset,
+        fmt::format("the graph has more than {} publishers, subscriptions, timers and reactions", kMaxParts));
+  }
+  check_node(node, {Part::kNode, 0, 0, 0},
+             [&](const Item& item) { return place_in(origin, origin.nodes.back(), item); });
+}
+
+std::vector<Executor> executors_in_use(const std::vector<Node>& nodes) {
+  std::vector<Executor> executors;
+  std::unordered_set<int> seen;
+  for (const Node& node : nodes) {
+    if (seen.insert(node.executor).second)
+      executors.push_back({node.executor, ExecutorKind::kSingleThreaded});
+  }
+  return executors;
+}
+
+}  // namespace perflab::graph

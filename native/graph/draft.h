@@ -1,0 +1,77 @@
+// What the reader of one file hands over: processes, and where each of their parts was written.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/check.h"
+#include "graph/document.h"
+#include "graph/model.h"
+
+namespace perflab::graph {
+
+struct NodeOrigin {
+  Position node;
+  std::vector<Position> publishers;
+  std::vector<Position> subscriptions;
+  std::vector<Position> timers;
+  std::vector<Position> reactions;
+};
+
+struct ProcessOrigin {
+  std::string label;  // of the file
+  Position process;
+  std::vector<Position> executors;
+  std::vector<NodeOrigin> nodes;     // as written
+  std::vector<std::size_t> node_of;  // for each node of the model its index in `nodes`
+};
+
+struct Draft {
+  std::string name;
+  std::vector<Process> processes;
+  std::vector<ProcessOrigin> origins;  // of the processes
+
+  // The place of a part, for check().
+  [[nodiscard]] std::string place(const Item& item) const;
+};
+
+// Adds the copies of one node to a process and keeps the bounds of check.h over a whole file.
+class NodeAdder {
+ public:
+  explicit NodeAdder(const Document& document) : document_(document) {}
+
+  // `make(copy, origin)` builds one copy; copies are counted from 1. The rules of a single node are checked
+  // on the first one, before the others are made.
+  template <typename Make>
+  void add(Process& process, ProcessOrigin& origin, std::size_t offset, std::size_t copies, Make make) {
+    origin.nodes.emplace_back();
+    for (std::size_t copy = 1; copy <= copies; ++copy) {
+      NodeOrigin written;
+      written.node = document_.position(offset);
+      Node node = make(copy, written);
+      if (copy == 1) {
+        origin.nodes.back() = std::move(written);
+        first_copy(node, origin, offset, copies);
+      }
+      origin.node_of.push_back(origin.nodes.size() - 1);
+      process.nodes.push_back(std::move(node));
+    }
+  }
+
+ private:
+  void first_copy(const Node& node, const ProcessOrigin& origin, std::size_t offset, std::size_t copies);
+
+  const Document& document_;
+  std::size_t nodes_ = 0;
+  std::size_t parts_ = 0;
+};
+
+// Lists executors by the ids that nodes name, in the order of their first use.
+std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);
+
+// The readers of the two formats; `default_name` is the graph's name where the file gives none.
+Draft parse_perflab(const Document& document, std::string_view default_name);
+Draft parse_irobot(const Document& document, std::string_view default_name);
+
+}  // namespace perflab::graph

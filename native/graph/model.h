@@ -1,0 +1,115 @@
+// A graph as data: what a workload file says, validated, with every default filled in.
+//
+// Durations are int64 nanoseconds, frequencies hertz. Indexes refer to the vectors of the same
+// node. `perflab-graph resolve` writes this model as JSON (graph/resolved.h), which is what
+// perflab-node reads: the node never parses a user's file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "middleware/middleware.h"
+
+namespace perflab::graph {
+
+using Nanoseconds = std::int64_t;
+
+enum class ExecutorKind { kInline, kSingleThreaded };
+
+struct Executor {
+  int id = 0;  // unique within its process
+  ExecutorKind kind = ExecutorKind::kSingleThreaded;
+};
+
+// How a message is handed over inside a process, as the file asks; irobot_benchmark's `msg_pass_by`.
+// Unspecified leaves the choice to the runtime; a subscription then takes messages as shared.
+enum class PassBy { kUnspecified, kShared, kUnique };
+
+// The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease.
+[[nodiscard]] constexpr perflab_qos default_qos() {
+  perflab_qos qos{};
+  qos.history = PERFLAB_KEEP_LAST;
+  qos.depth = 10;
+  qos.reliability = PERFLAB_RELIABLE;
+  qos.durability = PERFLAB_VOLATILE;
+  qos.deadline_ns = PERFLAB_DURATION_INFINITE;
+  qos.lifespan_ns = PERFLAB_DURATION_INFINITE;
+  qos.liveliness = PERFLAB_AUTOMATIC;
+  qos.lease_duration_ns = PERFLAB_DURATION_INFINITE;
+  return qos;
+}
+
+struct Publisher {
+  std::string topic;             // fully qualified: "/amazon", "/robot/amazon"
+  std::string type;              // snake name of a message type: "stamped9_float32"
+  std::uint32_t size_bytes = 0;  // payload without header, as irobot_benchmark counts it
+  double frequency_hz = 0.0;     // 1e9 / period of the timer that publishes; 0 where a reaction publishes
+  PassBy pass_by = PassBy::kUnspecified;
+  perflab_qos qos = default_qos();  // depth is PERFLAB_DEPTH_UNLIMITED with keep_all
+};
+
+struct Subscription {
+  std::string topic;
+  std::string type;
+  PassBy pass_by = PassBy::kUnspecified;
+  perflab_qos qos = default_qos();  // lifespan is a writer's policy: always infinite here
+};
+
+enum class Overrun {
+  kCatchUp,  // every due tick is sent, late if need be
+  kSkip      // ticks that were missed are counted as not_sent
+};
+
+struct Timer {
+  std::string name;
+  Nanoseconds period_ns = 0;
+  std::vector<std::size_t> publish;  // indexes of publishers
+  Nanoseconds work_ns = 0;           // CPU time spent before publishing
+  Overrun overrun = Overrun::kCatchUp;
+};
+
+enum class ReactionKind {
+  kRelay,      // each message on an input is forwarded; same type in and out
+  kTransform,  // each message on an input: work, then one new message per output
+  kFusion,     // two inputs or more; once every input has a new message: work, then one message per output
+  kCyclic,     // every period: consume all messages since the last cycle, work, one message per output
+               // (an output is not required)
+  kSink        // consume, work; publishes nothing
+};
+
+struct Reaction {
+  ReactionKind kind = ReactionKind::kSink;
+  std::vector<std::size_t> on;       // indexes of subscriptions
+  std::vector<std::size_t> publish;  // indexes of publishers
+  Nanoseconds work_ns = 0;           // CPU time per reaction
+  Nanoseconds period_ns = 0;         // kCyclic only
+};
+
+struct Node {
+  std::string name;                  // without namespace
+  std::string node_namespace = "/";  // "/" or "/robot"
+  int executor = 0;                  // id of an executor of the process
+  std::vector<Publisher> publishers;
+  std::vector<Subscription> subscriptions;
+  std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions
+  std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
+
+  [[nodiscard]] std::string qualified_name() const {
+    return node_namespace == "/" ? node_namespace + name : node_namespace + "/" + name;
+  }
+};
+
+struct Process {
+  std::string name;
+  std::vector<Executor> executors;
+  std::vector<Node> nodes;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Process> processes;
+};
+
+}  // namespace perflab::graph

@@ -1,0 +1,41 @@
+// Names by the rules of ROS 2 (rmw_validate_full_topic_name and its siblings).
+//
+// Functions named *_problem return "" for a valid name, else what is wrong and what would be right.
+//
+// Example:
+//   qualify_topic("amazon", "/robot", "arm");    // "/robot/amazon"
+//   qualify_topic("~/amazon", "/robot", "arm");  // "/robot/arm/amazon"
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace perflab::graph {
+
+// A node: letters, digits and underscores, not beginning with a digit, at most 255.
+std::string node_name_problem(std::string_view name);
+
+// A fully qualified namespace: "/" or "/robot/left".
+std::string namespace_problem(std::string_view name);
+
+// A topic as written: "/absolute", "relative" or "~/private".
+std::string topic_problem(std::string_view topic);
+
+// A fully qualified topic: begins with "/", at most 247 characters (DDS allows 255 with ROS 2's prefix).
+std::string qualified_topic_problem(std::string_view topic);
+
+// A graph or process; it names files: letters, digits, '_', '-', '+' and '.', beginning with a letter or
+// digit, at most 100.
+std::string file_name_problem(std::string_view name);
+
+// `text` with everything replaced that file_name_problem() would refuse; never empty.
+std::string as_file_name(std::string_view text);
+
+// "robot" and "/robot" are the same namespace, "" is "/".
+std::string qualify_namespace(std::string_view name);
+
+// The fully qualified name of a valid topic in a node.
+std::string qualify_topic(std::string_view topic, std::string_view node_namespace,
+                          std::string_view node_name);
+
+}  // namespace perflab::graph

@@ -1,0 +1,116 @@
+#include "graph/parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <unordered_set>
+
+#include "graph/document.h"
+#include "graph/draft.h"
+#include "graph/names.h"
+#include "graph/text.h"
+
+namespace perflab::graph {
+namespace {
+
+constexpr std::size_t kMaxGraphName = 100;
+
+// One byte more than is allowed is read, so that read_document() sees the excess.
+std::string read_bounded(std::istream& stream, const std::string& label) {
+  std::string text(kMaxFileBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) throw InputError(fmt::format("{}: cannot be read: {}", label, std::strerror(errno)));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+// A topology of irobot_benchmark calls its nodes `node_name`.
+bool is_irobot(const Value& root) {
+  const Value* nodes = root.kind == Kind::kMapping ? root.find("nodes") : nullptr;
+  if (nodes == nullptr || nodes->kind != Kind::kList) return false;
+  return std::ranges::any_of(nodes->items,
+                             [](const Value& node) { return node.find("node_name") != nullptr; });
+}
+
+Draft parse_one(const Input& input) {
+  const Document document = read_document(input.label, input.text);
+  const Value& root = document.root();
+  if (root.kind == Kind::kNull)
+    document.fail(root.offset, "the file holds no graph; it needs at least `nodes`");
+  if (root.kind != Kind::kMapping) {
+    document.fail(root.offset,
+                  fmt::format("a graph must be a mapping with `nodes` or `processes`, but here is {}",
+                              name_of(root.kind)));
+  }
+  const std::string name = as_file_name(input.default_name);
+  return is_irobot(root) ? parse_irobot(document, name) : parse_perflab(document, name);
+}
+
+// "a+b", or "a+2_more" where that would be too long.
+std::string joined_name(const std::vector<Draft>& drafts) {
+  std::string name = drafts.front().name;
+  for (std::size_t i = 1; i < drafts.size(); ++i) name += "+" + drafts[i].name;
+  if (name.size() <= kMaxGraphName) return name;
+  const std::string rest = drafts.size() == 1 ? "" : fmt::format("+{}_more", drafts.size() - 1);
+  return drafts.front().name.substr(0, kMaxGraphName - rest.size()) + rest;
+}
+
+// Several files may call their processes the same; a single file may not, which check() tells.
+void make_unique(std::vector<Draft>& drafts) {
+  std::unordered_set<std::string> names;
+  for (Draft& draft : drafts) {
+    std::unordered_set<std::string> own;
+    for (Process& process : draft.processes) {
+      const std::string base = process.name;
+      for (int n = 2; names.contains(process.name); ++n) {
+        const std::string suffix = fmt::format("_{}", n);
+        process.name = base.substr(0, kMaxGraphName - suffix.size()) + suffix;
+      }
+      own.insert(process.name);
+    }
+    names.merge(own);
+  }
+}
+
+}  // namespace
+
+Input read_file(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw InputError(fmt::format("{}: does not exist; check the path", path));
+  }
+  if (error) throw InputError(fmt::format("{}: cannot be read: {}", path, error.message()));
+  if (std::filesystem::is_directory(status)) {
+    throw InputError(fmt::format("{}: is a directory; name a graph file in it", path));
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw InputError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  return {path, read_bounded(stream, path), std::filesystem::path(path).stem().string()};
+}
+
+Input read_standard_input(const std::string& name) { return {name, read_bounded(std::cin, name), name}; }
+
+Graph parse_graph(const std::vector<Input>& inputs) {
+  if (inputs.empty()) throw InputError("no graph file is given; name at least one");
+  std::vector<Draft> drafts;
+  for (const Input& input : inputs) drafts.push_back(parse_one(input));
+  make_unique(drafts);
+
+  Graph graph;
+  graph.name = joined_name(drafts);
+  Draft all;
+  for (Draft& draft : drafts) {
+    std::ranges::move(draft.processes, std::back_inserter(graph.processes));
+    std::ranges::move(draft.origins, std::back_inserter(all.origins));
+  }
+  check(graph, [&](const Item& item) { return all.place(item); });
+  return graph;
+}
+
+}  // namespace perflab::graph

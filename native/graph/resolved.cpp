@@ -1,0 +1,335 @@
+#include "graph/resolved.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "graph/check.h"
+#include "graph/text.h"
+#include "graph/units.h"
+#include "graph/vocabulary.h"
+
+namespace perflab::graph {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int kSchema = 1;
+
+ordered_json limit_or_null(std::int64_t value) {
+  return value == PERFLAB_DURATION_INFINITE ? ordered_json(nullptr) : ordered_json(value);
+}
+
+ordered_json json_of(const perflab_qos& qos) {
+  ordered_json json;
+  json["history"] = word_of(kHistoryWords, qos.history);
+  json["depth"] = qos.depth == PERFLAB_DEPTH_UNLIMITED ? ordered_json(nullptr) : ordered_json(qos.depth);
+  json["reliability"] = word_of(kReliabilityWords, qos.reliability);
+  json["durability"] = word_of(kDurabilityWords, qos.durability);
+  json["deadline_ns"] = limit_or_null(qos.deadline_ns);
+  json["lifespan_ns"] = limit_or_null(qos.lifespan_ns);
+  json["liveliness"] = word_of(kLivelinessWords, qos.liveliness);
+  json["lease_duration_ns"] = limit_or_null(qos.lease_duration_ns);
+  return json;
+}
+
+ordered_json json_of(PassBy pass_by) {
+  return pass_by == PassBy::kUnspecified ? ordered_json(nullptr)
+                                         : ordered_json(word_of(kPassByWords, pass_by));
+}
+
+ordered_json json_of(const Publisher& publisher) {
+  ordered_json json;
+  json["topic"] = publisher.topic;
+  json["type"] = publisher.type;
+  json["size_bytes"] = publisher.size_bytes;
+  json["frequency_hz"] = publisher.frequency_hz;
+  json["pass_by"] = json_of(publisher.pass_by);
+  json["qos"] = json_of(publisher.qos);
+  return json;
+}
+
+ordered_json json_of(const Subscription& subscription) {
+  ordered_json json;
+  json["topic"] = subscription.topic;
+  json["type"] = subscription.type;
+  json["pass_by"] = json_of(subscription.pass_by);
+  json["qos"] = json_of(subscription.qos);
+  return json;
+}
+
+ordered_json json_of(const Timer& timer) {
+  ordered_json json;
+  json["name"] = timer.name;
+  json["period_ns"] = timer.period_ns;
+  json["publish"] = timer.publish;
+  json["work_ns"] = timer.work_ns;
+  json["overrun"] = word_of(kOverrunWords, timer.overrun);
+  return json;
+}
+
+ordered_json json_of(const Reaction& reaction) {
+  ordered_json json;
+  json["kind"] = word_of(kReactionWords, reaction.kind);
+  json["on"] = reaction.on;
+  json["publish"] = reaction.publish;
+  json["work_ns"] = reaction.work_ns;
+  json["period_ns"] =
+      reaction.kind == ReactionKind::kCyclic ? ordered_json(reaction.period_ns) : ordered_json(nullptr);
+  return json;
+}
+
+ordered_json json_of(const Executor& executor);
+ordered_json json_of(const Node& node);
+ordered_json json_of(const Process& process);
+
+template <typename Items>
+ordered_json list_to_json(const Items& items) {
+  ordered_json list = ordered_json::array();
+  for (const auto& item : items) list.push_back(json_of(item));
+  return list;
+}
+
+ordered_json json_of(const Executor& executor) {
+  ordered_json json;
+  json["id"] = executor.id;
+  json["kind"] = word_of(kExecutorWords, executor.kind);
+  return json;
+}
+
+ordered_json json_of(const Node& node) {
+  ordered_json json;
+  json["name"] = node.name;
+  json["namespace"] = node.node_namespace;
+  json["executor"] = node.executor;
+  json["publishers"] = list_to_json(node.publishers);
+  json["subscriptions"] = list_to_json(node.subscriptions);
+  json["timers"] = list_to_json(node.timers);
+  json["reactions"] = list_to_json(node.reactions);
+  return json;
+}
+
+ordered_json json_of(const Process& process) {
+  ordered_json json;
+  json["name"] = process.name;
+  json["executors"] = list_to_json(process.executors);
+  json["nodes"] = list_to_json(process.nodes);
+  return json;
+}
+
+// A JSON value and the path to it, for messages.
+class Cursor {
+ public:
+  Cursor(const json& value, std::string path) : value_(value), path_(std::move(path)) {}
+
+  [[noreturn]] void fail(std::string_view problem) const {
+    throw InputError(fmt::format("{}: {}", path_, problem));
+  }
+
+  [[nodiscard]] bool is_null() const { return value_.is_null(); }
+  [[nodiscard]] bool has(const char* key) const {
+    if (!value_.is_object()) fail("must be an object");
+    return value_.contains(key);
+  }
+  [[nodiscard]] Cursor at(const char* key) const {
+    if (!has(key)) fail(fmt::format("misses the key '{}'", key));
+    return {value_.at(key), fmt::format("{}.{}", path_, key)};
+  }
+  [[nodiscard]] std::string text() const {
+    if (!value_.is_string()) fail("must be a string");
+    return value_.get<std::string>();
+  }
+  [[nodiscard]] std::int64_t integer(std::int64_t low, std::int64_t high) const {
+    if (!value_.is_number_integer()) fail("must be a whole number");
+    const bool fits =
+        !value_.is_number_unsigned() ||
+        value_.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const std::int64_t value = fits ? value_.get<std::int64_t>() : 0;
+    if (!fits || value < low || value > high) fail(fmt::format("must be from {} to {}", low, high));
+    return value;
+  }
+  [[nodiscard]] double number() const {
+    if (!value_.is_number()) fail("must be a number");
+    return value_.get<double>();
+  }
+  template <typename Words>
+  [[nodiscard]] auto word(const Words& words) const {
+    const auto value = value_of(words, text());
+    if (!value) fail(fmt::format("{} is unknown; use {}", quote(text()), list_of(texts_of(words))));
+    return *value;
+  }
+  template <typename Visit>
+  void each(Visit visit) const {
+    if (!value_.is_array()) fail("must be a list");
+    for (std::size_t i = 0; i < value_.size(); ++i) visit(Cursor(value_[i], fmt::format("{}[{}]", path_, i)));
+  }
+
+ private:
+  const json& value_;
+  std::string path_;
+};
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+
+std::int64_t duration(const Cursor& value, std::int64_t shortest) {
+  return value.integer(shortest, kLongestDuration);
+}
+
+std::int64_t limit(const Cursor& qos, const char* key) {
+  if (!qos.has(key) || qos.at(key).is_null()) return PERFLAB_DURATION_INFINITE;
+  return duration(qos.at(key), 1);
+}
+
+// A policy that is absent has the default of ROS 2.
+perflab_qos read_qos(const Cursor& json) {
+  perflab_qos qos = default_qos();
+  if (json.has("history")) qos.history = json.at("history").word(kHistoryWords);
+  if (json.has("depth")) {
+    const Cursor depth = json.at("depth");
+    qos.depth =
+        depth.is_null() ? PERFLAB_DEPTH_UNLIMITED : static_cast<std::int32_t>(depth.integer(1, kMaxInt));
+  }
+  if (json.has("reliability")) qos.reliability = json.at("reliability").word(kReliabilityWords);
+  if (json.has("durability")) qos.durability = json.at("durability").word(kDurabilityWords);
+  if (json.has("liveliness")) qos.liveliness = json.at("liveliness").word(kLivelinessWords);
+  qos.deadline_ns = limit(json, "deadline_ns");
+  qos.lifespan_ns = limit(json, "lifespan_ns");
+  qos.lease_duration_ns = limit(json, "lease_duration_ns");
+  return qos;
+}
+
+PassBy read_pass_by(const Cursor& json) {
+  return json.is_null() ? PassBy::kUnspecified : json.word(kPassByWords);
+}
+
+std::vector<std::size_t> read_indexes(const Cursor& json) {
+  std::vector<std::size_t> indexes;
+  json.each(
+      [&](const Cursor& index) { indexes.push_back(static_cast<std::size_t>(index.integer(0, kMaxInt))); });
+  return indexes;
+}
+
+Publisher read_publisher(const Cursor& json) {
+  Publisher publisher;
+  publisher.topic = json.at("topic").text();
+  publisher.type = json.at("type").text();
+  publisher.size_bytes =
+      static_cast<std::uint32_t>(json.at("size_bytes").integer(0, std::numeric_limits<std::uint32_t>::max()));
+  publisher.frequency_hz = json.at("frequency_hz").number();
+  publisher.pass_by = read_pass_by(json.at("pass_by"));
+  publisher.qos = read_qos(json.at("qos"));
+  return publisher;
+}
+
+Subscription read_subscription(const Cursor& json) {
+  Subscription subscription;
+  subscription.topic = json.at("topic").text();
+  subscription.type = json.at("type").text();
+  subscription.pass_by = read_pass_by(json.at("pass_by"));
+  subscription.qos = read_qos(json.at("qos"));
+  return subscription;
+}
+
+Timer read_timer(const Cursor& json) {
+  Timer timer;
+  timer.name = json.at("name").text();
+  timer.period_ns = duration(json.at("period_ns"), kShortestPeriod);
+  timer.publish = read_indexes(json.at("publish"));
+  timer.work_ns = duration(json.at("work_ns"), 0);
+  timer.overrun = json.at("overrun").word(kOverrunWords);
+  return timer;
+}
+
+Reaction read_reaction(const Cursor& json) {
+  Reaction reaction;
+  reaction.kind = json.at("kind").word(kReactionWords);
+  reaction.on = read_indexes(json.at("on"));
+  reaction.publish = read_indexes(json.at("publish"));
+  reaction.work_ns = duration(json.at("work_ns"), 0);
+  const Cursor period = json.at("period_ns");
+  reaction.period_ns = period.is_null() ? 0 : duration(period, kShortestPeriod);
+  return reaction;
+}
+
+Node read_node(const Cursor& json) {
+  Node node;
+  node.name = json.at("name").text();
+  node.node_namespace = json.at("namespace").text();
+  node.executor = static_cast<int>(json.at("executor").integer(0, kMaxInt));
+  json.at("publishers").each([&](const Cursor& item) { node.publishers.push_back(read_publisher(item)); });
+  json.at("subscriptions").each([&](const Cursor& item) {
+    node.subscriptions.push_back(read_subscription(item));
+  });
+  json.at("timers").each([&](const Cursor& item) { node.timers.push_back(read_timer(item)); });
+  json.at("reactions").each([&](const Cursor& item) { node.reactions.push_back(read_reaction(item)); });
+  return node;
+}
+
+Process read_process(const Cursor& json) {
+  Process process;
+  process.name = json.at("name").text();
+  json.at("executors").each([&](const Cursor& item) {
+    process.executors.push_back(
+        {static_cast<int>(item.at("id").integer(0, kMaxInt)), item.at("kind").word(kExecutorWords)});
+  });
+  json.at("nodes").each([&](const Cursor& item) { process.nodes.push_back(read_node(item)); });
+  return process;
+}
+
+std::string path_of(const Item& item) {
+  const std::string process = fmt::format("graph.processes[{}]", item.process);
+  const std::string node = fmt::format("{}.nodes[{}]", process, item.node);
+  switch (item.part) {
+    case Part::kGraph:
+      return "graph";
+    case Part::kProcess:
+      return process;
+    case Part::kExecutor:
+      return fmt::format("{}.executors[{}]", process, item.index);
+    case Part::kNode:
+      return node;
+    case Part::kPublisher:
+      return fmt::format("{}.publishers[{}]", node, item.index);
+    case Part::kSubscription:
+      return fmt::format("{}.subscriptions[{}]", node, item.index);
+    case Part::kTimer:
+      return fmt::format("{}.timers[{}]", node, item.index);
+    case Part::kReaction:
+      return fmt::format("{}.reactions[{}]", node, item.index);
+  }
+  return "graph";
+}
+
+}  // namespace
+
+nlohmann::ordered_json graph_to_json(const Graph& graph) {
+  ordered_json json;
+  json["schema"] = kSchema;
+  json["name"] = graph.name;
+  json["processes"] = list_to_json(graph.processes);
+  return json;
+}
+
+Graph graph_from_json(const nlohmann::json& value) {
+  const Cursor root(value, "graph");
+  const Cursor schema = root.at("schema");
+  if (schema.integer(0, kMaxInt) != kSchema) schema.fail(fmt::format("must be {} for this version", kSchema));
+  Graph graph;
+  graph.name = root.at("name").text();
+  root.at("processes").each([&](const Cursor& process) { graph.processes.push_back(read_process(process)); });
+  check(graph, path_of);
+  return graph;
+}
+
+Graph read_resolved(std::string_view text) {
+  try {
+    return graph_from_json(json::parse(text));
+  } catch (const json::exception& error) {
+    throw InputError(fmt::format("graph: is not valid JSON: {}", error.what()));
+  }
+}
+
+}  // namespace perflab::graph

@@ -1,0 +1,162 @@
+#include "graph/units.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "graph/text.h"
+
+namespace perflab::graph {
+namespace {
+
+constexpr std::string_view kDurationForm = "write a number and its unit, like 10ms (ns, us, ms or s)";
+
+struct Quantity {
+  std::string_view whole;
+  std::string_view fraction;  // without the point; empty where there is none
+  std::string_view unit;
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view take_digits(std::string_view& text) {
+  std::size_t n = 0;
+  while (n < text.size() && is_digit(text[n])) ++n;
+  const std::string_view digits = text.substr(0, n);
+  text.remove_prefix(n);
+  return digits;
+}
+
+// Splits "1.5ms"; throws where the text does not have that form.
+Quantity split(std::string_view text, std::string_view form) {
+  const std::string_view all = text;
+  if (text.starts_with('-')) throw UnitError(fmt::format("{} is negative; {}", quote(all), form));
+  Quantity quantity;
+  quantity.whole = take_digits(text);
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    quantity.fraction = take_digits(text);
+    if (quantity.fraction.empty()) throw UnitError(fmt::format("{} is not a number; {}", quote(all), form));
+  }
+  if (quantity.whole.empty()) throw UnitError(fmt::format("{} is not a number; {}", quote(all), form));
+  quantity.unit = text;
+  return quantity;
+}
+
+// Without leading zeros of the whole and trailing zeros of the fraction.
+Quantity trimmed(Quantity quantity) {
+  while (quantity.whole.starts_with('0')) quantity.whole.remove_prefix(1);
+  while (quantity.fraction.ends_with('0')) quantity.fraction.remove_suffix(1);
+  return quantity;
+}
+
+struct DurationUnit {
+  std::string_view name;
+  std::size_t decimals;  // of a nanosecond
+};
+constexpr std::array kDurationUnits{DurationUnit{"ns", 0}, DurationUnit{"us", 3}, DurationUnit{"ms", 6},
+                                    DurationUnit{"s", 9}};
+
+struct SizeUnit {
+  std::string_view name;
+  std::uint64_t bytes;
+};
+constexpr std::array kSizeUnits{SizeUnit{"B", 1}, SizeUnit{"kB", 1'000}, SizeUnit{"KiB", 1'024},
+                                SizeUnit{"MB", 1'000'000}, SizeUnit{"MiB", 1'048'576}};
+
+template <typename Units>
+const typename Units::value_type* find_unit(const Units& units, std::string_view name) {
+  for (const auto& unit : units) {
+    if (unit.name == name) return &unit;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string duration_text(Nanoseconds duration) {
+  std::size_t best = 0;
+  std::int64_t divisor = 1;
+  std::int64_t power = 1;
+  for (std::size_t i = 1; i < kDurationUnits.size(); ++i) {
+    power *= 1'000;
+    if (duration == 0 || duration % power != 0) break;
+    best = i;
+    divisor = power;
+  }
+  return fmt::format("{}{}", duration / divisor, kDurationUnits[best].name);
+}
+
+Nanoseconds parse_duration(std::string_view text) {
+  const Quantity quantity = trimmed(split(text, kDurationForm));
+  if (quantity.unit.empty()) {
+    throw UnitError(fmt::format("{} has no unit; write {}ms if milliseconds are meant (ns, us, ms or s)",
+                                quote(text), one_line(text.substr(0, 20))));
+  }
+  const DurationUnit* unit = find_unit(kDurationUnits, quantity.unit);
+  if (unit == nullptr) {
+    throw UnitError(fmt::format("unit {} is unknown; use ns, us, ms or s", quote(quantity.unit)));
+  }
+  if (quantity.fraction.size() > unit->decimals) {
+    throw UnitError(fmt::format("{} is finer than 1ns; durations are whole nanoseconds", quote(text)));
+  }
+  std::string digits(quantity.whole);
+  digits.append(quantity.fraction).append(unit->decimals - quantity.fraction.size(), '0');
+  Nanoseconds value = 0;
+  const bool fits =
+      digits.size() <= 18 && std::from_chars(digits.data(), digits.data() + digits.size(), value).ec !=
+                                 std::errc::result_out_of_range;
+  if (!fits || value > kLongestDuration) {
+    throw UnitError(fmt::format("{} is too long; durations are at most one day (86400s)", quote(text)));
+  }
+  return value;
+}
+
+double parse_frequency(std::string_view text) {
+  constexpr std::string_view kForm = "write a frequency like 64Hz (Hz or kHz)";
+  const Quantity quantity = split(text, kForm);
+  const bool kilo = quantity.unit == "kHz";
+  if (!kilo && quantity.unit != "Hz") {
+    throw UnitError(fmt::format("{} is not a frequency; {}", quote(text), kForm));
+  }
+  double value = 0.0;
+  const char* end = text.data() + text.size() - quantity.unit.size();
+  if (std::from_chars(text.data(), end, value).ec != std::errc{}) {
+    throw UnitError(fmt::format("{} is out of range; {}", quote(text), kForm));
+  }
+  return kilo ? value * 1'000.0 : value;
+}
+
+Nanoseconds period_of(double frequency_hz) {
+  constexpr std::string_view kRange = "use more than 0.0000115Hz (one day) and at most 1000kHz (1us)";
+  if (!std::isfinite(frequency_hz) || frequency_hz <= 0.0) {
+    throw UnitError(fmt::format("{} Hz is not a frequency; {}", frequency_hz, kRange));
+  }
+  const double period = 1e9 / frequency_hz;
+  if (period < static_cast<double>(kShortestPeriod) || period > static_cast<double>(kLongestDuration)) {
+    throw UnitError(fmt::format("{} Hz is out of range; {}", frequency_hz, kRange));
+  }
+  return std::llround(period);
+}
+
+std::uint32_t parse_size(std::string_view text) {
+  constexpr std::string_view kForm = "write whole bytes, or a size like 10kB (B, kB, KiB, MB or MiB)";
+  const Quantity quantity = trimmed(split(text, kForm));
+  const SizeUnit* unit = find_unit(kSizeUnits, quantity.unit.empty() ? "B" : quantity.unit);
+  if (unit == nullptr || text.find('.') != std::string_view::npos) {
+    throw UnitError(fmt::format("{} is not a size; {}", quote(text), kForm));
+  }
+  std::uint64_t value = 0;
+  const bool fits = quantity.whole.size() <= 10;
+  std::from_chars(quantity.whole.data(), quantity.whole.data() + quantity.whole.size(), value);
+  if (!fits || value * unit->bytes > std::numeric_limits<std::uint32_t>::max()) {
+    throw UnitError(fmt::format("{} is too large; at most 64MiB", quote(text)));
+  }
+  return static_cast<std::uint32_t>(value * unit->bytes);
+}
+
+}  // namespace perflab::graph

@@ -1,0 +1,45 @@
+// Quantities as people write them in graph files.
+//
+// Example:
+//   parse_duration("1.5ms");  // 1'500'000 ns
+//   parse_duration("10");     // throws: the unit is missing
+//   parse_size("10kB");       // 10'000 bytes
+//
+// Each function throws UnitError, whose text says what would be right but not where it stands.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "graph/model.h"
+
+namespace perflab::graph {
+
+class UnitError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+inline constexpr Nanoseconds kShortestPeriod = 1'000;                // 1 us
+inline constexpr Nanoseconds kLongestDuration = 86'400'000'000'000;  // 1 day
+
+// A decimal number and ns, us, ms or s: "250ns", "0us", "1.5s". Exact; a fraction of a nanosecond is
+// refused. From 0 to one day.
+Nanoseconds parse_duration(std::string_view text);
+
+// The shortest exact form: 1'500'000 is "1500us", 10'000'000 "10ms".
+std::string duration_text(Nanoseconds duration);
+
+// A decimal number and Hz or kHz: "64Hz". Hertz.
+double parse_frequency(std::string_view text);
+
+// The period of a frequency in hertz, rounded to the nearest nanosecond: 15 Hz is 66'666'667 ns.
+// From kShortestPeriod to kLongestDuration.
+Nanoseconds period_of(double frequency_hz);
+
+// A whole number and B, kB, KiB, MB or MiB: "10kB" is 10'000, "1KiB" 1'024. At most 2^32 - 1 bytes.
+std::uint32_t parse_size(std::string_view text);
+
+}  // namespace perflab::graph

@@ -1,0 +1,67 @@
+// The words of graph files and resolved graphs for the enumerators of the model.
+//
+// Example:
+//   word_of(kHistoryWords, PERFLAB_KEEP_ALL);                     // "keep_all"
+//   value_of(kHistoryWords, "keep_lst");                          // nullopt
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "graph/model.h"
+
+namespace perflab::graph {
+
+template <typename Enumerator>
+struct Word {
+  std::string_view text;
+  Enumerator value;
+};
+template <typename Enumerator>
+Word(const char*, Enumerator) -> Word<Enumerator>;
+
+inline constexpr std::array kExecutorWords{Word{"inline", ExecutorKind::kInline},
+                                           Word{"single_threaded", ExecutorKind::kSingleThreaded}};
+inline constexpr std::array kPassByWords{Word{"shared", PassBy::kShared}, Word{"unique", PassBy::kUnique}};
+inline constexpr std::array kOverrunWords{Word{"catch_up", Overrun::kCatchUp}, Word{"skip", Overrun::kSkip}};
+inline constexpr std::array kReactionWords{
+    Word{"relay", ReactionKind::kRelay}, Word{"transform", ReactionKind::kTransform},
+    Word{"fusion", ReactionKind::kFusion}, Word{"cyclic", ReactionKind::kCyclic},
+    Word{"sink", ReactionKind::kSink}};
+inline constexpr std::array kHistoryWords{Word{"keep_last", PERFLAB_KEEP_LAST},
+                                          Word{"keep_all", PERFLAB_KEEP_ALL}};
+inline constexpr std::array kReliabilityWords{Word{"reliable", PERFLAB_RELIABLE},
+                                              Word{"best_effort", PERFLAB_BEST_EFFORT}};
+inline constexpr std::array kDurabilityWords{Word{"volatile", PERFLAB_VOLATILE},
+                                             Word{"transient_local", PERFLAB_TRANSIENT_LOCAL}};
+inline constexpr std::array kLivelinessWords{Word{"automatic", PERFLAB_AUTOMATIC},
+                                             Word{"manual_by_topic", PERFLAB_MANUAL_BY_TOPIC}};
+
+// "" for a value that has no word.
+template <typename Words, typename Enumerator>
+constexpr std::string_view word_of(const Words& words, Enumerator value) {
+  for (const auto& word : words) {
+    if (word.value == value) return word.text;
+  }
+  return {};
+}
+
+template <typename Words>
+constexpr auto value_of(const Words& words, std::string_view text)
+    -> std::optional<decltype(words.front().value)> {
+  for (const auto& word : words) {
+    if (word.text == text) return word.value;
+  }
+  return std::nullopt;
+}
+
+template <typename Words>
+std::vector<std::string_view> texts_of(const Words& words) {
+  std::vector<std::string_view> texts;
+  for (const auto& word : words) texts.push_back(word.text);
+  return texts;
+}
+
+}  // namespace perflab::graph

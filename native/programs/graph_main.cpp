@@ -1,0 +1,157 @@
+// perflab-graph: reads graph files, checks them, and prints what they mean.
+//
+// Exit codes: 0 done, 2 usage or bad input (one line on stderr, nothing on stdout), 1 any other failure.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "graph/describe.h"
+#include "graph/parse.h"
+#include "graph/resolved.h"
+#include "graph/text.h"
+#include "graph_schema.h"
+#include "message/types.h"
+
+namespace {
+
+using nlohmann::ordered_json;
+using perflab::graph::Graph;
+using perflab::graph::Input;
+using perflab::graph::InputError;
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string name = "stdin";
+  bool pretty = false;
+};
+
+Graph read_graph(const Arguments& arguments) {
+  std::vector<Input> inputs;
+  bool standard_input = false;
+  for (const std::string& file : arguments.files) {
+    if (file == "-" && standard_input)
+      throw InputError("-: standard input can be read only once; name it once");
+    standard_input = standard_input || file == "-";
+    inputs.push_back(file == "-" ? perflab::graph::read_standard_input(arguments.name)
+                                 : perflab::graph::read_file(file));
+  }
+  return perflab::graph::parse_graph(inputs);
+}
+
+ordered_json description_of(const Graph& graph) {
+  const perflab::graph::Description d = perflab::graph::describe(graph);
+  ordered_json json;
+  json["schema"] = 1;
+  json["name"] = graph.name;
+  json["processes"] = d.processes;
+  json["executors"] = d.executors;
+  json["nodes"] = d.nodes;
+  json["publishers"] = d.publishers;
+  json["subscriptions"] = d.subscriptions;
+  json["timers"] = d.timers;
+  json["reactions"] = d.reactions;
+  json["edges"] = d.edges;
+  json["unmatched_publishers"] = d.unmatched_publishers;
+  json["unmatched_subscriptions"] = d.unmatched_subscriptions;
+  json["rates_settled"] = d.rates_settled;
+  json["published_per_s"] = d.published_per_s;
+  json["delivered_per_s"] = d.delivered_per_s;
+  json["published_bytes_per_s"] = d.published_bytes_per_s;
+  json["delivered_bytes_per_s"] = d.delivered_bytes_per_s;
+  json["topics"] = ordered_json::array();
+  for (const auto& topic : d.topics) {
+    ordered_json entry;
+    entry["topic"] = topic.topic;
+    entry["type"] = topic.type;
+    entry["publishers"] = topic.publishers;
+    entry["subscriptions"] = topic.subscriptions;
+    entry["published_per_s"] = topic.published_per_s;
+    entry["published_bytes_per_s"] = topic.published_bytes_per_s;
+    json["topics"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+ordered_json message_types() {
+  ordered_json list = ordered_json::array();
+  for (const perflab::message::MessageType& type : perflab::message::all_types()) {
+    ordered_json entry;
+    entry["name"] = type.name;
+    entry["ros_type"] = type.ros_type;
+    entry["payload_bytes"] = type.variable ? ordered_json(nullptr) : ordered_json(type.payload_bytes);
+    entry["variable"] = type.variable;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+void print(const ordered_json& json, bool pretty) { std::cout << json.dump(pretty ? 2 : -1) << '\n'; }
+
+void complain(std::string_view text) {
+  const std::string line = perflab::graph::one_line(text) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void add_inputs(CLI::App& command, Arguments& arguments) {
+  command.add_option("FILE", arguments.files, "graph files; - is standard input")->required();
+  command.add_option("--name", arguments.name, "what standard input is called in messages, and its graph");
+  command.add_flag("--pretty", arguments.pretty, "indent the JSON");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Reads graph files (perflab YAML or JSON, irobot_benchmark topologies) and prints JSON.",
+               "perflab-graph");
+  app.require_subcommand(1);
+  Arguments arguments;
+  CLI::App* resolve =
+      app.add_subcommand("resolve", "one checked graph of all files, every default filled in");
+  CLI::App* describe = app.add_subcommand("describe", "counts and rates of the graph");
+  CLI::App* schema = app.add_subcommand("schema", "the JSON Schema of perflab's graph files");
+  CLI::App* types = app.add_subcommand("types", "the message types");
+  add_inputs(*resolve, arguments);
+  add_inputs(*describe, arguments);
+  types->add_flag("--pretty", arguments.pretty, "indent the JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    complain(fmt::format("perflab-graph: {}; see perflab-graph --help", error.what()));
+    return kBadInput;
+  }
+
+  if (resolve->parsed()) print(perflab::graph::graph_to_json(read_graph(arguments)), arguments.pretty);
+  if (describe->parsed()) print(description_of(read_graph(arguments)), arguments.pretty);
+  if (schema->parsed()) std::cout << kGraphSchema;
+  if (types->parsed()) print(message_types(), arguments.pretty);
+  std::cout.flush();
+  if (!std::cout) {
+    complain("perflab-graph: standard output cannot be written");
+    return kFailed;
+  }
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const InputError& error) {
+    complain(error.what());
+    return kBadInput;
+  } catch (const std::exception& error) {
+    complain(fmt::format("perflab-graph: {}", error.what()));
+    return kFailed;
+  }
+}

@@ -1,0 +1,40 @@
+// User files of both formats, each text once as YAML (or JSON, by its first character) and once as strict
+// JSON.
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "graph/describe.h"
+#include "graph/parse.h"
+#include "graph/resolved.h"
+#include "require.h"
+
+namespace {
+
+using perflab::fuzz::require;
+
+void parse(const char* label, const std::string& text) {
+  perflab::graph::Graph graph;
+  try {
+    graph = perflab::graph::parse_graph({{label, text, "fuzz"}});
+  } catch (const perflab::graph::InputError& error) {
+    perflab::fuzz::require_one_line(error.what());
+    require(std::string_view(error.what()).starts_with(label), "a rejection begins with its place");
+    return;
+  }
+  // What was accepted is accepted again in its resolved form, and means the same.
+  const std::string resolved = perflab::graph::graph_to_json(graph).dump();
+  const perflab::graph::Graph again = perflab::graph::read_resolved(resolved);
+  require(perflab::graph::graph_to_json(again).dump() == resolved, "the resolved graph survives");
+  perflab::graph::describe(graph);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  parse("g.yaml", text);
+  parse("g.json", text);
+  return 0;
+}

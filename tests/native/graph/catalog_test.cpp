@@ -1,0 +1,126 @@
+// The catalog's topologies against the known figures of irobot_benchmark's.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "graph/describe.h"
+#include "support.h"
+
+namespace perflab::graph {
+namespace {
+
+constexpr Nanoseconds kRun = 120'000'000'000;
+
+struct Topology {
+  std::string name;
+  std::size_t nodes;
+  std::size_t executors;
+  std::size_t publishers;
+  std::size_t subscriptions;
+  long published_per_s;
+  long delivered_per_s;
+  double delivered_mb_per_s;  // rounded as in the table that it is compared with
+  double mb_resolution;
+  std::uint64_t messages;  // in 120 s
+  PassBy pass_by;
+};
+
+Graph read_catalog(const std::string& name) {
+  return parse_graph({read_file(test::source_dir() / "catalog/topologies" / (name + ".yaml"))});
+}
+
+class Catalog : public testing::TestWithParam<Topology> {};
+
+TEST_P(Catalog, HasTheKnownFigures) {
+  const Topology& expected = GetParam();
+  const Graph graph = read_catalog(expected.name);
+  const Description d = describe(graph);
+  EXPECT_EQ(graph.name, expected.name);
+  EXPECT_EQ(d.processes, 1U);
+  EXPECT_EQ(d.nodes, expected.nodes);
+  EXPECT_EQ(d.executors, expected.executors);
+  EXPECT_EQ(d.publishers, expected.publishers);
+  EXPECT_EQ(d.subscriptions, expected.subscriptions);
+  EXPECT_EQ(d.edges, expected.subscriptions) << "every topic has one publisher";
+  EXPECT_EQ(d.unmatched_publishers, 0U);
+  EXPECT_EQ(d.unmatched_subscriptions, 0U);
+  EXPECT_EQ(std::lround(d.published_per_s), expected.published_per_s);
+  EXPECT_EQ(std::lround(d.delivered_per_s), expected.delivered_per_s);
+  EXPECT_NEAR(d.delivered_bytes_per_s / 1e6, expected.delivered_mb_per_s, expected.mb_resolution);
+  EXPECT_EQ(timed_deliveries(graph, kRun), expected.messages);
+  for (const Node& node : graph.processes[0].nodes) {
+    for (const Publisher& publisher : node.publishers) EXPECT_EQ(publisher.pass_by, expected.pass_by);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Topologies, Catalog,
+    testing::Values(
+        Topology{"sierra_nevada", 10, 1, 13, 17, 654, 1054, 0.116, 0.0005, 126'480, PassBy::kShared},
+        Topology{"mont_blanc", 20, 1, 23, 35, 781, 1263, 23.05, 0.005, 151'560, PassBy::kShared},
+        // 19.925 MB/s; the table, 19.92, cuts.
+        Topology{"white_mountain", 20, 20, 23, 35, 761, 1223, 19.92, 0.01, 146'760, PassBy::kUnique},
+        Topology{"cedar", 9, 9, 13, 19, 438, 768, 0.114, 0.0005, 92'160, PassBy::kUnique}),
+    [](const auto& test) { return test.param.name; });
+
+struct Listener {
+  std::string name;
+  std::string beside;
+  long delivered_per_s;
+  perflab_reliability reliability;
+};
+
+class CatalogListener : public testing::TestWithParam<Listener> {};
+
+TEST_P(CatalogListener, HearsEveryTopicOfItsTopology) {
+  const Listener& expected = GetParam();
+  const Graph alone = read_catalog(expected.name);
+  ASSERT_EQ(alone.processes[0].nodes.size(), 1U);
+  EXPECT_EQ(alone.processes[0].nodes[0].name, "debug_node");
+  for (const Subscription& subscription : alone.processes[0].nodes[0].subscriptions) {
+    EXPECT_EQ(subscription.qos.reliability, expected.reliability);
+  }
+  const auto path = [](const std::string& name) {
+    return (test::source_dir() / "catalog/topologies" / (name + ".yaml")).string();
+  };
+  const Description before = describe(read_catalog(expected.beside));
+  const Description together =
+      describe(parse_graph({read_file(path(expected.beside)), read_file(path(expected.name))}));
+  EXPECT_EQ(together.processes, 2U);
+  EXPECT_EQ(together.unmatched_subscriptions, 0U);
+  EXPECT_EQ(together.edges - before.edges, before.publishers);
+  EXPECT_EQ(std::lround(together.delivered_per_s - before.delivered_per_s), expected.delivered_per_s);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Topologies, CatalogListener,
+    testing::Values(Listener{"debug_sierra_nevada_reliable", "sierra_nevada", 654, PERFLAB_RELIABLE},
+                    Listener{"debug_sierra_nevada_best_effort", "sierra_nevada", 654, PERFLAB_BEST_EFFORT},
+                    Listener{"debug_mont_blanc_reliable", "mont_blanc", 781, PERFLAB_RELIABLE},
+                    Listener{"debug_mont_blanc_best_effort", "mont_blanc", 781, PERFLAB_BEST_EFFORT}),
+    [](const auto& test) { return test.param.name; });
+
+struct Example {
+  std::string name;
+  long published_per_s;
+  long delivered_per_s;
+};
+
+class CatalogExample : public testing::TestWithParam<Example> {};
+
+TEST_P(CatalogExample, HasTheRatesThatItsHeadStates) {
+  const Description d = describe(read_catalog("examples/" + GetParam().name));
+  EXPECT_EQ(std::lround(d.published_per_s), GetParam().published_per_s);
+  EXPECT_EQ(std::lround(d.delivered_per_s), GetParam().delivered_per_s);
+  EXPECT_EQ(d.unmatched_publishers, 0U);
+  EXPECT_EQ(d.unmatched_subscriptions, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, CatalogExample,
+                         testing::Values(Example{"ping_pong", 200, 200}, Example{"fusion", 40, 40},
+                                         Example{"cyclic", 101, 101}, Example{"relay_chain", 90, 120}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace perflab::graph

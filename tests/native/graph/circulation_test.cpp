@@ -1,0 +1,86 @@
+#include "graph/circulation.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support.h"
+
+namespace perflab::graph {
+namespace {
+
+// A node that reacts on some topics with others, all of one type.
+std::string node(const std::string& name, const std::string& kind, const std::vector<std::string>& on,
+                 const std::vector<std::string>& publish) {
+  const auto joined = [](const std::vector<std::string>& topics, bool endpoints) {
+    std::string list;
+    for (const std::string& topic : topics) {
+      list += (list.empty() ? "" : ", ") + (endpoints ? "{topic: " + topic + ", type: stamped10b}" : topic);
+    }
+    return "[" + list + "]";
+  };
+  return "  - name: " + name + "\n    subscriptions: " + joined(on, true) +
+         "\n    publishers: " + joined(publish, true) + "\n    reactions: [{kind: " + kind +
+         ", on: " + joined(on, false) + ", publish: " + joined(publish, false) +
+         (kind == "cyclic" ? ", period: 1s" : "") + "}]\n";
+}
+
+const std::string kClock = "  - {name: clock, publishers: [{topic: tick, type: stamped10b, period: 1s}]}\n";
+
+void accepts(const std::string& nodes) { EXPECT_NO_THROW(test::parse("nodes:\n" + nodes)) << nodes; }
+void refuses(const std::string& nodes, const std::string& loop) {
+  EXPECT_NE(test::parse_error("nodes:\n" + nodes).find("circulate for ever through " + loop + ";"),
+            std::string::npos)
+      << test::parse_error("nodes:\n" + nodes);
+}
+
+TEST(Circulation, NamesTheTopicsOfTheLoop) {
+  refuses(node("n1", "relay", {"c"}, {"a"}) + node("n2", "transform", {"a"}, {"b"}) +
+              node("n3", "relay", {"b"}, {"c"}),
+          "/a -> /b -> /c -> /a");
+  refuses(node("n1", "relay", {"a"}, {"a"}), "/a -> /a");
+}
+
+TEST(Circulation, FindsTheLoopBehindAndBeforeOtherReactions) {
+  refuses(kClock + node("in", "relay", {"tick"}, {"a"}) + node("n1", "relay", {"a"}, {"b"}) +
+              node("n2", "relay", {"b"}, {"a", "c"}) + node("out", "relay", {"c"}, {"d"}),
+          "/a -> /b -> /a");
+}
+
+TEST(Circulation, AcceptsChainsAndDiamonds) {
+  accepts(kClock + node("n1", "relay", {"tick"}, {"a", "b"}) + node("n2", "transform", {"a", "b"}, {"c"}) +
+          node("n3", "relay", {"c"}, {"d"}));
+}
+
+TEST(Circulation, IsHeldBackByACyclicReaction) {
+  accepts(node("n1", "cyclic", {"a"}, {"b"}) + node("n2", "relay", {"b"}, {"a"}));
+}
+
+TEST(Circulation, IsHeldBackByAFusionThatWaitsForTheOutside) {
+  accepts(kClock + node("n1", "fusion", {"tick", "a"}, {"b"}) + node("n2", "relay", {"b"}, {"a"}));
+  accepts(node("n1", "fusion", {"outside", "a"}, {"b"}) + node("n2", "relay", {"b"}, {"a"}));
+}
+
+TEST(Circulation, IsNotHeldBackByAFusionThatFeedsItself) {
+  refuses(node("n1", "fusion", {"a", "b"}, {"c"}) + node("n2", "relay", {"c"}, {"a", "b"}), "/a -> /c -> /a");
+}
+
+TEST(Circulation, OneHeldBackLoopDoesNotExcuseAnother) {
+  refuses(kClock + node("n1", "fusion", {"tick", "a"}, {"b"}) + node("n2", "relay", {"b"}, {"a"}) +
+              node("n3", "relay", {"x"}, {"y"}) + node("n4", "relay", {"y"}, {"x"}),
+          "/x -> /y -> /x");
+}
+
+TEST(Circulation, ShortensLongLoops) {
+  std::string nodes;
+  for (int i = 0; i < 500; ++i) {
+    nodes += node("n" + std::to_string(i), "relay", {"t" + std::to_string(i)},
+                  {"t" + std::to_string((i + 1) % 500)});
+  }
+  const std::string line = test::parse_error("nodes:\n" + nodes);
+  EXPECT_NE(line.find("-> ... -> /t0;"), std::string::npos) << line;
+  EXPECT_LT(line.size(), 400U);
+}
+
+}  // namespace
+}  // namespace perflab::graph

@@ -1,0 +1,221 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "graph/describe.h"
+#include "support.h"
+
+namespace perflab::graph {
+namespace {
+
+using test::error_of;
+using test::parse;
+using test::parse_error;
+
+TEST(PerflabFormat, FillsInTheDefaults) {
+  const Graph graph = parse(R"(
+nodes:
+  - name: a
+    publishers: [{topic: x, type: stamped9_float32, period: 10ms}]
+    subscriptions: [{topic: y, type: stamped_vector}]
+)");
+  EXPECT_EQ(graph.name, "g");
+  ASSERT_EQ(graph.processes.size(), 1U);
+  const Process& process = graph.processes[0];
+  EXPECT_EQ(process.name, "g");
+  ASSERT_EQ(process.executors.size(), 1U);
+  EXPECT_EQ(process.executors[0].id, 0);
+  EXPECT_EQ(process.executors[0].kind, ExecutorKind::kSingleThreaded);
+  const Node& node = process.nodes.at(0);
+  EXPECT_EQ(node.node_namespace, "/");
+  EXPECT_EQ(node.executor, 0);
+  const Publisher& publisher = node.publishers.at(0);
+  EXPECT_EQ(publisher.topic, "/x");
+  EXPECT_EQ(publisher.size_bytes, 36U);
+  EXPECT_DOUBLE_EQ(publisher.frequency_hz, 100.0);
+  EXPECT_EQ(publisher.pass_by, PassBy::kUnspecified);
+  EXPECT_EQ(publisher.qos.history, PERFLAB_KEEP_LAST);
+  EXPECT_EQ(publisher.qos.depth, 10);
+  EXPECT_EQ(publisher.qos.reliability, PERFLAB_RELIABLE);
+  EXPECT_EQ(publisher.qos.durability, PERFLAB_VOLATILE);
+  EXPECT_EQ(publisher.qos.deadline_ns, PERFLAB_DURATION_INFINITE);
+  EXPECT_EQ(publisher.qos.lifespan_ns, PERFLAB_DURATION_INFINITE);
+  EXPECT_EQ(publisher.qos.liveliness, PERFLAB_AUTOMATIC);
+  EXPECT_EQ(publisher.qos.lease_duration_ns, PERFLAB_DURATION_INFINITE);
+  const Timer& timer = node.timers.at(0);
+  EXPECT_EQ(timer.name, "x");
+  EXPECT_EQ(timer.period_ns, 10'000'000);
+  EXPECT_EQ(timer.publish, std::vector<std::size_t>{0});
+  EXPECT_EQ(timer.work_ns, 0);
+  EXPECT_EQ(timer.overrun, Overrun::kCatchUp);
+  EXPECT_TRUE(node.reactions.empty());
+}
+
+TEST(PerflabFormat, ReadsEveryKey) {
+  const Graph graph = parse_graph({read_file(test::source_dir() / "tests/data/graphs/good/every_key.yaml")});
+  EXPECT_EQ(graph.name, "every_key");
+  ASSERT_EQ(graph.processes.size(), 2U);
+  const Process& driver = graph.processes[0];
+  EXPECT_EQ(driver.executors.at(0).kind, ExecutorKind::kInline);
+  ASSERT_EQ(driver.nodes.size(), 3U);
+  EXPECT_EQ(driver.nodes[1].qualified_name(), "/robot/left/source_2");
+  EXPECT_EQ(driver.nodes[1].executor, 7);
+  EXPECT_EQ(driver.nodes[2].executor, 3) << "the first executor of the process";
+  const Publisher& state = driver.nodes[1].publishers.at(0);
+  EXPECT_EQ(state.topic, "/robot/left/source_2/state");
+  EXPECT_EQ(state.pass_by, PassBy::kShared);
+  EXPECT_EQ(state.qos.depth, 5);
+  EXPECT_EQ(state.qos.reliability, PERFLAB_BEST_EFFORT);
+  EXPECT_EQ(state.qos.deadline_ns, 10'000'000);
+  EXPECT_EQ(state.qos.lifespan_ns, 1'000'000'000);
+  EXPECT_EQ(state.qos.liveliness, PERFLAB_MANUAL_BY_TOPIC);
+  EXPECT_EQ(state.qos.lease_duration_ns, 250'000'000);
+  EXPECT_EQ(driver.nodes[0].timers.at(1).period_ns, 80'000'000);
+  EXPECT_EQ(driver.nodes[0].timers.at(1).work_ns, 3'000);
+  const Node& camera = driver.nodes[2];
+  EXPECT_EQ(camera.publishers.at(0).qos.history, PERFLAB_KEEP_ALL);
+  EXPECT_EQ(camera.publishers.at(0).qos.depth, PERFLAB_DEPTH_UNLIMITED);
+  EXPECT_EQ(camera.publishers.at(0).size_bytes, 65'536U);
+  EXPECT_DOUBLE_EQ(camera.publishers.at(1).frequency_hz, 25.0);
+  EXPECT_EQ(camera.timers.at(0).publish, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(camera.timers.at(0).overrun, Overrun::kSkip);
+  const Node& relay = graph.processes[1].nodes.at(0);
+  EXPECT_EQ(relay.reactions.at(0).kind, ReactionKind::kRelay);
+  EXPECT_EQ(relay.reactions.at(1).kind, ReactionKind::kTransform) << "kind left out";
+  EXPECT_EQ(relay.reactions.at(1).work_ns, 250);
+  EXPECT_EQ(relay.reactions.at(2).kind, ReactionKind::kFusion);
+  EXPECT_EQ(relay.reactions.at(2).on, (std::vector<std::size_t>{2, 3}));
+  EXPECT_EQ(relay.publishers.at(0).frequency_hz, 0.0) << "published by a reaction";
+  const Node& end = graph.processes[1].nodes.at(1);
+  EXPECT_EQ(end.reactions.at(0).kind, ReactionKind::kSink);
+  EXPECT_EQ(end.reactions.at(1).kind, ReactionKind::kCyclic);
+  EXPECT_EQ(end.reactions.at(1).period_ns, 1'000'000'000);
+}
+
+TEST(PerflabFormat, InfersTheKindOfAReaction) {
+  const auto kind = [](const std::string& reaction) {
+    return parse(
+               "nodes:\n  - name: a\n    subscriptions: [{topic: x, type: stamped10b}, {topic: y, type: "
+               "stamped10b}]\n"
+               "    publishers: [{topic: z, type: stamped10b}, {topic: w, type: stamped10b, period: 1s}]\n"
+               "    reactions: [{on: y, publish: z}, " +
+               reaction + "]\n")
+        .processes[0]
+        .nodes[0]
+        .reactions[1]
+        .kind;
+  };
+  EXPECT_EQ(kind("{on: x, publish: z}"), ReactionKind::kTransform);
+  EXPECT_EQ(kind("{on: x}"), ReactionKind::kSink);
+  EXPECT_EQ(kind("{on: x, publish: z, period: 1s}"), ReactionKind::kCyclic);
+}
+
+TEST(PerflabFormat, ReadsFrequencies) {
+  const auto period = [](const std::string& frequency) {
+    return parse("nodes: [{name: a, publishers: [{topic: x, type: stamped10b, frequency: " + frequency +
+                 "}]}]")
+        .processes[0]
+        .nodes[0]
+        .timers[0]
+        .period_ns;
+  };
+  EXPECT_EQ(period("64"), 15'625'000);
+  EXPECT_EQ(period("64Hz"), 15'625'000);
+  EXPECT_EQ(period("0.5"), 2'000'000'000);
+  EXPECT_EQ(period("1kHz"), 1'000'000);
+}
+
+TEST(PerflabFormat, CopiesShareTheirTopicsUnlessPrivate) {
+  const Graph graph = parse(R"(
+nodes:
+  - name: a
+    namespace: r
+    number: 3
+    subscriptions: [{topic: x, type: stamped10b}, {topic: ~/y, type: stamped10b}]
+)");
+  ASSERT_EQ(graph.processes[0].nodes.size(), 3U);
+  EXPECT_EQ(graph.processes[0].nodes[2].name, "a_3");
+  EXPECT_EQ(graph.processes[0].nodes[2].subscriptions[0].topic, "/r/x");
+  EXPECT_EQ(graph.processes[0].nodes[2].subscriptions[1].topic, "/r/a_3/y");
+}
+
+TEST(PerflabFormat, TakesExecutorsFromTheNodesWhereNoneAreListed) {
+  const Graph graph =
+      parse("nodes: [{name: a, executor: 5}, {name: b, executor: 2}, {name: c, executor: 5}]");
+  ASSERT_EQ(graph.processes[0].executors.size(), 2U);
+  EXPECT_EQ(graph.processes[0].executors[0].id, 5);
+  EXPECT_EQ(graph.processes[0].executors[1].id, 2);
+}
+
+TEST(PerflabFormat, ReadsJsonAndYamlAlike) {
+  const Graph graph = parse(
+      R"({"nodes": [{"name": "a", "publishers": [{"topic": "x", "type": "stamped10b", "period": "1ms"}]}]})");
+  EXPECT_EQ(graph.processes[0].nodes[0].timers[0].period_ns, 1'000'000);
+}
+
+TEST(SeveralFiles, BecomeOneGraph) {
+  const Input a{"a.yaml", "nodes: [{name: a, publishers: [{topic: x, type: stamped10b, period: 1s}]}]",
+                "first"};
+  const Input b{"b.yaml", "nodes: [{name: b, subscriptions: [{topic: x, type: stamped10b}]}]", "second"};
+  const Graph graph = parse_graph({a, b});
+  EXPECT_EQ(graph.name, "first+second");
+  ASSERT_EQ(graph.processes.size(), 2U);
+  EXPECT_EQ(graph.processes[1].name, "second");
+  EXPECT_EQ(describe(graph).edges, 1U);
+}
+
+TEST(SeveralFiles, GetUniqueProcessNames) {
+  const auto input = [](const std::string& node) {
+    return Input{"f.yaml", "nodes: [{name: " + node + "}]", "same"};
+  };
+  const Graph graph = parse_graph({input("a"), input("b"), input("c")});
+  EXPECT_EQ(graph.processes[0].name, "same");
+  EXPECT_EQ(graph.processes[1].name, "same_2");
+  EXPECT_EQ(graph.processes[2].name, "same_3");
+}
+
+TEST(SeveralFiles, AreCheckedTogether) {
+  const Input a{"a.yaml", "nodes: [{name: a, publishers: [{topic: x, type: stamped10b, period: 1s}]}]", "a"};
+  const Input b{"b.yaml", "nodes: [{name: b, subscriptions: [{topic: x, type: stamped_int64}]}]", "b"};
+  EXPECT_EQ(error_of([&] {
+              parse_graph({a, b});
+            }),
+            "b.yaml:1:35: topic /x has type stamped_int64 here but stamped10b at a.yaml:1:32; one topic has "
+            "one type");
+  EXPECT_EQ(error_of([&] {
+              parse_graph({a, a});
+            }),
+            "a.yaml:1:9: node /a is also at a.yaml:1:9; give each its own name or namespace");
+}
+
+TEST(SeveralFiles, HaveANameOfBoundedLength) {
+  std::vector<Input> inputs;
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = "a_rather_long_name_" + std::to_string(i);
+    inputs.push_back({"f.yaml", "nodes: [{name: " + name + "}]", name});
+  }
+  EXPECT_EQ(parse_graph(inputs).name, "a_rather_long_name_0+49_more");
+}
+
+TEST(File, MustBeThereAndReadable) {
+  EXPECT_EQ(error_of([] { read_file("no/such/file.yaml"); }),
+            "no/such/file.yaml: does not exist; check the path");
+  const std::string directory = test::source_dir() / "tests";
+  EXPECT_EQ(error_of([&] { read_file(directory); }), directory + ": is a directory; name a graph file in it");
+  EXPECT_NE(error_of([] { parse_graph({read_file("/dev/zero")}); }).find("16 MiB"), std::string::npos);
+}
+
+TEST(File, GivesTheGraphItsName) {
+  const auto path = std::filesystem::temp_directory_path() / "perflab graph (1).yaml";
+  std::ofstream(path) << "nodes: [{name: a}]\n";
+  EXPECT_EQ(parse_graph({read_file(path)}).name, "perflab_graph__1_");
+  std::filesystem::remove(path);
+}
+
+TEST(PerflabFormat, ErrorsStayOneLineWhateverTheFileIsCalled) {
+  EXPECT_EQ(parse_error("nodes: 1", "a\nb"), "a\\x0ab:1:8: 'nodes' must be a list, but here is a number");
+}
+
+}  // namespace
+}  // namespace perflab::graph

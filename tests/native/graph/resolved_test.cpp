@@ -1,0 +1,125 @@
+#include "graph/resolved.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "support.h"
+
+namespace perflab::graph {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char* kGraph = R"(
+name: documented
+nodes:
+  - name: hamburg
+    publishers:
+      - {topic: parana, type: stamped3_float32, period: 10ms, pass_by: shared}
+      - {topic: fast, type: stamped_vector, size: 5, qos: {history: keep_all, reliability: best_effort,
+         durability: transient_local, deadline: 1ms, lifespan: 2ms, liveliness: manual_by_topic, lease_duration: 3ms}}
+    subscriptions:
+      - {topic: nile, type: stamped4_int32}
+    reactions:
+      - {kind: cyclic, on: nile, publish: fast, period: 20ms, work: 1us}
+)";
+
+TEST(Resolved, IsTheDocumentedJson) {
+  const ordered_json expected = ordered_json::parse(R"({"schema": 1, "name": "documented", "processes": [
+  {"name": "documented", "executors": [{"id": 0, "kind": "single_threaded"}],
+   "nodes": [
+    {"name": "hamburg", "namespace": "/", "executor": 0,
+     "publishers":    [{"topic": "/parana", "type": "stamped3_float32", "size_bytes": 12, "frequency_hz": 100.0,
+                        "pass_by": "shared", "qos": {"history": "keep_last", "depth": 10, "reliability": "reliable",
+                        "durability": "volatile", "deadline_ns": null, "lifespan_ns": null,
+                        "liveliness": "automatic", "lease_duration_ns": null}},
+                       {"topic": "/fast", "type": "stamped_vector", "size_bytes": 5, "frequency_hz": 0.0,
+                        "pass_by": null, "qos": {"history": "keep_all", "depth": null, "reliability": "best_effort",
+                        "durability": "transient_local", "deadline_ns": 1000000, "lifespan_ns": 2000000,
+                        "liveliness": "manual_by_topic", "lease_duration_ns": 3000000}}],
+     "subscriptions": [{"topic": "/nile", "type": "stamped4_int32", "pass_by": null,
+                        "qos": {"history": "keep_last", "depth": 10, "reliability": "reliable",
+                        "durability": "volatile", "deadline_ns": null, "lifespan_ns": null,
+                        "liveliness": "automatic", "lease_duration_ns": null}}],
+     "timers":        [{"name": "parana", "period_ns": 10000000, "publish": [0], "work_ns": 0, "overrun": "catch_up"}],
+     "reactions":     [{"kind": "cyclic", "on": [0], "publish": [1], "work_ns": 1000, "period_ns": 20000000}]}]}]})");
+  EXPECT_EQ(graph_to_json(test::parse(kGraph)).dump(2), expected.dump(2));
+}
+
+TEST(Resolved, ComesBackAsItWas) {
+  const std::string text = graph_to_json(test::parse(kGraph)).dump();
+  EXPECT_EQ(graph_to_json(read_resolved(text)).dump(), text);
+}
+
+TEST(Resolved, IgnoresKeysThatItDoesNotKnow) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  graph["later"] = 1;
+  graph["processes"][0]["nodes"][0]["publishers"][0]["later"] = "x";
+  EXPECT_NO_THROW(graph_from_json(graph));
+}
+
+TEST(Resolved, TakesAbsentQosPoliciesAsTheDefaultOfRos2) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  graph["processes"][0]["nodes"][0]["subscriptions"][0]["qos"] = json::object();
+  EXPECT_EQ(graph_to_json(graph_from_json(graph)), graph_to_json(test::parse(kGraph)));
+}
+
+TEST(Resolved, RefusesWhatIsWrongWithThePathToIt) {
+  const auto error = [](const char* pointer, const json& value) {
+    json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+    graph[json::json_pointer(pointer)] = value;
+    return test::error_of([&] { graph_from_json(graph); });
+  };
+  const std::string node = "/processes/0/nodes/0";
+  EXPECT_EQ(error("/schema", 2), "graph.schema: must be 1 for this version");
+  EXPECT_EQ(error("/name", 5), "graph.name: must be a string");
+  EXPECT_EQ(error("/processes", json::object()), "graph.processes: must be a list");
+  EXPECT_EQ(error("/processes/0", 1), "graph.processes[0]: must be an object");
+  EXPECT_EQ(error((node + "/executor").c_str(), 1.5),
+            "graph.processes[0].nodes[0].executor: must be a whole number");
+  EXPECT_EQ(error((node + "/executor").c_str(), 3),
+            "graph.processes[0].nodes[0]: executor 3 is not an executor of process documented");
+  EXPECT_EQ(error((node + "/publishers/0/size_bytes").c_str(), 4294967296),
+            "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295");
+  EXPECT_EQ(error((node + "/publishers/0/size_bytes").c_str(), std::numeric_limits<std::uint64_t>::max()),
+            "graph.processes[0].nodes[0].publishers[0].size_bytes: must be from 0 to 4294967295");
+  EXPECT_EQ(error((node + "/publishers/0/qos/history").c_str(), "keep_some"),
+            "graph.processes[0].nodes[0].publishers[0].qos.history: 'keep_some' is unknown; use keep_last or "
+            "keep_all");
+  EXPECT_EQ(error((node + "/publishers/0/qos").c_str(), nullptr),
+            "graph.processes[0].nodes[0].publishers[0].qos: must be an object");
+  EXPECT_EQ(error((node + "/timers/0/period_ns").c_str(), 999),
+            "graph.processes[0].nodes[0].timers[0].period_ns: must be from 1000 to 86400000000000");
+  EXPECT_EQ(error((node + "/timers/0/publish/0").c_str(), 9),
+            "graph.processes[0].nodes[0].timers[0]: publishes with publisher 9 of 2");
+  EXPECT_EQ(error((node + "/timers/0/publish/0").c_str(), -1),
+            "graph.processes[0].nodes[0].timers[0].publish[0]: must be from 0 to 2147483647");
+  EXPECT_EQ(
+      error((node + "/reactions/0/period_ns").c_str(), nullptr),
+      "graph.processes[0].nodes[0].reactions[0]: period is 0ns; it must be at least 1us and at most one day");
+  EXPECT_EQ(error((node + "/subscriptions/0/type").c_str(), "stamped4_int23"),
+            "graph.processes[0].nodes[0].subscriptions[0]: type 'stamped4_int23' is unknown; did you mean "
+            "stamped4_int32?");
+}
+
+TEST(Resolved, RefusesMissingKeys) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  graph["processes"][0]["nodes"][0].erase("timers");
+  EXPECT_EQ(test::error_of([&] { graph_from_json(graph); }),
+            "graph.processes[0].nodes[0]: misses the key 'timers'");
+}
+
+TEST(Resolved, RefusesTextThatIsNotJson) {
+  for (const char* text : {"", "{", "nodes: []", "[1,]", "\xff"}) {
+    const std::string line = test::error_of([&] { read_resolved(text); });
+    EXPECT_EQ(line.find("graph: is not valid JSON: "), 0U) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+  }
+  EXPECT_EQ(test::error_of([] { read_resolved("[]"); }), "graph: must be an object");
+}
+
+}  // namespace
+}  // namespace perflab::graph
