@@ -1,0 +1,89 @@
+// The schedule of one timer: which tick is due next, and what happens to ticks that were missed. Shared by all
+// runtimes, so that the rule is the same everywhere.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/runtime.h"
+
+namespace perflab::runtime {
+
+class TimerSchedule {
+ public:
+  TimerSchedule(const TimerSettings& settings, TimerHandler& handler)
+      : handler_(&handler), period_(settings.period_ns), next_(settings.first_tick), last_(settings.last_tick),
+        skip_missed_(settings.skip_missed) {}
+
+  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns; }
+  [[nodiscard]] bool done() const noexcept { return next_ > last_; }
+  // Without meaning once done().
+  [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_ * period_; }
+
+  // To be called when next_due() <= now: gives exactly one tick to the handler. With skip_missed that is the latest one
+  // due, and those before it are reported as skipped.
+  void fire(Nanoseconds now) noexcept {
+    if (skip_missed_) {
+      const std::int64_t latest = std::min(next_ + (now - next_due()) / period_, last_);
+      if (latest > next_) {
+        handler_->on_skipped(next_due(), static_cast<std::uint64_t>(latest - next_));
+        next_ = latest;
+      }
+    }
+    const Nanoseconds due = next_due();
+    ++next_;
+    handler_->on_tick(due);
+  }
+
+ private:
+  TimerHandler* handler_;
+  Nanoseconds base_ = 0;
+  Nanoseconds period_;
+  std::int64_t next_;
+  std::int64_t last_;
+  bool skip_missed_;
+};
+
+// The timers of one executor, earliest first. Allocates only while timers are added.
+class TimerQueue {
+ public:
+  static constexpr Nanoseconds kNever = INT64_MAX;
+
+  void add(const TimerSettings& settings, TimerHandler& handler) { timers_.push_back({settings, handler}); }
+  [[nodiscard]] bool empty() const noexcept { return timers_.empty(); }
+
+  void set_base(Nanoseconds base_ns) noexcept {
+    for (TimerSchedule& timer : timers_) timer.set_base(base_ns);
+    std::erase_if(timers_, [](const TimerSchedule& timer) { return timer.done(); });
+    std::ranges::make_heap(timers_, later);
+  }
+  // The next tick of any timer, or kNever.
+  [[nodiscard]] Nanoseconds earliest() const noexcept { return timers_.empty() ? kNever : timers_.front().next_due(); }
+
+  // Fires each timer that is due once, in the order of their due times.
+  void run_due(Nanoseconds now) noexcept {
+    auto due = timers_.end();
+    while (due != timers_.begin() && timers_.front().next_due() <= now) {
+      std::pop_heap(timers_.begin(), due, later);
+      --due;
+    }
+    // The earliest was popped first and stands last.
+    for (auto timer = timers_.end(); timer != due;) (--timer)->fire(now);
+    while (due != timers_.end()) {
+      if (due->done()) {
+        std::swap(*due, timers_.back());
+        timers_.pop_back();
+      } else {
+        std::push_heap(timers_.begin(), ++due, later);
+      }
+    }
+  }
+
+ private:
+  static bool later(const TimerSchedule& a, const TimerSchedule& b) noexcept { return a.next_due() > b.next_due(); }
+
+  std::vector<TimerSchedule> timers_;
+};
+
+}  // namespace perflab::runtime

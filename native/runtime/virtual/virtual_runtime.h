@@ -1,0 +1,104 @@
+// The `virtual` runtime: a graph as discrete events on a virtual clock. Nothing waits, nothing is concurrent, and the
+// same seed gives the same run, so that a known delay, loss or service time must come back out of the measurement.
+//
+// What is modelled: links (one per writer and reader) with the disturbances of the middleware `sim` (delay, jitter, loss,
+// reordering, duplication; sim/disturbance.h); reader histories (keep_last drops the oldest); executors that run one callback at a time, each
+// callback costing `service` plus the work of the graph; `publish_call` as the duration of publish(). What is not:
+// the operating system, and therefore resources and scheduling.
+//
+// Options: those of sim/disturbance.h, and the durations `service` and `publish_call`.
+//
+// Example:
+//   VirtualRuntime runtime({{"delay", "2ms"}, {"loss_every", "10"}}, 1);
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <queue>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/runtime.h"
+#include "runtime/timer.h"
+
+namespace perflab::runtime {
+
+// Written by the simulation's thread, readable from any.
+class VirtualClock final : public measure::Clock {
+ public:
+  [[nodiscard]] Nanoseconds now() const noexcept override { return now_.load(std::memory_order_relaxed); }
+  void set(Nanoseconds now) noexcept { now_.store(now, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<Nanoseconds> now_{0};
+};
+
+class VirtualRuntime final : public Runtime {
+ public:
+  using Options = std::vector<std::pair<std::string, std::string>>;
+
+  // Throws Error (kBadInput) on an unknown or malformed option. `seed` is used where the options give none.
+  VirtualRuntime(const Options& options, std::uint64_t seed);
+  ~VirtualRuntime() override;
+
+  [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }
+  std::size_t add_executor(int process, ExecutorKind kind, const std::string& name) override;
+  Publisher& create_publisher(const EndpointSettings& settings) override;
+  Subscription& create_subscription(std::size_t executor, const EndpointSettings& settings,
+                                    MessageHandler& handler) override;
+  void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
+  void work(Nanoseconds amount) noexcept override { clock_.set(clock_.now() + amount); }
+  // Virtual time begins at `base_ns` less the ticks before it; the simulation runs in a thread of its own.
+  void start(Nanoseconds base_ns) override;
+  [[nodiscard]] bool timers_done() const noexcept override { return finished_.load(std::memory_order_acquire); }
+  void stop() noexcept override;
+  [[nodiscard]] std::string describe() override;
+
+ private:
+  struct Programme;
+  struct Message;
+  struct Link;
+  struct Reader;
+  struct Writer;
+  struct Lane;
+  struct Event;
+  struct LaterFirst;
+
+  void connect(Writer& writer, Reader& reader);
+  void simulate() noexcept;
+  void send(Writer& writer, std::span<const perflab_bytes> parts) noexcept;
+  void schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered);
+  void release_held(Link& link);
+  void arrive(Link& link, const std::shared_ptr<Message>& message);
+  void wake(Lane& lane, Nanoseconds at);
+  void step(Lane& lane);
+  bool collect(Lane& lane);
+  std::shared_ptr<Message> make_message(std::span<const perflab_bytes> parts, const perflab_identity& writer);
+
+  VirtualClock clock_;
+  std::vector<std::vector<std::uint8_t>> free_buffers_;  // before all that holds messages: they come back here
+  std::unique_ptr<Programme> programme_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  struct ExecutorLanes {
+    std::size_t messages;
+    std::size_t timers;
+  };
+  std::vector<ExecutorLanes> executors_;
+  std::vector<std::unique_ptr<Writer>> writers_;
+  std::vector<std::unique_ptr<Reader>> readers_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::map<std::string, std::vector<Writer*>> writers_by_topic_;
+  std::map<std::string, std::vector<Reader*>> readers_by_topic_;
+  std::unique_ptr<std::priority_queue<Event, std::vector<Event>, LaterFirst>> events_;
+  std::uint64_t next_order_ = 0;
+  std::atomic<bool> finished_{false};
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace perflab::runtime

@@ -1,0 +1,301 @@
+// What the instrument measures must equal what the virtual runtime injects.
+#include <nlohmann/json.hpp>
+
+#include "measure/histogram.h"
+#include "virtual_lab.h"
+
+namespace perflab::graph {
+namespace {
+
+using measure::highest_equivalent;
+
+constexpr const char* kPair = R"(
+name: pair
+nodes:
+  - name: talker
+    publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]
+  - name: listener
+    subscriptions: [{topic: chatter, type: stamped1kb}]
+)";
+
+// Two nodes in processes of their own, so that work in one does not delay the other.
+constexpr const char* kSplitPair = R"(
+name: pair
+processes:
+  - name: a
+    nodes:
+      - name: talker
+        publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]
+  - name: b
+    nodes:
+      - name: listener
+        subscriptions: [{topic: chatter, type: stamped1kb}]
+)";
+
+TEST(Virtual, LatencyEqualsTheInjectedDelayExactly) {
+  for (const auto& [text, delay] : {std::pair{"0us", 0L}, {"137us", 137'000L}, {"3ms", 3'000'000L}, {"1.5s", 1'500'000'000L}}) {
+    const VirtualLab lab(kPair, kNanosecondsPerSecond * 10, {{"delay", text}});
+    const auto& edge = lab.edge("/chatter");
+    EXPECT_EQ(edge.sequence().received(), 1'000u);
+    EXPECT_EQ(edge.latency().min(), delay);
+    EXPECT_EQ(edge.latency().max(), delay);
+    EXPECT_EQ(edge.latency().value_at_quantile(0.5), highest_equivalent(delay));
+    EXPECT_EQ(edge.response().max(), delay);
+    EXPECT_EQ(lab.publisher("/chatter").publish_delay().max(), 0);
+    lab.expect_conservation();
+  }
+}
+
+TEST(Virtual, JitterStaysWithinItsBounds) {
+  const VirtualLab lab(kPair, 20 * kNanosecondsPerSecond, {{"delay", "1ms"}, {"jitter", "2ms"}, {"seed", "5"}});
+  const auto& latency = lab.edge("/chatter").latency();
+  EXPECT_GE(latency.min(), 1 * kMs);
+  EXPECT_LE(latency.max(), 3 * kMs);
+  EXPECT_NEAR(static_cast<double>(*latency.value_at_quantile(0.5)), 2e6, 1e5);
+}
+
+TEST(Virtual, TheSameSeedGivesTheSameRun) {
+  const VirtualLab::Options options{{"delay", "1ms"}, {"jitter", "2ms"}, {"loss", "0.1"}, {"seed", "5"}};
+  const VirtualLab first(kPair, 10 * kNanosecondsPerSecond, options);
+  const VirtualLab second(kPair, 10 * kNanosecondsPerSecond, options);
+  EXPECT_EQ(first.edge("/chatter").latency().sum(), second.edge("/chatter").latency().sum());
+  EXPECT_EQ(first.edge("/chatter").sequence().gap(), second.edge("/chatter").sequence().gap());
+}
+
+TEST(Virtual, DispatchIsTheServiceTimeOfTheExecutor) {
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"service", "40us"}});
+  EXPECT_EQ(lab.edge("/chatter").dispatch().min(), 40'000);
+  EXPECT_EQ(lab.edge("/chatter").dispatch().max(), 40'000);
+  EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
+  EXPECT_EQ(lab.edge("/chatter").response().max(), 1'080'000);  // the timer's callback was served as well
+  EXPECT_EQ(lab.publisher("/chatter").publish_delay().max(), 40'000);
+}
+
+TEST(Virtual, PublishCallIsTheDurationOfPublish) {
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"publish_call", "7us"}});
+  EXPECT_EQ(lab.publisher("/chatter").publish_call().min(), 7'000);
+  EXPECT_EQ(lab.publisher("/chatter").publish_call().max(), 7'000);
+}
+
+TEST(Virtual, EveryTenthMessageLostIsAGapAndTheLastOneATail) {
+  // 100 messages: the 10th, 20th ... 100th are lost. Nine leave a gap; nothing comes after the last.
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"loss_every", "10"}});
+  const auto& sequence = lab.edge("/chatter").sequence();
+  EXPECT_EQ(lab.publisher("/chatter").sent(), 100u);
+  EXPECT_EQ(sequence.received(), 90u);
+  EXPECT_EQ(sequence.gap(), 9u);
+  EXPECT_EQ(sequence.highest(), 98u);
+  EXPECT_EQ(sequence.reordered(), 0u);
+  EXPECT_EQ(sequence.duplicate(), 0u);
+  lab.expect_conservation();
+}
+
+TEST(Virtual, DuplicatesAreCountedApart) {
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"duplicate_every", "4"}});
+  const auto& sequence = lab.edge("/chatter").sequence();
+  EXPECT_EQ(sequence.received(), 100u);
+  EXPECT_EQ(sequence.duplicate(), 25u);
+  EXPECT_EQ(sequence.gap(), 0u);
+  EXPECT_EQ(lab.live().totals().completed, lab.live().totals().deliveries_expected);
+  lab.expect_conservation();
+}
+
+TEST(Virtual, ReorderedMessagesAreNotLost) {
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"reorder_every", "7"}});
+  const auto& sequence = lab.edge("/chatter").sequence();
+  EXPECT_EQ(sequence.received(), 100u);
+  EXPECT_EQ(sequence.reordered(), 14u);  // 7, 14 ... 98
+  EXPECT_EQ(sequence.gap(), 0u);
+  lab.expect_conservation();
+}
+
+TEST(Virtual, AllDisturbancesTogetherAgreeWithWhatWasInjected) {
+  VirtualLab lab(kPair, 100 * kNanosecondsPerSecond,
+                 {{"delay", "1ms"}, {"loss", "0.05"}, {"duplicate_every", "9"}, {"reorder_every", "11"}});
+  const auto& sequence = lab.edge("/chatter").sequence();
+  const auto injected = nlohmann::json::parse(lab.description())["effective"]["injected"]["per_edge"][0];
+  EXPECT_EQ(injected["offered"], 10'000u);
+  EXPECT_GT(injected["lost"].get<std::uint64_t>(), 400u);
+  EXPECT_EQ(sequence.received(), 10'000u - injected["lost"].get<std::uint64_t>());
+  EXPECT_EQ(sequence.duplicate(), injected["duplicated"].get<std::uint64_t>());
+  EXPECT_EQ(sequence.reordered(), injected["reordered"].get<std::uint64_t>());
+  lab.expect_conservation();
+}
+
+TEST(Virtual, AFullHistoryDropsTheOldestAndTheGapShowsIt) {
+  // The listener is blocked 95 ms at a time and keeps 3 messages of the 9 or 10 that come meanwhile.
+  const VirtualLab lab(R"(
+name: overflow
+processes:
+  - name: a
+    nodes:
+      - name: talker
+        publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]
+  - name: b
+    nodes:
+      - name: listener
+        subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 3}}]
+        timers: [{name: stall, period: 100ms, publish: noise, work: 95ms}]
+        publishers: [{topic: noise, type: stamped10b}]
+)",
+                       kNanosecondsPerSecond);
+  const auto& sequence = lab.edge("/chatter").sequence();
+  EXPECT_GT(sequence.gap(), 40u);
+  EXPECT_EQ(sequence.reordered(), 0u);
+  lab.expect_conservation();
+}
+
+// Coordinated omission: the sender stalls, the transport does not. What the old tools call latency says nothing of it.
+TEST(Virtual, AStalledPublisherLeavesLatencyUnchangedWhileResponseShowsTheStall) {
+  constexpr const char* kStalled = R"(
+name: stalled
+processes:
+  - name: a
+    nodes:
+      - name: talker
+        publishers: [{topic: chatter, type: stamped1kb, period: 10ms}, {topic: noise, type: stamped10b}]
+        timers: [{name: stall, period: 1s, publish: noise, work: 205ms}]
+  - name: b
+    nodes:
+      - name: listener
+        subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 50}}]  # room for the burst after the stall
+)";
+  const VirtualLab quiet(kSplitPair, 10 * kNanosecondsPerSecond, {{"delay", "1ms"}});
+  const VirtualLab stalled(kStalled, 10 * kNanosecondsPerSecond, {{"delay", "1ms"}});
+  EXPECT_EQ(stalled.edge("/chatter").sequence().received(), 1'000u);  // every due tick is sent, late if need be
+  EXPECT_EQ(quiet.edge("/chatter").latency().max(), 1 * kMs);
+  EXPECT_EQ(stalled.edge("/chatter").latency().max(), 1 * kMs);
+  EXPECT_EQ(quiet.edge("/chatter").response().max(), 1 * kMs);
+  // A tick due together with the stall may be served before it; the next one waits the longest.
+  EXPECT_GE(stalled.edge("/chatter").response().max(), 196 * kMs);
+  EXPECT_GE(stalled.publisher("/chatter").publish_delay().max(), 195 * kMs);
+  // Twenty of each hundred ticks fall into the stall, all late by their own share of it.
+  EXPECT_GE(*stalled.edge("/chatter").response().value_at_quantile(0.85), 20 * kMs);
+}
+
+TEST(Virtual, ATimerThatSkipsCountsWhatItDidNotSend) {
+  const VirtualLab lab(R"(
+name: skipping
+nodes:
+  - name: talker
+    publishers: [{topic: chatter, type: stamped1kb}, {topic: noise, type: stamped10b}]
+    timers:
+      - {name: tick, period: 10ms, publish: chatter, overrun: skip}
+      - {name: stall, period: 1s, publish: noise, work: 205ms}
+  - name: listener
+    subscriptions: [{topic: chatter, type: stamped1kb}]
+)",
+                       10 * kNanosecondsPerSecond);
+  const auto& sender = lab.publisher("/chatter");
+  EXPECT_GT(sender.not_sent(), 150u);
+  EXPECT_EQ(sender.sent() + sender.not_sent(), 1'000u);
+  EXPECT_EQ(lab.edge("/chatter").sequence().received(), sender.sent());
+  EXPECT_EQ(lab.edge("/chatter").sequence().gap(), 0u);
+  lab.expect_conservation();
+}
+
+TEST(Virtual, WarmUpTicksAreExcludedAndTheCountsStayExact) {
+  // 95 ms of warm-up hold nine ticks of 10 ms.
+  const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}}, 95 * kMs);
+  EXPECT_EQ(lab.publisher("/chatter").warmup_sent(), 9u);
+  EXPECT_EQ(lab.publisher("/chatter").sent(), 100u);
+  EXPECT_EQ(lab.publisher("/chatter").first_sequence(), 9u);
+  EXPECT_EQ(lab.edge("/chatter").warmup_received(), 9u);
+  EXPECT_EQ(lab.edge("/chatter").sequence().received(), 100u);
+  EXPECT_EQ(lab.edge("/chatter").sequence().lowest(), 9u);
+  lab.expect_conservation();
+}
+
+TEST(Virtual, AReactionsMessageInheritsTheIntendedTimeOfItsTrigger) {
+  const VirtualLab lab(R"(
+name: chain
+nodes:
+  - name: source
+    publishers: [{topic: a, type: stamped_int64, period: 10ms}]
+  - name: relay
+    subscriptions: [{topic: a, type: stamped_int64}]
+    publishers: [{topic: b, type: stamped_int64}]
+    reactions: [{kind: relay, on: a, publish: b}]
+  - name: transform
+    subscriptions: [{topic: b, type: stamped_int64}]
+    publishers: [{topic: c, type: stamped1kb}]
+    reactions: [{kind: transform, on: b, publish: c, work: 500us}]
+  - name: sink
+    subscriptions: [{topic: c, type: stamped1kb}]
+    reactions: [{kind: sink, on: c, work: 200us}]
+)",
+                       kNanosecondsPerSecond, {{"delay", "1ms"}});
+  EXPECT_EQ(lab.edge("/c").sequence().received(), 100u);
+  EXPECT_EQ(lab.edge("/a").response().max(), 1 * kMs);
+  EXPECT_EQ(lab.edge("/b").response().max(), 2 * kMs);
+  EXPECT_EQ(lab.edge("/c").latency().max(), 1 * kMs);
+  EXPECT_EQ(lab.edge("/c").response().max(), 3 * kMs + 500'000);
+  EXPECT_EQ(lab.edge("/c").work().max(), 200'000);
+  EXPECT_EQ(lab.edge("/b").work().max(), 500'000);
+  lab.expect_conservation();
+}
+
+TEST(Virtual, AFusionWaitsForAllInputsAndInheritsTheOldest) {
+  const VirtualLab lab(R"(
+name: fused
+nodes:
+  - name: fast
+    publishers: [{topic: fast, type: stamped_int64, period: 10ms}]
+  - name: slow
+    publishers: [{topic: slow, type: stamped_int64, period: 45ms}]
+  - name: fusion
+    subscriptions: [{topic: fast, type: stamped_int64}, {topic: slow, type: stamped_int64}]
+    publishers: [{topic: out, type: stamped_int64}]
+    reactions: [{kind: fusion, on: [fast, slow], publish: out}]
+  - name: sink
+    subscriptions: [{topic: out, type: stamped_int64}]
+)",
+                       900 * kMs, {{"delay", "1ms"}});
+  // One output for each message of the slower input; its partner is at most one fast period older.
+  EXPECT_EQ(lab.edge("/out").sequence().received(), 20u);
+  EXPECT_GE(lab.edge("/out").response().min(), 2 * kMs);
+  EXPECT_LE(lab.edge("/out").response().max(), 12 * kMs);
+  EXPECT_EQ(lab.edge("/out").latency().max(), 1 * kMs);
+}
+
+TEST(Virtual, ACyclicReactionPublishesEveryPeriodWhateverArrived) {
+  const VirtualLab lab(R"(
+name: cyclic
+nodes:
+  - name: source
+    publishers: [{topic: in, type: stamped_int64, period: 10ms}]
+  - name: planner
+    subscriptions: [{topic: in, type: stamped_int64}]
+    publishers: [{topic: plan, type: stamped_int64}]
+    reactions: [{kind: cyclic, on: in, publish: plan, period: 100ms, work: 2ms}]
+  - name: sink
+    subscriptions: [{topic: plan, type: stamped_int64}]
+)",
+                       kNanosecondsPerSecond, {{"delay", "1ms"}});
+  EXPECT_EQ(lab.edge("/in").sequence().received(), 100u);
+  EXPECT_EQ(lab.edge("/plan").sequence().received(), 10u);
+  EXPECT_EQ(lab.edge("/plan").response().max(), 3 * kMs);
+}
+
+TEST(Virtual, AnInlineExecutorServesMessagesInTheirOrderOfArrival) {
+  Graph graph = parse_graph({{"t.yaml", kPair, "pair"}});
+  graph.processes[0].executors[0].kind = ExecutorKind::kInline;
+  const VirtualLab lab(graph, kNanosecondsPerSecond, {{"delay", "1ms"}, {"service", "40us"}});
+  EXPECT_EQ(lab.edge("/chatter").sequence().received(), 100u);
+  EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
+}
+
+TEST(Virtual, ABadOptionIsNamed) {
+  for (const auto& [key, value] : {std::pair{"dealy", "1ms"}, {"delay", "1"}, {"loss", "1.5"}, {"loss_every", "-1"}}) {
+    try {
+      const runtime::VirtualRuntime runtime({{key, value}}, 1);
+      FAIL() << key << "=" << value;
+    } catch (const runtime::Error& error) {
+      EXPECT_EQ(error.kind(), runtime::Error::Kind::kBadInput);
+      EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perflab::graph
