@@ -1,0 +1,35 @@
+// The configuration of one perflab-node (docs/formats.md, section 2).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/live.h"
+#include "graph/model.h"
+
+namespace perflab::node {
+
+struct Config {
+  graph::Graph graph;
+  std::optional<std::size_t> process;  // index; null: all of them (virtual runtime)
+  std::string process_name;
+  std::string runtime;
+  std::string middleware_name;
+  std::string middleware_library;
+  std::uint32_t domain = 0;
+  std::string network = "lo";
+  std::vector<std::pair<std::string, std::string>> middleware_options;
+  graph::LiveSettings live;
+  Nanoseconds sampling_ns = 500'000'000;
+  Nanoseconds checkpoint_ns = 5 * kNanosecondsPerSecond;
+  Nanoseconds discovery_timeout_ns = 30 * kNanosecondsPerSecond;
+  std::uint64_t seed = 1;
+  std::string records;
+};
+
+// Throws runtime::Error (kBadInput) with one line that names the file.
+Config read_config(const std::string& file);
+
+}  // namespace perflab::node

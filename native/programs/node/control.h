@@ -1,0 +1,36 @@
+// The control channel to perflab: JSON lines over a stream socket (docs/formats.md, section 3).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "measure/clock.h"
+
+namespace perflab::node {
+
+class Control {
+ public:
+  // Takes the descriptor over; -1 for none (the node then runs by itself).
+  explicit Control(int descriptor);
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  [[nodiscard]] bool attached() const noexcept { return descriptor_ >= 0; }
+  // True once the other side is gone: the node then has nobody to run for.
+  [[nodiscard]] bool closed() const noexcept { return closed_; }
+
+  void send(const nlohmann::json& message);
+  // The next message, waiting at most that long; null if none came, or if the channel was closed.
+  std::optional<nlohmann::json> receive(Nanoseconds timeout_ns);
+
+ private:
+  std::optional<nlohmann::json> next_line();
+
+  int descriptor_;
+  bool closed_ = false;
+  std::string buffer_;
+};
+
+}  // namespace perflab::node

@@ -1,0 +1,138 @@
+#include "programs/node/events.h"
+
+#include "middleware/plugin.h"
+
+namespace perflab::node {
+namespace {
+
+using nlohmann::json;
+
+const char* code_of(perflab_event_kind kind) {
+  switch (kind) {
+    case PERFLAB_PARTICIPANT_FOUND: return "participant_found";
+    case PERFLAB_PARTICIPANT_LOST: return "participant_lost";
+    case PERFLAB_WRITER_FOUND: return "writer_found";
+    case PERFLAB_READER_FOUND: return "reader_found";
+    case PERFLAB_WRITER_LOST: return "writer_lost";
+    case PERFLAB_READER_LOST: return "reader_lost";
+    case PERFLAB_MATCHED: return "matched";
+    case PERFLAB_UNMATCHED: return "unmatched";
+    case PERFLAB_INCOMPATIBLE_QOS: return "incompatible_qos";
+    case PERFLAB_DEADLINE_MISSED: return "deadline_missed";
+    case PERFLAB_LIVELINESS_LOST: return "liveliness_lost";
+    case PERFLAB_LIVELINESS_CHANGED: return "liveliness_changed";
+    case PERFLAB_SAMPLE_LOST: return "sample_lost";
+  }
+  return "unknown";
+}
+
+const char* code_of(measure::MessageEventKind kind) {
+  switch (kind) {
+    case measure::MessageEventKind::kLate: return "late";
+    case measure::MessageEventKind::kTooLate: return "too_late";
+    case measure::MessageEventKind::kLost: return "lost";
+  }
+  return "unknown";
+}
+
+json message_record(const measure::MessageEvent& event) {
+  json record = {{"type", "event"}, {"at_ns", event.at_ns}, {"code", code_of(event.kind)}, {"text", ""},
+                 {"edge", event.edge}, {"sequence", event.sequence}};
+  if (event.kind == measure::MessageEventKind::kLost) {
+    record["count"] = event.value;
+  } else {
+    record["latency_ns"] = event.value;
+    record["threshold_ns"] = event.threshold_ns;
+  }
+  return record;
+}
+
+}  // namespace
+
+void EventLog::on_event(const perflab_event& event) noexcept {
+  std::string text;
+  if (event.topic != nullptr) text = event.topic;
+  if (event.type != nullptr) text.append(text.empty() ? "" : " ").append(event.type);
+  if (event.policy != nullptr) text.append(text.empty() ? "" : ": ").append(event.policy);
+  const std::lock_guard lock(mutex_);
+  switch (event.kind) {
+    case PERFLAB_PARTICIPANT_FOUND:
+      ++participants_found_;
+      last_participant_at_ = event.at_ns;
+      break;
+    case PERFLAB_MATCHED:
+      last_match_at_ = event.at_ns;
+      break;
+    case PERFLAB_INCOMPATIBLE_QOS:
+      incompatibilities_.insert(text);
+      break;
+    default:
+      break;
+  }
+  add({{"type", "event"},
+       {"at_ns", event.at_ns},
+       {"code", code_of(event.kind)},
+       {"text", text},
+       {"peer", middleware::to_hex(event.peer)},
+       {"count", event.count}});
+}
+
+void EventLog::on_error(Nanoseconds at_ns, const char* text) noexcept { note(at_ns, "middleware_error", text); }
+
+void EventLog::note(Nanoseconds at_ns, const std::string& code, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  add({{"type", "event"}, {"at_ns", at_ns}, {"code", code}, {"text", text}});
+}
+
+void EventLog::add(json record) {
+  if (written_ + pending_.size() >= kMaximum) {
+    ++left_out_;
+    return;
+  }
+  pending_.push_back(std::move(record));
+}
+
+void EventLog::flush(RecordFile& file, measure::MessageEventQueue& messages) {
+  std::vector<json> records;
+  {
+    const std::lock_guard lock(mutex_);
+    records.swap(pending_);
+    written_ += records.size();
+  }
+  for (const json& record : records) file.write(record);
+  for (measure::MessageEvent event; messages.pop(event);) {
+    if (written_ < kMaximum) {
+      ++written_;
+      file.write(message_record(event));
+    } else {
+      ++left_out_;
+    }
+  }
+}
+
+void EventLog::finish(RecordFile& file, const measure::MessageEventQueue& messages, Nanoseconds at_ns) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t left_out = left_out_ + messages.dropped();
+  if (left_out == 0) return;
+  file.write({{"type", "event"}, {"at_ns", at_ns}, {"code", "events_dropped"},
+              {"text", "events of single messages that were counted but not kept"}, {"count", left_out}});
+}
+
+std::size_t EventLog::participants_found() const {
+  const std::lock_guard lock(mutex_);
+  return participants_found_;
+}
+Nanoseconds EventLog::last_participant_at() const {
+  const std::lock_guard lock(mutex_);
+  return last_participant_at_;
+}
+Nanoseconds EventLog::last_match_at() const {
+  const std::lock_guard lock(mutex_);
+  return last_match_at_;
+}
+std::vector<std::string> EventLog::incompatibilities() const {
+  const std::lock_guard lock(mutex_);
+  return {incompatibilities_.begin(), incompatibilities_.end()};
+}
+
+}  // namespace perflab::node

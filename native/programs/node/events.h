@@ -1,0 +1,51 @@
+// Everything that happens beside the measured path, kept until the controlling thread writes it: discovery, QoS events,
+// failures of the middleware, and the node's own milestones.
+#pragma once
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "measure/event_queue.h"
+#include "programs/node/records.h"
+#include "runtime/runtime.h"
+
+namespace perflab::node {
+
+class EventLog final : public runtime::EventSink {
+ public:
+  // Files stay usable even if everything is late: beyond this many, events are counted, not kept.
+  static constexpr std::size_t kMaximum = 200'000;
+
+  void on_event(const perflab_event& event) noexcept override;
+  void on_error(Nanoseconds at_ns, const char* text) noexcept override;
+  void note(Nanoseconds at_ns, const std::string& code, const std::string& text = {});
+
+  // Moves what has happened to the file, with the message events of the queue.
+  void flush(RecordFile& file, measure::MessageEventQueue& messages);
+  // Writes how many events were left out, if any.
+  void finish(RecordFile& file, const measure::MessageEventQueue& messages, Nanoseconds at_ns);
+
+  [[nodiscard]] std::size_t participants_found() const;
+  // When the last participant was found and the last endpoint matched; kUnknownTime if none was reported.
+  [[nodiscard]] Nanoseconds last_participant_at() const;
+  [[nodiscard]] Nanoseconds last_match_at() const;
+  // What incompatible QoS was reported, one line each.
+  [[nodiscard]] std::vector<std::string> incompatibilities() const;
+
+ private:
+  void add(nlohmann::json record);
+
+  mutable std::mutex mutex_;
+  std::vector<nlohmann::json> pending_;
+  std::size_t written_ = 0;
+  std::size_t left_out_ = 0;
+  std::size_t participants_found_ = 0;
+  Nanoseconds last_participant_at_ = kUnknownTime;
+  Nanoseconds last_match_at_ = kUnknownTime;
+  std::set<std::string> incompatibilities_;
+};
+
+}  // namespace perflab::node

@@ -1,0 +1,54 @@
+// One process of a graph: builds it, waits for discovery and the start, reports while it runs, and writes what was
+// measured.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "measure/event_queue.h"
+#include "programs/node/config.h"
+#include "programs/node/control.h"
+#include "programs/node/events.h"
+#include "programs/node/records.h"
+#include "programs/node/sampler.h"
+
+namespace perflab::node {
+
+class Node {
+ public:
+  // `config` and `control` outlive the node. Throws runtime::Error.
+  Node(const Config& config, Control& control);
+  ~Node();
+
+  // From the endpoints to the last line of the records. Returns early, with what was measured so far written, when
+  // perflab asks for it; without writing anything more when perflab is gone.
+  void run();
+
+ private:
+  struct Start {
+    Nanoseconds at_ns = 0;
+    std::vector<graph::WriterName> writers;
+  };
+
+  void write_process_record();
+  // False if the discovery timed out.
+  bool await_discovery();
+  std::optional<Start> await_start(bool matched);
+  void measure(Nanoseconds measured_from);
+  [[nodiscard]] bool publishing_ended(Nanoseconds measured_from) const;
+  void send_progress(Nanoseconds measured_from, bool publishing);
+  void write_checkpoint(bool final);
+  void finish();
+
+  const Config& config_;
+  Control& control_;
+  measure::MonotonicClock clock_;
+  RecordFile records_;
+  EventLog events_;
+  measure::MessageEventQueue message_events_;
+  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<runtime::Runtime> runtime_;
+  std::unique_ptr<graph::LiveGraph> live_;
+};
+
+}  // namespace perflab::node

@@ -1,0 +1,166 @@
+#include "programs/node/records.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "measure/histogram_codec.h"
+
+namespace perflab::node {
+namespace {
+
+using nlohmann::json;
+
+template <typename T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+}  // namespace
+
+RecordFile::RecordFile(const std::string& path) : path_(path) {
+  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ < 0) {
+    throw runtime::Error(runtime::Error::Kind::kFailed, path + ": cannot be written: " + std::strerror(errno));
+  }
+}
+
+RecordFile::~RecordFile() { close(file_); }
+
+void RecordFile::write(const json& record) { write_line(record.dump()); }
+
+void RecordFile::write_line(std::string line) {
+  line += '\n';
+  const std::lock_guard lock(mutex_);
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t wrote = ::write(file_, line.data() + done, line.size() - done);
+    if (wrote < 0) {
+      if (errno == EINTR) continue;
+      error_ = path_ + ": " + std::strerror(errno);
+      // Best effort: a reader also copes with a line that is cut off.
+      if (done > 0 && ftruncate(file_, good_bytes_) != 0) error_ += " (and it could not be cut back)";
+      return;
+    }
+    done += static_cast<std::size_t>(wrote);
+  }
+  good_bytes_ += static_cast<long long>(line.size());
+}
+
+std::string RecordFile::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+json histogram_record(const measure::Histogram& histogram) {
+  const bool empty = histogram.count() == 0;
+  return {{"v2", measure::encode_v2_base64(histogram)},
+          {"count", histogram.count()},
+          {"sum", histogram.sum()},
+          {"min", empty ? json(nullptr) : json(histogram.min())},
+          {"max", empty ? json(nullptr) : json(histogram.max())},
+          {"max_at_ns", empty ? json(nullptr) : json(histogram.max_at())},
+          {"saturated", histogram.saturated()},
+          {"negative", histogram.negative()},
+          {"overflowed", histogram.overflowed()}};
+}
+
+json resource_record(const measure::ResourceSample& sample) {
+  json threads = json::array();
+  for (const measure::ThreadSample& thread : sample.threads) {
+    threads.push_back({{"tid", thread.tid},
+                       {"name", thread.name},
+                       {"cpu_ns", thread.cpu_ns},
+                       {"cpu_interval_ns", thread.cpu_interval_ns},
+                       {"run_delay_ns", or_null(thread.run_delay_ns)},
+                       {"voluntary_switches", or_null(thread.voluntary_switches)},
+                       {"involuntary_switches", or_null(thread.involuntary_switches)},
+                       {"cpu", or_null(thread.cpu)}});
+  }
+  return {{"type", "resources"},
+          {"at_ns", sample.at_ns},
+          {"interval_ns", or_null(sample.interval_ns)},
+          {"cpu_ns", sample.cpu_ns},
+          {"cpu_interval_ns", or_null(sample.cpu_interval_ns)},
+          {"rss_kb", or_null(sample.rss_kb)},
+          {"rss_peak_kb", or_null(sample.rss_peak_kb)},
+          {"vsz_kb", or_null(sample.vsz_kb)},
+          {"arena_kb", sample.arena_kb},
+          {"in_use_kb", sample.in_use_kb},
+          {"mmap_kb", sample.mmap_kb},
+          {"voluntary_switches", sample.voluntary_switches},
+          {"involuntary_switches", sample.involuntary_switches},
+          {"run_delay_ns", or_null(sample.run_delay_ns)},
+          {"threads", std::move(threads)}};
+}
+
+namespace {
+
+json publisher_record(const graph::PublisherView& view) {
+  const measure::PublisherRecorder& recorder = *view.recorder;
+  return {{"node", view.node->qualified_name()},
+          {"topic", view.publisher->topic},
+          {"sent", recorder.sent()},
+          {"not_sent", recorder.not_sent()},
+          {"write_errors", recorder.write_errors()},
+          {"warmup_sent", recorder.warmup_sent()},
+          {"first_sequence", or_null(recorder.first_sequence())},
+          {"publish_delay", histogram_record(recorder.publish_delay())},
+          {"publish_call", histogram_record(recorder.publish_call())}};
+}
+
+json edge_record(const graph::EdgeView& view, const graph::LiveSettings& settings) {
+  const measure::EdgeRecorder& recorder = *view.recorder;
+  const measure::SequenceTracker& sequence = recorder.sequence();
+  const bool any = sequence.received() > 0;
+  // Dispatch needs the middleware's word on when a message arrived; without it nothing was measured.
+  const bool dispatch = settings.measure_dispatch && recorder.dispatch().count() > 0;
+  return {{"publisher", view.publisher_node},
+          {"topic", view.publisher->topic},
+          {"subscription", view.subscription_node->qualified_name()},
+          {"size_bytes", view.publisher->size_bytes},
+          {"frequency_hz", view.publisher->frequency_hz},
+          {"received", sequence.received()},
+          {"first_sequence", any ? json(sequence.lowest()) : json(nullptr)},
+          {"highest_sequence", any ? json(sequence.highest()) : json(nullptr)},
+          {"gap", sequence.gap()},
+          {"reordered", sequence.reordered()},
+          {"duplicate", sequence.duplicate()},
+          {"beyond_window", sequence.beyond_window()},
+          {"warmup_received", recorder.warmup_received()},
+          {"on_time", recorder.on_time()},
+          {"late", recorder.late()},
+          {"too_late", recorder.too_late()},
+          {"latency", histogram_record(recorder.latency())},
+          {"response", histogram_record(recorder.response())},
+          {"dispatch", dispatch ? histogram_record(recorder.dispatch()) : json(nullptr)},
+          {"work", settings.measure_work ? histogram_record(recorder.work()) : json(nullptr)}};
+}
+
+}  // namespace
+
+std::string checkpoint_line(const graph::LiveGraph& live, const graph::LiveSettings& settings, Nanoseconds at_ns,
+                            bool final) {
+  // Put together from the text of its parts: the whole as one JSON value would be the largest thing in memory.
+  std::string line = "{\"type\":\"checkpoint\",\"at_ns\":" + std::to_string(at_ns) +
+                     ",\"final\":" + (final ? "true" : "false") +
+                     ",\"foreign_messages\":" + std::to_string(live.foreign_messages()) +
+                     ",\"malformed_messages\":" + std::to_string(live.malformed_messages()) + ",\"publishers\":[";
+  const char* separator = "";
+  for (const graph::PublisherView& view : live.publishers()) {
+    line.append(separator).append(publisher_record(view).dump());
+    separator = ",";
+  }
+  line += "],\"edges\":[";
+  separator = "";
+  for (const graph::EdgeView& view : live.edges()) {
+    line.append(separator).append(edge_record(view, settings).dump());
+    separator = ",";
+  }
+  return line += "]}";
+}
+
+}  // namespace perflab::node
