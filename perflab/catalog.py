@@ -1,0 +1,51 @@
+"""The catalog: the data files that come with perflab.
+
+It lies beside the package in a source checkout and in <prefix>/share/perflab/catalog when installed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TOPOLOGY_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the catalog, known by its name without suffix."""
+
+    name: str
+    path: Path
+
+
+def folder() -> Path:
+    """The catalog's folder; it need not exist."""
+    beside = Path(__file__).resolve().parent.parent / "catalog"
+    return beside if beside.is_dir() else Path(sys.prefix) / "share" / "perflab" / "catalog"
+
+
+def topologies() -> list[Entry]:
+    """The topologies by name."""
+    root = folder() / "topologies"
+    found = {p.stem: p for p in sorted(root.glob("*")) if p.suffix in TOPOLOGY_SUFFIXES} if root.is_dir() else {}
+    return [Entry(name, path) for name, path in sorted(found.items())]
+
+
+def experiments() -> list[Entry]:
+    """The example experiments by name."""
+    root = folder() / "experiments"
+    found = sorted(p for p in root.glob("*") if p.suffix in TOPOLOGY_SUFFIXES) if root.is_dir() else []
+    return [Entry(p.stem, p) for p in found]
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file, or None where it is not one."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,102 @@
+"""`perflab doctor`: what this machine can do, and what makes it noisy. Changes nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> int:
+    """Say what this machine can do, and what makes it noisy."""
+    from perflab.host import Host
+
+    document = {"host": Host().facts(), "programs": _programs(), "middlewares": _middlewares(), "preflight": []}
+    document["preflight"] = [check.document() for check in Host().preflight()]
+    if as_json:
+        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        return 0
+    from perflab.report import terminal
+
+    _print(terminal.console(), document)
+    return 0
+
+
+def _programs() -> list[dict[str, Any]]:
+    from perflab import native as native_programs
+    from perflab.errors import Unavailable
+
+    native = native_programs.find()
+    programs = []
+    for name in ("perflab-node", "perflab-graph"):
+        try:
+            programs.append({"name": name, "available": True, "text": str(native.program(name))})
+        except Unavailable as error:
+            programs.append({"name": name, "available": False, "text": str(error)})
+    return programs
+
+
+def _middlewares() -> list[dict[str, Any]]:
+    from perflab import native as native_programs
+    from perflab.middleware import REGISTRY, available
+
+    native = native_programs.find()
+    found = [(name, available(kind, native)) for name, kind in REGISTRY.items()]
+    return [{"name": name, "available": a.usable, "version": a.version, "text": a.text} for name, a in found]
+
+
+def _print(out: Console, document: dict[str, Any]) -> None:
+    host = document["host"]
+    out.print(
+        f"[bold]{host['hostname'] or 'this machine'}[/bold]: {host['distribution'] or 'unknown distribution'}, ", end=""
+    )
+    out.print(f"Linux {host['kernel'] or 'unknown'}, {host['cpu_model'] or 'unknown CPU'}")
+    out.print()
+    rows = [(p["name"], _state(p["available"]), "") for p in document["programs"]]
+    rows += [(m["name"], _state(m["available"]), m["version"] or "") for m in document["middlewares"]]
+    _table(out, "program or middleware", rows)
+    missing = [p for p in (*document["programs"], *document["middlewares"]) if not p["available"]]
+    _advice(out, [(p["name"], p["text"]) for p in missing])
+    _table(out, "what may disturb", [(c["name"], c["status"], c["value"] or "") for c in document["preflight"]])
+    _advice(out, [(c["name"], c["advice"]) for c in document["preflight"] if c["advice"]])
+
+
+def _state(available: bool) -> str:
+    return "ok" if available else "missing"
+
+
+_STYLES = {"ok": "green", "warn": "yellow", "unknown": "dim", "missing": "red"}
+
+
+def _table(out: Console, title: str, rows: list[tuple[str, str, str]]) -> None:
+    from rich.text import Text
+
+    from perflab.report.terminal import Column, print_table
+
+    print_table(
+        out,
+        [
+            Column(title, 0, [Text(name) for name, _, _ in rows], right=False),
+            Column("", 0, [Text(status, _STYLES[status]) for _, status, _ in rows], right=False),
+            Column("found", 0, [Text(value) for _, _, value in rows], right=False),
+        ],
+    )
+    out.print()
+
+
+def _advice(out: Console, advice: list[tuple[str, str]]) -> None:
+    """What to do, one paragraph each; commands stay whole as far as the width allows."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for name, text in advice:
+        out.print(Padding(Text.assemble((name, "bold"), ": ", text, overflow="fold"), (0, 0, 0, 2)))
+    if advice:
+        out.print()

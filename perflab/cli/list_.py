@@ -1,0 +1,166 @@
+"""`perflab list`: what there is to choose from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from perflab.errors import BadInput, Unavailable
+
+Row = dict[str, Any]
+
+WHAT = ("workloads", "topologies", "middlewares", "executors", "messages", "conditions", "observers", "experiments")
+
+
+def _complete_what(incomplete: str) -> list[str]:
+    return [what for what in WHAT if what.startswith(incomplete)]
+
+
+def list_(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="WHAT", help=f"{', '.join(WHAT)}; default all.", autocompletion=_complete_what),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> int:
+    """List what there is to choose from."""
+    if what is not None and what not in WHAT:
+        raise BadInput(f"nothing named {what!r} to list; there are {', '.join(WHAT)}")
+    lists = {name: _all_or_none(name) for name in WHAT} if what is None else {what: _LISTS[what]()}
+    if as_json:
+        document: Any = lists if what is None else lists[what]
+        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        return 0
+    for number, (name, rows) in enumerate(lists.items()):
+        if what is None:
+            sys.stdout.write(("\n" if number else "") + f"{name}:\n")
+        if not rows:
+            sys.stdout.write("  none\n" if what is None else "")
+        _print(rows if what is not None else [{**row, "options": ()} for row in rows], "  " if what is None else "")
+    return 0
+
+
+def _all_or_none(name: str) -> list[Row]:
+    """A list among others: what this machine cannot tell must not keep the others from being shown."""
+    try:
+        return _LISTS[name]()
+    except Unavailable:
+        return []
+
+
+def _print(rows: list[Row], indent: str) -> None:
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        sys.stdout.write(f"{indent}{row['name']:<{width}}  {row['summary']}".rstrip() + "\n")
+        for option in row.get("options", ()):
+            sys.stdout.write(f"{indent}{'':<{width}}    {option['key']}: {option['help']}\n")
+
+
+def _workloads() -> list[Row]:
+    from perflab.workload import KINDS
+
+    return [{"name": kind.name, "summary": kind.summary} for kind in KINDS]
+
+
+def _topologies() -> list[Row]:
+    from perflab import catalog
+    from perflab import native as native_programs
+    from perflab.errors import PerflabError
+    from perflab.workload import topology
+
+    native = native_programs.find()
+    rows = []
+    for entry in catalog.topologies():
+        try:
+            about: Row | None = topology.describe(entry.path, native)
+        except PerflabError:
+            about = None  # the name can be listed without the native programs, its content cannot
+        rows.append({"name": entry.name, "summary": _describe(about), "path": str(entry.path), "graph": about})
+    return rows
+
+
+def _describe(about: Row | None) -> str:
+    if about is None:
+        return ""
+    processes = f"{about['processes']} processes, " if about["processes"] > 1 else ""
+    return (
+        f"{processes}{about['nodes']} nodes, {about['publishers']} publishers, {about['subscriptions']} subscriptions, "
+        f"{about['delivered_per_s']:.5g} messages/s received"
+    )
+
+
+def _middlewares() -> list[Row]:
+    from perflab import native as native_programs
+    from perflab.middleware import REGISTRY, available
+
+    native = native_programs.find()
+    rows = []
+    for name, kind in REGISTRY.items():
+        found = available(kind, native)
+        state = f"{kind.summary}" if found.usable else f"{kind.summary} (not available: {found.text})"
+        rows.append(
+            {
+                "name": name,
+                "summary": state,
+                "available": found.usable,
+                "version": found.version,
+                "options": [{"key": o.key, "help": o.help} for o in kind.options],
+            }
+        )
+    return rows
+
+
+def _executors() -> list[Row]:
+    return [
+        {"name": "inline", "summary": "callbacks run in the middleware's receive thread"},
+        {"name": "single_threaded", "summary": "one thread per executor waits for its subscriptions and timers"},
+    ]
+
+
+def _messages() -> list[Row]:
+    from perflab import native as native_programs
+    from perflab.units import format_bytes
+    from perflab.workload import topology
+
+    types = topology.message_types(native_programs.find())
+    return [
+        {
+            "name": t["name"],
+            "summary": "size as the publisher says" if t["variable"] else format_bytes(t["payload_bytes"]),
+            **t,
+        }
+        for t in types
+    ]
+
+
+def _conditions() -> list[Row]:
+    from perflab.condition import REGISTRY
+
+    return [{"name": kind.name, "summary": kind.summary} for kind in REGISTRY.values()]
+
+
+def _observers() -> list[Row]:
+    from perflab.observer import REGISTRY
+
+    return [{"name": kind.name, "summary": kind.summary} for kind in REGISTRY.values()]
+
+
+def _experiments() -> list[Row]:
+    from perflab import catalog
+
+    return [{"name": e.name, "summary": "", "path": str(e.path)} for e in catalog.experiments()]
+
+
+_LISTS = {
+    "workloads": _workloads,
+    "topologies": _topologies,
+    "middlewares": _middlewares,
+    "executors": _executors,
+    "messages": _messages,
+    "conditions": _conditions,
+    "observers": _observers,
+    "experiments": _experiments,
+}

@@ -1,0 +1,44 @@
+"""The errors that end a command, each with its exit code and one line for the user.
+
+0 done, 1 a verdict or trial failed, 2 usage or bad input, 3 the machine cannot do it, 128 + n ended by signal n.
+"""
+
+from __future__ import annotations
+
+import signal
+
+
+class PerflabError(Exception):
+    """Ends a command. The text is one line: what, where, and what would be right."""
+
+    exit_code = 1
+
+
+class TrialFailed(PerflabError):
+    """A trial did not succeed; what it recorded stays in the run directory."""
+
+
+class BadInput(PerflabError):
+    """The user asked for something that makes no sense; nothing was written."""
+
+    exit_code = 2
+
+
+class Unavailable(PerflabError):
+    """This machine cannot do it; the text says what is missing and the command that installs it."""
+
+    exit_code = 3
+
+
+class Interrupted(PerflabError):
+    """A signal asked perflab to end."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"interrupted by {signal.Signals(signum).name}")
+        self.signum = signum
+        self.exit_code = 128 + signum
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space, line ends included, as one blank."""
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Experiments: trials in order, their processes, and the run directory."""

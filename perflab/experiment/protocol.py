@@ -1,0 +1,83 @@
+"""What a node may say on the control channel (docs/formats.md, section 3), checked where it arrives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from perflab.experiment.process import Message, ProtocolError
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Created(_Line):
+    """All endpoints of the process exist."""
+
+    type: Literal["created"]
+    pid: int
+    writers: list[dict[str, Any]]
+
+
+class Waiting(_Line):
+    """Not everything is matched yet."""
+
+    type: Literal["waiting"]
+    unmatched: list[str]
+
+
+class Ready(_Line):
+    """Everything is matched, or discovery took too long."""
+
+    type: Literal["ready"]
+    matched: bool
+    unmatched: list[str] = []
+
+
+class Progress(_Line):
+    """Cumulative counts, warm-up included; see docs/formats.md."""
+
+    type: Literal["progress"]
+    at_ns: int
+    elapsed_ns: int
+    publishing: bool
+    sent: int
+    deliveries_expected: int
+    received: int
+    completed: int
+    lost: int
+    latency: str | None = None
+    checkpoint_error: str | None = None
+
+
+class Done(_Line):
+    """The last line before the process exits with 0."""
+
+    type: Literal["done"]
+    files: list[str] = []
+
+
+class Failure(_Line):
+    """The process ends because of an error."""
+
+    type: Literal["error"]
+    kind: Literal["bad_input", "unsupported", "failed"]
+    text: str
+
+
+Line = Created | Waiting | Ready | Progress | Done | Failure
+_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="type")])
+
+
+def parse(message: Message) -> Line:
+    """The line as its type. Raises ProtocolError."""
+    try:
+        return _LINE.validate_python(message.body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ProtocolError(
+            f"process {message.process!r} sent a line that is not in the protocol: {where}: {first['msg']}"
+        ) from error

@@ -1,0 +1,195 @@
+"""The run directory: what is in it, how it is written, how it is found again.
+
+Every file that perflab itself writes appears whole or not at all (temporary file, fsync, rename, fsync of the
+directory). The manifest comes first and summary.json last, so a directory tells how far its run came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import BadInput, PerflabError
+from perflab.workload import file_name
+
+RUNS = "runs"
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+TRIALS = "trials"
+TRIAL = "trial.json"
+RESERVE = ".reserve"
+RESERVE_BYTES = 256 << 10
+
+
+@dataclass(frozen=True)
+class TrialDirectory:
+    """The files of one trial."""
+
+    path: Path
+
+    @property
+    def trial_json(self) -> Path:
+        return self.path / TRIAL
+
+    @property
+    def processes(self) -> Path:
+        return self.path / "processes"
+
+    def config(self, process: str) -> Path:
+        return self.processes / f"{process}.config.json"
+
+    def log(self, process: str) -> Path:
+        return self.processes / f"{process}.log"
+
+    def records(self, process: str) -> Path:
+        return self.processes / f"{process}.jsonl"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A run's directory. `created` says whether perflab made it or was given an empty one."""
+
+    path: Path
+    created: bool
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / MANIFEST
+
+    @property
+    def summary(self) -> Path:
+        return self.path / SUMMARY
+
+    def new_trial(self, number: int, condition: str) -> TrialDirectory:
+        """Makes the directory of a trial, numbered from 1."""
+        directory = TrialDirectory(self.path / TRIALS / f"{number:04d}_{file_name(condition)}")
+        directory.processes.mkdir(parents=True)
+        return directory
+
+    def trials(self) -> list[TrialDirectory]:
+        """The trials that were begun, in order."""
+        root = self.path / TRIALS
+        return [TrialDirectory(p) for p in sorted(root.iterdir()) if p.is_dir()] if root.is_dir() else []
+
+    def reserve(self) -> None:
+        """Sets disk space aside for the last words of a run that fills the disk. Raises OSError when there is none."""
+        with (self.path / RESERVE).open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+
+    def release_reserve(self) -> None:
+        (self.path / RESERVE).unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Removes everything that was written, for a run that turned out to be bad input."""
+        if self.created:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+
+
+def create(output: Path | None, name: str, now: datetime | None = None) -> RunDirectory:
+    """Makes runs/<UTC time>_<name>/, or `output`, which must not exist or be empty. Raises BadInput."""
+    if output is not None:
+        check_output(output)
+        created = not output.exists()
+        _make(output, parents=True, exist_ok=True)
+        return RunDirectory(output, created)
+    root = Path(RUNS)
+    _make(root, parents=True, exist_ok=True)
+    stem = f"{(now or datetime.now(UTC)).strftime('%Y%m%dT%H%M%SZ')}_{file_name(name)}"
+    for attempt in range(1, 1000):
+        path = root / (stem if attempt == 1 else f"{stem}_{attempt}")
+        with contextlib.suppress(FileExistsError):
+            _make(path)
+            return RunDirectory(path, created=True)
+    raise PerflabError(f"cannot find a free name for a run in {root}")
+
+
+def check_output(output: Path) -> None:
+    """Raises BadInput where `output` cannot become a run directory. Writes nothing."""
+    try:
+        if output.is_dir():
+            if any(output.iterdir()):
+                raise BadInput(f"--output {output} is not empty; name a new or an empty directory")
+        elif output.exists() or output.is_symlink():
+            raise BadInput(f"--output {output} is not a directory; name a new or an empty directory")
+        parent = next(p for p in (output, *output.absolute().parents) if p.exists())
+        if not parent.is_dir():
+            raise BadInput(f"--output {output} cannot be made: {parent} is not a directory")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise BadInput(f"--output {output} cannot be made: {parent} is not writable")
+    except OSError as error:
+        raise BadInput(f"--output {output} cannot be made: {error.strerror}") from error
+
+
+def open_run(word: str) -> RunDirectory:
+    """The run that a word of the command line means: a path, or a name below runs/. Raises BadInput."""
+    for path in (Path(word), Path(RUNS) / word):
+        if (path / MANIFEST).is_file():
+            return RunDirectory(path, created=False)
+    path = Path(word)
+    if path.is_dir():
+        raise BadInput(f"{word!r} is not a run directory: it has no {MANIFEST}")
+    if path.exists():
+        raise BadInput(f"{word!r} is a file; name the run directory that holds {MANIFEST}")
+    raise BadInput(f"no run {word!r}; name a run directory, `ls {RUNS}` shows those of this folder")
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a JSON file whole or not at all. Raises OSError, leaving nothing behind."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1, allow_nan=False, ensure_ascii=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises BadInput where it cannot be read or is not one."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadInput(f"{path} is damaged: {error}") from error
+    if not isinstance(document, dict):
+        raise BadInput(f"{path} is damaged: not a JSON object")
+    return document
+
+
+def _make(path: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
+    try:
+        path.mkdir(parents=parents, exist_ok=exist_ok)
+    except FileExistsError:
+        if not exist_ok:
+            raise
+        raise BadInput(f"cannot make the run directory {path}: it is a file") from None
+    except OSError as error:
+        raise BadInput(f"cannot make the run directory {path}: {error.strerror}; choose one with --output") from error
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,417 @@
+"""The life of one trial: processes started, matched, measured, drained, ended; its outcome is data.
+
+launch -> created -> ready -> start -> publishing -> drain -> stop -> done -> every process gone
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from perflab.condition import Condition, Evidence, NotInEffect
+from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
+from perflab.experiment import protocol
+from perflab.experiment.drain import Drain
+from perflab.experiment.process import (
+    Ended,
+    Message,
+    NodeProcess,
+    ProtocolError,
+    Signals,
+    Supervisor,
+    Tick,
+    describe_status,
+    log_tail,
+)
+from perflab.experiment.rundir import TrialDirectory, write_json
+from perflab.experiment.settings import Settings
+from perflab.experiment.surroundings import Surroundings, TrialView
+from perflab.middleware import Middleware
+from perflab.observer import Artifact, Observer
+from perflab.units import NS_PER_S, format_duration
+from perflab.workload import Graph, file_name
+
+# From the start line to the start instant: the line must have reached every process by then.
+START_LEAD_NS = 200_000_000
+START_LEAD_PER_PROCESS_NS = 5_000_000
+UNMATCHED_SHOWN = 3
+
+
+class Failed(Exception):
+    """The trial cannot go on. `outcome` is "failed" (the workload) or "harness_error" (the laboratory)."""
+
+    def __init__(self, outcome: str, reason: str, *, last: bool = False, error: PerflabError | None = None) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        self.reason = one_line(reason)
+        self.last = last  # no further trial makes sense
+        self.error = error  # what the command ends with, where that is not "a trial failed"
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """One trial of an experiment. `repetition` and `order` count from 1."""
+
+    order: int
+    repetition: int
+    condition: str
+    middleware: Middleware
+    graph: Graph
+    settings: Settings
+    domain: int | None
+    node_program: Path
+    conditions: tuple[Condition, ...] = ()
+    observers: tuple[Observer, ...] = ()
+
+
+@dataclass(frozen=True)
+class LiveProgress:
+    """What is known while a trial runs; counts include warm-up, histograms do not."""
+
+    phase: str
+    elapsed_ns: int
+    sent: int
+    received: int
+    lost: int
+    histograms: tuple[str, ...] = ()
+    note: str = ""
+
+
+Report = Callable[[LiveProgress], None]
+
+
+@dataclass
+class TrialOutcome:
+    """How a trial went."""
+
+    outcome: str = "success"
+    reason: str | None = None
+    last: bool = False
+    error: PerflabError | None = None
+    start_at_ns: int | None = None
+    drain: str | None = None
+    pids: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int | None] = field(default_factory=dict)
+    log_tails: dict[str, list[str]] = field(default_factory=dict)
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    artifacts: list[Artifact] = field(default_factory=list)
+
+
+def file_names(plan: TrialPlan) -> dict[str | None, str]:
+    """For every process of the graph (None: all in one) the name of its files, each once."""
+    if plan.middleware.runtime == "virtual":
+        return {None: file_name(plan.graph.name)}
+    names: dict[str | None, str] = {}
+    for process in plan.graph.processes:
+        stem = name = file_name(process)
+        number = 2
+        while name in names.values():
+            name, number = f"{stem}_{number}", number + 1
+        names[process] = name
+    return names
+
+
+def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> dict[str, Any]:
+    """docs/formats.md, section 2."""
+    settings = plan.settings
+    seed = settings.seed + plan.repetition - 1
+    return {
+        "schema": 1,
+        "graph": plan.graph.document,
+        "process": process,
+        "runtime": plan.middleware.runtime,
+        "executor": settings.executor,
+        "middleware": plan.middleware.configuration(plan.domain, settings.network, seed),
+        "duration_ns": settings.duration_ns,
+        "warmup_ns": settings.warmup_ns,
+        "sampling_ns": settings.sampling_ns,
+        "checkpoint_ns": settings.checkpoint_ns,
+        "discovery_timeout_ns": settings.discovery_timeout_ns,
+        "thresholds": {
+            "late_percent": settings.thresholds.late_percent,
+            "late_ns": settings.thresholds.late_ns,
+            "too_late_percent": settings.thresholds.too_late_percent,
+            "too_late_ns": settings.thresholds.too_late_ns,
+        },
+        "measure": list(settings.measure),
+        "seed": seed,
+        "records": str(records),
+    }
+
+
+def run_trial(
+    plan: TrialPlan,
+    directory: TrialDirectory,
+    signals: Signals,
+    report: Report,
+    on_launched: Callable[[Mapping[str, int]], None] = lambda pids: None,
+) -> TrialOutcome:
+    """Runs a trial to its end and leaves no process behind. What goes wrong is in the outcome.
+
+    `on_launched` is told the processes as soon as they exist. Raises OSError where a file cannot be written before
+    the processes run.
+    """
+    result = TrialOutcome()
+    surroundings = Surroundings(plan.conditions, plan.observers, TrialView(directory.path, plan.domain, result.pids))
+    try:
+        with Supervisor(signals) as supervisor:
+            life = _Life(plan, directory, supervisor, surroundings, report, result)
+            try:
+                life.launch()
+                on_launched(result.pids)
+                life.run()
+            except (Failed, PerflabError, NotInEffect) as error:
+                _note(result, _failure_of(error))
+                life.say_farewell()
+    finally:
+        problems = surroundings.close()
+    if problems and result.outcome == "success":
+        _note(result, Failed("harness_error", problems[0]))
+    result.evidence, result.artifacts = surroundings.evidence, surroundings.artifacts
+    for name, node in supervisor.nodes.items():
+        result.statuses[name] = node.status
+        if node.status != 0 and (tail := log_tail(node.log)):
+            result.log_tails[name] = tail
+    return result
+
+
+def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
+    match error:
+        case Failed():
+            return error
+        case NotInEffect():
+            return Failed("invalid", str(error))
+        case Interrupted() | BadInput() | Unavailable():
+            return Failed("harness_error", str(error), last=True, error=error)
+        case _:
+            return Failed("harness_error", str(error))
+
+
+def _note(result: TrialOutcome, failure: Failed) -> None:
+    result.outcome, result.reason = failure.outcome, failure.reason
+    result.last, result.error = failure.last, failure.error
+
+
+class _Life:
+    """The phases of a trial, in order."""
+
+    def __init__(
+        self,
+        plan: TrialPlan,
+        directory: TrialDirectory,
+        supervisor: Supervisor,
+        surroundings: Surroundings,
+        report: Report,
+        result: TrialOutcome,
+    ) -> None:
+        self._plan = plan
+        self._directory = directory
+        self._supervisor = supervisor
+        self._surroundings = surroundings
+        self._report = report
+        self._result = result
+        self._limits = plan.settings.limits
+        self._created: dict[str, protocol.Created] = {}
+        self._ready: dict[str, protocol.Ready] = {}
+        self._progress: dict[str, protocol.Progress] = {}
+        self._done: set[str] = set()
+        self._silent_since: dict[str, float] = {}
+
+    def launch(self) -> None:
+        """Writes the configurations and starts the processes, in the conditions that come before them."""
+        self._surroundings.apply("before")
+        for process, name in file_names(self._plan).items():
+            records = self._directory.records(name).absolute()
+            config = self._directory.config(name)
+            write_json(config, node_configuration(self._plan, process, records))
+            command = [str(self._plan.node_program), "--config", str(config.absolute())]
+            node = self._supervisor.start(name, command, self._directory.log(name))
+            self._result.pids[name] = node.pid
+
+    def run(self) -> None:
+        """Everything from the running processes to their end."""
+        writers = self._await_created()
+        self._await_ready()
+        self._surroundings.apply("after")
+        self._surroundings.observe()
+        self._surroundings.verify()
+        self._start(writers)
+        self._measure()
+        self._finish()
+
+    def say_farewell(self) -> None:
+        """Lets the processes that still run write their last checkpoint, for a bounded time."""
+        if self._result.start_at_ns is None:
+            return  # nothing was measured yet
+        self._supervisor.send_all({"type": "stop"})
+        deadline = time.monotonic() + self._limits.farewell_ns / NS_PER_S
+        try:
+            while self._supervisor.running and not isinstance(self._supervisor.poll(deadline), Tick):
+                pass
+        except (Interrupted, ProtocolError):
+            return
+
+    def _await_created(self) -> list[dict[str, Any]]:
+        """The writers of all processes, once all endpoints exist."""
+        deadline = self._deadline(self._limits.created_ns)
+        self._report(LiveProgress("starting", 0, 0, 0, 0))
+        while missing := [name for name in self._supervisor.nodes if name not in self._created]:
+            self._hear(deadline, missing, "create its endpoints")
+        return [writer for name in self._supervisor.nodes for writer in self._created[name].writers]
+
+    def _await_ready(self) -> None:
+        deadline = self._deadline(self._plan.settings.discovery_timeout_ns + self._limits.silence_ns)
+        while missing := [name for name in self._supervisor.nodes if name not in self._ready]:
+            self._hear(deadline, missing, "finish discovery")
+        if self._plan.settings.discovery_timeout_ns > 0 and not all(line.matched for line in self._ready.values()):
+            unmatched = [text for line in self._ready.values() for text in line.unmatched]
+            shown = "; ".join(unmatched[:UNMATCHED_SHOWN])
+            more = f" and {len(unmatched) - UNMATCHED_SHOWN} more" if len(unmatched) > UNMATCHED_SHOWN else ""
+            timeout = format_duration(self._plan.settings.discovery_timeout_ns / NS_PER_S)
+            count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
+            raise Failed("harness_error", f"{count} not matched within {timeout}: {shown}{more}")
+
+    def _hear(self, deadline: float, missing: list[str], what: str) -> None:
+        """Takes in one line before the start; a fast process may be a phase ahead of a slow one."""
+        event = self._supervisor.poll(deadline)
+        if isinstance(event, Tick):
+            node = self._node(missing[0])
+            tail = log_tail(node.log)
+            last_words = f"; its log ends with: {tail[-1]}" if tail else ""
+            raise Failed("harness_error", f"process {node.name!r} (pid {node.pid}) did not {what} in time{last_words}")
+        name, line = self._interpret(event)
+        if isinstance(line, protocol.Created):
+            self._created[name] = line
+        elif isinstance(line, protocol.Ready):
+            self._ready[name] = line
+        elif isinstance(line, protocol.Waiting):
+            self._report(LiveProgress("discovery", 0, 0, 0, 0, note=f"{len(line.unmatched)} unmatched"))
+
+    def _start(self, writers: list[dict[str, Any]]) -> None:
+        lead_ns = START_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(self._supervisor.nodes)
+        at_ns = time.monotonic_ns() + lead_ns
+        self._supervisor.send_all({"type": "start", "at_ns": at_ns, "writers": writers})
+        self._result.start_at_ns = at_ns
+        now = time.monotonic()
+        self._silent_since = dict.fromkeys(self._supervisor.nodes, now + lead_ns / NS_PER_S)
+
+    def _measure(self) -> None:
+        """Until the publishers have ended and the graph is at rest."""
+        settings = self._plan.settings
+        drain = Drain(list(self._supervisor.nodes), self._limits.drain_quiet_ns, self._limits.drain_limit_ns)
+        # Timers catch up by default: a graph that cannot keep up publishes for longer than asked, within reason.
+        scheduled_s = (settings.warmup_ns + settings.duration_ns) / NS_PER_S
+        overrun = time.monotonic() + 2 * scheduled_s + 30.0
+        while True:
+            now_ns = time.monotonic_ns()
+            verdict = drain.verdict(now_ns)
+            if verdict is not None:
+                self._result.drain = verdict
+                return
+            if drain.publishing and now_ns > overrun * NS_PER_S:
+                late = format_duration(scheduled_s + 30.0)
+                raise Failed("failed", f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+            event = self._supervisor.poll(min(time.monotonic() + (1.0 if drain.publishing else 0.05), overrun + 1.0))
+            if isinstance(event, Tick):
+                self._check_silence()
+                continue
+            name, line = self._interpret(event)
+            if isinstance(line, protocol.Progress):
+                self._silent_since[name] = time.monotonic()
+                drain.update(name, line, time.monotonic_ns())
+                self._note_progress(name, line, drain)
+            self._check_silence()
+
+    def _note_progress(self, name: str, line: protocol.Progress, drain: Drain) -> None:
+        if line.checkpoint_error:
+            raise Failed(
+                "harness_error",
+                f"process {name!r} cannot write its records: {line.checkpoint_error}",
+                last=_is_disk_full(line.checkpoint_error),
+            )
+        self._progress[name] = line
+        reports = self._progress.values()
+        self._report(
+            LiveProgress(
+                phase="measuring" if drain.publishing else "draining",
+                elapsed_ns=max(p.elapsed_ns for p in reports),
+                sent=sum(p.deliveries_expected for p in reports),
+                received=sum(p.received for p in reports),
+                lost=sum(p.lost for p in reports),
+                histograms=tuple(p.latency for p in reports if p.latency),
+            )
+        )
+
+    def _check_silence(self) -> None:
+        now = time.monotonic()
+        for name, since in self._silent_since.items():
+            if now - since > self._limits.silence_ns / NS_PER_S:
+                silence = format_duration(self._limits.silence_ns / NS_PER_S)
+                raise Failed("failed", f"process {name!r} (pid {self._node(name).pid}) has said nothing for {silence}")
+
+    def _finish(self) -> None:
+        """Last checkpoints, last lines, and the end of every process."""
+        self._supervisor.send_all({"type": "stop"})
+        deadline = self._deadline(self._limits.done_ns)
+        while self._supervisor.running:
+            event = self._supervisor.poll(deadline)
+            if isinstance(event, Tick):
+                node = self._supervisor.running[0]
+                waited = format_duration(self._limits.done_ns / NS_PER_S)
+                raise Failed("failed", f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
+            if isinstance(event, Ended) and event.process in self._done and event.status == 0:
+                continue
+            name, line = self._interpret(event)
+            if isinstance(line, protocol.Done):
+                self._done.add(name)
+            elif isinstance(line, protocol.Progress) and line.checkpoint_error:
+                raise Failed("harness_error", f"process {name!r} cannot write its records: {line.checkpoint_error}")
+
+    def _interpret(self, event: Message | Ended | Tick) -> tuple[str, protocol.Line]:
+        """A message as its type; an early end or an error line ends the trial."""
+        assert not isinstance(event, Tick)
+        if isinstance(event, Ended):
+            self._fail_ended(event)
+        line = protocol.parse(event)
+        if isinstance(line, protocol.Failure):
+            self._fail_told(event.process, line)
+        return event.process, line
+
+    def _fail_told(self, name: str, line: protocol.Failure) -> NoReturn:
+        text = one_line(line.text)
+        match line.kind:
+            case "bad_input":
+                raise Failed("harness_error", text, last=True, error=BadInput(text))
+            case "unsupported":
+                raise Failed("harness_error", text, last=True, error=Unavailable(text))
+            case _:
+                raise Failed("failed", f"process {name!r}: {text}", last=_is_disk_full(text))
+
+    def _fail_ended(self, event: Ended) -> NoReturn:
+        node = self._node(event.process)
+        when = ""
+        if self._result.start_at_ns is not None:
+            elapsed_ns = time.monotonic_ns() - self._result.start_at_ns
+            when = f" {format_duration(max(0, elapsed_ns) / NS_PER_S)} after the start"
+        elif event.process in self._done:
+            when = " after it was done"
+        tail = log_tail(node.log)
+        last_words = f"; its log ends with: {tail[-1]}" if tail else "; its log is empty"
+        text = f"process {event.process!r} (pid {node.pid}) {describe_status(event.status)}{when}{last_words}"
+        raise Failed("failed", text)
+
+    def _node(self, name: str) -> NodeProcess:
+        return self._supervisor.nodes[name]
+
+    @staticmethod
+    def _deadline(after_ns: int) -> float:
+        return time.monotonic() + after_ns / NS_PER_S
+
+
+def _is_disk_full(text: str) -> bool:
+    return os.strerror(errno.ENOSPC).lower() in text.lower()

@@ -1,0 +1,113 @@
+"""The records of one perflab-node process, read from its JSON lines (docs/formats.md, section 4).
+
+The file is append-only and its writer may have been killed at any instant: a last line without end, or one that is
+not JSON, is left out and reported, and everything before it counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+class RecordError(ValueError):
+    """A line in the middle of a record file is damaged; the text names file and line."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """When the measured part was. Instants are CLOCK_MONOTONIC (virtual time with the virtual runtime)."""
+
+    at_ns: int
+    measured_from_ns: int
+    measured_until_ns: int
+    matched: bool
+
+
+@dataclass(frozen=True)
+class ProcessRecords:
+    """What one process recorded. `checkpoint` is its last complete one, None where it wrote none."""
+
+    name: str
+    process: dict[str, Any] | None = None
+    start: Start | None = None
+    events: list[dict[str, Any]] = field(default_factory=list)
+    resources: list[dict[str, Any]] = field(default_factory=list)
+    checkpoint: dict[str, Any] | None = None
+    truncated: bool = False
+
+    @property
+    def final(self) -> bool:
+        """Whether the last checkpoint was written after the drain."""
+        return bool(self.checkpoint and self.checkpoint.get("final"))
+
+
+def read(path: Path, name: str) -> ProcessRecords:
+    """All records of a file; no records where the file does not exist. Raises RecordError and OSError."""
+    process: dict[str, Any] | None = None
+    start: Start | None = None
+    checkpoint: dict[str, Any] | None = None
+    events: list[dict[str, Any]] = []
+    resources: list[dict[str, Any]] = []
+    truncated = False
+    for record in _lines(path):
+        if record is None:
+            truncated = True
+            continue
+        match record.get("type"):
+            case "process":
+                process = record
+            case "start":
+                start = _start(record, path)
+            case "event":
+                events.append(record)
+            case "resources":
+                resources.append(record)
+            case "checkpoint":
+                checkpoint = record
+            case _:
+                pass  # readers ignore what they do not know
+    return ProcessRecords(name, process, start, events, resources, checkpoint, truncated)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The objects of a file, and None in place of a truncated last line."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        previous_damaged: int | None = None
+        for number, line in enumerate(file, start=1):
+            if previous_damaged is not None:
+                raise RecordError(f"{path}:{previous_damaged}: not a JSON object; the file was changed or damaged")
+            record = _parse(line)
+            if record is None:
+                previous_damaged = number
+                continue
+            yield record
+        if previous_damaged is not None:
+            yield None
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    if not line.endswith(b"\n"):
+        return None  # perhaps whole by accident, but its writer had not finished
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _start(record: dict[str, Any], path: Path) -> Start:
+    try:
+        return Start(
+            at_ns=int(record["at_ns"]),
+            measured_from_ns=int(record["measured_from_ns"]),
+            measured_until_ns=int(record["measured_until_ns"]),
+            matched=bool(record["matched"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"{path}: the start record lacks {error}") from error

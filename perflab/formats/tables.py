@@ -1,0 +1,158 @@
+"""The tables of a trial, written once as Parquet after it ended.
+
+Histograms stay what they are: the V2 encoding in a column `<name>_v2`, beside its exact count, sum (ns), minimum,
+maximum and instant of the maximum.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.formats.records import ProcessRecords
+from perflab.statistics import histogram as hg
+from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts
+from perflab.statistics.histogram import Histogram
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Row = dict[str, Any]
+
+_EDGE_TEXT = ("publisher", "topic", "subscription")
+_EDGE_COUNTS = (
+    "sent", "received", "first_sequence", "highest_sequence", "pre_match", "gap", "tail", "reordered", "duplicate",
+    "beyond_window", "warmup_received", "on_time", "late", "too_late",
+)  # fmt: skip
+_PUBLISHER_COUNTS = ("sent", "not_sent", "write_errors", "warmup_sent", "first_sequence")
+_RESOURCES = (
+    "at_ns", "interval_ns", "cpu_ns", "cpu_interval_ns", "rss_kb", "rss_peak_kb", "vsz_kb", "arena_kb", "in_use_kb",
+    "mmap_kb", "voluntary_switches", "involuntary_switches", "run_delay_ns",
+)  # fmt: skip
+_THREADS = ("cpu_ns", "cpu_interval_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "cpu")
+
+
+def write(directory: Path, accounts: Accounts | None, processes: Sequence[ProcessRecords]) -> list[str]:
+    """Writes edges, publishers, resources, threads and events; returns the names of the files. Raises OSError."""
+    tables = {
+        "edges": edges(accounts),
+        "publishers": publishers(accounts),
+        "resources": resources(processes),
+        "threads": threads(processes),
+        "events": events(processes),
+    }
+    for name, table in tables.items():
+        _write_whole(directory / f"{name}.parquet", table)
+    return [f"{name}.parquet" for name in tables]
+
+
+def edges(accounts: Accounts | None) -> pl.DataFrame:
+    """One row per edge."""
+    import polars as pl
+
+    schema: dict[str, Any] = dict.fromkeys(_EDGE_TEXT, pl.String)
+    schema |= {"size_bytes": pl.Int64, "frequency_hz": pl.Float64}
+    schema |= dict.fromkeys(_EDGE_COUNTS, pl.Int64) | _histogram_schema(EDGE_HISTOGRAMS)
+    rows = [
+        {name: getattr(edge, name) for name in (*_EDGE_TEXT, "size_bytes", "frequency_hz", *_EDGE_COUNTS)}
+        | _histogram_columns(edge.histograms)
+        for edge in (accounts.edges if accounts else ())
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def publishers(accounts: Accounts | None) -> pl.DataFrame:
+    """One row per publisher."""
+    import polars as pl
+
+    schema: dict[str, Any] = {"node": pl.String, "topic": pl.String}
+    schema |= dict.fromkeys(_PUBLISHER_COUNTS, pl.Int64) | _histogram_schema(PUBLISHER_HISTOGRAMS)
+    rows = [
+        {name: getattr(publisher, name) for name in ("node", "topic", *_PUBLISHER_COUNTS)}
+        | _histogram_columns(publisher.histograms)
+        for publisher in (accounts.publishers if accounts else ())
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def resources(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
+    """One row per sample of a process."""
+    import polars as pl
+
+    schema: dict[str, Any] = {"process": pl.String} | dict.fromkeys(_RESOURCES, pl.Int64)
+    rows = [_pick(r, _RESOURCES) | {"process": p.name} for p in processes for r in p.resources]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def threads(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
+    """One row per sample of a thread."""
+    import polars as pl
+
+    schema: dict[str, Any] = {"process": pl.String, "at_ns": pl.Int64, "tid": pl.Int64, "name": pl.String}
+    schema |= dict.fromkeys(_THREADS, pl.Int64)
+    rows = [
+        _pick(t, ("tid", "name", *_THREADS)) | {"process": p.name, "at_ns": r["at_ns"]}
+        for p in processes
+        for r in p.resources
+        for t in r.get("threads", ())
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def events(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
+    """One row per event; what only some codes have is in `details`, a JSON object."""
+    import polars as pl
+
+    schema: dict[str, Any] = {
+        "process": pl.String, "at_ns": pl.Int64, "code": pl.String, "text": pl.String, "details": pl.String,
+    }  # fmt: skip
+    rows = []
+    for process in processes:
+        for event in process.events:
+            rest = {k: v for k, v in event.items() if k not in ("type", "at_ns", "code", "text")}
+            rows.append(
+                _pick(event, ("at_ns", "code", "text"))
+                | {"process": process.name, "details": json.dumps(rest) if rest else None}
+            )
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _pick(record: Mapping[str, Any], names: Sequence[str]) -> Row:
+    return {name: record.get(name) for name in names}
+
+
+def _histogram_schema(names: Sequence[str]) -> dict[str, Any]:
+    import polars as pl
+
+    schema: dict[str, Any] = {}
+    for name in names:
+        schema[f"{name}_v2"] = pl.String
+        schema |= {f"{name}_{side}": pl.Int64 for side in _SIDES}
+    return schema
+
+
+_SIDES = ("count", "sum", "min", "max", "max_at_ns", "saturated", "negative", "overflowed")
+
+
+def _histogram_columns(histograms: Mapping[str, Histogram | None]) -> Row:
+    row: Row = {}
+    for name, histogram in histograms.items():
+        row[f"{name}_v2"] = None if histogram is None else hg.encode(histogram)
+        for side in _SIDES:
+            row[f"{name}_{side}"] = None if histogram is None else getattr(histogram, side)
+    return row
+
+
+def _write_whole(path: Path, table: pl.DataFrame) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            table.write_parquet(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,106 @@
+"""Middlewares: what carries the messages. Each is one module and one entry of REGISTRY."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import BadInput, Unavailable
+from perflab.middleware import cyclonedds, sim, virtual
+from perflab.middleware.kind import Availability, MiddlewareKind
+from perflab.middleware.probe import probe
+from perflab.native import Native
+
+REGISTRY: dict[str, MiddlewareKind] = {kind.name: kind for kind in (cyclonedds.KIND, sim.KIND, virtual.KIND)}
+DEFAULT = cyclonedds.KIND.name
+
+
+@dataclass(frozen=True)
+class Middleware:
+    """A middleware with its options, found on this machine."""
+
+    name: str
+    runtime: str
+    library: Path | None
+    version: str | None
+    options: Mapping[str, str] = field(default_factory=dict)
+    across_processes: bool = True
+    takes_seed: bool = False
+
+    def configuration(self, domain: int | None, network: str, seed: int) -> dict[str, Any]:
+        """The `middleware` member of a node's configuration (docs/formats.md, section 2)."""
+        return {
+            "name": self.name,
+            "library": None if self.library is None else str(self.library),
+            "domain": domain,
+            "network": network,
+            "options": ({"seed": str(seed)} if self.takes_seed else {}) | dict(self.options),
+        }
+
+
+def select(names: str, options: Sequence[str], native: Native) -> list[Middleware]:
+    """The middlewares of "cyclonedds,sim" with options "[NAME.]key=value". Raises BadInput and Unavailable."""
+    wanted = [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in REGISTRY:
+            raise BadInput(f"no middleware named {name!r}; {_hint(name, REGISTRY)}")
+    if len(set(wanted)) != len(wanted):
+        raise BadInput(f"--middleware {names!r} names one twice; use --trials to repeat it")
+    settings = _parse_options(options, wanted)
+    return [_found(REGISTRY[name], settings[name], native) for name in wanted]
+
+
+def available(kind: MiddlewareKind, native: Native) -> Availability:
+    """Whether the middleware can be used here, its version, or why not and what to do."""
+    if kind.runtime == "virtual":
+        return Availability(True, None, None, "part of perflab-node")
+    library = native.middleware_library(kind.name)
+    if not library.is_file():
+        return Availability(False, library, None, f"{library.name} is not in {library.parent}; {kind.install}")
+    answer = probe(library)
+    if answer.error is not None:
+        return Availability(False, library, None, f"{library} cannot be used: {answer.error}; {kind.install}")
+    if answer.name != kind.name:
+        return Availability(False, library, None, f"{library} is a plug-in for {answer.name}; {kind.install}")
+    return Availability(True, library, answer.version, answer.summary or kind.summary, answer.across_processes)
+
+
+def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> Middleware:
+    availability = available(kind, native)
+    if not availability.usable:
+        raise Unavailable(f"middleware {kind.name} is not available: {availability.text}")
+    return Middleware(
+        name=kind.name,
+        runtime=kind.runtime,
+        library=availability.library,
+        version=availability.version,
+        options=options,
+        across_processes=availability.across_processes,
+        takes_seed=kind.takes_seed,
+    )
+
+
+def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Per middleware its options; one without a NAME is for all of them."""
+    settings: dict[str, dict[str, str]] = {name: {} for name in wanted}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key.strip("."):
+            raise BadInput(f"--middleware-option {option!r} is not [NAME.]key=value")
+        owner, dot, rest = key.partition(".")
+        if dot and owner in REGISTRY:
+            if owner not in settings:
+                raise BadInput(f"--middleware-option {option!r} is for {owner}, which --middleware does not name")
+            settings[owner][rest] = value
+        else:
+            for each in settings.values():
+                each[key] = value
+    return settings
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"

@@ -1,0 +1,18 @@
+"""Eclipse Cyclone DDS, by its C API, over RTPS/UDP."""
+
+from perflab.middleware.kind import MiddlewareKind, Option
+
+KIND = MiddlewareKind(
+    name="cyclonedds",
+    summary="Eclipse Cyclone DDS over RTPS/UDP",
+    runtime="dds",
+    install="install its library with `apt install cyclonedds-dev` and build with `make`",
+    options=(
+        Option("config", "an XML file, or XML itself, in Cyclone's format; wins over what perflab sets"),
+        Option("lease_duration", "how long a silent participant counts as alive (10s)"),
+        Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),
+        Option("max_message_size", "largest UDP payload, 2000..65500"),
+        Option("receive_buffer", "Cyclone's unit of received packets (256KiB)"),
+        Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
+    ),
+)

@@ -1,0 +1,37 @@
+"""What every middleware module says about its middleware."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a middleware, for `perflab list middlewares`; the plug-in itself judges keys and values."""
+
+    key: str
+    help: str
+
+
+@dataclass(frozen=True)
+class MiddlewareKind:
+    """A middleware as such. `runtime` is perflab-node's; `install` tells what makes it available."""
+
+    name: str
+    summary: str
+    runtime: str
+    install: str
+    options: tuple[Option, ...] = ()
+    takes_seed: bool = False  # --seed becomes its option `seed` where that is not given
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a middleware can be used here; `text` is its description, or why not and what to do."""
+
+    usable: bool
+    library: Path | None
+    version: str | None
+    text: str
+    across_processes: bool = True

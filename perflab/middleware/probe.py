@@ -1,0 +1,93 @@
+"""Asks a middleware plug-in what it is, in a process of its own: a library that cannot be loaded, or that
+crashes while it is loaded, must not take perflab with it.
+
+Run as a program with the path of a plug-in, this file prints what it found as JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+
+ABI = 1
+PROBE_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a plug-in says of itself; `error` is one line where it cannot be used."""
+
+    name: str | None = None
+    summary: str | None = None
+    version: str | None = None
+    across_processes: bool = True
+    error: str | None = None
+
+
+class _Capabilities(ctypes.Structure):
+    """`perflab_capabilities`."""
+
+    _fields_ = (
+        ("across_processes", ctypes.c_bool),
+        ("data_ready_callbacks", ctypes.c_bool),
+        ("source_timestamps", ctypes.c_bool),
+        ("reception_timestamps", ctypes.c_bool),
+        ("reports_endpoints", ctypes.c_bool),
+    )
+
+
+class _Head(ctypes.Structure):
+    """The first members of `perflab_middleware` (native/middleware/middleware.h)."""
+
+    _fields_ = (
+        ("abi", ctypes.c_uint32),
+        ("struct_size", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("summary", ctypes.c_char_p),
+        ("version", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("capabilities", ctypes.CFUNCTYPE(_Capabilities)),
+    )
+
+
+def probe(library: os.PathLike[str]) -> Answer:
+    """What the plug-in at that path says of itself. Never raises."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", __file__, os.fspath(library)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT_S,
+            check=False,
+        )
+        return Answer(**json.loads(done.stdout))
+    except subprocess.TimeoutExpired:
+        return Answer(error=f"it did not answer within {PROBE_TIMEOUT_S:.0f} s")
+    except (OSError, ValueError, TypeError):
+        return Answer(error="it crashes when it is loaded")
+
+
+def load(path: str) -> Answer:
+    """Loads the plug-in into this process and asks it."""
+    try:
+        entry = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL).perflab_middleware_plugin
+    except (OSError, AttributeError) as error:
+        return Answer(error=" ".join(str(error).split()))
+    entry.restype = ctypes.POINTER(_Head)
+    head = entry().contents
+    if head.abi != ABI:
+        return Answer(error=f"it was built for plug-in interface {head.abi}, this is {ABI}")
+    across_processes = bool(head.capabilities().across_processes)
+    return Answer(_text(head.name), _text(head.summary), _text(head.version()), across_processes)
+
+
+def _text(raw: bytes | None) -> str | None:
+    return None if raw is None else raw.decode("utf-8", errors="replace")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asdict(load(sys.argv[1]))))

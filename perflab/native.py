@@ -1,0 +1,40 @@
+"""Where the native programs are.
+
+The folder holds perflab-node, perflab-graph and middleware/*.so. `make` builds it and installs it below the
+Python environment; the environment variable PERFLAB_NATIVE names another one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from perflab.errors import Unavailable
+
+ENVIRONMENT_VARIABLE = "PERFLAB_NATIVE"
+
+
+@dataclass(frozen=True)
+class Native:
+    """The native folder; the paths below it need not exist until they are asked for by `program`."""
+
+    folder: Path
+
+    def program(self, name: str) -> Path:
+        """The path of an executable program. Raises Unavailable where it is missing."""
+        path = self.folder / name
+        if not os.access(path, os.X_OK) or not path.is_file():
+            raise Unavailable(f"{name} is not in {self.folder}; build it with `make` in the perflab source folder")
+        return path
+
+    def middleware_library(self, name: str) -> Path:
+        """Where the plug-in of that middleware is, if it was built."""
+        return self.folder / "middleware" / f"{name}.so"
+
+
+def find() -> Native:
+    """The native folder of this environment. Never fails; its programs may be missing."""
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    return Native(Path(named).absolute() if named else Path(sys.prefix) / "lib" / "perflab")

@@ -1,0 +1,1 @@
+"""Reports: results for people."""

@@ -1,0 +1,269 @@
+"""What became of every message: publishers and subscriptions of a trial compared, edge by edge.
+
+An edge is one (publisher, topic, subscription). A publisher's measured messages are numbered without holes from its
+`first_sequence`; per edge, what it sent is either received or missing, and what is missing is missing
+
+- before the first received: `gap` where the edge was matched at the start, else `pre_match`;
+- between the first and the last received: `gap`, as counted by the subscription;
+- after the last received: `tail`; so is everything where nothing was received (`pre_match` where never matched).
+
+Conservation: sent = received + pre_match + gap + tail. Duplicates are apart; a reordered message was received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from perflab.statistics import histogram as hg
+from perflab.statistics.histogram import Histogram
+
+EDGE_HISTOGRAMS = ("latency", "response", "dispatch", "work")
+PUBLISHER_HISTOGRAMS = ("publish_delay", "publish_call")
+
+PublisherKey = tuple[str, str]
+EdgeKey = tuple[str, str, str]
+
+
+class AccountingError(ValueError):
+    """The records cannot be read as accounts: something is missing in them, or there twice."""
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """What one publisher of a trial did in the measured part."""
+
+    node: str
+    topic: str
+    sent: int
+    not_sent: int
+    write_errors: int
+    warmup_sent: int
+    first_sequence: int | None
+    histograms: Mapping[str, Histogram | None]
+    final: bool
+
+    @property
+    def key(self) -> PublisherKey:
+        return self.node, self.topic
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What one subscription received from one publisher, and what is missing.
+
+    `sent`, `pre_match`, `gap` and `tail` are None where one side's last word is not known.
+    """
+
+    publisher: str
+    topic: str
+    subscription: str
+    size_bytes: int | None
+    frequency_hz: float | None
+    sent: int | None
+    received: int
+    first_sequence: int | None
+    highest_sequence: int | None
+    pre_match: int | None
+    gap: int | None
+    tail: int | None
+    reordered: int
+    duplicate: int
+    beyond_window: int
+    warmup_received: int
+    on_time: int
+    late: int
+    too_late: int
+    histograms: Mapping[str, Histogram | None]
+    final: bool
+
+    @property
+    def key(self) -> EdgeKey:
+        return self.publisher, self.topic, self.subscription
+
+    @property
+    def publisher_key(self) -> PublisherKey:
+        return self.publisher, self.topic
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """All publishers and edges of one trial.
+
+    `complete`: every process wrote its final checkpoint, and all of it adds up. `problems`: what does not, one line
+    each, with the name of the edge or publisher; such a trial must not be believed.
+    """
+
+    publishers: tuple[Publisher, ...]
+    edges: tuple[Edge, ...]
+    complete: bool
+    problems: tuple[str, ...]
+    foreign_messages: int
+    malformed_messages: int
+
+
+def account(
+    checkpoints: Sequence[Mapping[str, Any] | None],
+    expected_edges: Iterable[EdgeKey] = (),
+    *,
+    matched_at_start: bool = True,
+) -> Accounts:
+    """Joins the last checkpoints of all processes of a trial (None for a process that wrote none).
+
+    `expected_edges` are those of the graph: one that no checkpoint knows has lost everything when the trial is
+    complete, and is left out when it is not. Of an edge whose counts contradict each other only its own view is
+    kept. Raises AccountingError.
+    """
+    known = [c for c in checkpoints if c is not None]
+    complete = bool(checkpoints) and len(known) == len(checkpoints) and all(c.get("final") for c in known)
+    try:
+        publishers = [_publisher(p, bool(c.get("final"))) for c in known for p in c["publishers"]]
+        edges = [_edge(e, bool(c.get("final"))) for c in known for e in c["edges"]]
+        foreign = sum(int(c.get("foreign_messages", 0)) for c in known)
+        malformed = sum(int(c.get("malformed_messages", 0)) for c in known)
+    except (KeyError, TypeError) as error:
+        raise AccountingError(f"a checkpoint lacks {error}") from error
+    except hg.HistogramError as error:
+        raise AccountingError(str(error)) from error
+    by_key = {p.key: p for p in publishers}
+    if len(by_key) != len(publishers):
+        twice = next(p for i, p in enumerate(publishers) if p.key in {q.key for q in publishers[:i]})
+        raise AccountingError(f"publisher {twice.node} {twice.topic} is recorded twice")
+    seen: set[EdgeKey] = set()
+    for edge in edges:
+        if edge.key in seen:
+            raise AccountingError(f"edge {_name(edge)} is recorded twice")
+        seen.add(edge.key)
+    if complete:
+        edges += [_silent_edge(key) for key in expected_edges if key not in seen]
+    problems = [f"publisher {p.node} {p.topic}: {text}" for p in publishers for text in _check_histograms(p)]
+    problems += [f"edge {_name(e)}: {text}" for e in edges for text in _check_histograms(e)]
+    joined = []
+    for edge in edges:
+        whole, problem = _join(edge, by_key.get(edge.publisher_key), matched_at_start)
+        joined.append(whole)
+        if problem is not None:
+            problems.append(f"edge {_name(edge)} does not add up: {problem}")
+    return Accounts(
+        publishers=tuple(publishers),
+        edges=tuple(joined),
+        complete=complete and not problems,
+        problems=tuple(problems),
+        foreign_messages=foreign,
+        malformed_messages=malformed,
+    )
+
+
+def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge, str | None]:
+    """The edge with what its publisher sent and every missing message accounted for; or what contradicts that."""
+    own_view = replace(edge, sent=None, pre_match=None, tail=None)
+    if publisher is None or not (publisher.final and edge.final):
+        # One side was still going on, or was killed, when the other spoke last.
+        return own_view, None
+    if publisher.sent == 0 or publisher.first_sequence is None:
+        if edge.received:
+            return own_view, f"{edge.received} received of a publisher that sent none"
+        return replace(edge, sent=0, pre_match=0, gap=0, tail=0), None
+    if edge.received == 0:
+        # Nothing arrived, so nothing lies between: all of it is missing at the end, or was never expected.
+        pre_match, tail = (0, publisher.sent) if matched else (publisher.sent, 0)
+        return replace(edge, sent=publisher.sent, pre_match=pre_match, gap=0, tail=tail), None
+    if edge.first_sequence is None or edge.highest_sequence is None or edge.gap is None:
+        return own_view, f"{edge.received} received without sequence numbers"
+    head = edge.first_sequence - publisher.first_sequence
+    tail = publisher.first_sequence + publisher.sent - 1 - edge.highest_sequence
+    pre_match, gap = (0, edge.gap + head) if matched else (head, edge.gap)
+    if head < 0 or tail < 0 or publisher.sent != edge.received + pre_match + gap + tail:
+        return own_view, (
+            f"{publisher.sent} sent from {publisher.first_sequence} on, {edge.received} received from "
+            f"{edge.first_sequence} to {edge.highest_sequence}, {edge.gap} missing between them"
+        )
+    return replace(edge, sent=publisher.sent, pre_match=pre_match, gap=gap, tail=tail), None
+
+
+def _publisher(record: Mapping[str, Any], final: bool) -> Publisher:
+    return Publisher(
+        node=record["node"],
+        topic=record["topic"],
+        sent=int(record["sent"]),
+        not_sent=int(record["not_sent"]),
+        write_errors=int(record["write_errors"]),
+        warmup_sent=int(record["warmup_sent"]),
+        first_sequence=record["first_sequence"],
+        histograms={name: _histogram(record.get(name)) for name in PUBLISHER_HISTOGRAMS},
+        final=final,
+    )
+
+
+def _edge(record: Mapping[str, Any], final: bool) -> Edge:
+    return Edge(
+        publisher=record["publisher"],
+        topic=record["topic"],
+        subscription=record["subscription"],
+        size_bytes=record["size_bytes"],
+        frequency_hz=record["frequency_hz"],
+        sent=None,
+        received=int(record["received"]),
+        first_sequence=record["first_sequence"],
+        highest_sequence=record["highest_sequence"],
+        pre_match=None,
+        gap=int(record["gap"]),
+        tail=None,
+        reordered=int(record["reordered"]),
+        duplicate=int(record["duplicate"]),
+        beyond_window=int(record["beyond_window"]),
+        warmup_received=int(record["warmup_received"]),
+        on_time=int(record["on_time"]),
+        late=int(record["late"]),
+        too_late=int(record["too_late"]),
+        histograms={name: _histogram(record.get(name)) for name in EDGE_HISTOGRAMS},
+        final=final,
+    )
+
+
+def _silent_edge(key: EdgeKey) -> Edge:
+    publisher, topic, subscription = key
+    return Edge(
+        publisher=publisher,
+        topic=topic,
+        subscription=subscription,
+        size_bytes=None,
+        frequency_hz=None,
+        sent=None,
+        received=0,
+        first_sequence=None,
+        highest_sequence=None,
+        pre_match=None,
+        gap=0,
+        tail=None,
+        reordered=0,
+        duplicate=0,
+        beyond_window=0,
+        warmup_received=0,
+        on_time=0,
+        late=0,
+        too_late=0,
+        histograms={"latency": hg.empty(), "response": hg.empty(), "dispatch": None, "work": None},
+        final=True,
+    )
+
+
+def _check_histograms(owner: Publisher | Edge) -> list[str]:
+    """What is wrong with the histograms of a final checkpoint, which was written at rest: they hold what they say."""
+    problems = []
+    for name, histogram in owner.histograms.items() if owner.final else ():
+        try:
+            if histogram is not None:
+                hg.check(histogram)
+        except hg.HistogramError as error:
+            problems.append(f"{name}: {error}")
+    return problems
+
+
+def _histogram(record: Mapping[str, Any] | None) -> Histogram | None:
+    return None if record is None else hg.from_record(record)
+
+
+def _name(edge: Edge) -> str:
+    return f"{edge.publisher} -> {edge.subscription} on {edge.topic}"

@@ -1,0 +1,336 @@
+"""Lossless log-linear histograms with HdrHistogram semantics, and their V2 compressed encoding.
+
+Range 1 ns .. 100 s, three significant digits: a value is known to within 1/1000 of itself (exactly below
+2048 ns). Beside the counts stand exact side values: sum, minimum, maximum and when the maximum happened.
+Merging adds counts, so it is exact and its order does not matter.
+
+The format is that of HdrHistogram (http://hdrhistogram.org): a cookie, a length, and a zlib stream that holds a
+40-byte header and the counts as ZigZag LEB128, where a negative number -n stands for n zeros.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LOWEST_NS = 1
+HIGHEST_NS = 100_000_000_000
+SIGNIFICANT_DIGITS = 3
+
+SUB_BUCKET_COUNT = 2048  # the power of two at or above 2 * 10 ** SIGNIFICANT_DIGITS
+SUB_BUCKET_HALF_COUNT = SUB_BUCKET_COUNT // 2
+SUB_BUCKET_HALF_MAGNITUDE = 10
+BUCKET_COUNT = 27  # doublings of 2048 until HIGHEST_NS can be told
+COUNTS_LENGTH = (BUCKET_COUNT + 1) * SUB_BUCKET_HALF_COUNT
+
+_V2_COOKIE = 0x1C849303 | 0x10
+_V2_COMPRESSED_COOKIE = 0x1C849304 | 0x10
+_OUTER = struct.Struct(">ii")
+_HEADER = struct.Struct(">iiiiqqd")
+_MAX_INFLATED = _HEADER.size + 9 * COUNTS_LENGTH
+
+Int64s = NDArray[np.int64]
+
+
+class HistogramError(ValueError):
+    """An encoded histogram is damaged, or of another range or precision."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of values in nanoseconds: the non-empty cells in order of value, and exact side values."""
+
+    indices: Int64s
+    counts: Int64s
+    count: int
+    sum: int
+    min: int | None
+    max: int | None
+    max_at_ns: int | None
+    saturated: int = 0
+    negative: int = 0
+    overflowed: int = 0  # values in `count` and `sum` whose cell was full (the native recorder counts in 32 bits)
+
+
+def empty() -> Histogram:
+    """A histogram without values."""
+    none = np.zeros(0, np.int64)
+    return Histogram(none, none, 0, 0, None, None, None)
+
+
+def index_of(values_ns: Int64s) -> Int64s:
+    """The cells of values within 0 .. HIGHEST_NS."""
+    # The position of the highest bit; float64 holds every value of the range (< 2**37) exactly.
+    bits = np.frexp(np.maximum(values_ns, 1).astype(np.float64))[1].astype(np.int64)
+    bucket = np.maximum(bits - (SUB_BUCKET_HALF_MAGNITUDE + 1), 0)
+    cell: Int64s = bucket * SUB_BUCKET_HALF_COUNT + (values_ns >> bucket)
+    return cell
+
+
+def lowest_value(indices: Int64s) -> Int64s:
+    """The lowest value that each cell stands for."""
+    bucket = np.maximum((indices >> SUB_BUCKET_HALF_MAGNITUDE) - 1, 0)
+    value: Int64s = (indices - bucket * SUB_BUCKET_HALF_COUNT) << bucket
+    return value
+
+
+def highest_value(indices: Int64s) -> Int64s:
+    """The highest value that each cell stands for, HdrHistogram's "highest equivalent value"."""
+    bucket = np.maximum((indices >> SUB_BUCKET_HALF_MAGNITUDE) - 1, 0)
+    value: Int64s = lowest_value(indices) + (np.int64(1) << bucket) - 1
+    return value
+
+
+def from_values(values_ns: Iterable[int], at_ns: Iterable[int] | None = None) -> Histogram:
+    """The histogram of values, and of the instants at which they happened where these are known.
+
+    Values above HIGHEST_NS are counted at HIGHEST_NS and in `saturated`, and the side values keep them as they are;
+    negative ones are counted in `negative` and nowhere else.
+    """
+    values = np.fromiter(values_ns, np.int64)
+    instants = None if at_ns is None else np.fromiter(at_ns, np.int64)[values >= 0]
+    negative = int((values < 0).sum())
+    values = values[values >= 0]
+    if values.size == 0:
+        return replace(empty(), negative=negative)
+    cells, counts = np.unique(index_of(np.minimum(values, HIGHEST_NS)), return_counts=True)
+    return Histogram(
+        indices=cells,
+        counts=counts.astype(np.int64),
+        count=int(values.size),
+        sum=sum(values.tolist()),
+        min=int(values.min()),
+        max=int(values.max()),
+        max_at_ns=None if instants is None else int(instants[int(values.argmax())]),
+        saturated=int((values > HIGHEST_NS).sum()),
+        negative=negative,
+    )
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """All values of all histograms. Exact."""
+    parts = list(histograms)
+    if len(parts) == 1:
+        return parts[0]
+    dense = np.zeros(COUNTS_LENGTH, np.int64)
+    for h in parts:
+        dense[h.indices] += h.counts  # the cells of one histogram are distinct
+    cells = np.flatnonzero(dense)
+    minima = [h.min for h in parts if h.min is not None]
+    highest = max((h for h in parts if h.max is not None), key=lambda h: h.max or 0, default=None)
+    return Histogram(
+        indices=cells,
+        counts=dense[cells],
+        count=sum(h.count for h in parts),
+        sum=sum(h.sum for h in parts),
+        min=min(minima, default=None),
+        max=None if highest is None else highest.max,
+        max_at_ns=None if highest is None else highest.max_at_ns,
+        saturated=sum(h.saturated for h in parts),
+        negative=sum(h.negative for h in parts),
+        overflowed=sum(h.overflowed for h in parts),
+    )
+
+
+def value_at_percentile(histogram: Histogram, percentile: float) -> int | None:
+    """The value at a percentile within 0 .. 100 by HdrHistogram's rule; None where there are no values.
+
+    The target is floor(percentile * count / 100 + 0.5), at least 1; the answer is the highest value of the
+    first cell at which the running count reaches it (at percentile 0 the lowest value of the first cell).
+    """
+    total = int(histogram.counts.sum())
+    if not total:
+        return None
+    target = max(int(min(percentile, 100.0) * total / 100 + 0.5), 1)
+    position = int(np.searchsorted(np.cumsum(histogram.counts), target))
+    cell = histogram.indices[position : position + 1]
+    return int((highest_value(cell) if percentile else lowest_value(cell))[0])
+
+
+def mean(histogram: Histogram) -> float | None:
+    """The exact mean in nanoseconds (from the sum, not from the cells); None where there are no values."""
+    return histogram.sum / histogram.count if histogram.count else None
+
+
+def encode(histogram: Histogram) -> str:
+    """Base64 of the HdrHistogram V2 compressed encoding."""
+    # Every non-empty cell is written as its count, every stretch of empty ones before it as minus its length.
+    gaps = np.diff(histogram.indices, prepend=-1) - 1
+    numbers = np.stack([-gaps, histogram.counts], axis=1).reshape(-1)
+    numbers = numbers[numbers != 0]
+    # HdrHistogram writes a single zero as 0, not as a stretch of length one.
+    numbers = np.where(numbers == -1, 0, numbers)
+    payload = _encode_zigzag(numbers)
+    header = _HEADER.pack(_V2_COOKIE, len(payload), 0, SIGNIFICANT_DIGITS, LOWEST_NS, HIGHEST_NS, 1.0)
+    body = zlib.compress(header + payload)
+    return base64.b64encode(_OUTER.pack(_V2_COMPRESSED_COOKIE, len(body)) + body).decode("ascii")
+
+
+def decode(encoded: str) -> Histogram:
+    """The histogram of a V2 compressed encoding in Base64, side values as far as the cells tell them.
+
+    Without the exact side values, `sum` takes each cell by its middle and `min` and `max` by its bounds, as
+    HdrHistogram does; `from_record` puts the exact ones in their place. Raises HistogramError.
+    """
+    indices, counts = _decode_cells(encoded)
+    if not indices.size:
+        return empty()
+    low, high = lowest_value(indices), highest_value(indices)
+    middle = low + (high - low + 1) // 2
+    return Histogram(
+        indices=indices,
+        counts=counts,
+        count=int(counts.sum()),
+        sum=sum((middle * counts).tolist()),
+        min=int(low[0]),
+        max=int(high[-1]),
+        max_at_ns=None,
+    )
+
+
+def from_record(record: Mapping[str, Any]) -> Histogram:
+    """The histogram of a record {"v2", "count", "sum", "min", "max", "max_at_ns", "saturated", "negative",
+    "overflowed"}.
+
+    A record written while values were being recorded may be a few values ahead in one member (`check` tells).
+    Raises HistogramError where the record is incomplete or damaged.
+    """
+    try:
+        indices, counts = _decode_cells(record["v2"])
+        return Histogram(
+            indices=indices,
+            counts=counts,
+            count=int(record["count"]),
+            sum=int(record["sum"]),
+            min=record["min"],
+            max=record["max"],
+            max_at_ns=record["max_at_ns"],
+            saturated=int(record["saturated"]),
+            negative=int(record["negative"]),
+            overflowed=int(record.get("overflowed", 0)),
+        )
+    except (KeyError, TypeError) as error:
+        raise HistogramError(f"a histogram record lacks {error}") from error
+
+
+def check(histogram: Histogram) -> None:
+    """Raises HistogramError where the cells hold another number of values than the histogram says."""
+    held = int(histogram.counts.sum())
+    if held + histogram.overflowed != histogram.count:
+        raise HistogramError(f"a histogram holds {held} values but says {histogram.count}")
+
+
+def to_record(histogram: Histogram) -> dict[str, Any]:
+    """The record of a histogram, the inverse of `from_record`."""
+    return {
+        "v2": encode(histogram),
+        "count": histogram.count,
+        "sum": histogram.sum,
+        "min": histogram.min,
+        "max": histogram.max,
+        "max_at_ns": histogram.max_at_ns,
+        "saturated": histogram.saturated,
+        "negative": histogram.negative,
+        "overflowed": histogram.overflowed,
+    }
+
+
+def _encode_zigzag(numbers: Int64s) -> bytes:
+    """ZigZag LEB128, seven bits per byte, the ninth byte (if any) whole."""
+    rest = ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
+    columns: list[NDArray[np.uint8]] = []
+    used: list[NDArray[np.bool_]] = []
+    alive = np.ones(rest.shape, bool)
+    for position in range(9):
+        last = position == 8
+        following = rest >> np.uint64(7) if not last else np.zeros_like(rest)
+        low = rest & np.uint64(0xFF if last else 0x7F)
+        columns.append((low | np.where(following != 0, np.uint64(0x80), np.uint64(0))).astype(np.uint8))
+        used.append(alive)
+        rest, alive = following, following != 0
+        if not alive.any():
+            break
+    return np.stack(columns, axis=1)[np.stack(used, axis=1)].tobytes()
+
+
+def _decode_zigzag(payload: bytes) -> Int64s:
+    data = np.frombuffer(payload, np.uint8)
+    if not data.size:
+        return np.zeros(0, np.int64)
+    ends = np.flatnonzero(data < 0x80)
+    if not ends.size or ends[-1] != data.size - 1 or int(np.diff(ends, prepend=-1).max()) > 8:
+        return _decode_zigzag_bytewise(payload)  # a nine-byte number: the ninth byte carries no mark
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    position = np.arange(data.size) - np.repeat(starts, ends - starts + 1)
+    shifted = (data & np.uint8(0x7F)).astype(np.uint64) << (position * 7).astype(np.uint64)
+    return _unzigzag(np.add.reduceat(shifted, starts))
+
+
+def _decode_zigzag_bytewise(payload: bytes) -> Int64s:
+    numbers: list[int] = []
+    value = shift = 0
+    for byte in payload:
+        if shift == 56:
+            value |= byte << 56
+        else:
+            value |= (byte & 0x7F) << shift
+            if byte & 0x80:
+                shift += 7
+                continue
+        numbers.append(value)
+        value = shift = 0
+    if shift:
+        raise HistogramError("an encoded histogram ends within a number")
+    return _unzigzag(np.array(numbers, np.uint64))
+
+
+def _unzigzag(numbers: NDArray[np.uint64]) -> Int64s:
+    halves = (numbers >> np.uint64(1)).astype(np.int64)
+    signed: Int64s = halves ^ -(numbers & np.uint64(1)).astype(np.int64)
+    return signed
+
+
+def _decode_cells(encoded: str) -> tuple[Int64s, Int64s]:
+    """Indices and counts of the non-empty cells."""
+    try:
+        blob = base64.b64decode(encoded, validate=True)
+        cookie, length = _OUTER.unpack_from(blob)
+        if cookie & ~0xF0 != _V2_COMPRESSED_COOKIE & ~0xF0:
+            raise HistogramError(f"not a compressed HdrHistogram V2 encoding (cookie {cookie:#x})")
+        body = blob[_OUTER.size :]
+        if length != len(body):
+            raise HistogramError(f"an encoded histogram has {len(body)} bytes instead of {length}")
+        inflater = zlib.decompressobj()
+        inflated = inflater.decompress(body, _MAX_INFLATED)
+        if not inflater.eof:
+            raise HistogramError("an encoded histogram is longer than its range allows")
+        inner, size, offset, digits, lowest, highest, ratio = _HEADER.unpack_from(inflated)
+    except (binascii.Error, struct.error, zlib.error, TypeError, ValueError) as error:
+        if isinstance(error, HistogramError):
+            raise
+        raise HistogramError(f"an encoded histogram is damaged: {error}") from error
+    if inner & ~0xF0 != _V2_COOKIE & ~0xF0:
+        raise HistogramError(f"not an HdrHistogram V2 payload (cookie {inner:#x})")
+    if (digits, lowest, highest, offset) != (SIGNIFICANT_DIGITS, LOWEST_NS, HIGHEST_NS, 0):
+        raise HistogramError(
+            f"a histogram of {lowest}..{highest} with {digits} digits; "
+            f"this program merges {LOWEST_NS}..{HIGHEST_NS} ns with {SIGNIFICANT_DIGITS}"
+        )
+    del ratio  # integers only: some libraries write 0 or a denormal here
+    payload = inflated[_HEADER.size :]
+    if len(payload) != size:
+        raise HistogramError(f"an encoded histogram holds {len(payload)} bytes of counts instead of {size}")
+    numbers = _decode_zigzag(payload)
+    ends = np.cumsum(np.where(numbers < 0, -numbers, 1))
+    if ends.size and (int(ends[-1]) > COUNTS_LENGTH or int(numbers.min()) < -COUNTS_LENGTH):
+        raise HistogramError("an encoded histogram has more cells than its range")
+    filled = numbers > 0
+    return ends[filled] - 1, numbers[filled]

@@ -1,0 +1,97 @@
+"""Workloads: what runs. Each kind is one module that turns the user's words into a resolved graph."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that the user named, as it was when it was read."""
+
+    path: str
+    sha256: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A resolved graph (docs/formats.md, section 1). `document` is passed to the native programs unchanged."""
+
+    document: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.document["name"])
+
+    @property
+    def processes(self) -> list[str]:
+        """The names of its OS processes."""
+        return [p["name"] for p in self.document["processes"]]
+
+    @property
+    def executors(self) -> list[str]:
+        """The kinds of executors in it, each once, sorted."""
+        return sorted({e["kind"] for p in self.document["processes"] for e in p["executors"]})
+
+    def publishers(self) -> list[tuple[str, str]]:
+        """(node, topic) of every publisher."""
+        return [(node, p["topic"]) for node, entry in self._nodes() for p in entry["publishers"]]
+
+    def subscriptions(self) -> list[tuple[str, str]]:
+        """(node, topic) of every subscription."""
+        return [(node, s["topic"]) for node, entry in self._nodes() for s in entry["subscriptions"]]
+
+    def edges(self) -> list[tuple[str, str, str]]:
+        """(publisher, topic, subscription) of every connection."""
+        subscriptions = self.subscriptions()
+        return [
+            (node, topic, to) for node, topic in self.publishers() for to, wanted in subscriptions if wanted == topic
+        ]
+
+    def _nodes(self) -> list[tuple[str, dict[str, Any]]]:
+        return [
+            (_qualified(node["namespace"], node["name"]), node)
+            for process in self.document["processes"]
+            for node in process["nodes"]
+        ]
+
+
+class Workload(Protocol):
+    """What runs in every trial of an experiment."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def sources(self) -> tuple[Source, ...]: ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of workload, for `perflab list workloads`."""
+
+    name: str
+    summary: str
+
+
+KINDS = (
+    Kind("topology", "a graph of nodes, from the catalog or from files (perflab YAML/JSON, irobot_benchmark JSON)"),
+)
+
+
+def file_name(name: str) -> str:
+    """`name` with every character that does not belong into a file name as `_`."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".") or "unnamed"
+
+
+def _qualified(namespace: str, name: str) -> str:
+    return f"{namespace.rstrip('/')}/{name}"

@@ -1,0 +1,117 @@
+"""The `topology` workload: graph files, or names of the catalog, resolved by perflab-graph.
+
+One file is one graph; of several files each becomes processes of one graph. All validation is perflab-graph's; its
+one line of error is what the user sees.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perflab import catalog
+from perflab.errors import BadInput, PerflabError, Unavailable, one_line
+from perflab.native import Native
+from perflab.workload import Graph, Source
+
+RESOLVE_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A graph from files."""
+
+    name: str
+    graph: Graph
+    sources: tuple[Source, ...]
+    kind: str = "topology"
+
+
+def find(word: str) -> Path:
+    """The file that a word of the command line means: a catalog name or a path. Raises BadInput."""
+    entries = {entry.name: entry.path for entry in catalog.topologies()}
+    looks_like_a_path = "/" in word or word.endswith(catalog.TOPOLOGY_SUFFIXES)
+    if not looks_like_a_path and word in entries:
+        return entries[word]
+    path = Path(word)
+    if path.is_dir():
+        raise BadInput(f"workload {word!r} is a directory; name a graph file (YAML or JSON) in it")
+    if path.exists():
+        return path
+    if looks_like_a_path:
+        raise BadInput(f"workload file {word!r} does not exist")
+    close = difflib.get_close_matches(word, entries, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else "`perflab list topologies` shows the names"
+    raise BadInput(f"no workload named {word!r}; {hint}")
+
+
+def load(words: Sequence[str], native: Native) -> Topology:
+    """Resolves catalog names and paths into one graph. Raises BadInput and Unavailable."""
+    paths = [find(word) for word in words]
+    sources = tuple(_source(path) for path in paths)
+    graph = Graph(_ask(native.program("perflab-graph"), "resolve", paths))
+    return Topology("+".join(dict.fromkeys(p.stem for p in paths)) if len(paths) > 1 else graph.name, graph, sources)
+
+
+def _source(path: Path) -> Source:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read workload {path}: {error.strerror}") from error
+    return Source(str(path), hashlib.sha256(content).hexdigest(), content.decode("utf-8", errors="replace"))
+
+
+def describe(path: Path, native: Native) -> dict[str, Any]:
+    """Counts and rates of a graph file ({"nodes", "publishers", "delivered_per_s", ...}). Raises as `load` does."""
+    return _ask(native.program("perflab-graph"), "describe", [path])
+
+
+def message_types(native: Native) -> list[dict[str, Any]]:
+    """The message types: {"name", "ros_type", "payload_bytes", "variable"}. Raises Unavailable."""
+    types = _run(native.program("perflab-graph"), ["types"])
+    if not isinstance(types, list):
+        raise PerflabError("perflab-graph printed no list of types; build it again with `make`")
+    return types
+
+
+def _ask(program: Path, question: str, paths: Sequence[Path]) -> dict[str, Any]:
+    document = _run(program, [question, "--", *map(str, paths)])
+    if not isinstance(document, dict) or document.get("schema") != 1:
+        raise PerflabError("perflab-graph printed a graph of another version; build it again with `make`")
+    return document
+
+
+def _run(program: Path, arguments: Sequence[str]) -> Any:
+    """What perflab-graph prints."""
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=RESOLVE_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PerflabError(f"perflab-graph did not end within {RESOLVE_TIMEOUT_S:.0f} s") from error
+    except OSError as error:
+        raise Unavailable(f"cannot start {program}: {error.strerror}; build it again with `make`") from error
+    complaint = one_line(done.stderr)
+    if done.returncode == BadInput.exit_code:
+        raise BadInput(complaint or "not a valid graph")
+    if done.returncode == Unavailable.exit_code:
+        raise Unavailable(complaint)
+    if done.returncode != 0:
+        raise PerflabError(f"perflab-graph ended with {done.returncode}: {complaint}")
+    try:
+        return json.loads(done.stdout)
+    except ValueError as error:
+        raise PerflabError(f"perflab-graph printed no JSON: {error}") from error

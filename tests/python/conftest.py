@@ -1,0 +1,86 @@
+"""A native folder of test doubles, and the command line run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support import HERE, SOURCE, build_plugin, two_processes
+
+from perflab.experiment.process import Signals
+from perflab.experiment.rundir import TrialDirectory
+
+COMMAND_TIMEOUT_S = 120
+
+Perflab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def native_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """perflab-node and perflab-graph as test doubles, and plug-ins that can be asked what they are."""
+    folder = tmp_path_factory.mktemp("native")
+    for program, script in (("perflab-node", "fake_node.py"), ("perflab-graph", "fake_graph.py")):
+        path = folder / program
+        path.write_text(f'#!/bin/sh\nPYTHONPATH="{SOURCE}" exec "{sys.executable}" "{HERE / script}" "$@"\n')
+        path.chmod(0o755)
+    (folder / "middleware").mkdir()
+    for name, across, abi in (("cyclonedds", "true", 1), ("sim", "false", 1)):
+        build_plugin(folder / "middleware" / f"{name}.so", name, across, abi)
+    return folder
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(two_processes()))
+    return path
+
+
+@pytest.fixture
+def environment(native_folder: Path) -> dict[str, str]:
+    return {
+        **{k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "PERFLAB_DEBUG")},
+        "PERFLAB_NATIVE": str(native_folder),
+        "PYTHONPATH": str(SOURCE),
+    }
+
+
+@pytest.fixture
+def perflab(tmp_path: Path, environment: dict[str, str]) -> Perflab:
+    """Runs `perflab ARGUMENTS...` in an empty folder with the native doubles."""
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "perflab", *map(str, arguments)],
+            cwd=work,
+            env={**environment, **changes},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> TrialDirectory:
+    """The directory of one trial."""
+    trial = TrialDirectory(tmp_path / "trial")
+    trial.processes.mkdir(parents=True)
+    return trial
+
+
+@pytest.fixture
+def signals() -> Iterator[Signals]:
+    """SIGINT, SIGTERM and SIGHUP are noted while the test runs."""
+    with Signals() as noted:
+        yield noted

@@ -1,0 +1,38 @@
+"""A test double of perflab-graph: takes files that are resolved graphs already, and joins their processes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+
+def main(arguments: list[str]) -> int:
+    command, *paths = [a for a in arguments if a != "--"]
+    if command == "types":
+        print(json.dumps([{"name": "stamped_int64", "ros_type": "x/msg/Y", "payload_bytes": 8, "variable": False}]))
+        return 0
+    graphs = []
+    for path in paths:
+        try:
+            graphs.append(json.loads(Path(path).read_text()))
+        except ValueError as error:
+            sys.stderr.write(f"{path}:1: {error}\n")
+            return 2
+    joined = {**graphs[0], "processes": [p for g in graphs for p in g["processes"]]}
+    if command == "describe":
+        nodes = [n for p in joined["processes"] for n in p["nodes"]]
+        joined = {
+            "schema": 1,
+            "processes": len(joined["processes"]),
+            "nodes": len(nodes),
+            "publishers": sum(len(n["publishers"]) for n in nodes),
+            "subscriptions": sum(len(n["subscriptions"]) for n in nodes),
+            "delivered_per_s": 100.0,
+        }
+    print(json.dumps(joined))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

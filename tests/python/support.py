@@ -1,0 +1,126 @@
+"""What several tests need: small graphs, records as a node writes them, and where things are."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perflab.statistics import histogram as hg
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+
+
+def graph(processes: dict[str, list[dict[str, Any]]], name: str = "small") -> dict[str, Any]:
+    """A resolved graph of processes with nodes made by `node`."""
+    return {
+        "schema": 1,
+        "name": name,
+        "processes": [
+            {"name": process, "executors": [{"id": 0, "kind": "single_threaded"}], "nodes": nodes}
+            for process, nodes in processes.items()
+        ],
+    }
+
+
+def node(name: str, publishes: dict[str, int] | None = None, subscribes: list[str] | None = None) -> dict[str, Any]:
+    """A node that publishes topics with periods in ms and subscribes to topics."""
+    publishes = publishes or {}
+    return {
+        "name": name,
+        "namespace": "/",
+        "executor": 0,
+        "publishers": [
+            {
+                "topic": t,
+                "type": "stamped_int64",
+                "size_bytes": 8,
+                "frequency_hz": 1000 / ms,
+                "pass_by": None,
+                "qos": {},
+            }
+            for t, ms in publishes.items()
+        ],
+        "subscriptions": [{"topic": t, "type": "stamped_int64", "pass_by": None, "qos": {}} for t in subscribes or []],
+        "timers": [
+            {"name": t, "period_ns": ms * 1_000_000, "publish": [i], "work_ns": 0, "overrun": "catch_up"}
+            for i, (t, ms) in enumerate(publishes.items())
+        ],
+        "reactions": [],
+    }
+
+
+def two_processes() -> dict[str, Any]:
+    """ping sends /ping every 10 ms to two nodes of pong, pong sends /pong every 20 ms to ping."""
+    return graph(
+        {
+            "ping": [node("ping", {"/ping": 10}, ["/pong"])],
+            "pong": [node("pong", {"/pong": 20}, ["/ping"]), node("listener", {}, ["/ping"])],
+        }
+    )
+
+
+def publisher(sent: int, first: int | None = 0, node: str = "/a", topic: str = "/t") -> dict[str, Any]:
+    return {
+        "node": node,
+        "topic": topic,
+        "sent": sent,
+        "not_sent": 0,
+        "write_errors": 0,
+        "warmup_sent": 0,
+        "first_sequence": first if sent else None,
+        "publish_delay": hg.to_record(hg.from_values(range(sent))),
+        "publish_call": None,
+    }
+
+
+def edge(
+    received: int, first: int | None = None, highest: int | None = None, gap: int = 0, **more: Any
+) -> dict[str, Any]:
+    h = hg.to_record(hg.from_values(range(received)))
+    return {
+        "publisher": "/a",
+        "topic": "/t",
+        "subscription": "/b",
+        "size_bytes": 8,
+        "frequency_hz": 100.0,
+        "received": received,
+        "first_sequence": first,
+        "highest_sequence": highest,
+        "gap": gap,
+        "reordered": 0,
+        "duplicate": 0,
+        "beyond_window": 0,
+        "warmup_received": 0,
+        "on_time": received,
+        "late": 0,
+        "too_late": 0,
+        "latency": h,
+        "response": h,
+        "dispatch": None,
+        "work": None,
+        **more,
+    }
+
+
+def checkpoint(
+    publishers: list[dict[str, Any]] | None = None, edges: list[dict[str, Any]] | None = None, final: bool = True
+) -> dict[str, Any]:
+    return {
+        "final": final,
+        "publishers": publishers or [],
+        "edges": edges or [],
+        "foreign_messages": 0,
+        "malformed_messages": 0,
+    }
+
+
+def build_plugin(target: Path, name: str, across_processes: str = "true", abi: int = 1) -> None:
+    compiler = shutil.which("cc") or pytest.skip("no C compiler `cc` to build the plug-in double with")
+    defines = [f'-DFAKE_NAME="{name}"', f"-DFAKE_ACROSS_PROCESSES={across_processes}", f"-DFAKE_ABI={abi}"]
+    source = [str(HERE / "fake_plugin.c"), "-I", str(SOURCE / "native")]
+    subprocess.run([compiler, "-shared", "-fPIC", *defines, "-o", str(target), *source], check=True)

@@ -1,0 +1,422 @@
+"""The command line as a user meets it: exit codes, one line per error, nothing written by what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import polars as pl
+import pytest
+from conftest import Perflab
+from support import SOURCE, build_plugin, graph, node, two_processes
+from test_trial import is_gone
+
+from perflab.cli import main
+
+SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+
+
+def one_line(text: str) -> str:
+    assert text.startswith("perflab: "), text
+    assert text.count("\n") == 1, text
+    assert text.endswith("\n")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "Missing command"),
+        (["walk"], "walk"),
+        (["run"], "WORKLOAD"),
+        (["run", "GRAPH", "--walk"], "--walk"),
+        (["run", "GRAPH", "--trials", "x"], "--trials"),
+        (["run", "GRAPH", "--trials", "0"], "--trials 0 is not within 1..10000"),
+        (["run", "GRAPH", "--time", "0"], "--time '0' must be longer than 0"),
+        (["run", "GRAPH", "--time", "-1"], "--time '-1' is not a duration"),
+        (["run", "GRAPH", "--time", "nan"], "is not a duration"),
+        (["run", "GRAPH", "--time", "10 minutes"], "is not a duration"),
+        (["run", "GRAPH", "--time", "8000h"], "longer than the 7 days"),
+        (["run", "GRAPH", "--warmup", "-1"], "--warmup"),
+        (["run", "GRAPH", "--sampling", "1ms"], "--sampling '1ms' is shorter than"),
+        (["run", "GRAPH", "--measure", "work,latency"], "--measure 'latency' is no figure; there are dispatch, work"),
+        (["run", "GRAPH", "--middleware", "cyclonedd"], "no middleware named 'cyclonedd'; did you mean cyclonedds?"),
+        (["run", "GRAPH", "--middleware", "sim,sim"], "names one twice"),
+        (["run", "GRAPH", "--middleware", ""], "no middleware named ''"),
+        (["run", "GRAPH", "--middleware", "sim"], "does not reach across processes"),
+        (["run", "GRAPH", "--middleware-option", "novalue"], "'novalue' is not [NAME.]key=value"),
+        (["run", "GRAPH", "--middleware-option", "sim.a=b"], "is for sim, which --middleware does not name"),
+        (["run", "GRAPH", "--middleware-option", "fake=bad_option"], "fake: bad_option"),
+        (["run", "GRAPH", "--executor", "magic"], "no executor named 'magic'"),
+        (["run", "GRAPH", "--ipc", "maybe"], "--ipc 'maybe' is not on or off"),
+        (["run", "GRAPH", "--network", "eth99"], "no network interface 'eth99'; there are lo"),
+        (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1.0 is not a number"),
+        (["run", "GRAPH", "--too-late-absolute", "inf"], "--too-late-absolute inf is not a number"),
+        (["run", "GRAPH", "--seed", "-1"], "--seed -1 is not within"),
+        (["run", "GRAPH", "--condition", "gremlins"], "no condition named 'gremlins'"),
+        (["run", "GRAPH", "--observer", "gremlins:a=b"], "no observer named 'gremlins'"),
+        (["run", "siera_nevada"], "no workload named 'siera_nevada'; did you mean sierra_nevada"),
+        (["run", "./none.yaml"], "workload file './none.yaml' does not exist"),
+        (["run", "BROKEN"], "broken.json:1: Expecting"),
+        (["run", "EMPTY"], "no topic with a publisher and a subscription"),
+        (["run", "."], "workload file '.' does not exist|is a directory"),
+        (["run", "GRAPH", "--output", "FULL"], "is not empty; name a new or an empty directory"),
+        (["run", "GRAPH", "--output", "BELOW_FILE"], "small.json is not a directory"),
+        (["run", "GRAPH", "--output", "GRAPH"], "is not a directory"),
+        (["show"], "RUN"),
+        (["show", "none"], "no run 'none'"),
+        (["show", "FULL"], "is not a run directory: it has no manifest.json"),
+        (["show", "GRAPH"], "is a file"),
+        (["list", "gremlins"], "nothing named 'gremlins' to list"),
+        (["doctor", "now"], "now"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(
+    graph_file: Path,
+    tmp_path: Path,
+    native_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    expected: str,
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "empty.json").write_text(json.dumps(graph({"p": [node("n", {"/t": 10})]})))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("PERFLAB_NATIVE", str(native_folder))
+    words = {
+        "GRAPH": graph_file,
+        "BROKEN": tmp_path / "broken.json",
+        "EMPTY": tmp_path / "empty.json",
+        "FULL": tmp_path / "full",
+        "BELOW_FILE": graph_file / "run",
+    }
+    assert main([str(words.get(a, a)) for a in arguments]) == 2
+    printed = capsys.readouterr()
+    assert re.search(re.escape(expected).replace(r"\|", "|"), one_line(printed.err))
+    assert printed.out == ""
+    assert list((tmp_path / "work/runs").glob("*")) == []
+    assert sorted(p.name for p in (tmp_path / "full").iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--ipc", "on"], "intra-process delivery is not available in this version"),
+        (["--middleware-option", "fake=unsupported"], "fake: unsupported"),
+    ],
+)
+def test_what_this_machine_cannot_do_is_exit_3(
+    perflab: Perflab, graph_file: Path, tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    done = perflab("run", graph_file, *arguments)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert expected in one_line(done.stderr)
+    assert list((tmp_path / "work/runs").glob("*")) == []
+
+
+def test_missing_programs_and_plugins_name_the_command_that_builds_them(
+    perflab: Perflab, graph_file: Path, tmp_path: Path, native_folder: Path
+) -> None:
+    done = perflab("run", graph_file, PERFLAB_NATIVE=str(tmp_path / "nowhere"))
+    assert done.returncode == 3
+    assert re.search("perflab-graph is not in .*nowhere; build it with `make`", one_line(done.stderr))
+    partial = tmp_path / "partial"
+    partial.mkdir()
+    (partial / "perflab-graph").symlink_to(native_folder / "perflab-graph")
+    done = perflab("run", graph_file, PERFLAB_NATIVE=str(partial))
+    assert done.returncode == 3
+    assert "cyclonedds.so is not in" in one_line(done.stderr)
+    assert "apt install cyclonedds-dev" in done.stderr
+    build_middleware = partial / "middleware"
+    build_middleware.mkdir()
+    build_plugin(build_middleware / "cyclonedds.so", "cyclonedds", abi=99)
+    done = perflab("run", graph_file, PERFLAB_NATIVE=str(partial))
+    assert done.returncode == 3
+    assert "it was built for plug-in interface 99" in one_line(done.stderr)
+    (build_middleware / "cyclonedds.so").write_text("not a library")
+    done = perflab("run", graph_file, PERFLAB_NATIVE=str(partial))
+    assert done.returncode == 3
+    assert "cannot be used" in one_line(done.stderr)
+
+
+def test_an_empty_output_directory_that_turns_out_to_be_for_nothing_is_left_empty(
+    perflab: Perflab, graph_file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    done = perflab("run", graph_file, "--middleware-option", "fake=bad_option", "--output", tmp_path / "mine")
+    assert done.returncode == 2
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+def test_run_prints_a_report_and_where_it_is(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    done = perflab("run", graph_file, "--time", "500ms", "--output", tmp_path / "run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "small on cyclonedds 0.0.1, baseline: 1 trial of 0.5 s, success" in done.stdout
+    assert "125 of 125 messages received, 0 lost" in done.stdout
+    assert "ping → listener" in done.stdout
+    assert f"perflab show {tmp_path / 'run'}" in done.stdout
+    assert "\x1b" not in done.stdout
+    shown = perflab("show", tmp_path / "run")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "125 of 125 messages received, 0 lost" in shown.stdout
+
+
+def test_json_is_the_summary_and_nothing_else(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    done = perflab("run", graph_file, "--time", "0.5", "--output", tmp_path / "run", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads(done.stdout)
+    jsonschema.validate(summary, SCHEMA)
+    assert summary == json.loads((tmp_path / "run/summary.json").read_text())
+    assert summary == json.loads(perflab("show", tmp_path / "run", "--json").stdout)
+    assert summary["valid"] is True
+    assert summary["results"][0]["totals"]["received"] == 125
+
+
+def test_quiet_prints_the_run_directory_and_nothing_else(perflab: Perflab, graph_file: Path) -> None:
+    done = perflab("run", graph_file, "--time", "0.2", "--quiet", "--sampling", "100ms", "--name", "a name/x")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"runs/\d{8}T\d{6}Z_a_name_x\n", done.stdout)
+
+
+def test_trials_of_several_middlewares_are_interleaved(perflab: Perflab, tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps(graph({"p": [node("a", {"/t": 10}), node("b", {}, ["/t"])]})))
+    out = tmp_path / "run"
+    done = perflab(
+        "run",
+        file,
+        "-t",
+        "0.2",
+        "-s",
+        "0.1",
+        "--middleware",
+        "sim,virtual",
+        "--trials",
+        "2",
+        "--seed",
+        "5",
+        "-o",
+        out,
+        "-q",
+    )
+    assert done.returncode == 0, done.stderr
+    trials = [json.loads(p.read_text()) for p in sorted(out.glob("trials/*/trial.json"))]
+    assert [(t["order"], t["repetition"], t["middleware"]["name"]) for t in trials] == [
+        (1, 1, "sim"),
+        (2, 1, "virtual"),
+        (3, 2, "sim"),
+        (4, 2, "virtual"),
+    ]
+    assert trials[0]["domain"] != trials[2]["domain"]
+    assert trials[1]["domain"] is None
+    configs = [json.loads(p.read_text()) for p in sorted(out.glob("trials/*/processes/*.config.json"))]
+    assert [c["seed"] for c in configs] == [5, 5, 6, 6]
+    assert [c["process"] for c in configs] == ["p", None, "p", None]
+    summary = json.loads((out / "summary.json").read_text())
+    assert [(r["middleware"], r["trials"], r["totals"]["received"]) for r in summary["results"]] == [
+        ("sim", 2, 40),
+        ("virtual", 2, 40),
+    ]
+
+
+def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert perflab("run", graph_file, "-t", "0.5", "--warmup", "0.2", "-o", out, "-q").returncode == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["workload"]["graph"] == two_processes()
+    assert manifest["workload"]["sources"][0]["text"] == graph_file.read_text()
+    assert manifest["command_line"][:2] == ["perflab", "run"]
+    assert {c["status"] for c in manifest["preflight"]} <= {"ok", "warn", "unknown"}
+    trial = out / "trials/0001_baseline"
+    names = {p.name for p in (trial / "processes").iterdir()}
+    assert names == {f"{p}.{e}" for p in ("ping", "pong") for e in ("config.json", "jsonl", "log")}
+    edges = pl.read_parquet(trial / "edges.parquet")
+    assert edges["received"].to_list() == [25, 50, 50]
+    assert edges["first_sequence"].to_list() == [10, 20, 20]
+    assert pl.read_parquet(trial / "resources.parquet")["process"].unique().sort().to_list() == ["ping", "pong"]
+    assert {p.name for p in trial.glob("*.parquet")} == {
+        f"{n}.parquet" for n in ("edges", "publishers", "resources", "threads", "events")
+    }
+    assert not list(out.rglob(".*")), "temporary files were left behind"
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("die:pong", "is a failed: process 'pong' .* was killed by SIGKILL"),
+        ("unmatched", "is a harness_error: 2 endpoints not matched within 30 s: /lyon subscription"),
+        ("contradiction", "is a harness_error: edge /pong -> /ping on /pong does not add up"),
+        ("no_final:pong", "is a harness_error: process 'pong' wrote no final checkpoint"),
+        ("disk_full", "is a harness_error: process '.*' cannot write its records: No space left on device"),
+    ],
+)
+def test_a_trial_that_fails_is_exit_1_and_stays_readable(
+    perflab: Perflab, graph_file: Path, tmp_path: Path, fault: str, expected: str
+) -> None:
+    out = tmp_path / "run"
+    done = perflab(
+        "run", graph_file, "-t", "0.5", "-o", out, "--middleware-option", f"cyclonedds.fake={fault}", "--json"
+    )
+    assert done.returncode == 1
+    assert re.search(expected, one_line(done.stderr)), done.stderr
+    summary = json.loads(done.stdout)
+    jsonschema.validate(summary, SCHEMA)
+    assert summary["valid"] is False
+    shown = perflab("show", out)
+    assert shown.returncode == 0, shown.stderr
+    assert summary["results"][0]["trials_detail"][0]["reason"] in " ".join(shown.stdout.split())
+
+
+def test_a_failed_trial_does_not_keep_the_others_from_running(
+    perflab: Perflab, graph_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    done = perflab(
+        "run", graph_file, "-t", "0.5", "-o", out, "--middleware-option", "fake=die:pong", "--trials", "2", "--json"
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["results"][0]["outcomes"]["failed"] == 2
+
+
+def test_losses_are_said_in_words(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = perflab(
+        "run", graph_file, "-t", "0.5", "-o", out, "--middleware-option", "fake=tail", "--drain-quiet", "0.2"
+    )
+    assert done.returncode == 0
+    assert "116 of 125 messages received, 9 lost (9 at the end)" in done.stdout
+
+
+@pytest.mark.parametrize("signal_name", ["INT", "TERM"])
+def test_an_interrupted_run_is_finalised(
+    graph_file: Path, tmp_path: Path, environment: dict[str, str], signal_name: str
+) -> None:
+    out = tmp_path / "run"
+    signum = getattr(signal, f"SIG{signal_name}")
+    command = [sys.executable, "-m", "perflab", "run", str(graph_file), "-t", "300", "-o", str(out), "--json"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        pids = wait_for_measuring(out)
+        process.send_signal(signum)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 128 + signum
+    assert one_line(stderr) == f"perflab: interrupted by SIG{signal_name}\n"
+    detail = json.loads(stdout)["results"][0]["trials_detail"][0]
+    assert (detail["outcome"], detail["reason"]) == ("harness_error", f"interrupted by SIG{signal_name}")
+    assert detail["totals"]["received"] > 0
+    assert all(is_gone(pid) for pid in pids)
+    assert not list(out.rglob(".*"))
+
+
+def wait_for_measuring(out: Path) -> list[int]:
+    """The processes of the first trial, as soon as all of them have written a checkpoint."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        records = sorted(out.glob("trials/*/processes/*.jsonl"))
+        if len(records) == 2 and all(re.search('"checkpoint".*"received": [1-9]', r.read_text()) for r in records):
+            trial = json.loads(next(out.glob("trials/*/trial.json")).read_text())
+            return [p["pid"] for p in trial["processes"].values()]
+        time.sleep(0.02)
+    raise AssertionError("the trial never began to measure")
+
+
+def test_a_killed_perflab_leaves_no_process_and_a_run_that_opens(
+    graph_file: Path, tmp_path: Path, environment: dict[str, str], perflab: Perflab
+) -> None:
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "perflab", "run", str(graph_file), "-t", "300", "-o", str(out)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        pids = wait_for_measuring(out)
+        running = perflab("show", out)
+        process.kill()
+    assert running.returncode == 0
+    assert "the run is still going on" in running.stdout
+    deadline = time.monotonic() + 30
+    while not all(is_gone(pid) for pid in pids):
+        assert time.monotonic() < deadline, "a process outlived perflab"
+        time.sleep(0.02)
+    with next(out.glob("trials/*/processes/ping.jsonl")).open("a") as file:
+        file.write('{"type":"checkpoint","at_')
+    shown = perflab("show", out)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "perflab was ended before this run was" in shown.stdout
+    assert "ping.jsonl of 0001_baseline ends within a line" in shown.stdout
+    summary = json.loads(perflab("show", out, "--json").stdout)
+    jsonschema.validate(summary, SCHEMA)
+    assert summary["valid"] is False
+    assert summary["results"][0]["coverage"] == {"trials_merged": 1, "complete": False}
+    assert summary["results"][0]["totals"]["received"] > 0
+    assert summary["results"][0]["totals"]["lost"]["tail"] is None
+
+
+def test_a_run_that_was_killed_before_its_first_trial_opens(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert perflab("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q").returncode == 0
+    (out / "summary.json").unlink()
+    assert "50 of 50 messages received" in perflab("show", out).stdout
+    (out / "trials/0001_baseline/trial.json").unlink()
+    shown = perflab("show", out)
+    assert shown.returncode == 0
+    assert "0001_baseline was being prepared and recorded nothing" in shown.stdout
+    assert "No trial was recorded." in shown.stdout
+
+
+@pytest.mark.parametrize("damaged", ["manifest.json", "summary.json", "trials/0001_baseline/trial.json"])
+def test_a_damaged_run_is_bad_input(perflab: Perflab, graph_file: Path, tmp_path: Path, damaged: str) -> None:
+    out = tmp_path / "run"
+    assert perflab("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q").returncode == 0
+    if damaged.endswith("trial.json"):
+        (out / "summary.json").unlink()
+    for content in ("{", "[]") if damaged == "manifest.json" else ("{", "[]", "{}"):
+        (out / damaged).write_text(content)
+        shown = perflab("show", out)
+        assert shown.returncode == 2, (content, shown)
+        assert "is damaged" in one_line(shown.stderr)
+
+
+def test_list_and_doctor_speak_json(perflab: Perflab) -> None:
+    names = {row["name"] for row in json.loads(perflab("list", "topologies", "--json").stdout)}
+    assert {"sierra_nevada", "mont_blanc"} <= names
+    everything = json.loads(perflab("list", "--json").stdout)
+    assert [row["name"] for row in everything["middlewares"]] == ["cyclonedds", "sim", "virtual"]
+    assert everything["messages"][0]["name"] == "stamped_int64"
+    health = json.loads(perflab("doctor", "--json").stdout)
+    assert {"host", "programs", "middlewares", "preflight"} <= health.keys()
+    assert perflab("doctor").returncode == 0
+    assert "cyclonedds" in perflab("list").stdout
+
+
+def test_list_works_without_the_native_programs(perflab: Perflab, tmp_path: Path) -> None:
+    done = perflab("list", PERFLAB_NATIVE=str(tmp_path))
+    assert done.returncode == 0
+    assert "sierra_nevada" in done.stdout
+    assert "not available" in done.stdout
+    assert perflab("list", "messages", PERFLAB_NATIVE=str(tmp_path)).returncode == 3
+
+
+def test_a_reader_that_goes_away_is_no_error(graph_file: Path, environment: dict[str, str]) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "perflab", "list"]
+    done = subprocess.run(command, env=environment, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write_end)
+    assert done.stderr == ""
+
+
+def test_help_names_every_verb(perflab: Perflab) -> None:
+    done = perflab("--help")
+    assert done.returncode == 0
+    assert all(verb in done.stdout for verb in ("run", "show", "doctor", "list", "--install-completion"))
+    assert perflab("--version").stdout.startswith("perflab ")

@@ -1,0 +1,138 @@
+"""summary.json: merging, nulls, coverage, and the published schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from support import SOURCE, checkpoint, edge, publisher
+
+from perflab.statistics import histogram as hg
+from perflab.statistics.accounting import account
+from perflab.statistics.summary import ProcessResources, TrialData, quantiles, resources_of, summarize
+
+SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+
+
+def trial(number: int = 1, received: int = 10, outcome: str = "success", **more: Any) -> TrialData:
+    values = [1000 * (k + 1) * number for k in range(received)]
+    h = hg.to_record(hg.from_values(values, [5_000_000_000 + v for v in values]))
+    record = edge(received, 0, received - 1, latency=h, response=h)
+    fields: dict[str, Any] = {
+        "number": number,
+        "order": number,
+        "workload": "w",
+        "middleware": "m",
+        "conditions": (),
+        "outcome": outcome,
+        "reason": None if outcome == "success" else "why",
+        "duration_s": 1.0,
+        "measured_s": 1.0,
+        "started_ns": 5_000_000_000,
+        "accounts": account([checkpoint([publisher(10)], [record])]),
+        "resources": (ProcessResources("p", 12.5, 100), ProcessResources("q", 2.5, 300)),
+    }
+    return TrialData(**{**fields, **more})
+
+
+def only_result(summary: dict[str, Any]) -> dict[str, Any]:
+    jsonschema.validate(summary, SCHEMA)
+    assert len(summary["results"]) == 1
+    result: dict[str, Any] = summary["results"][0]
+    return result
+
+
+def test_totals_of_a_trial() -> None:
+    totals = only_result(summarize("run", [trial(received=8)]))["totals"]
+    assert (totals["sent"], totals["received"], totals["published"]) == (10, 8, 10)
+    assert totals["lost"] == {"pre_match": 0, "gap": 0, "tail": 2}
+    latency = totals["latency_ns"]
+    assert (latency["count"], latency["min"], latency["max"], latency["mean"]) == (8, 1000, 8000, 4500.0)
+    assert latency["max_at_s"] == pytest.approx(8e-6)
+    assert totals["dispatch_ns"] is None
+
+
+def test_trials_are_merged_not_averaged() -> None:
+    result = only_result(summarize("run", [trial(1), trial(2)]))
+    assert (result["trials"], result["totals"]["received"]) == (2, 20)
+    assert result["totals"]["latency_ns"]["mean"] == (5500 + 11000) / 2
+    assert result["totals"]["latency_ns"]["p50"] == hg.value_at_percentile(
+        hg.from_values([*range(1000, 11000, 1000), *range(2000, 22000, 2000)]), 50
+    )
+    assert [t["totals"]["received"] for t in result["trials_detail"]] == [10, 10]
+
+
+def test_only_successful_trials_are_merged_when_there_are_any() -> None:
+    result = only_result(summarize("run", [trial(1), trial(2, 5, "failed")]))
+    assert result["coverage"] == {"trials_merged": 1, "complete": True}
+    assert result["totals"]["received"] == 10
+    assert result["outcomes"] == {"success": 1, "failed": 1, "invalid": 0, "harness_error": 0}
+
+
+def test_without_a_success_the_numbers_are_those_of_what_was_recorded() -> None:
+    summary = summarize("run", [trial(1, 5, "failed")])
+    assert summary["valid"] is False
+    assert only_result(summary)["totals"]["received"] == 5
+
+
+def test_a_trial_that_recorded_nothing_has_nulls_not_zeros() -> None:
+    result = only_result(summarize("run", [trial(1, outcome="failed", accounts=None, resources=())]))
+    totals = result["totals"]
+    assert (totals["sent"], totals["received"], totals["lost"]["tail"]) == (None, None, None)
+    assert totals["latency_ns"] is None
+    assert result["resources"] == {"cpu_percent_mean": None, "rss_kb_max": None, "processes": []}
+
+
+def test_totals_that_depend_on_complete_data_are_null_without_it() -> None:
+    accounts = account([checkpoint([publisher(10)], [edge(5, 0, 4)], final=False)])
+    totals = only_result(summarize("run", [trial(1, outcome="failed", accounts=accounts)]))["totals"]
+    assert (totals["sent"], totals["received"], totals["published"]) == (None, 5, 10)
+    assert totals["lost"] == {"pre_match": None, "gap": 0, "tail": None}
+
+
+def test_a_run_that_lacks_planned_trials_is_not_valid() -> None:
+    assert summarize("run", [trial(1)], planned_trials=2)["valid"] is False
+    assert summarize("run", [trial(1)], planned_trials=1)["valid"] is True
+    assert summarize("run", [])["valid"] is False
+
+
+def test_middlewares_are_results_of_their_own() -> None:
+    summary = summarize("run", [trial(1), trial(2, middleware="n"), trial(3)])
+    assert [(r["middleware"], r["trials"]) for r in summary["results"]] == [("m", 2), ("n", 1)]
+
+
+def test_resources_are_summed_over_processes_and_averaged_over_trials() -> None:
+    second = trial(2, resources=(ProcessResources("p", 37.5, 200), ProcessResources("q", 2.5, 100)))
+    resources = only_result(summarize("run", [trial(1), second]))["resources"]
+    assert resources["cpu_percent_mean"] == 25.0 + 2.5
+    assert resources["rss_kb_max"] == 300
+
+
+def test_a_percentile_is_never_above_the_exact_maximum() -> None:
+    summary = quantiles(hg.from_values([1_000_001]))
+    assert summary is not None
+    assert summary["p50"] == summary["max"] == 1_000_001
+
+
+def test_quantiles_of_an_empty_histogram_are_null() -> None:
+    summary = quantiles(hg.empty())
+    assert summary is not None
+    assert (summary["count"], summary["p50"], summary["mean"], summary["max_at_s"]) == (0, None, None, None)
+    assert quantiles(None) is None
+
+
+def test_resource_samples_count_where_they_lie_in_the_measured_part() -> None:
+    def sample(at_s: float, cpu_ms: int | None, interval_ms: int | None = 500) -> dict[str, Any]:
+        return {
+            "at_ns": round(at_s * 1e9),
+            "interval_ns": None if interval_ms is None else interval_ms * 1_000_000,
+            "cpu_interval_ns": None if cpu_ms is None else cpu_ms * 1_000_000,
+            "rss_peak_kb": round(at_s * 100),
+        }
+
+    records = [sample(0.1, None, None), sample(1.0, 500), sample(1.6, 50), sample(2.1, 100), sample(3.0, 500)]
+    used = resources_of("p", records, 1_000_000_000, 2_000_000_000)
+    assert used == ProcessResources("p", 15.0, 300)
+    assert resources_of("p", [], 0, 1).cpu_percent_mean is None

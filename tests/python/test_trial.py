@@ -1,0 +1,228 @@
+"""The life of a trial against a node that behaves, and nodes that do not. The control code is the real one."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import two_processes
+
+from perflab.errors import BadInput, Interrupted, Unavailable
+from perflab.experiment.process import Signals
+from perflab.experiment.rundir import TrialDirectory
+from perflab.experiment.settings import Limits, Settings
+from perflab.experiment.trial import LiveProgress, TrialOutcome, TrialPlan, run_trial
+from perflab.middleware import Middleware
+from perflab.workload import Graph
+
+MS = 1_000_000
+SHORT = Limits(
+    created_ns=20_000 * MS,
+    silence_ns=20_000 * MS,
+    done_ns=20_000 * MS,
+    farewell_ns=5_000 * MS,
+    drain_quiet_ns=300 * MS,
+    drain_limit_ns=2_000 * MS,
+)
+
+
+def plan(native: Path, fake: str = "", limits: Limits = SHORT, **settings: Any) -> TrialPlan:
+    options = {"fake": fake} if fake else {}
+    return TrialPlan(
+        order=1,
+        repetition=1,
+        condition="baseline",
+        middleware=Middleware("cyclonedds", "dds", native / "middleware/cyclonedds.so", "0", options),
+        graph=Graph(two_processes()),
+        settings=replace(Settings(duration_ns=600 * MS, limits=limits), **settings),
+        domain=7,
+        node_program=native / "perflab-node",
+    )
+
+
+def run(trial: TrialPlan, directory: TrialDirectory, signals: Signals) -> TrialOutcome:
+    outcome = run_trial(trial, directory, signals, lambda progress: None)
+    for pid in outcome.pids.values():
+        assert is_gone(pid), "a process was left behind"
+    return outcome
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_a_trial_that_goes_well(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
+    reports: list[LiveProgress] = []
+    outcome = run_trial(plan(native_folder), directory, signals, reports.append)
+    assert (outcome.outcome, outcome.reason, outcome.drain) == ("success", None, "rest")
+    assert outcome.statuses == {"ping": 0, "pong": 0}
+    assert {"starting", "measuring"} <= {r.phase for r in reports}
+    assert reports[-1].received == reports[-1].sent == 60 * 2 + 30
+    assert directory.log("ping").read_text() == "fake node is here\n"
+
+
+def test_what_never_arrives_ends_the_drain_by_quiet(
+    native_folder: Path, directory: TrialDirectory, signals: Signals
+) -> None:
+    outcome = run(plan(native_folder, "tail"), directory, signals)
+    assert (outcome.outcome, outcome.drain) == ("success", "quiet")
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("die:pong", r"process 'pong' \(pid \d+\) was killed by SIGKILL .* s after the start; its log ends with: fake"),
+        (
+            "abort:ping",
+            r"process 'ping' .* was killed by SIGABRT .* its log ends with: terminate called after throwing",
+        ),
+        ("exit:ping", r"process 'ping' .* exited with 5"),
+        ("failed:pong", r"process 'pong': fake: failed"),
+        ("truncated:pong", r"process 'pong' .* SIGKILL"),
+    ],
+)
+def test_a_node_that_fails_is_named(
+    native_folder: Path, directory: TrialDirectory, signals: Signals, fault: str, expected: str
+) -> None:
+    outcome = run(plan(native_folder, fault), directory, signals)
+    assert outcome.outcome == "failed"
+    assert re.search(expected, outcome.reason or ""), outcome.reason
+
+
+def test_the_others_still_write_their_last_checkpoint_when_one_dies(
+    native_folder: Path, directory: TrialDirectory, signals: Signals
+) -> None:
+    outcome = run(plan(native_folder, "die:pong"), directory, signals)
+    assert outcome.statuses == {"ping": 0, "pong": -signal.SIGKILL}
+    assert '"final": true' in directory.records("ping").read_text()
+
+
+@pytest.mark.parametrize(
+    ("fault", "limits", "expected"),
+    [
+        ("hang:pong", replace(SHORT, silence_ns=1_000 * MS), "process 'pong' .* has said nothing for 1 s"),
+        ("linger:pong", replace(SHORT, done_ns=1_000 * MS), "process 'pong' .* did not end within 1 s after stop"),
+        ("slow_create:pong", replace(SHORT, created_ns=1_500 * MS), "process 'pong' .* did not create its endpoints"),
+    ],
+)
+def test_a_node_that_hangs_is_named_and_killed(
+    native_folder: Path, directory: TrialDirectory, signals: Signals, fault: str, limits: Limits, expected: str
+) -> None:
+    limits = replace(limits, farewell_ns=500 * MS)
+    outcome = run(plan(native_folder, fault, limits), directory, signals)
+    assert outcome.outcome in ("failed", "harness_error")
+    assert re.search(expected, outcome.reason or ""), outcome.reason
+
+
+def test_discovery_that_never_ends(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
+    limits = replace(SHORT, silence_ns=1_000 * MS)
+    outcome = run(plan(native_folder, "never_ready:ping", limits, discovery_timeout_ns=1), directory, signals)
+    assert outcome.outcome == "harness_error"
+    assert "'ping'" in (outcome.reason or "")
+    assert "did not finish discovery" in (outcome.reason or "")
+
+
+def test_endpoints_that_find_no_peer_are_named(
+    native_folder: Path, directory: TrialDirectory, signals: Signals
+) -> None:
+    outcome = run(plan(native_folder, "unmatched:pong"), directory, signals)
+    assert outcome.outcome == "harness_error"
+    assert outcome.reason == "1 endpoint not matched within 30 s: /lyon subscription /amazon: 0 of 1 writers"
+    assert not outcome.last
+
+
+def test_a_full_disk_is_the_end_of_the_run(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
+    outcome = run(plan(native_folder, "disk_full:pong"), directory, signals)
+    assert outcome.outcome == "harness_error"
+    assert outcome.reason == "process 'pong' cannot write its records: No space left on device"
+    assert outcome.last
+
+
+@pytest.mark.parametrize(("fault", "error"), [("bad_option:pong", BadInput), ("unsupported", Unavailable)])
+def test_what_the_node_refuses_becomes_the_exit_code(
+    native_folder: Path, directory: TrialDirectory, signals: Signals, fault: str, error: type[Exception]
+) -> None:
+    outcome = run(plan(native_folder, fault), directory, signals)
+    assert isinstance(outcome.error, error)
+    assert outcome.last
+
+
+def test_a_broken_protocol_is_a_harness_error(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
+    outcome = run(plan(native_folder, "garbage:ping"), directory, signals)
+    assert outcome.outcome == "harness_error"
+    assert "not in the protocol" in (outcome.reason or "")
+
+
+def test_what_a_node_started_ends_with_it(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
+    groups: dict[str, int] = {}
+    outcome = run_trial(plan(native_folder, "child"), directory, signals, lambda progress: None, groups.update)
+    assert outcome.outcome == "success"
+    for leader in groups.values():
+        deadline = time.monotonic() + 20
+        while members(leader) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not members(leader)
+
+
+def members(group: int) -> list[str]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in "ZX":
+            found.append(stat.parent.name)
+    return found
+
+
+def test_an_interrupt_ends_the_trial_and_keeps_its_last_checkpoints(
+    native_folder: Path, directory: TrialDirectory, signals: Signals
+) -> None:
+    def interrupt(progress: LiveProgress) -> None:
+        if progress.phase == "measuring" and progress.received:
+            signal.raise_signal(signal.SIGINT)
+
+    outcome = run_trial(plan(native_folder, duration_ns=60_000 * MS), directory, signals, interrupt)
+    assert (outcome.outcome, outcome.reason) == ("harness_error", "interrupted by SIGINT")
+    assert isinstance(outcome.error, Interrupted)
+    assert outcome.error.exit_code == 130
+    assert '"final": true' in directory.records("ping").read_text()
+    assert all(is_gone(pid) for pid in outcome.pids.values())
+
+
+def test_a_second_interrupt_does_not_wait(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
+    limits = replace(SHORT, farewell_ns=600_000 * MS)
+    trial = plan(native_folder, "linger", limits, duration_ns=60_000 * MS)
+    timers: list[threading.Timer] = []
+
+    def interrupt(progress: LiveProgress) -> None:
+        if progress.phase == "measuring" and not timers:
+            signal.raise_signal(signal.SIGINT)
+            main = threading.main_thread().ident
+            assert main is not None
+            timers.append(threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)))
+            timers[0].start()
+
+    outcome = run_trial(trial, directory, signals, interrupt)
+    assert outcome.outcome == "harness_error"
+    assert all(is_gone(pid) for pid in outcome.pids.values())
+
+
+def test_a_program_that_cannot_be_started_is_unavailable(
+    tmp_path: Path, native_folder: Path, directory: TrialDirectory, signals: Signals
+) -> None:
+    outcome = run(replace(plan(native_folder), node_program=tmp_path / "none"), directory, signals)
+    assert isinstance(outcome.error, Unavailable)
+    assert "cannot start" in str(outcome.error)
