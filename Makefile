@@ -1,0 +1,55 @@
+# Two commands do everything: `make demo` and `make test`. Both install what is missing first.
+.DEFAULT_GOAL := all
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+JOBS   ?= $(shell nproc)
+VENV   := .venv
+BUILD  := build
+BIN    := $(VENV)/bin
+CMAKE_FLAGS ?=
+
+.PHONY: all demo test test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
+
+all: $(VENV)/.perflab native ## Installs what is missing and builds perflab into .venv
+
+dependencies:
+	@scripts/install-dependencies
+
+$(VENV)/.perflab: pyproject.toml | dependencies
+	@scripts/make-venv $(PYTHON) $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.perflab
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+.PHONY: native
+native: | dependencies $(VENV)/.perflab
+	@cmake -S . -B $(BUILD) -G Ninja -DPERFLAB_TESTS=OFF --log-level=WARNING $(CMAKE_FLAGS) > /dev/null
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@cmake --install $(BUILD) --prefix $(CURDIR)/$(VENV) > /dev/null
+
+demo: all ## Runs a robot of ten nodes for 20 s and shows what was measured
+	@scripts/demo $(BIN)
+
+test: all $(VENV)/.test ## Builds and runs all tests
+	@scripts/install-dependencies --test
+	@scripts/test
+
+test-sanitizers: all ## The native tests under address+undefined and under thread sanitizers
+	@scripts/test-sanitizers
+
+fuzz: all ## Fuzzes the graph parser for SECONDS (default 300) per target
+	@scripts/install-dependencies --test
+	@scripts/fuzz $${SECONDS_PER_TARGET:-300}
+
+benchmarks: all $(VENV)/.test ## Measures side by side with peers and limits; takes some minutes
+	@scripts/install-dependencies --benchmarks
+	@scripts/benchmarks
+
+clean: ## Removes what was built; runs stay
+	@rm -rf build build-* $(VENV)

@@ -1,0 +1,58 @@
+"""What the benchmark scripts share: where the programs are, a free domain, medians, and how a result is printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = Path(os.environ.get("PERFLAB_BUILD", ROOT / "build-release"))
+BINARIES = BUILD / "benchmarks"
+NATIVE = BUILD / "lib" / "perflab"
+
+
+# The settings that perflab's plug-in uses on the loopback interface.
+CYCLONE = (
+    "<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface name='lo'/></Interfaces>"
+    "<AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
+    "<Peers><Peer address='127.0.0.1'/></Peers></Discovery></Domain></CycloneDDS>"
+)
+
+
+def run_perflab(*arguments: str) -> dict[str, Any]:
+    """Runs `perflab run` on Cyclone DDS and returns the one result of its summary."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "perflab", "run", *arguments, "--middleware", "cyclonedds", "--json",
+                   "--output", str(Path(folder) / "run")]  # fmt: skip
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "PERFLAB_NATIVE": str(NATIVE)}, check=False
+        )
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip()}")
+    result: dict[str, Any] = json.loads(done.stdout)["results"][0]
+    return result
+
+
+def median(values: list[float]) -> float:
+    return statistics.median(values)
+
+
+def spread(values: list[float]) -> str:
+    return f"{min(values):.1f}..{max(values):.1f}"
+
+
+def load_note() -> str:
+    """The load average and the number of CPUs, so that a reader can judge the noise."""
+    return f"load {os.getloadavg()[0]:.2f} on {os.cpu_count()} CPUs"
+
+
+def finish(result: dict[str, object], ok: bool) -> None:
+    """Prints the result as one JSON line and exits 1 if the limit was missed."""
+    print(json.dumps(result))
+    sys.exit(0 if ok else 1)

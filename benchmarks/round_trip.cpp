@@ -1,0 +1,202 @@
+// One end of a round trip over a middleware plug-in: `ping` sends at a fixed rate and prints half of the round trip,
+// `pong` sends every message back. Everything on the way is perflab's own path: executor, decoding, recording; `pong` is
+// a graph with a relay.
+//
+//   round_trip ping|pong --library FILE --domain N --executor inline|single_threaded [--rate HZ] [--size BYTES]
+//              [--seconds S]
+//
+// `ping` first prints the identity of its writer, which `pong` wants as the first line of its input. Both end at the
+// end of their input; `ping` also after --seconds.
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <thread>
+
+#include "graph/live.h"
+#include "measure/recorders.h"
+#include "message/cdr.h"
+#include "middleware/plugin.h"
+#include "runtime/dds/dds_runtime.h"
+
+namespace {
+
+using namespace perflab;
+
+struct Settings {
+  std::string role;
+  std::string library;
+  std::uint32_t domain = 0;
+  std::string executor = "inline";
+  double rate_hz = 1000.0;
+  std::uint32_t size_bytes = 1000;
+  double seconds = 3.0;
+};
+
+class QuietSink final : public runtime::EventSink {
+ public:
+  void on_event(const perflab_event&) noexcept override {}
+  void on_error(Nanoseconds, const char* text) noexcept override { std::fprintf(stderr, "round_trip: %s\n", text); }
+};
+
+// As ddsperf's ping and pong: reliable, keep-last 1.
+perflab_qos ping_qos() {
+  perflab_qos qos = middleware::default_qos();
+  qos.depth = 1;
+  return qos;
+}
+
+runtime::ExecutorKind executor_kind(const std::string& name) {
+  return name == "inline" ? runtime::ExecutorKind::kInline : runtime::ExecutorKind::kSingleThreaded;
+}
+
+const message::MessageType& vector_type() { return *message::find_type("stamped_vector"); }
+
+runtime::EndpointSettings endpoint(const std::string& topic) {
+  return {0, topic, std::string(vector_type().ros_type), 0, ping_qos()};
+}
+
+perflab_identity identity_from_hex(const std::string& text) {
+  perflab_identity identity{};
+  for (std::size_t i = 0; i < sizeof identity.bytes; ++i) {
+    identity.bytes[i] = static_cast<std::uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  return identity;
+}
+
+class Ping final : public runtime::TimerHandler, public runtime::MessageHandler {
+ public:
+  explicit Ping(const Settings& settings, const measure::Clock& clock)
+      : clock_(clock), arena_(measure::EdgeRecorder::kArenaBytes),
+        recorder_(arena_, events_, 0, {}, settings.rate_hz),
+        payload_(message::make_payload(vector_type(), settings.size_bytes)), size_bytes_(settings.size_bytes) {}
+
+  void connect(runtime::Publisher& publisher) { publisher_ = &publisher; }
+
+  void on_tick(Nanoseconds) noexcept override {
+    message::Frame frame;
+    const Nanoseconds now = clock_.now();
+    // Intended is published: what comes back as `response` is then the round trip.
+    message::encode_frame({now, now, sequence_++, size_bytes_, 0.0F}, frame);
+    const std::array<perflab_bytes, 2> parts{{{frame.data(), frame.size()}, {payload_.data(), payload_.size()}}};
+    publisher_->publish(parts);
+  }
+  void on_skipped(Nanoseconds, std::uint64_t) noexcept override {}
+
+  void on_message(const runtime::Delivery& delivery) noexcept override {
+    const Nanoseconds callback_ns = clock_.now();
+    message::Header header;
+    if (!message::decode_header(delivery.bytes, header)) return;
+    recorder_.record_callback({header.intended_ns, header.published_ns, header.sequence}, callback_ns, kUnknownTime);
+  }
+
+  void print() const {
+    const measure::Histogram& round_trip = recorder_.response();
+    const auto half_us = [&round_trip](double quantile) {
+      return static_cast<double>(round_trip.value_at_quantile(quantile).value_or(-1)) / 2e3;
+    };
+    std::printf("{\"half_rtt_us\": {\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f}, \"sent\": %llu, \"received\": %llu}\n",
+                half_us(0.5), half_us(0.9), half_us(0.99), static_cast<unsigned long long>(sequence_),
+                static_cast<unsigned long long>(round_trip.count()));
+  }
+
+ private:
+  const measure::Clock& clock_;
+  measure::MessageEventQueue events_;
+  measure::PageArena arena_;
+  measure::EdgeRecorder recorder_;
+  std::vector<std::uint8_t> payload_;
+  std::uint32_t size_bytes_;
+  runtime::Publisher* publisher_ = nullptr;
+  std::uint64_t sequence_ = 0;
+};
+
+bool input_ended(Nanoseconds wait_ns) {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  const int ready = poll(&input, 1, static_cast<int>(wait_ns / 1'000'000));
+  char byte = 0;
+  return ready > 0 && read(STDIN_FILENO, &byte, 1) == 0;
+}
+
+int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
+  Ping ping(settings, runtime.clock());
+  const std::size_t executor = runtime.add_executor(0, executor_kind(settings.executor), "executor_0");
+  runtime::Publisher& publisher = runtime.create_publisher(endpoint("/ping"));
+  ping.connect(publisher);
+  std::printf("%s\n", middleware::to_hex(publisher.identity()).c_str());
+  std::fflush(stdout);
+  runtime::Subscription& subscription = runtime.create_subscription(executor, endpoint("/pong"), ping);
+  const auto period = static_cast<Nanoseconds>(1e9 / settings.rate_hz);
+  runtime.create_timer(executor, {"ping", period, 1, static_cast<std::int64_t>(settings.seconds * settings.rate_hz), false},
+                       ping);
+  while (publisher.matched() == 0 || subscription.matched() == 0) {
+    if (input_ended(10'000'000)) return 1;
+  }
+  // The other side may match a little later.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  runtime.start(runtime.clock().now());
+  while (!runtime.timers_done() && !input_ended(20'000'000)) {
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  runtime.stop();
+  ping.print();
+  return 0;
+}
+
+int run_pong(const Settings& settings, runtime::DdsRuntime& runtime) {
+  graph::Graph graph;
+  graph.name = "round_trip";
+  graph::Node node;
+  node.name = "pong";
+  node.node_namespace = "/";
+  node.subscriptions.push_back({"/ping", "stamped_vector", graph::PassBy::kUnspecified, ping_qos()});
+  node.publishers.push_back({"/pong", "stamped_vector", settings.size_bytes, 0.0, graph::PassBy::kUnspecified, ping_qos()});
+  node.reactions.push_back({graph::ReactionKind::kRelay, {0}, {0}, 0, 0});
+  graph::Node ping;  // the other process
+  ping.name = "ping";
+  ping.node_namespace = "/";
+  ping.publishers.push_back({"/ping", "stamped_vector", settings.size_bytes, settings.rate_hz, graph::PassBy::kUnspecified, ping_qos()});
+  ping.subscriptions.push_back({"/pong", "stamped_vector", graph::PassBy::kUnspecified, ping_qos()});
+  graph.processes.push_back({"pong", {{0, graph::ExecutorKind::kSingleThreaded}}, {node}});
+  graph.processes.push_back({"ping", {{0, graph::ExecutorKind::kSingleThreaded}}, {ping}});
+  measure::MessageEventQueue events;
+  graph::LiveSettings live_settings;
+  live_settings.duration_ns = kNanosecondsPerSecond;
+  live_settings.executor = executor_kind(settings.executor);
+  graph::LiveGraph live(graph, 0, runtime, events, live_settings);
+  std::string identity;
+  std::getline(std::cin, identity);
+  live.set_writers(std::vector<graph::WriterName>{{"/ping", "/ping", identity_from_hex(identity)}});
+  live.start(runtime.clock().now());
+  while (!input_ended(50'000'000)) {
+  }
+  runtime.stop();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("One end of a round trip");
+  Settings settings;
+  app.add_option("role", settings.role)->required()->check(CLI::IsMember({"ping", "pong"}));
+  app.add_option("--library", settings.library)->required();
+  app.add_option("--domain", settings.domain)->required();
+  app.add_option("--executor", settings.executor)->check(CLI::IsMember({"inline", "single_threaded"}));
+  app.add_option("--rate", settings.rate_hz);
+  app.add_option("--size", settings.size_bytes);
+  app.add_option("--seconds", settings.seconds);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const measure::MonotonicClock clock;
+    QuietSink sink;
+    runtime::DdsRuntime runtime(middleware::Plugin::load(settings.library),
+                                {.domain = settings.domain, .network = "lo", .participants_expected = 2}, clock, sink);
+    return settings.role == "ping" ? run_ping(settings, runtime) : run_pong(settings, runtime);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "round_trip: %s\n", error.what());
+    return 1;
+  }
+}
