@@ -1,0 +1,294 @@
+#include "middleware/cyclonedds/endpoint.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "middleware/cyclonedds/message.h"
+#include "middleware/cyclonedds/waitset.h"
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::cyclonedds {
+namespace {
+
+using support::set_error;
+using support::StatusError;
+using Listener = std::unique_ptr<dds_listener_t, decltype(&dds_delete_listener)>;
+using Qos = std::unique_ptr<dds_qos_t, decltype(&dds_delete_qos)>;
+
+void require_duration(std::int64_t value, const char* policy) {
+  if (value <= 0) {
+    throw StatusError(PERFLAB_BAD_OPTION, std::string("cyclonedds: ") + policy + " of " +
+                                              std::to_string(value) +
+                                              " ns; right would be above 0, or infinite");
+  }
+}
+
+Qos make_qos(const perflab_qos& given, const Settings& settings, bool writer) {
+  Qos qos(dds_create_qos(), dds_delete_qos);
+  require_duration(given.deadline_ns, "deadline");
+  require_duration(given.lifespan_ns, "lifespan");
+  require_duration(given.lease_duration_ns, "lease duration");
+  const bool keep_all = given.history == PERFLAB_KEEP_ALL;
+  if (!keep_all && given.depth <= 0) {
+    throw StatusError(PERFLAB_BAD_OPTION, "cyclonedds: history depth " + std::to_string(given.depth) +
+                                              "; right would be at least 1");
+  }
+  const dds_history_kind_t history = keep_all ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST;
+  const std::int32_t depth = keep_all ? DDS_LENGTH_UNLIMITED : given.depth;
+  dds_qset_history(qos.get(), history, keep_all ? 1 : given.depth);
+  dds_qset_reliability(
+      qos.get(),
+      given.reliability == PERFLAB_RELIABLE ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT,
+      settings.max_blocking_time_ns);
+  const bool transient = given.durability == PERFLAB_TRANSIENT_LOCAL;
+  dds_qset_durability(qos.get(), transient ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+  if (writer && transient) {
+    // What a late joiner gets is governed by the durability service, not by the writer's history (as in
+    // rmw_cyclonedds).
+    dds_qset_durability_service(qos.get(), 0, history, depth, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED,
+                                DDS_LENGTH_UNLIMITED);
+  }
+  if (given.deadline_ns != PERFLAB_DURATION_INFINITE) dds_qset_deadline(qos.get(), given.deadline_ns);
+  if (writer && given.lifespan_ns != PERFLAB_DURATION_INFINITE)
+    dds_qset_lifespan(qos.get(), given.lifespan_ns);
+  dds_qset_liveliness(
+      qos.get(),
+      given.liveliness == PERFLAB_MANUAL_BY_TOPIC ? DDS_LIVELINESS_MANUAL_BY_TOPIC : DDS_LIVELINESS_AUTOMATIC,
+      given.lease_duration_ns);
+  if (writer) dds_qset_writer_data_lifecycle(qos.get(), false);
+  return qos;
+}
+
+const char* policy_name(std::uint32_t id) {
+  switch (id) {
+    case DDS_DURABILITY_QOS_POLICY_ID:
+      return "durability";
+    case DDS_PRESENTATION_QOS_POLICY_ID:
+      return "presentation";
+    case DDS_DEADLINE_QOS_POLICY_ID:
+      return "deadline";
+    case DDS_LATENCYBUDGET_QOS_POLICY_ID:
+      return "latency_budget";
+    case DDS_OWNERSHIP_QOS_POLICY_ID:
+      return "ownership";
+    case DDS_LIVELINESS_QOS_POLICY_ID:
+      return "liveliness";
+    case DDS_PARTITION_QOS_POLICY_ID:
+      return "partition";
+    case DDS_RELIABILITY_QOS_POLICY_ID:
+      return "reliability";
+    case DDS_DESTINATIONORDER_QOS_POLICY_ID:
+      return "destination_order";
+    case DDS_HISTORY_QOS_POLICY_ID:
+      return "history";
+    case DDS_RESOURCELIMITS_QOS_POLICY_ID:
+      return "resource_limits";
+    case DDS_TYPE_CONSISTENCY_ENFORCEMENT_QOS_POLICY_ID:
+      return "type_consistency";
+    case DDS_DATA_REPRESENTATION_QOS_POLICY_ID:
+      return "data_representation";
+    default:
+      return "unknown";
+  }
+}
+
+}  // namespace
+
+Endpoint::Endpoint(Participant& participant, const char* topic, const char* type,
+                   const perflab_listener* listener)
+    : participant_(participant),
+      topic_name_(topic),
+      type_name_(type),
+      listener_(listener != nullptr ? *listener : perflab_listener{}) {
+  if (topic_name_.empty() || type_name_.empty()) {
+    throw StatusError(PERFLAB_BAD_OPTION,
+                      "cyclonedds: an empty topic or type; right would be e.g. rt/amazon");
+  }
+  ddsi_sertype* wanted = new_type(type, &participant.host());
+  const dds_entity_t made =
+      dds_create_topic_sertype(participant.handle(), topic, &wanted, nullptr, nullptr, nullptr);
+  if (made < 0) {
+    ddsi_sertype_unref(wanted);
+    fail(("cannot create topic '" + topic_name_ + "' with type '" + type_name_ + "'").c_str(), made);
+  }
+  topic_ = Entity(made, "cannot create a topic");
+  type_ = wanted;  // the one that Cyclone knows, which may be an older of the same name
+}
+
+perflab_identity Endpoint::peer(dds_instance_handle_t handle, Identify identify) noexcept {
+  const std::lock_guard lock(peers_mutex_);
+  const auto known =
+      std::find_if(peers_.begin(), peers_.end(), [&](const auto& p) { return p.first == handle; });
+  if (known != peers_.end()) return known->second;
+  const perflab_identity found = (participant_.*identify)(handle);
+  if (std::any_of(std::begin(found.bytes), std::end(found.bytes), [](std::uint8_t b) { return b != 0; })) {
+    peers_.emplace_back(handle, found);
+  }
+  return found;
+}
+
+void Endpoint::report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
+                      const char* policy) {
+  if (listener_.on_event == nullptr || count == 0) return;
+  perflab_event event{};
+  event.kind = kind;
+  event.at_ns = participant_.now_ns();
+  event.peer = peer;
+  event.topic = topic_name_.c_str();
+  event.type = type_name_.c_str();
+  event.policy = policy;
+  event.count = count;
+  listener_.on_event(listener_.context, &event);
+}
+
+void Endpoint::report_matched(std::int32_t change, const perflab_identity& peer) {
+  if (change > 0) report(PERFLAB_MATCHED, change, peer);
+  if (change < 0) report(PERFLAB_UNMATCHED, -change, peer);
+}
+
+void Endpoint::report_incompatible(std::uint32_t policy) {
+  report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, policy_name(policy));
+}
+
+// ---- writer ----
+
+Writer::Writer(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+               const perflab_listener* listener)
+    : Endpoint(participant, topic, type, listener) {
+  const Qos dds_qos = make_qos(qos, participant.settings(), true);
+  const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
+  dds_lset_publication_matched(
+      dds_listener.get(), [](dds_entity_t, const dds_publication_matched_status_t status, void* context) {
+        Writer& self = *static_cast<Writer*>(context);
+        self.report_matched(status.current_count_change,
+                            self.peer(status.last_subscription_handle, &Participant::reader_identity));
+      });
+  dds_lset_offered_incompatible_qos(
+      dds_listener.get(),
+      [](dds_entity_t, const dds_offered_incompatible_qos_status_t status, void* context) {
+        static_cast<Writer*>(context)->report_incompatible(status.last_policy_id);
+      });
+  dds_lset_offered_deadline_missed(
+      dds_listener.get(), [](dds_entity_t, const dds_offered_deadline_missed_status_t status, void* context) {
+        static_cast<Writer*>(context)->report(PERFLAB_DEADLINE_MISSED, status.total_count_change, {});
+      });
+  dds_lset_liveliness_lost(
+      dds_listener.get(), [](dds_entity_t, const dds_liveliness_lost_status_t status, void* context) {
+        static_cast<Writer*>(context)->report(PERFLAB_LIVELINESS_LOST, status.total_count_change, {});
+      });
+  writer_ = Entity(dds_create_writer(participant.handle(), topic_.get(), dds_qos.get(), dds_listener.get()),
+                   "cannot create a writer");
+  identity_ = identity_of(writer_.get());
+}
+
+std::size_t Writer::matched() noexcept {
+  const dds_return_t count = dds_get_matched_subscriptions(writer_.get(), nullptr, 0);
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
+                             perflab_error* error) noexcept {
+  Message* const message = new_message(type_, parts, part_count);
+  if (message == nullptr) {
+    set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB");
+    return PERFLAB_FAILED;
+  }
+  const dds_return_t code = dds_writecdr(writer_.get(), message);  // takes the reference
+  if (code == DDS_RETCODE_OK) [[likely]]
+    return PERFLAB_OK;
+  set_error(error,
+            code == DDS_RETCODE_TIMEOUT
+                ? "cyclonedds: not sent: a reliable reader did not acknowledge within max_blocking_time"
+                : dds_strretcode(code));
+  return PERFLAB_FAILED;
+}
+
+// ---- reader ----
+
+Reader::Reader(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+               const perflab_listener* listener)
+    : Endpoint(participant, topic, type, listener) {
+  const Qos dds_qos = make_qos(qos, participant.settings(), false);
+  const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
+  if (listener_.on_data != nullptr) {
+    dds_lset_data_available(dds_listener.get(), [](dds_entity_t, void* context) {
+      const perflab_listener& listener = static_cast<Reader*>(context)->listener_;
+      listener.on_data(listener.context);
+    });
+  }
+  dds_lset_subscription_matched(
+      dds_listener.get(), [](dds_entity_t, const dds_subscription_matched_status_t status, void* context) {
+        Reader& self = *static_cast<Reader*>(context);
+        self.report_matched(status.current_count_change,
+                            self.peer(status.last_publication_handle, &Participant::writer_identity));
+      });
+  dds_lset_requested_incompatible_qos(
+      dds_listener.get(),
+      [](dds_entity_t, const dds_requested_incompatible_qos_status_t status, void* context) {
+        static_cast<Reader*>(context)->report_incompatible(status.last_policy_id);
+      });
+  dds_lset_requested_deadline_missed(
+      dds_listener.get(),
+      [](dds_entity_t, const dds_requested_deadline_missed_status_t status, void* context) {
+        static_cast<Reader*>(context)->report(PERFLAB_DEADLINE_MISSED, status.total_count_change, {});
+      });
+  dds_lset_liveliness_changed(
+      dds_listener.get(), [](dds_entity_t, const dds_liveliness_changed_status_t status, void* context) {
+        Reader& self = *static_cast<Reader*>(context);
+        self.report(PERFLAB_LIVELINESS_CHANGED, status.alive_count_change,
+                    self.peer(status.last_publication_handle, &Participant::writer_identity));
+      });
+  dds_lset_sample_lost(
+      dds_listener.get(), [](dds_entity_t, const dds_sample_lost_status_t status, void* context) {
+        static_cast<Reader*>(context)->report(PERFLAB_SAMPLE_LOST, status.total_count_change, {});
+      });
+  reader_ = Entity(dds_create_reader(participant.handle(), topic_.get(), dds_qos.get(), dds_listener.get()),
+                   "cannot create a reader");
+  identity_ = identity_of(reader_.get());
+}
+
+Reader::~Reader() {
+  if (attached_to != nullptr) attached_to->forget(*this);
+}
+
+std::size_t Reader::matched() noexcept {
+  const dds_return_t count = dds_get_matched_publications(reader_.get(), nullptr, 0);
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexcept {
+  for (;;) {
+    ddsi_serdata* data = nullptr;
+    dds_sample_info_t info;
+    const dds_return_t count = dds_takecdr(reader_.get(), &data, 1, &info, DDS_ANY_STATE);
+    if (count == 0) return PERFLAB_NO_DATA;
+    if (count < 0) [[unlikely]] {
+      set_error(error, dds_strretcode(count));
+      return PERFLAB_FAILED;
+    }
+    if (!info.valid_data) [[unlikely]] {  // tells only that a writer has left
+      ddsi_serdata_unref(data);
+      continue;
+    }
+    if (info.publication_handle != last_handle_) [[unlikely]] {
+      last_writer_ = peer(info.publication_handle, &Participant::writer_identity);
+      last_handle_ = info.publication_handle;
+    }
+    const Message* const message = static_cast<const Message*>(data);
+    sample->data = message->bytes();
+    sample->size = message->size;
+    sample->writer = last_writer_;
+    sample->source_timestamp_ns = info.source_timestamp;
+    sample->reception_ns = message->reception_ns;
+    sample->loan = data;
+    return PERFLAB_OK;
+  }
+}
+
+void Reader::return_sample(perflab_sample* sample) noexcept {
+  ddsi_serdata_unref(static_cast<ddsi_serdata*>(sample->loan));
+  sample->loan = nullptr;
+  sample->data = nullptr;
+}
+
+}  // namespace perflab::middleware::cyclonedds

@@ -1,0 +1,87 @@
+// Writers and readers of serialized messages.
+#pragma once
+
+#include <dds/dds.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "middleware/cyclonedds/participant.h"
+#include "middleware/middleware.h"
+
+struct ddsi_sertype;
+
+namespace perflab::middleware::cyclonedds {
+
+class WaitSet;
+
+// What writer and reader have in common: a topic, an identity, a listener.
+class Endpoint {
+ public:
+  Endpoint(Participant& participant, const char* topic, const char* type, const perflab_listener* listener);
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+ protected:
+  using Identify = perflab_identity (Participant::*)(dds_instance_handle_t) const noexcept;
+
+  ~Endpoint() = default;
+  // The identity behind an instance handle. Handles are never used again within a domain, and an entity may
+  // be gone before its last message is taken, so what was seen once is kept.
+  perflab_identity peer(dds_instance_handle_t handle, Identify identify) noexcept;
+  void report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
+              const char* policy = nullptr);
+  void report_matched(std::int32_t change, const perflab_identity& peer);
+  void report_incompatible(std::uint32_t policy);
+
+  Participant& participant_;
+  const std::string topic_name_;
+  const std::string type_name_;
+  const perflab_listener listener_;
+  ddsi_sertype* type_ = nullptr;  // owned by topic_
+  Entity topic_;
+  perflab_identity identity_{};
+
+ private:
+  std::mutex peers_mutex_;
+  std::vector<std::pair<dds_instance_handle_t, perflab_identity>> peers_;
+};
+
+class Writer : public Endpoint {
+ public:
+  Writer(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+         const perflab_listener* listener);
+
+  perflab_identity identity() const noexcept { return identity_; }
+  std::size_t matched() noexcept;
+  perflab_status write(const perflab_bytes* parts, std::size_t part_count, perflab_error* error) noexcept;
+
+ private:
+  Entity writer_;
+};
+
+class Reader : public Endpoint {
+ public:
+  Reader(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+         const perflab_listener* listener);
+  ~Reader();
+
+  perflab_identity identity() const noexcept { return identity_; }
+  std::size_t matched() noexcept;
+  perflab_status take(perflab_sample* sample, perflab_error* error) noexcept;
+  static void return_sample(perflab_sample* sample) noexcept;
+
+  dds_entity_t handle() const noexcept { return reader_.get(); }
+  WaitSet* attached_to = nullptr;
+
+ private:
+  dds_instance_handle_t last_handle_ = DDS_HANDLE_NIL;  // the usual case: the writer of the message before
+  perflab_identity last_writer_{};
+  Entity reader_;
+};
+
+}  // namespace perflab::middleware::cyclonedds

@@ -1,0 +1,206 @@
+#include "middleware/cyclonedds/message.h"
+
+#include <dds/ddsi/q_radmin.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace perflab::middleware::cyclonedds {
+namespace {
+
+struct Type : ddsi_sertype {
+  const perflab_host* host;
+};
+
+Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t size) noexcept;
+
+const Message* message(const ddsi_serdata* data) { return static_cast<const Message*>(data); }
+
+// ---- one message (ddsi_serdata_ops) ----
+
+// There is no key, so all messages belong to one instance.
+bool keys_equal(const ddsi_serdata*, const ddsi_serdata*) { return true; }
+
+std::uint32_t size_of(const ddsi_serdata* data) { return message(data)->size; }
+
+// Copies the fragments of a received message. They come in order, but may overlap.
+ddsi_serdata* from_network(const ddsi_sertype* type, ddsi_serdata_kind kind, const nn_rdata* fragment,
+                           std::size_t size) {
+  const perflab_host* const host = static_cast<const Type*>(type)->host;
+  const std::int64_t reception_ns = host->now_ns(host->context);
+  Message* const received = allocate(type, kind, size);
+  if (received == nullptr) return nullptr;
+  std::uint32_t have = 0;
+  for (; fragment != nullptr; fragment = fragment->nextfrag) {
+    if (fragment->min > have) break;  // a hole
+    if (fragment->maxp1 <= have) continue;
+    const unsigned char* const payload =
+        reinterpret_cast<const unsigned char*>(fragment->rmsg + 1) + NN_RDATA_PAYLOAD_OFF(fragment);
+    std::memcpy(received->bytes() + have, payload + (have - fragment->min), fragment->maxp1 - have);
+    have = fragment->maxp1;
+  }
+  if (have != size) {
+    ddsi_serdata_unref(received);
+    return nullptr;
+  }
+  received->reception_ns = reception_ns;
+  return received;
+}
+
+ddsi_serdata* from_parts(const ddsi_sertype* type, ddsi_serdata_kind kind, ddsrt_msg_iovlen_t count,
+                         const ddsrt_iovec_t* parts, std::size_t size) {
+  Message* const made = allocate(type, kind, size);
+  if (made == nullptr) return nullptr;
+  std::uint8_t* to = made->bytes();
+  for (ddsrt_msg_iovlen_t i = 0; i < count; ++i) {
+    std::memcpy(to, parts[i].iov_base, parts[i].iov_len);
+    to += parts[i].iov_len;
+  }
+  return made;
+}
+
+ddsi_serdata* from_key_hash(const ddsi_sertype* type, const ddsi_keyhash*) {
+  return allocate(type, SDK_KEY, 0);
+}
+
+// perflab writes serialized messages only, there are no application samples. Cyclone asks for a key sample
+// when a writer unregisters its instance.
+ddsi_serdata* from_sample(const ddsi_sertype* type, ddsi_serdata_kind kind, const void*) {
+  return kind == SDK_DATA ? nullptr : allocate(type, kind, 0);
+}
+
+void copy_out(const ddsi_serdata* data, std::size_t offset, std::size_t size, void* to) {
+  std::memcpy(to, message(data)->bytes() + offset, size);
+}
+
+ddsi_serdata* lend_out(const ddsi_serdata* data, std::size_t offset, std::size_t size, ddsrt_iovec_t* lent) {
+  lent->iov_base = const_cast<std::uint8_t*>(message(data)->bytes()) + offset;
+  lent->iov_len = size;
+  return ddsi_serdata_ref(data);
+}
+
+void take_back(ddsi_serdata* data, const ddsrt_iovec_t*) { ddsi_serdata_unref(data); }
+
+bool to_sample(const ddsi_serdata*, void*, void**, void*) { return false; }
+bool key_to_sample(const ddsi_sertype*, const ddsi_serdata*, void*, void**, void*) { return true; }
+
+ddsi_serdata* to_key(const ddsi_serdata* data) {
+  Message* const key = allocate(data->type, SDK_KEY, 0);
+  if (key != nullptr) key->type = nullptr;
+  return key;
+}
+
+void free_message(ddsi_serdata* data) {
+  // The last reference was given back inside libddsc. This makes what other threads did with theirs visible
+  // to ThreadSanitizer as well, which cannot look inside.
+  static_cast<void>(__atomic_load_n(&data->refc.v, __ATOMIC_ACQUIRE));
+  std::free(static_cast<Message*>(data));
+}
+
+std::size_t print(const ddsi_sertype* type, const ddsi_serdata* data, char* text, std::size_t size) {
+  const int length = std::snprintf(text, size, "%s, %u bytes", type != nullptr ? type->type_name : "key",
+                                   message(data)->size);
+  return length < 0 ? 0 : static_cast<std::size_t>(length);
+}
+
+void key_hash(const ddsi_serdata*, ddsi_keyhash* hash, bool) { std::memset(hash, 0, sizeof *hash); }
+
+const ddsi_serdata_ops kMessageOps = {
+    .eqkey = keys_equal,
+    .get_size = size_of,
+    .from_ser = from_network,
+    .from_ser_iov = from_parts,
+    .from_keyhash = from_key_hash,
+    .from_sample = from_sample,
+    .to_ser = copy_out,
+    .to_ser_ref = lend_out,
+    .to_ser_unref = take_back,
+    .to_sample = to_sample,
+    .to_untyped = to_key,
+    .untyped_to_sample = key_to_sample,
+    .free = free_message,
+    .print = print,
+    .get_keyhash = key_hash,
+#ifdef DDS_HAS_SHM
+    .get_sample_size = size_of,
+    .from_iox_buffer = [](const ddsi_sertype*, ddsi_serdata_kind, void*, void*) -> ddsi_serdata* {
+      return nullptr;  // shared memory is switched off in the configuration
+    },
+#endif
+};
+
+Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t size) noexcept {
+  // Cyclone reads up to the next multiple of 4; those bytes go onto the wire, so they must have a value.
+  const std::size_t rounded = (size + 3) & ~std::size_t{3};
+  if (rounded > std::numeric_limits<std::uint32_t>::max()) return nullptr;
+  void* const memory = std::malloc(sizeof(Message) + rounded);
+  if (memory == nullptr) return nullptr;
+  Message* const made = new (memory) Message;
+  ddsi_serdata_init(made, type, kind);
+  made->hash = type != nullptr ? type->serdata_basehash : 0;
+  made->reception_ns = PERFLAB_TIME_UNKNOWN;
+  made->size = static_cast<std::uint32_t>(size);
+  std::memset(made->bytes() + size, 0, rounded - size);
+  return made;
+}
+
+// ---- the type (ddsi_sertype_ops) ----
+
+void free_type(ddsi_sertype* type) {
+  ddsi_sertype_fini(type);
+  delete static_cast<Type*>(type);
+}
+
+void zero_samples(const ddsi_sertype*, void*, std::size_t) {}
+void reallocate_samples(void** samples, const ddsi_sertype*, void*, std::size_t, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) samples[i] = nullptr;
+}
+void free_samples(const ddsi_sertype*, void**, std::size_t, dds_free_op_t) {}
+// Two types of the same name and operations are the same: there is nothing else to compare.
+bool types_equal(const ddsi_sertype*, const ddsi_sertype*) { return true; }
+std::uint32_t hash_type(const ddsi_sertype*) { return 0; }
+
+const ddsi_sertype_ops kTypeOps = {
+    .version = ddsi_sertype_v0,
+    .arg = nullptr,
+    .free = free_type,
+    .zero_samples = zero_samples,
+    .realloc_samples = reallocate_samples,
+    .free_samples = free_samples,
+    .equal = types_equal,
+    .hash = hash_type,
+    .type_id = nullptr,
+    .type_map = nullptr,
+    .type_info = nullptr,
+    .derive_sertype = nullptr,
+    .get_serialized_size = [](const ddsi_sertype*, const void*) -> std::size_t { return SIZE_MAX; },
+    .serialize_into = [](const ddsi_sertype*, const void*, void*, std::size_t) { return false; },
+};
+
+}  // namespace
+
+ddsi_sertype* new_type(const char* name, const perflab_host* host) {
+  Type* const type = new Type{};
+  ddsi_sertype_init_flags(type, name, &kTypeOps, &kMessageOps, DDSI_SERTYPE_FLAG_TOPICKIND_NO_KEY);
+  type->host = host;
+  return type;
+}
+
+Message* new_message(const ddsi_sertype* type, const perflab_bytes* parts, std::size_t part_count) noexcept {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
+  Message* const made = allocate(type, SDK_DATA, size);
+  if (made == nullptr) return nullptr;
+  std::uint8_t* to = made->bytes();
+  for (std::size_t i = 0; i < part_count; ++i) {
+    if (parts[i].size == 0) continue;  // its address may be null
+    std::memcpy(to, parts[i].data, parts[i].size);
+    to += parts[i].size;
+  }
+  return made;
+}
+
+}  // namespace perflab::middleware::cyclonedds

@@ -1,0 +1,184 @@
+#include "middleware/cyclonedds/participant.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "middleware/cyclonedds/library.h"
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::cyclonedds {
+namespace {
+
+using support::StatusError;
+
+perflab_identity identity(const dds_guid_t& guid) {
+  perflab_identity out;
+  static_assert(sizeof out.bytes == sizeof guid.v);
+  std::memcpy(out.bytes, guid.v, sizeof out.bytes);
+  return out;
+}
+
+// Cyclone keeps the keys of built-in topic samples under the instance handle of the entity they describe.
+perflab_identity endpoint_identity(dds_entity_t builtin_reader, dds_instance_handle_t handle) noexcept {
+  dds_builtintopic_endpoint_t endpoint{};
+  if (dds_instance_get_key(builtin_reader, handle, &endpoint) != DDS_RETCODE_OK) return {};
+  dds_free(endpoint.topic_name);
+  dds_free(endpoint.type_name);
+  if (endpoint.qos != nullptr) dds_delete_qos(endpoint.qos);
+  return identity(endpoint.key);
+}
+
+// Calls function(sample, alive) for each sample there is.
+template <typename Sample, typename Function>
+void take_all(dds_entity_t reader, Function&& function) {
+  for (;;) {
+    void* loan = nullptr;
+    dds_sample_info_t info;
+    if (dds_take(reader, &loan, &info, 1, 1) != 1) return;
+    function(*static_cast<const Sample*>(loan), info.instance_state == DDS_ALIVE_INSTANCE_STATE);
+    dds_return_loan(reader, &loan, 1);
+  }
+}
+
+}  // namespace
+
+void fail(const char* what, dds_return_t code) {
+  std::string text = std::string("cyclonedds: ") + what + ": " + dds_strretcode(code);
+  const auto lines = log_lines();
+  if (!lines.empty()) text += "; " + lines.back();
+  throw StatusError(PERFLAB_FAILED, text);
+}
+
+Entity::Entity(dds_entity_t handle, const char* what) : handle_(handle) {
+  if (handle < 0) {
+    handle_ = 0;
+    fail(what, handle);
+  }
+}
+
+Entity& Entity::operator=(Entity&& other) noexcept {
+  if (this != &other) {
+    reset();
+    handle_ = std::exchange(other.handle_, 0);
+  }
+  return *this;
+}
+
+void Entity::reset() noexcept {
+  if (handle_ > 0) dds_delete(handle_);
+  handle_ = 0;
+}
+
+perflab_identity identity_of(dds_entity_t entity) {
+  dds_guid_t guid;
+  const dds_return_t code = dds_get_guid(entity, &guid);
+  if (code != DDS_RETCODE_OK) fail("cannot read a GUID", code);
+  return identity(guid);
+}
+
+Participant::Participant(const perflab_host& host, Settings settings)
+    : host_(host), settings_(std::move(settings)) {
+  capture_log();
+  clear_log();
+  // Creating the domain explicitly gives it this configuration and no other: CYCLONEDDS_URI would only be
+  // read for a domain that a participant creates by itself.
+  domain_ = Entity(dds_create_domain(settings_.domain, settings_.xml.c_str()), "cannot create the domain");
+  participant_ =
+      Entity(dds_create_participant(settings_.domain, nullptr, nullptr), "cannot create a participant");
+  identity_ = identity_of(participant_.get());
+  watch(DDS_BUILTIN_TOPIC_DCPSPARTICIPANT, participants_);
+  watch(DDS_BUILTIN_TOPIC_DCPSPUBLICATION, writers_);
+  watch(DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION, readers_);
+}
+
+Participant::~Participant() {
+  // Their callbacks use this object.
+  readers_.reset();
+  writers_.reset();
+  participants_.reset();
+}
+
+void Participant::watch(dds_entity_t topic, Entity& reader) {
+  const std::unique_ptr<dds_listener_t, decltype(&dds_delete_listener)> listener(dds_create_listener(this),
+                                                                                 dds_delete_listener);
+  const dds_on_data_available_fn callback = topic == DDS_BUILTIN_TOPIC_DCPSPARTICIPANT   ? on_participants
+                                            : topic == DDS_BUILTIN_TOPIC_DCPSPUBLICATION ? on_writers
+                                                                                         : on_readers;
+  dds_lset_data_available(listener.get(), callback);
+  reader = Entity(dds_create_reader(participant_.get(), topic, nullptr, listener.get()),
+                  "cannot read a built-in topic");
+}
+
+void Participant::on_participants(dds_entity_t reader, void* self) {
+  static_cast<Participant*>(self)->take_participants(reader);
+}
+void Participant::on_writers(dds_entity_t reader, void* self) {
+  static_cast<Participant*>(self)->take_endpoints(reader, PERFLAB_WRITER_FOUND, PERFLAB_WRITER_LOST);
+}
+void Participant::on_readers(dds_entity_t reader, void* self) {
+  static_cast<Participant*>(self)->take_endpoints(reader, PERFLAB_READER_FOUND, PERFLAB_READER_LOST);
+}
+
+void Participant::take_participants(dds_entity_t reader) {
+  take_all<dds_builtintopic_participant_t>(reader, [this](const auto& sample, bool alive) {
+    report(alive ? PERFLAB_PARTICIPANT_FOUND : PERFLAB_PARTICIPANT_LOST, sample.key, nullptr, nullptr);
+  });
+}
+
+void Participant::take_endpoints(dds_entity_t reader, perflab_event_kind found, perflab_event_kind lost) {
+  take_all<dds_builtintopic_endpoint_t>(reader, [&](const auto& sample, bool alive) {
+    const perflab_identity owner = identity(sample.participant_key);
+    if (std::memcmp(owner.bytes, identity_.bytes, sizeof owner.bytes) == 0) return;
+    report(alive ? found : lost, sample.key, alive ? sample.topic_name : nullptr,
+           alive ? sample.type_name : nullptr);
+  });
+}
+
+void Participant::report(perflab_event_kind kind, const dds_guid_t& peer, const char* topic,
+                         const char* type) {
+  if (host_.on_event == nullptr) return;
+  perflab_event event{};
+  event.kind = kind;
+  event.at_ns = now_ns();
+  event.peer = identity(peer);
+  if (std::memcmp(event.peer.bytes, identity_.bytes, sizeof event.peer.bytes) == 0) return;
+  event.topic = topic;
+  event.type = type;
+  event.count = 1;
+  const std::lock_guard lock(report_mutex_);
+  host_.on_event(host_.context, &event);
+}
+
+perflab_identity Participant::writer_identity(dds_instance_handle_t handle) const noexcept {
+  return endpoint_identity(writers_.get(), handle);
+}
+
+perflab_identity Participant::reader_identity(dds_instance_handle_t handle) const noexcept {
+  return endpoint_identity(readers_.get(), handle);
+}
+
+const char* Participant::describe() {
+  nlohmann::json json;
+  json["library"] = "Cyclone DDS";
+  json["version"] = library_version();
+  json["domain"] = settings_.domain;
+  json["network"] = settings_.network;
+  json["multicast"] = settings_.multicast;
+  json["transport"] = "udp";
+  json["shared_memory"] = false;
+  json["socket_receive_buffer"] = {{"requested", settings_.socket_receive_buffer},
+                                   {"limit", settings_.socket_receive_buffer_limit}};
+  json["max_blocking_time_ns"] = settings_.max_blocking_time_ns;
+  json["configuration"] = settings_.xml;
+  const char* const uri = std::getenv("CYCLONEDDS_URI");
+  json["ignored_environment"] = nlohmann::json::object();
+  if (uri != nullptr) json["ignored_environment"]["CYCLONEDDS_URI"] = uri;
+  json["log"] = log_lines();
+  description_ = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return description_.c_str();
+}
+
+}  // namespace perflab::middleware::cyclonedds

@@ -1,0 +1,78 @@
+// A Cyclone participant with its own domain configuration, and what it discovers.
+#pragma once
+
+#include <dds/dds.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "middleware/cyclonedds/settings.h"
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::cyclonedds {
+
+// A DDS entity that is deleted with its owner.
+class Entity {
+ public:
+  Entity() = default;
+  // Throws StatusError with `what` if `handle` is an error code.
+  Entity(dds_entity_t handle, const char* what);
+  Entity(Entity&& other) noexcept : handle_(other.handle_) { other.handle_ = 0; }
+  Entity& operator=(Entity&& other) noexcept;
+  ~Entity() { reset(); }
+  void reset() noexcept;
+  dds_entity_t get() const noexcept { return handle_; }
+
+ private:
+  dds_entity_t handle_ = 0;
+};
+
+// "<what>: <Cyclone's reason>; <last line of its log>"
+[[noreturn]] void fail(const char* what, dds_return_t code);
+
+perflab_identity identity_of(dds_entity_t entity);
+
+class Participant {
+ public:
+  Participant(const perflab_host& host, Settings settings);
+  ~Participant();
+  Participant(const Participant&) = delete;
+  Participant& operator=(const Participant&) = delete;
+
+  const char* describe();
+
+  dds_entity_t handle() const noexcept { return participant_.get(); }
+  const perflab_host& host() const noexcept { return host_; }
+  const Settings& settings() const noexcept { return settings_; }
+  std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
+
+  // The GUID of a local or remote writer (or reader) from its instance handle; all zero if it is gone.
+  // Callable from listener callbacks, also while the entity is still being created.
+  perflab_identity writer_identity(dds_instance_handle_t handle) const noexcept;
+  perflab_identity reader_identity(dds_instance_handle_t handle) const noexcept;
+
+ private:
+  void watch(dds_entity_t topic, Entity& reader);
+  static void on_participants(dds_entity_t reader, void* self);
+  static void on_writers(dds_entity_t reader, void* self);
+  static void on_readers(dds_entity_t reader, void* self);
+  void take_participants(dds_entity_t reader);
+  void take_endpoints(dds_entity_t reader, perflab_event_kind found, perflab_event_kind lost);
+  void report(perflab_event_kind kind, const dds_guid_t& peer, const char* topic, const char* type);
+
+  perflab_host host_;
+  Settings settings_;
+  std::string description_;
+  perflab_identity identity_{};
+  std::mutex report_mutex_;  // participants are lost on another thread than endpoints are found on
+
+  // Deleted in reverse order: the domain, which joins every thread, last.
+  Entity domain_;
+  Entity participant_;
+  Entity participants_;  // readers of the built-in topics
+  Entity writers_;
+  Entity readers_;
+};
+
+}  // namespace perflab::middleware::cyclonedds

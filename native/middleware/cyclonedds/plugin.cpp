@@ -1,0 +1,155 @@
+// The middleware "cyclonedds": Eclipse Cyclone DDS 0.10 through its C library, without generated types.
+//
+// Messages are carried under the ROS 2 names, so that ROS 2 nodes on the same domain and network see them.
+//
+// Options:
+//   config                 an XML file, or XML itself, in Cyclone's format. Read after what perflab
+//                          sets, so it wins. SharedMemory is refused.
+//   lease_duration         how long a silent participant counts as alive (10s)
+//   max_blocking_time      how long a reliable writer may wait for room before write() fails (1s)
+//   max_message_size       largest UDP payload, 2000..65500. Default 65500, which halves the latency of
+//                          a 4 MB message; but 14720, Cyclone's own, where the kernel grants socket
+//                          buffers of less than 1 MiB: those hold too few large packets and lose them
+//                          (with 65500 and 208 KiB, 48 of 60 messages of 4 MB arrived).
+//   receive_buffer         Cyclone's unit of received packets, at least 128KiB (256KiB; of Cyclone's
+//                          own 1 MiB per receive thread all becomes resident within the first megabyte
+//                          received)
+//   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
+//                          grants no more than net.core.rmem_max)
+//
+// CYCLONEDDS_URI is ignored, and describe() says so when it is set: a run must not depend on it in silence.
+//
+// Times. The reception time is taken when the last fragment of a message from another process has arrived,
+// before the message is copied to its reader's history. Inside one process there is no reception: the
+// writer's thread puts the message into the reader's history itself, and reception_ns is
+// PERFLAB_TIME_UNKNOWN.
+//
+// Threads: gc, dq.builtins, dq.user, tev, recv (discovery), recvUC (data, on_data), and recvMC with
+// multicast.
+#include <dds/version.h>
+
+#include <cstring>
+#include <string>
+
+#include "middleware/cyclonedds/endpoint.h"
+#include "middleware/cyclonedds/library.h"
+#include "middleware/cyclonedds/participant.h"
+#include "middleware/cyclonedds/settings.h"
+#include "middleware/cyclonedds/waitset.h"
+#include "middleware/middleware.h"
+#include "middleware/support/status.h"
+
+namespace cyclonedds = perflab::middleware::cyclonedds;
+using perflab::middleware::support::guarded;
+using perflab::middleware::support::StatusError;
+
+struct perflab_participant final : cyclonedds::Participant {
+  using Participant::Participant;
+};
+struct perflab_writer final : cyclonedds::Writer {
+  using Writer::Writer;
+};
+struct perflab_reader final : cyclonedds::Reader {
+  using Reader::Reader;
+};
+struct perflab_waitset final : cyclonedds::WaitSet {
+  using WaitSet::WaitSet;
+};
+
+namespace {
+
+perflab_capabilities capabilities() {
+  return {.across_processes = true,
+          .data_ready_callbacks = true,
+          .source_timestamps = true,
+          .reception_timestamps = true,
+          .reports_endpoints = true};
+}
+
+perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
+                    perflab_participant** participant, perflab_error* error) {
+  return guarded(error, [&] {
+    // The own type reaches into the library's structures, which change between versions.
+    if (std::strcmp(cyclonedds::library_version(), DDS_VERSION) != 0) {
+      throw StatusError(PERFLAB_UNSUPPORTED,
+                        std::string("cyclonedds: built for libddsc " DDS_VERSION " but loaded with ") +
+                            cyclonedds::library_version());
+    }
+    *participant = new perflab_participant(*host, cyclonedds::read_settings(*settings));
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_writer(perflab_participant* participant, const char* topic, const char* type, size_t,
+                             const perflab_qos* qos, const perflab_listener* listener,
+                             perflab_writer** writer, perflab_error* error) {
+  return guarded(error, [&] {
+    *writer = new perflab_writer(*participant, topic, type, *qos, listener);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_reader(perflab_participant* participant, const char* topic, const char* type, size_t,
+                             const perflab_qos* qos, const perflab_listener* listener,
+                             perflab_reader** reader, perflab_error* error) {
+  return guarded(error, [&] {
+    *reader = new perflab_reader(*participant, topic, type, *qos, listener);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_waitset(perflab_participant* participant, perflab_waitset** waitset,
+                              perflab_error* error) {
+  return guarded(error, [&] {
+    *waitset = new perflab_waitset(*participant);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status attach(perflab_waitset* waitset, perflab_reader* reader, uint64_t cookie,
+                      perflab_error* error) {
+  return guarded(error, [&] {
+    waitset->attach(*reader, cookie);
+    return PERFLAB_OK;
+  });
+}
+
+constexpr perflab_middleware kMiddleware = {
+    .abi = PERFLAB_MIDDLEWARE_ABI,
+    .struct_size = sizeof(perflab_middleware),
+    .name = "cyclonedds",
+    .summary = "Eclipse Cyclone DDS, serialized messages over UDP",
+    .version = cyclonedds::library_version,
+    .capabilities = capabilities,
+    .open = open,
+    .close = [](perflab_participant* participant) { delete participant; },
+    .describe = [](perflab_participant* participant) { return participant->describe(); },
+    .create_writer = create_writer,
+    .destroy_writer = [](perflab_writer* writer) { delete writer; },
+    .create_reader = create_reader,
+    .destroy_reader = [](perflab_reader* reader) { delete reader; },
+    .writer_identity = [](const perflab_writer* writer) { return writer->identity(); },
+    .reader_identity = [](const perflab_reader* reader) { return reader->identity(); },
+    .matched_readers = [](perflab_writer* writer) { return writer->matched(); },
+    .matched_writers = [](perflab_reader* reader) { return reader->matched(); },
+    .write = [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
+                perflab_error* error) { return writer->write(parts, part_count, error); },
+    .take = [](perflab_reader* reader, perflab_sample* sample,
+               perflab_error* error) { return reader->take(sample, error); },
+    .return_sample = [](perflab_reader*,
+                        perflab_sample* sample) { cyclonedds::Reader::return_sample(sample); },
+    .create_waitset = create_waitset,
+    .destroy_waitset = [](perflab_waitset* waitset) { delete waitset; },
+    .attach = attach,
+    .wait =
+        [](perflab_waitset* waitset, int64_t timeout_ns, uint64_t* ready, size_t capacity,
+           size_t* ready_count,
+           perflab_error* error) { return waitset->wait(timeout_ns, ready, capacity, ready_count, error); },
+    .wake = [](perflab_waitset* waitset) { waitset->wake(); },
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const perflab_middleware* perflab_middleware_plugin() {
+  return &kMiddleware;
+}

@@ -1,0 +1,246 @@
+/* The middleware plug-in interface: a versioned struct of function pointers.
+ *
+ * A middleware moves serialized messages between writers and readers. It knows nothing about
+ * measurement: it takes no time stamp of its own (the host lends it a clock), keeps no statistics
+ * and prints nothing. A plug-in is one shared object that exports `perflab_middleware_plugin`; it
+ * may be written in C, C++ or Rust. `native/middleware/sim` is the tutorial.
+ *
+ * Every plug-in must pass the conformance suite in tests/conformance/middleware; the contracts
+ * below are what that suite checks.
+ *
+ * Threads. Functions that create or destroy are called from one thread at a time. write(), take(),
+ * return_sample() and the matched counts may be called from any thread, but never concurrently on
+ * one entity. Listener callbacks come on threads of the plug-in, or synchronously inside write()
+ * or a create function; they never come concurrently for one entity, and never after the
+ * destroy function of that entity has returned. wake() may be called from any thread, also from a
+ * callback.
+ *
+ * Errors. Functions that return `perflab_status` fill `error->text` with one line (what, where,
+ * what would be right) whenever the status is negative, and leave their outputs untouched.
+ *
+ * Units. Times are nanoseconds. Monotonic times are those of the host's clock
+ * (`perflab_host.now_ns`); source time stamps are wall clock and serve only to match a publication
+ * with its take.
+ */
+#ifndef PERFLAB_MIDDLEWARE_H
+#define PERFLAB_MIDDLEWARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised by one whenever a plug-in built against an older header would misbehave. */
+#define PERFLAB_MIDDLEWARE_ABI 1u
+
+/* "Not known": a time that this middleware cannot tell. Never 0. */
+#define PERFLAB_TIME_UNKNOWN INT64_MIN
+/* "No limit": for deadline, lifespan, lease duration and wait(). */
+#define PERFLAB_DURATION_INFINITE INT64_MAX
+/* "Every sample": for depth when history is keep_all. */
+#define PERFLAB_DEPTH_UNLIMITED INT32_MAX
+
+typedef enum perflab_status {
+  PERFLAB_OK = 0,
+  PERFLAB_NO_DATA = 1,      /* take(): nothing there */
+  PERFLAB_TIMEOUT = 2,      /* wait(): nothing became ready in time */
+  PERFLAB_FAILED = -1,      /* the middleware failed; the text says how */
+  PERFLAB_UNSUPPORTED = -2, /* this middleware, as installed here, cannot do what was asked */
+  PERFLAB_BAD_OPTION = -3   /* an option or value is malformed or unknown */
+} perflab_status;
+
+typedef struct perflab_error {
+  char text[512]; /* NUL-terminated, one line, no trailing full stop needed */
+} perflab_error;
+
+/* The identity of a writer or reader, unique among all participants of a domain; for DDS its GUID. */
+typedef struct perflab_identity {
+  uint8_t bytes[16];
+} perflab_identity;
+
+typedef enum perflab_history { PERFLAB_KEEP_LAST = 0, PERFLAB_KEEP_ALL = 1 } perflab_history;
+typedef enum perflab_reliability { PERFLAB_BEST_EFFORT = 0, PERFLAB_RELIABLE = 1 } perflab_reliability;
+typedef enum perflab_durability { PERFLAB_VOLATILE = 0, PERFLAB_TRANSIENT_LOCAL = 1 } perflab_durability;
+typedef enum perflab_liveliness { PERFLAB_AUTOMATIC = 0, PERFLAB_MANUAL_BY_TOPIC = 1 } perflab_liveliness;
+
+/* DDS semantics. A middleware that cannot honour a value answers PERFLAB_UNSUPPORTED and names it. */
+typedef struct perflab_qos {
+  perflab_history history;
+  int32_t depth; /* > 0; ignored with keep_all */
+  perflab_reliability reliability;
+  perflab_durability durability;
+  int64_t deadline_ns; /* > 0 or PERFLAB_DURATION_INFINITE; likewise below */
+  int64_t lifespan_ns; /* writers only */
+  perflab_liveliness liveliness;
+  int64_t lease_duration_ns;
+} perflab_qos;
+
+typedef enum perflab_event_kind {
+  PERFLAB_PARTICIPANT_FOUND = 1, /* a remote participant was discovered */
+  PERFLAB_PARTICIPANT_LOST,
+  PERFLAB_WRITER_FOUND, /* a remote writer was discovered; topic and type are set */
+  PERFLAB_READER_FOUND,
+  PERFLAB_MATCHED,            /* an entity of ours and `peer` now communicate */
+  PERFLAB_UNMATCHED,          /* ... no longer communicate */
+  PERFLAB_INCOMPATIBLE_QOS,   /* found, but not matched; `policy` names the QoS policy */
+  PERFLAB_DEADLINE_MISSED,    /* offered or requested deadline; `count` more than before */
+  PERFLAB_LIVELINESS_LOST,    /* our writer failed to assert */
+  PERFLAB_LIVELINESS_CHANGED, /* a matched writer became alive (count > 0) or not alive (count < 0) */
+  PERFLAB_SAMPLE_LOST,        /* the middleware itself reports `count` lost samples */
+  PERFLAB_WRITER_LOST,        /* a remote writer is gone; topic and type are not set */
+  PERFLAB_READER_LOST
+} perflab_event_kind;
+
+typedef struct perflab_event {
+  perflab_event_kind kind;
+  int64_t at_ns;         /* host clock */
+  perflab_identity peer; /* the remote entity; all zero where it is not known */
+  const char* topic;     /* as given to create_writer/create_reader, or as found on the wire; may be NULL */
+  const char* type;      /* may be NULL */
+  const char* policy;    /* "durability", "deadline", "liveliness", "reliability", ...; may be NULL */
+  int32_t count;
+} perflab_event;
+
+/* What the host lends to the plug-in. Valid until close() has returned. */
+typedef struct perflab_host {
+  uint32_t struct_size;
+  int64_t (*now_ns)(void* context); /* monotonic; callable from any thread, no side effects */
+  /* Discovery of remote participants and endpoints; may be NULL. */
+  void (*on_event)(void* context, const perflab_event* event);
+  void* context;
+} perflab_host;
+
+typedef struct perflab_option {
+  const char* key;
+  const char* value;
+} perflab_option;
+
+typedef struct perflab_participant_settings {
+  uint32_t struct_size;
+  uint32_t domain;                /* 0..232 */
+  const char* network;            /* interface name; "lo" keeps every packet on this machine */
+  uint32_t participants_expected; /* in the domain, this one included; for the peer range without multicast */
+  const perflab_option* options;  /* the plug-in's own; an unknown key is PERFLAB_BAD_OPTION */
+  size_t option_count;
+} perflab_participant_settings;
+
+/* Callbacks of one writer or reader; each may be NULL. */
+typedef struct perflab_listener {
+  /* Readers: new data can be taken; take() is allowed here. Called at least once after each message
+   * arrives; spurious calls (take() says PERFLAB_NO_DATA) are possible, as in wait(). */
+  void (*on_data)(void* context);
+  void (*on_event)(void* context, const perflab_event* event);
+  void* context;
+} perflab_listener;
+
+/* A message in pieces; write() treats them as one. The host never changes the bytes during write(). */
+typedef struct perflab_bytes {
+  const void* data;
+  size_t size;
+} perflab_bytes;
+
+/* A taken message, valid until return_sample(). */
+typedef struct perflab_sample {
+  const uint8_t* data; /* CDR with its 4-byte encapsulation header */
+  size_t size;         /* as written, or up to 3 bytes more: RTPS pads messages to 4 bytes on the wire */
+  perflab_identity writer;
+  int64_t source_timestamp_ns; /* wall clock at the writer, or PERFLAB_TIME_UNKNOWN */
+  int64_t reception_ns;        /* host clock when the receive thread had it all, or PERFLAB_TIME_UNKNOWN */
+  void* loan;                  /* for the plug-in */
+} perflab_sample;
+
+typedef struct perflab_participant perflab_participant;
+typedef struct perflab_writer perflab_writer;
+typedef struct perflab_reader perflab_reader;
+typedef struct perflab_waitset perflab_waitset;
+
+typedef struct perflab_capabilities {
+  bool across_processes;     /* participants in different OS processes find each other */
+  bool data_ready_callbacks; /* listener.on_data is called */
+  bool source_timestamps;    /* perflab_sample.source_timestamp_ns is known */
+  bool reception_timestamps; /* perflab_sample.reception_ns is known, at least between processes */
+  bool reports_endpoints;    /* host.on_event tells participants and endpoints found */
+} perflab_capabilities;
+
+typedef struct perflab_middleware {
+  uint32_t abi;         /* PERFLAB_MIDDLEWARE_ABI as compiled */
+  uint32_t struct_size; /* sizeof(perflab_middleware) as compiled */
+  const char* name;     /* "cyclonedds"; what the user types */
+  const char* summary;  /* one line for `perflab list middlewares` */
+
+  /* The version of the library found at run time, static storage. */
+  const char* (*version)(void);
+  perflab_capabilities (*capabilities)(void);
+
+  /* Joins a domain. At most one participant per process and domain is asked for, but several
+   * domains may be open at a time. `host` and `settings` need not outlive the call (what `host`
+   * points at through `context` must). A malformed option fails here, before any packet is sent. */
+  perflab_status (*open)(const perflab_host* host, const perflab_participant_settings* settings,
+                         perflab_participant** participant, perflab_error* error);
+  /* Leaves it: all writers, readers and wait-sets have been destroyed before. Joins every thread and frees
+   * every resource that open() made. */
+  void (*close)(perflab_participant* participant);
+  /* JSON object with what took effect: transport, configuration, and whatever the plug-in counts
+   * ("injected" for sim). Owned by the participant, valid until the next call or close(). */
+  const char* (*describe)(perflab_participant* participant);
+
+  /* `topic` and `type` are wire names, already ROS 2 mangled ("rt/amazon",
+   * "perflab_msgs::msg::dds_::StampedInt64_"), and not empty. `fixed_size` is the size of every message with
+   * its encapsulation header, or 0 where it varies. */
+  perflab_status (*create_writer)(perflab_participant* participant, const char* topic, const char* type,
+                                  size_t fixed_size, const perflab_qos* qos, const perflab_listener* listener,
+                                  perflab_writer** writer, perflab_error* error);
+  void (*destroy_writer)(perflab_writer* writer);
+  perflab_status (*create_reader)(perflab_participant* participant, const char* topic, const char* type,
+                                  size_t fixed_size, const perflab_qos* qos, const perflab_listener* listener,
+                                  perflab_reader** reader, perflab_error* error);
+  void (*destroy_reader)(perflab_reader* reader);
+
+  perflab_identity (*writer_identity)(const perflab_writer* writer);
+  perflab_identity (*reader_identity)(const perflab_reader* reader);
+  /* Remote and local endpoints that this entity communicates with now. */
+  size_t (*matched_readers)(perflab_writer* writer);
+  size_t (*matched_writers)(perflab_reader* reader);
+
+  /* Sends one message, the parts one after the other. Parts are copied or sent before the
+   * return. `error` is filled on failure only. A reliable writer may block while its
+   * resources are exhausted; PERFLAB_FAILED after that wait means that the message was not sent. */
+  perflab_status (*write)(perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
+                          perflab_error* error);
+
+  /* Takes the oldest sample: PERFLAB_OK, PERFLAB_NO_DATA, or an error. Each sample that was taken is given
+   * back by return_sample() before the reader is destroyed. */
+  perflab_status (*take)(perflab_reader* reader, perflab_sample* sample, perflab_error* error);
+  void (*return_sample)(perflab_reader* reader, perflab_sample* sample);
+
+  /* A wait-set: wait() returns when an attached reader has data, when wake() was called, or after
+   * timeout_ns (0: at once). Level-triggered: a reader with data left is ready again at the next
+   * wait(). `ready` receives the cookies of ready readers, at most `capacity`, in order of
+   * attachment; where not all fitted, the next wait() begins (in the same circular order) with the
+   * first that did not. Readiness may on occasion be spurious (a writer has left): take() then says
+   * PERFLAB_NO_DATA. wake() is sticky: it ends the current wait() or else the next one, with
+   * PERFLAB_OK and possibly no ready reader.
+   * A reader is attached to at most one wait-set (a second attach() fails); destroying either of the
+   * two ends the attachment, while no thread is in that wait-set's wait(). */
+  perflab_status (*create_waitset)(perflab_participant* participant, perflab_waitset** waitset,
+                                   perflab_error* error);
+  void (*destroy_waitset)(perflab_waitset* waitset);
+  perflab_status (*attach)(perflab_waitset* waitset, perflab_reader* reader, uint64_t cookie,
+                           perflab_error* error);
+  perflab_status (*wait)(perflab_waitset* waitset, int64_t timeout_ns, uint64_t* ready, size_t capacity,
+                         size_t* ready_count, perflab_error* error);
+  void (*wake)(perflab_waitset* waitset);
+} perflab_middleware;
+
+/* The one symbol that a plug-in exports (name below); returns static storage. */
+typedef const perflab_middleware* (*perflab_middleware_entry)(void);
+#define PERFLAB_MIDDLEWARE_ENTRY_NAME "perflab_middleware_plugin"
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* PERFLAB_MIDDLEWARE_H */

@@ -1,0 +1,125 @@
+#include "middleware/plugin.h"
+
+#include <dlfcn.h>
+
+namespace perflab::middleware {
+namespace {
+
+Error::Kind kind_of(perflab_status status) {
+  switch (status) {
+    case PERFLAB_UNSUPPORTED:
+      return Error::Kind::unsupported;
+    case PERFLAB_BAD_OPTION:
+      return Error::Kind::bad_option;
+    default:
+      return Error::Kind::failed;
+  }
+}
+
+void require_ok(perflab_status status, const perflab_error& error) {
+  if (status < 0) throw Error(kind_of(status), error.text);
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
+  throw Error(Error::Kind::failed, "middleware plug-in " + file.string() + ": " + what);
+}
+
+}  // namespace
+
+std::string to_hex(const perflab_identity& identity) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : identity.bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+perflab_qos default_qos() noexcept {
+  return {.history = PERFLAB_KEEP_LAST,
+          .depth = 10,
+          .reliability = PERFLAB_RELIABLE,
+          .durability = PERFLAB_VOLATILE,
+          .deadline_ns = PERFLAB_DURATION_INFINITE,
+          .lifespan_ns = PERFLAB_DURATION_INFINITE,
+          .liveliness = PERFLAB_AUTOMATIC,
+          .lease_duration_ns = PERFLAB_DURATION_INFINITE};
+}
+
+Plugin Plugin::load(const std::filesystem::path& file) {
+  // An absolute path: dlopen would search the library path for a bare name.
+  std::error_code code;
+  const std::filesystem::path path = std::filesystem::absolute(file, code);
+  if (code || !std::filesystem::exists(path, code)) refuse(file, "no such file");
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) refuse(file, dlerror());
+  const auto entry =
+      reinterpret_cast<perflab_middleware_entry>(dlsym(library, PERFLAB_MIDDLEWARE_ENTRY_NAME));
+  if (entry == nullptr) refuse(file, "does not export " PERFLAB_MIDDLEWARE_ENTRY_NAME);
+  const perflab_middleware* const api = entry();
+  if (api == nullptr) refuse(file, PERFLAB_MIDDLEWARE_ENTRY_NAME " returned nothing");
+  if (api->abi != PERFLAB_MIDDLEWARE_ABI) {
+    refuse(file, "was built for interface version " + std::to_string(api->abi) + "; this program needs " +
+                     std::to_string(PERFLAB_MIDDLEWARE_ABI));
+  }
+  if (api->struct_size != sizeof(perflab_middleware)) {
+    refuse(file, "has an interface of " + std::to_string(api->struct_size) + " bytes; this program needs " +
+                     std::to_string(sizeof(perflab_middleware)));
+  }
+  return Plugin(api);
+}
+
+Participant Plugin::open(const perflab_host& host, const ParticipantSettings& settings) const {
+  perflab_host lent = host;
+  lent.struct_size = sizeof lent;
+  std::vector<perflab_option> options;
+  for (const auto& [key, value] : settings.options) options.push_back({key.c_str(), value.c_str()});
+  perflab_participant_settings given{};
+  given.struct_size = sizeof given;
+  given.domain = settings.domain;
+  given.network = settings.network.c_str();
+  given.participants_expected = settings.participants_expected;
+  given.options = options.data();
+  given.option_count = options.size();
+  perflab_participant* participant = nullptr;
+  perflab_error error{};
+  require_ok(api_->open(&lent, &given, &participant, &error), error);
+  return Participant(api_, participant);
+}
+
+Writer Participant::create_writer(const std::string& topic, const std::string& type, std::size_t fixed_size,
+                                  const perflab_qos& qos, const perflab_listener& listener) {
+  perflab_writer* writer = nullptr;
+  perflab_error error{};
+  require_ok(api_->create_writer(participant_.get(), topic.c_str(), type.c_str(), fixed_size, &qos, &listener,
+                                 &writer, &error),
+             error);
+  return Writer(api_, participant_, writer);
+}
+
+Reader Participant::create_reader(const std::string& topic, const std::string& type, std::size_t fixed_size,
+                                  const perflab_qos& qos, const perflab_listener& listener) {
+  perflab_reader* reader = nullptr;
+  perflab_error error{};
+  require_ok(api_->create_reader(participant_.get(), topic.c_str(), type.c_str(), fixed_size, &qos, &listener,
+                                 &reader, &error),
+             error);
+  return Reader(api_, participant_, reader);
+}
+
+WaitSet Participant::create_waitset() {
+  perflab_waitset* waitset = nullptr;
+  perflab_error error{};
+  require_ok(api_->create_waitset(participant_.get(), &waitset, &error), error);
+  return WaitSet(api_, participant_, waitset);
+}
+
+std::string Participant::describe() { return api_->describe(participant_.get()); }
+
+void WaitSet::attach(Reader& reader, std::uint64_t cookie) {
+  perflab_error error{};
+  require_ok(api_->attach(waitset_.get(), reader.reader_.get(), cookie, &error), error);
+}
+
+}  // namespace perflab::middleware

@@ -1,0 +1,174 @@
+// A middleware plug-in as C++: loaded from its file, its handles owned, its errors thrown.
+//
+// Example:
+//   const Plugin plugin = Plugin::load("lib/perflab/middleware/cyclonedds.so");
+//   Participant participant = plugin.open(host, {.domain = 7});
+//   Writer writer = participant.create_writer("rt/amazon", type, 0, qos);
+//   Reader reader = participant.create_reader("rt/amazon", type, 0, qos);
+//   WaitSet waitset = participant.create_waitset();
+//   waitset.attach(reader, 1);
+//   perflab_error error;
+//   const perflab_bytes message{bytes.data(), bytes.size()};
+//   if (writer.write({&message, 1}, error) < 0) throw Error(Error::Kind::failed, error.text);
+//   std::uint64_t ready[8];
+//   std::size_t count = 0;
+//   if (waitset.wait(1'000'000'000, ready, count, error) == PERFLAB_OK && count > 0) {
+//     perflab_sample sample;
+//     while (reader.take(sample, error) == PERFLAB_OK) {
+//       use(sample.data, sample.size);
+//       reader.return_sample(sample);
+//     }
+//   }
+//
+// Units, threads and the meaning of every call are those of middleware.h.
+//
+// Functions that create things throw Error; write(), take(), wait() and their companions are noexcept, do not
+// allocate on this side of the interface, and return a status.
+//
+// A participant is closed when it and everything made from it is gone; the order does not matter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "middleware/middleware.h"
+
+namespace perflab::middleware {
+
+class Error : public std::runtime_error {
+ public:
+  enum class Kind { failed, unsupported, bad_option };
+  Error(Kind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  Kind kind() const noexcept { return kind_; }
+
+ private:
+  Kind kind_;
+};
+
+// 32 hexadecimal digits, as in logs of DDS tools but without dots.
+std::string to_hex(const perflab_identity& identity);
+
+// Keep-last 10, reliable, volatile, nothing limited: the default of ROS 2.
+perflab_qos default_qos() noexcept;
+
+struct ParticipantSettings {
+  std::uint32_t domain = 0;
+  std::string network = "lo";
+  std::uint32_t participants_expected = 1;
+  std::vector<std::pair<std::string, std::string>> options = {};
+};
+
+class Writer {
+ public:
+  perflab_status write(std::span<const perflab_bytes> parts, perflab_error& error) noexcept {
+    return api_->write(writer_.get(), parts.data(), parts.size(), &error);
+  }
+  std::size_t matched_readers() noexcept { return api_->matched_readers(writer_.get()); }
+  perflab_identity identity() const noexcept { return api_->writer_identity(writer_.get()); }
+
+ private:
+  friend class Participant;
+  using Handle = std::unique_ptr<perflab_writer, void (*)(perflab_writer*)>;
+  Writer(const perflab_middleware* api, std::shared_ptr<perflab_participant> participant,
+         perflab_writer* writer)
+      : api_(api), participant_(std::move(participant)), writer_(writer, api->destroy_writer) {}
+
+  const perflab_middleware* api_;
+  std::shared_ptr<perflab_participant> participant_;
+  Handle writer_;
+};
+
+class Reader {
+ public:
+  perflab_status take(perflab_sample& sample, perflab_error& error) noexcept {
+    return api_->take(reader_.get(), &sample, &error);
+  }
+  void return_sample(perflab_sample& sample) noexcept { api_->return_sample(reader_.get(), &sample); }
+  std::size_t matched_writers() noexcept { return api_->matched_writers(reader_.get()); }
+  perflab_identity identity() const noexcept { return api_->reader_identity(reader_.get()); }
+
+ private:
+  friend class Participant;
+  friend class WaitSet;
+  using Handle = std::unique_ptr<perflab_reader, void (*)(perflab_reader*)>;
+  Reader(const perflab_middleware* api, std::shared_ptr<perflab_participant> participant,
+         perflab_reader* reader)
+      : api_(api), participant_(std::move(participant)), reader_(reader, api->destroy_reader) {}
+
+  const perflab_middleware* api_;
+  std::shared_ptr<perflab_participant> participant_;
+  Handle reader_;
+};
+
+class WaitSet {
+ public:
+  // Throws Error if the reader is attached already.
+  void attach(Reader& reader, std::uint64_t cookie);
+  perflab_status wait(std::int64_t timeout_ns, std::span<std::uint64_t> ready, std::size_t& ready_count,
+                      perflab_error& error) noexcept {
+    return api_->wait(waitset_.get(), timeout_ns, ready.data(), ready.size(), &ready_count, &error);
+  }
+  void wake() noexcept { api_->wake(waitset_.get()); }
+
+ private:
+  friend class Participant;
+  using Handle = std::unique_ptr<perflab_waitset, void (*)(perflab_waitset*)>;
+  WaitSet(const perflab_middleware* api, std::shared_ptr<perflab_participant> participant,
+          perflab_waitset* waitset)
+      : api_(api), participant_(std::move(participant)), waitset_(waitset, api->destroy_waitset) {}
+
+  const perflab_middleware* api_;
+  std::shared_ptr<perflab_participant> participant_;
+  Handle waitset_;
+};
+
+class Participant {
+ public:
+  // `listener.context` must outlive the entity.
+  Writer create_writer(const std::string& topic, const std::string& type, std::size_t fixed_size,
+                       const perflab_qos& qos, const perflab_listener& listener = {});
+  Reader create_reader(const std::string& topic, const std::string& type, std::size_t fixed_size,
+                       const perflab_qos& qos, const perflab_listener& listener = {});
+  WaitSet create_waitset();
+  // A JSON object.
+  std::string describe();
+
+ private:
+  friend class Plugin;
+  Participant(const perflab_middleware* api, perflab_participant* participant)
+      : api_(api), participant_(participant, api->close) {}
+
+  const perflab_middleware* api_;
+  std::shared_ptr<perflab_participant> participant_;
+};
+
+// A loaded plug-in. It stays in memory until the process ends: libraries leave thread-exit functions behind
+// that must not be unmapped.
+class Plugin {
+ public:
+  // Throws Error with one line that names the file and what is wrong with it.
+  static Plugin load(const std::filesystem::path& file);
+
+  std::string_view name() const noexcept { return api_->name; }
+  std::string_view summary() const noexcept { return api_->summary; }
+  std::string_view version() const noexcept { return api_->version(); }
+  perflab_capabilities capabilities() const noexcept { return api_->capabilities(); }
+
+  // What `host.context` points at must outlive the participant; `host.struct_size` is filled in here.
+  Participant open(const perflab_host& host, const ParticipantSettings& settings) const;
+
+ private:
+  explicit Plugin(const perflab_middleware* api) : api_(api) {}
+
+  const perflab_middleware* api_;
+};
+
+}  // namespace perflab::middleware

@@ -1,0 +1,22 @@
+// The simulator's own clocks. What it injects is timed by these and never by the clock that the host lends,
+// so that a fault in the host's clock cannot hide itself.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace perflab::middleware::sim {
+
+inline std::int64_t read_clock(clockid_t clock) noexcept {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+// Comparable between processes of one machine.
+inline std::int64_t monotonic_ns() noexcept { return read_clock(CLOCK_MONOTONIC); }
+// Source time stamps.
+inline std::int64_t wall_ns() noexcept { return read_clock(CLOCK_REALTIME); }
+
+}  // namespace perflab::middleware::sim

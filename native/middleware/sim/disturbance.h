@@ -1,0 +1,96 @@
+// The disturbance of one edge (one writer, one reader): which messages are lost, late, out of order or
+// doubled.
+//
+// Pure arithmetic without clock or thread, so that tests know the exact answers.
+//
+// Example:
+//   Disturbance disturbance(program, 0);
+//   Disturbance::Arrivals arrivals;
+//   switch (disturbance.offer(message, sent_ns, arrivals)) {
+//     case Disturbance::Outcome::lost: forget(message); break;
+//     case Disturbance::Outcome::held: call_release_at(disturbance.held_until_ns(), message); break;
+//     case Disturbance::Outcome::passed: break;
+//   }
+//   for (const auto& arrival : arrivals) deliver_at(arrival.due_ns, arrival.message);
+//
+// Rules. The n-th message offered to the edge (from 1) is lost if loss_every divides n, or by the probability
+// `loss`. A message that is not lost is due at sent + delay + a uniform extra of 0..jitter, but never before
+// its predecessor: jitter does not reorder. If reorder_every divides n it is held until the next message that
+// is not lost, and is due right behind it; if there is none within kReorderFlush_ns after it was due, it is
+// released in order. If duplicate_every divides n it arrives twice, the copy right behind it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "middleware/sim/program.h"
+
+namespace perflab::middleware::sim {
+
+inline constexpr std::int64_t kReorderFlush_ns = 50'000'000;
+
+class Disturbance {
+ public:
+  enum class Outcome { passed, lost, held };
+
+  struct Arrival {
+    std::int64_t due_ns;
+    void* message;
+    bool copy;       // the second delivery of a duplicated message
+    bool overtaken;  // a later message is due before it
+  };
+
+  // What an offered message sets free: itself, its copy, and likewise for one that was held.
+  class Arrivals {
+   public:
+    const Arrival* begin() const noexcept { return items_.data(); }
+    const Arrival* end() const noexcept { return items_.data() + count_; }
+    std::size_t size() const noexcept { return count_; }
+
+   private:
+    friend class Disturbance;
+    std::array<Arrival, 4> items_;
+    std::size_t count_ = 0;
+  };
+
+  // `stream` tells the random sequences of edges apart.
+  Disturbance(const Program& program, std::uint64_t stream);
+
+  Outcome offer(void* message, std::int64_t sent_ns, Arrivals& arrivals) noexcept;
+
+  // The message that waits for a successor, or nullptr; and until when it should.
+  void* held() const noexcept { return held_.message; }
+  std::int64_t held_until_ns() const noexcept { return held_.due_ns + kReorderFlush_ns; }
+  // Gives up waiting.
+  void release(Arrivals& arrivals) noexcept;
+
+  std::uint64_t offered() const noexcept { return offered_; }
+  std::uint64_t lost() const noexcept { return lost_; }
+
+ private:
+  struct Held {
+    void* message = nullptr;
+    std::int64_t due_ns = 0;
+    bool doubled = false;
+  };
+
+  double uniform() noexcept;
+  static void add(Arrivals& arrivals, std::int64_t due_ns, void* message, bool doubled,
+                  bool overtaken) noexcept;
+
+  std::int64_t delay_ns_;
+  std::int64_t jitter_ns_;
+  double loss_;
+  std::uint64_t loss_every_;
+  std::uint64_t reorder_every_;
+  std::uint64_t duplicate_every_;
+
+  std::uint64_t random_;
+  std::uint64_t offered_ = 0;
+  std::uint64_t lost_ = 0;
+  std::int64_t last_due_ns_ = INT64_MIN;
+  Held held_;
+};
+
+}  // namespace perflab::middleware::sim

@@ -1,0 +1,108 @@
+#include "middleware/support/options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::support {
+namespace {
+
+// A number and the unit behind it; false if `text` does not start with a finite number.
+bool split(std::string_view text, double& number, std::string_view& unit) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, code] = std::from_chars(text.data(), end, number);
+  if (code != std::errc{} || !std::isfinite(number)) return false;
+  unit = std::string_view(rest, static_cast<std::size_t>(end - rest));
+  return true;
+}
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+std::optional<double> scaled(std::string_view text, std::span<const Unit> units) {
+  double number = 0;
+  std::string_view name;
+  if (!split(text, number, name) || number < 0) return std::nullopt;
+  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == name; });
+  if (unit == units.end()) return std::nullopt;
+  const double value = number * unit->factor;
+  return value < 9.2e18 ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+Options::Options(std::string_view plugin, std::span<const perflab_option> given,
+                 std::initializer_list<std::string_view> known)
+    : plugin_(plugin) {
+  for (const perflab_option& option : given) {
+    if (option.key == nullptr || option.value == nullptr) {
+      throw StatusError(PERFLAB_BAD_OPTION, plugin_ + ": an option without key or value");
+    }
+    if (std::find(known.begin(), known.end(), option.key) == known.end()) {
+      std::string text = plugin_ + ": unknown option '" + option.key + "'; known are";
+      for (const std::string_view name : known) text.append(name == *known.begin() ? " " : ", ").append(name);
+      throw StatusError(PERFLAB_BAD_OPTION, text);
+    }
+    if (!values_.emplace(option.key, option.value).second) {
+      throw StatusError(PERFLAB_BAD_OPTION, plugin_ + ": option '" + option.key + "' is given twice");
+    }
+  }
+}
+
+void Options::refuse(std::string_view key, std::string_view would_be_right) const {
+  std::string message = plugin_ + ": option '" + std::string(key) + "' is ";
+  const auto found = values_.find(key);
+  message += found == values_.end() ? "missing" : "'" + found->second + "'";
+  throw StatusError(PERFLAB_BAD_OPTION, message + "; right would be " + std::string(would_be_right));
+}
+
+std::optional<std::string> Options::text(std::string_view key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::int64_t> Options::duration_ns(std::string_view key) const {
+  static constexpr std::array<Unit, 4> kUnits{{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+  const auto given = text(key);
+  if (!given) return std::nullopt;
+  const auto value = scaled(*given, kUnits);
+  if (!value) refuse(key, "a duration such as 500us, 2ms or 1.5s");
+  return std::llround(*value);
+}
+
+std::optional<std::uint64_t> Options::bytes(std::string_view key) const {
+  static constexpr std::array<Unit, 4> kUnits{{{"", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}}};
+  const auto given = text(key);
+  if (!given) return std::nullopt;
+  const auto value = scaled(*given, kUnits);
+  if (!value || *value != std::floor(*value)) refuse(key, "a number of bytes such as 65500, 64KiB or 4MiB");
+  return static_cast<std::uint64_t>(*value);
+}
+
+std::optional<std::uint64_t> Options::integer(std::string_view key) const {
+  const auto given = text(key);
+  if (!given) return std::nullopt;
+  std::uint64_t value = 0;
+  const char* const end = given->data() + given->size();
+  const auto [rest, code] = std::from_chars(given->data(), end, value);
+  if (code != std::errc{} || rest != end) refuse(key, "a whole number such as 10");
+  return value;
+}
+
+std::optional<double> Options::probability(std::string_view key) const {
+  const auto given = text(key);
+  if (!given) return std::nullopt;
+  double number = 0;
+  std::string_view unit;
+  if (!split(*given, number, unit) || !unit.empty() || number < 0 || number > 1) {
+    refuse(key, "a probability from 0 to 1");
+  }
+  return number;
+}
+
+}  // namespace perflab::middleware::support

@@ -1,0 +1,46 @@
+// Plug-in options, read with errors that name the option and say what would be right.
+//
+// Example:
+//   Options options("sim", given, {"delay", "loss"});
+//   const std::int64_t delay_ns = options.duration_ns("delay").value_or(0);
+//   const double loss = options.probability("loss").value_or(0.0);
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::support {
+
+// Every function throws StatusError with PERFLAB_BAD_OPTION on a malformed value.
+class Options {
+ public:
+  // Refuses keys that are not in `known`, and keys given twice.
+  Options(std::string_view plugin, std::span<const perflab_option> given,
+          std::initializer_list<std::string_view> known);
+
+  std::optional<std::string> text(std::string_view key) const;
+  // "500us", "2ms", "1.5s", "100ns"; a bare number is refused, so that no unit is ever guessed. >= 0.
+  std::optional<std::int64_t> duration_ns(std::string_view key) const;
+  // "65500", "64KiB", "4MiB".
+  std::optional<std::uint64_t> bytes(std::string_view key) const;
+  std::optional<std::uint64_t> integer(std::string_view key) const;
+  // 0..1
+  std::optional<double> probability(std::string_view key) const;
+
+  // Throws PERFLAB_BAD_OPTION for `key`, for rules that only the plug-in knows.
+  [[noreturn]] void refuse(std::string_view key, std::string_view would_be_right) const;
+
+ private:
+  std::string plugin_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+}  // namespace perflab::middleware::support

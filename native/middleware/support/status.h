@@ -1,0 +1,53 @@
+// Errors inside a plug-in are exceptions; at the C boundary they become a status and one line of text.
+//
+// Example:
+//   perflab_status create(..., perflab_error* error) {
+//     return guarded(error, [&] {
+//       *writer = new Writer(...);  // may throw StatusError
+//       return PERFLAB_OK;
+//     });
+//   }
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::support {
+
+class StatusError : public std::runtime_error {
+ public:
+  StatusError(perflab_status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  perflab_status status() const noexcept { return status_; }
+
+ private:
+  perflab_status status_;
+};
+
+// One line, cut to fit, NUL-terminated. Does not allocate.
+inline void set_error(perflab_error* error, std::string_view text) noexcept {
+  if (error == nullptr) return;
+  const std::size_t length = std::min(text.size(), sizeof error->text - 1);
+  std::replace_copy(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), error->text, '\n', ' ');
+  error->text[length] = '\0';
+}
+
+template <typename Function>
+perflab_status guarded(perflab_error* error, Function&& function) noexcept {
+  try {
+    return function();
+  } catch (const StatusError& failure) {
+    set_error(error, failure.what());
+    return failure.status();
+  } catch (const std::exception& failure) {
+    set_error(error, failure.what());
+    return PERFLAB_FAILED;
+  }
+}
+
+}  // namespace perflab::middleware::support

@@ -1,0 +1,38 @@
+// middleware_conformance --plugin FILE [--short-lease KEY=VALUE] [GoogleTest's options]
+#include <cstdio>
+#include <string_view>
+
+#include "fixture.h"
+
+namespace perflab::conformance {
+
+Subject& subject() {
+  static Subject instance;
+  return instance;
+}
+
+}  // namespace perflab::conformance
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  auto& subject = perflab::conformance::subject();
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const std::string value = argv[i + 1];
+    if (name == "--plugin") {
+      subject.plugin = value;
+    } else if (name == "--short-lease" && value.find('=') != std::string::npos) {
+      const std::size_t split = value.find('=');
+      subject.short_lease = {{value.substr(0, split), value.substr(split + 1)}};
+    } else {
+      std::fprintf(stderr, "unknown argument %s; known are --plugin FILE and --short-lease KEY=VALUE\n",
+                   argv[i]);
+      return 2;
+    }
+  }
+  if (subject.plugin.empty() && !testing::GTEST_FLAG(list_tests)) {
+    std::fprintf(stderr, "--plugin FILE is missing\n");
+    return 2;
+  }
+  return RUN_ALL_TESTS();
+}

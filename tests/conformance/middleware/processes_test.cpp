@@ -1,0 +1,236 @@
+// Two processes.
+#include "fixture.h"
+#include "peer.h"
+
+namespace perflab::conformance {
+namespace {
+
+class Processes : public Conformance {
+ protected:
+  void SetUp() override {
+    if (!plugin_.capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
+  }
+  static std::string endpoint(const char* kind, const char* durability = "volatile", int depth = 1) {
+    return std::string(kind) + " x " + kTopic + " " + kType + " keep_all reliable " + durability + " " +
+           std::to_string(depth);
+  }
+};
+
+TEST_F(Processes, MessagesArriveInOrderWithoutLossInBothDirections) {
+  constexpr std::uint64_t kCount = 3000;
+  participant();
+  Peer peer(subject().plugin, domain_.id());
+  {
+    Writer w = writer();
+    ASSERT_EQ(peer.ask(endpoint("reader")), "ok");
+    ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
+    ASSERT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
+    for (std::uint64_t number = 0; number < kCount; ++number) write(w, number);
+    EXPECT_EQ(peer.ask("take x 3000 36"), "took 3000 intact 3000 ordered 1 first 0 last 2999");
+  }
+  ASSERT_EQ(peer.ask("wait_matched x 0"), "ok");
+  ASSERT_EQ(peer.ask("destroy x"), "ok");
+  {
+    Reader r = reader();
+    ASSERT_EQ(peer.ask(endpoint("writer")), "ok");
+    ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
+    ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
+    ASSERT_EQ(peer.ask("write x 0 3000 100"), "wrote 3000");
+    const auto taken = take_until(r, kCount);
+    EXPECT_EQ(numbers(taken), range(0, kCount));
+    const std::string identity = peer.ask("identity x");
+    for (const Taken& one : taken) {
+      ASSERT_EQ(to_hex(one.writer), identity);
+      ASSERT_TRUE(intact(one.bytes, 100));
+    }
+    ASSERT_EQ(peer.ask("destroy x"), "ok");
+    EXPECT_TRUE(eventually([&] { return r.matched_writers() == 0; }));
+  }
+}
+
+TEST_F(Processes, MessagesOfAnySizeArrive) {
+  Reader r = reader();
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(endpoint("writer")), "ok");
+  ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
+  for (const unsigned size : {12u, 37u, 1501u, 70'001u, 1'000'003u, 8'000'000u}) {
+    ASSERT_EQ(peer.ask("write x 1 2 " + std::to_string(size)), "wrote 2");
+    const auto taken = take_until(r, 2);
+    ASSERT_EQ(numbers(taken), range(1, 3)) << size;
+    for (const Taken& one : taken) EXPECT_TRUE(intact(one.bytes, size));
+  }
+}
+
+TEST_F(Processes, ReceptionAndSourceTimesAreSane) {
+  Reader r = reader();
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(endpoint("writer")), "ok");
+  ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
+  const std::int64_t before = now_ns();
+  const std::int64_t wall_before = wall_ns();
+  ASSERT_EQ(peer.ask("write x 0 20 100"), "wrote 20");
+  const auto taken = take_until(r, 20);
+  ASSERT_EQ(taken.size(), 20u);
+  for (const Taken& one : taken) {
+    if (plugin_.capabilities().reception_timestamps) {
+      EXPECT_GE(one.reception_ns, before);
+      EXPECT_LE(one.reception_ns, one.taken_ns);
+    } else {
+      EXPECT_EQ(one.reception_ns, PERFLAB_TIME_UNKNOWN);
+    }
+    if (plugin_.capabilities().source_timestamps) {
+      EXPECT_GE(one.source_timestamp_ns, wall_before);
+      EXPECT_LE(one.source_timestamp_ns, wall_ns());
+    }
+  }
+}
+
+TEST_F(Processes, WaitSetAndCallbackServeMessagesOfAnotherProcess) {
+  Recorder recorder;
+  Reader r = reader(keep_all(), recorder.listener());
+  WaitSet set = participant().create_waitset();
+  set.attach(r, 9);
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(endpoint("writer")), "ok");
+  ASSERT_EQ(peer.ask("wait_matched x 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
+  peer.tell("write x 0 1 100");
+  std::uint64_t ready[4];
+  std::size_t count = 0;
+  perflab_error error{};
+  ASSERT_EQ(set.wait(std::chrono::nanoseconds(kPatience).count(), ready, count, error), PERFLAB_OK);
+  ASSERT_EQ(count, 1u);
+  EXPECT_EQ(ready[0], 9u);
+  EXPECT_EQ(peer.answer(), "wrote 1");
+  EXPECT_EQ(take_until(r, 1).size(), 1u);
+  if (plugin_.capabilities().data_ready_callbacks) {
+    EXPECT_TRUE(eventually([&] { return recorder.data_calls() >= 1; }));
+  }
+}
+
+TEST_F(Processes, LateJoinerGetsTheHistory) {
+  Peer peer(subject().plugin, domain_.id());
+  const std::string created =
+      peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_last reliable transient_local 4");
+  if (created != "ok") GTEST_SKIP() << "refused by the plug-in: " << created;
+  ASSERT_EQ(peer.ask("write x 0 10 100"), "wrote 10");
+  perflab_qos requested = keep_all();
+  requested.durability = PERFLAB_TRANSIENT_LOCAL;
+  Reader late = reader(requested);
+  EXPECT_EQ(numbers(take_until(late, 4)), range(6, 10));
+  EXPECT_TRUE(take_until_quiet(late, 100ms).empty());
+}
+
+TEST_F(Processes, DiscoveryIsReported) {
+  if (!plugin_.capabilities().reports_endpoints) GTEST_SKIP() << "the plug-in does not report endpoints";
+  participant();
+  {
+    Peer peer(subject().plugin, domain_.id());
+    EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_PARTICIPANT_FOUND); }));
+    ASSERT_EQ(peer.ask(std::string("writer w rt/found ") + kType + " keep_all reliable volatile 1"), "ok");
+    ASSERT_EQ(peer.ask(std::string("reader r rt/found ") + kType + " keep_all reliable volatile 1"), "ok");
+    EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_WRITER_FOUND); }));
+    EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_READER_FOUND); }));
+    const auto found = discovery_.find(PERFLAB_WRITER_FOUND);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->topic, "rt/found");
+    EXPECT_EQ(found->type, kType);
+    EXPECT_EQ(to_hex(found->peer), peer.ask("identity w"));
+    ASSERT_EQ(peer.ask("destroy w"), "ok");
+    EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_WRITER_LOST); }));
+  }
+  EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_PARTICIPANT_LOST); }));
+  // Entities of this participant are not remote.
+  Writer own = writer(keep_all(), {}, "rt/own");
+  std::this_thread::sleep_for(50ms);
+  for (const RecordedEvent& event : discovery_.events()) EXPECT_NE(event.topic, "rt/own");
+}
+
+TEST_F(Processes, OtherTypeDoesNotMatch) {
+  Writer w = writer();
+  Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask(std::string("reader other ") + kTopic + " perflab_msgs::msg::dds_::Other_" +
+                     " keep_all reliable volatile 1"),
+            "ok");
+  ASSERT_EQ(peer.ask(std::string("reader same ") + kTopic + " " + kType + " keep_all reliable volatile 1"),
+            "ok");
+  ASSERT_EQ(peer.ask("wait_matched same 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
+  EXPECT_EQ(peer.ask("wait_matched other 0"), "ok");
+}
+
+TEST_F(Processes, IncompatibleQosIsReported) {
+  Recorder recorder;
+  Reader r = reader(keep_all(), recorder.listener());
+  Peer peer(subject().plugin, domain_.id());
+  const std::string created =
+      peer.ask(std::string("writer x ") + kTopic + " " + kType + " keep_all best_effort volatile 1");
+  if (created != "ok") GTEST_SKIP() << "refused by the plug-in: " << created;
+  EXPECT_TRUE(eventually([&] { return recorder.has(PERFLAB_INCOMPATIBLE_QOS); }));
+  EXPECT_EQ(recorder.find(PERFLAB_INCOMPATIBLE_QOS)->policy, "reliability");
+  EXPECT_EQ(r.matched_writers(), 0u);
+}
+
+TEST_F(Processes, KilledProcessIsNoticedAndTheOthersGoOn) {
+  open_with(subject().short_lease);
+  Recorder recorder;
+  Writer w = writer();
+  Reader here = reader(keep_all(), recorder.listener());
+  ASSERT_TRUE(matched(w, here));
+  Peer doomed(subject().plugin, domain_.id(), subject().short_lease);
+  ASSERT_EQ(doomed.ask(endpoint("reader")), "ok");
+  ASSERT_EQ(doomed.ask("wait_matched x 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 2; }));
+  doomed.kill();
+  EXPECT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
+  if (plugin_.capabilities().reports_endpoints) {
+    EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_PARTICIPANT_LOST); }));
+  }
+  for (std::uint64_t number = 0; number < 100; ++number) write(w, number);
+  EXPECT_EQ(numbers(take_until(here, 100)), range(0, 100));
+  // A new process takes the place of the dead one.
+  Peer next(subject().plugin, domain_.id(), subject().short_lease);
+  ASSERT_EQ(next.ask(endpoint("reader")), "ok");
+  ASSERT_EQ(next.ask("wait_matched x 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 2; }));
+  for (std::uint64_t number = 0; number < 10; ++number) write(w, number);
+  EXPECT_EQ(next.ask("take x 10 36"), "took 10 intact 10 ordered 1 first 0 last 9");
+}
+
+TEST_F(Processes, WriterThatDiesWhileSendingIsNoticed) {
+  open_with(subject().short_lease);
+  Reader r = reader();
+  Peer doomed(subject().plugin, domain_.id(), subject().short_lease);
+  ASSERT_EQ(doomed.ask(endpoint("writer")), "ok");
+  ASSERT_EQ(doomed.ask("wait_matched x 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return r.matched_writers() == 1; }));
+  doomed.tell("write x 0 100000 50000");
+  EXPECT_FALSE(take_until(r, 5).empty());
+  doomed.kill();
+  EXPECT_TRUE(eventually([&] {
+    while (take(r)) {
+    }
+    return r.matched_writers() == 0;
+  }));
+}
+
+TEST_F(Processes, ManyProcessesFindEachOther) {
+  constexpr std::size_t kPeers = 3;  // with this one as many as settings() expects
+  participant();
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (std::size_t i = 0; i < kPeers; ++i)
+    peers.push_back(std::make_unique<Peer>(subject().plugin, domain_.id()));
+  Writer w = writer();
+  for (const auto& peer : peers) ASSERT_EQ(peer->ask(endpoint("reader")), "ok");
+  for (const auto& peer : peers) ASSERT_EQ(peer->ask("wait_matched x 1"), "ok");
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == kPeers; }));
+  for (std::uint64_t number = 0; number < 200; ++number) write(w, number, 1000);
+  for (const auto& peer : peers) {
+    EXPECT_EQ(peer->ask("take x 200 1000"), "took 200 intact 200 ordered 1 first 0 last 199");
+  }
+}
+
+}  // namespace
+}  // namespace perflab::conformance
