@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = Path(os.environ.get("PERFLAB_BUILD", ROOT / "build-release"))
+BUILD = Path(os.environ.get("PERFLAB_BUILD", ROOT / "build"))
 BINARIES = BUILD / "benchmarks"
 NATIVE = BUILD / "lib" / "perflab"
 

@@ -42,9 +42,9 @@ double cost_per_message(const measure::Clock& clock, Batch batch) {
 int main() {
   const measure::MonotonicClock clock;
   measure::MessageEventQueue events;
-  measure::PageArena arena(measure::EdgeRecorder::kArenaBytes + measure::PublisherRecorder::kArenaBytes);
-  measure::EdgeRecorder edge(arena, events, 0, {}, 1000.0);
-  measure::PublisherRecorder publisher(arena);
+  measure::RecorderMemory memory(1, 1);
+  measure::EdgeRecorder edge(memory, events, 0, {}, 1000.0);
+  measure::PublisherRecorder publisher(memory);
 
   // Latencies as they come in practice: a log-normal body around 30 us. One histogram bucket would be too kind to the
   // caches.

@@ -66,19 +66,25 @@ std::map<std::string, TopicEnds> index_topics(const Graph& graph) {
   return topics;
 }
 
-std::size_t arena_bytes(const Graph& graph, std::optional<std::size_t> only,
-                        const std::map<std::string, TopicEnds>& topics) {
-  std::size_t bytes = measure::Histogram::kArenaBytes;  // the merged one
+// Publishers and edges of the processes that live here.
+struct Sizes {
+  std::size_t edges = 0;
+  std::size_t publishers = 0;
+};
+
+Sizes count_recorders(const Graph& graph, std::optional<std::size_t> only,
+                      const std::map<std::string, TopicEnds>& topics) {
+  Sizes sizes;
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (only && *only != p) continue;
     for (const Node& node : graph.processes[p].nodes) {
-      bytes += node.publishers.size() * measure::PublisherRecorder::kArenaBytes;
+      sizes.publishers += node.publishers.size();
       for (const Subscription& subscription : node.subscriptions) {
-        bytes += topics.at(subscription.topic).publishers.size() * measure::EdgeRecorder::kArenaBytes;
+        sizes.edges += topics.at(subscription.topic).publishers.size();
       }
     }
   }
-  return bytes;
+  return sizes;
 }
 
 }  // namespace
@@ -86,12 +92,14 @@ std::size_t arena_bytes(const Graph& graph, std::optional<std::size_t> only,
 struct LiveGraph::Shared {
   Shared(const Graph& graph, std::optional<std::size_t> process, const measure::Clock& the_clock,
          measure::MessageEventQueue& event_queue)
-      : topics(index_topics(graph)), arena(arena_bytes(graph, process, topics)), merged(arena), clock(the_clock),
-        events(event_queue) {}
+      : topics(index_topics(graph)), sizes(count_recorders(graph, process, topics)),
+        memory(sizes.edges, sizes.publishers), clock(the_clock), events(event_queue) {}
 
   std::map<std::string, TopicEnds> topics;
-  measure::PageArena arena;
-  measure::Histogram merged;
+  Sizes sizes;
+  measure::RecorderMemory memory;
+  measure::HistogramMemory merged_memory{1};
+  measure::Histogram merged{merged_memory};
   const measure::Clock& clock;
   measure::MessageEventQueue& events;
   std::uint32_t edges = 0;
@@ -103,7 +111,7 @@ class LiveGraph::LivePublisher {
  public:
   LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, runtime::Publisher& endpoint,
                 bool concurrent)
-      : shared_(shared), node_(node), publisher_(publisher), endpoint_(endpoint), recorder_(shared.arena),
+      : shared_(shared), node_(node), publisher_(publisher), endpoint_(endpoint), recorder_(shared.memory),
         variable_(type_of(publisher.type).variable),
         payload_(message::make_payload(type_of(publisher.type), publisher.size_bytes)), guard_(concurrent) {
     header_.size_bytes = publisher.size_bytes;
@@ -222,12 +230,12 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
 class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
  public:
   LiveSubscription(Shared& shared, const Node& node, const Subscription& subscription, const LiveSettings& settings)
-      : shared_(shared), node_(node), subscription_(subscription), measure_dispatch_(settings.measure_dispatch),
-        measure_work_(settings.measure_work) {
+      : shared_(shared), node_(node), subscription_(subscription) {
     for (const TopicEnds::End& end : shared.topics.at(subscription.topic).publishers) {
       edges_.push_back(std::make_unique<Edge>(Edge{
-          end, measure::EdgeRecorder(shared.arena, shared.events, shared.edges++, settings.thresholds,
-                                     end.publisher->frequency_hz)}));
+          end, measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
+                                     end.publisher->frequency_hz,
+                                     {.dispatch = settings.measure_dispatch, .work = settings.measure_work})}));
     }
   }
 
@@ -264,9 +272,9 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     }
     const bool recorded =
         edge->recorder.record_callback({header.intended_ns, header.published_ns, header.sequence}, callback_ns,
-                                       measure_dispatch_ ? delivery.arrived_ns : kUnknownTime);
+                                       delivery.arrived_ns);
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery.bytes);
-    if (measure_work_ && recorded) edge->recorder.record_done(callback_ns, shared_.clock.now());
+    if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     measure::detail::add<std::uint64_t>(completed_, 1);
   }
 
@@ -320,8 +328,6 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   const Known* last_ = nullptr;
   std::vector<Input> reactions_;
   std::uint64_t completed_ = 0;
-  bool measure_dispatch_;
-  bool measure_work_;
 };
 
 class LiveGraph::LiveTimer final : public runtime::TimerHandler {

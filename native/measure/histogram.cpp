@@ -33,9 +33,12 @@ std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const 
 
 void Histogram::merge(const Histogram& other) noexcept {
   for (std::uint32_t index = other.begin_index(); index < other.end_index(); ++index) {
-    const std::uint64_t sum = std::uint64_t{counts_[index]} + other.count_at(index);
-    counts_[index] = static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
-    overflowed_ += sum - counts_[index];
+    const std::uint32_t added = other.count_at(index);
+    if (added == 0) continue;
+    std::uint32_t& counter = cell(index);
+    const std::uint64_t sum = std::uint64_t{counter} + added;
+    counter = static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
+    overflowed_ += sum - counter;
   }
   if (other.count() > 0) {
     if (other.max() > max_) {
@@ -52,7 +55,9 @@ void Histogram::merge(const Histogram& other) noexcept {
 }
 
 void Histogram::clear() noexcept {
-  std::fill(counts_ + begin_index(), counts_ + end_index(), 0u);
+  for (std::uint32_t index = begin_index(); index < end_index(); ++index) {
+    if (count_at(index) != 0) cell(index) = 0;
+  }
   count_ = 0;
   min_ = INT64_MAX;
   max_ = -1;

@@ -9,17 +9,19 @@
 // an update, never torn. Recording neither allocates nor locks nor calls the kernel.
 //
 // Example:
-//   PageArena arena(Histogram::kArenaBytes);
-//   Histogram latency(arena);
+//   HistogramMemory memory(1);
+//   Histogram latency(memory);
 //   latency.record(125'000, now);
 //   latency.value_at_quantile(0.5);   // 125'055: the highest value equivalent to 125'000
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 
 #include "measure/clock.h"
 #include "measure/page_arena.h"
@@ -76,14 +78,45 @@ void add(T& cell, T amount) noexcept {
 }
 }  // namespace detail
 
+// The counts of many histograms: one mapping, sized beforehand for the worst case, from which a histogram takes a block
+// of kBlockCounts neighbouring counts when the first value falls into it. Taking one is an atomic addition, no
+// allocation: what was never counted costs no memory, and rare large values cost 256 bytes each. With memory locking the
+// kernel prefaults all of it.
+class HistogramMemory {
+ public:
+  static constexpr int kBlockMagnitude = 6;
+  static constexpr std::uint32_t kBlockCounts = 1u << kBlockMagnitude;
+  static constexpr std::uint32_t kBlocksPerHistogram = kCountsLength / kBlockCounts;
+  static_assert(kCountsLength % kBlockCounts == 0);
+
+  // Throws std::bad_alloc if the address space cannot be had.
+  explicit HistogramMemory(std::size_t histograms)
+      : arena_((histograms * kBlocksPerHistogram + 1) * kBlockCounts * sizeof(std::uint32_t)),
+        counts_(arena_.allocate<std::uint32_t>((histograms * kBlocksPerHistogram + 1) * kBlockCounts).data()),
+        histograms_left_(histograms) {}
+
+  // Throws std::length_error for one histogram more than the memory was made for.
+  void add_histogram() {
+    if (histograms_left_ == 0) throw std::length_error("histogram memory: made for fewer histograms");
+    --histograms_left_;
+  }
+  // The number of a new block of zeros; block 0 is never given out and always zero. From any thread.
+  [[nodiscard]] std::uint32_t take_block() noexcept { return next_block_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t* block(std::uint32_t number) const noexcept {
+    return counts_ + std::size_t{number} * kBlockCounts;
+  }
+
+ private:
+  PageArena arena_;
+  std::uint32_t* counts_;
+  std::size_t histograms_left_;
+  std::atomic<std::uint32_t> next_block_{1};
+};
+
 class Histogram {
  public:
-  // What a histogram takes from its arena. A page holds exactly the counts of one power of two, so that a histogram
-  // costs memory only for the magnitudes it has seen.
-  static constexpr std::size_t kArenaBytes = PageArena::rounded(kCountsLength * sizeof(std::uint32_t));
-
-  // The arena outlives the histogram.
-  explicit Histogram(PageArena& arena) : counts_(arena.allocate<std::uint32_t>(kCountsLength).data()) {}
+  // The memory outlives the histogram. Throws std::length_error if it was made for fewer.
+  explicit Histogram(HistogramMemory& memory) : memory_(&memory) { memory.add_histogram(); }
 
   void record(std::int64_t value, Nanoseconds at) noexcept {
     if (value < 0) [[unlikely]] {
@@ -95,12 +128,12 @@ class Histogram {
       detail::add<std::uint64_t>(saturated_, 1);
       counted = kHighestTrackable;
     }
-    std::uint32_t& cell = counts_[counts_index(counted)];
-    const std::uint32_t before = detail::load(cell);
+    std::uint32_t& counter = cell(counts_index(counted));
+    const std::uint32_t before = detail::load(counter);
     if (before == UINT32_MAX) [[unlikely]] {
       detail::add<std::uint64_t>(overflowed_, 1);
     } else {
-      detail::store(cell, before + 1);
+      detail::store(counter, before + 1);
     }
     if (value > max_) {
       detail::store(max_, value);
@@ -123,7 +156,10 @@ class Histogram {
   // Values not in the counts because their 32-bit count was full; part of count() and sum().
   [[nodiscard]] std::uint64_t overflowed() const noexcept { return detail::load(overflowed_); }
 
-  [[nodiscard]] std::uint32_t count_at(std::uint32_t index) const noexcept { return detail::load(counts_[index]); }
+  [[nodiscard]] std::uint32_t count_at(std::uint32_t index) const noexcept {
+    const std::uint32_t number = detail::load(blocks_[index >> HistogramMemory::kBlockMagnitude]);
+    return detail::load(memory_->block(number)[index & (HistogramMemory::kBlockCounts - 1)]);
+  }
   // The half-open range of indexes outside of which every count is 0.
   [[nodiscard]] std::uint32_t begin_index() const noexcept;
   [[nodiscard]] std::uint32_t end_index() const noexcept;
@@ -138,7 +174,19 @@ class Histogram {
   void clear() noexcept;
 
  private:
-  std::uint32_t* counts_;
+  // Where the count of an index stands; takes a block for it if it has none.
+  [[nodiscard]] std::uint32_t& cell(std::uint32_t index) noexcept {
+    std::uint32_t& slot = blocks_[index >> HistogramMemory::kBlockMagnitude];
+    std::uint32_t number = detail::load(slot);
+    if (number == 0) [[unlikely]] {
+      number = memory_->take_block();
+      detail::store(slot, number);
+    }
+    return memory_->block(number)[index & (HistogramMemory::kBlockCounts - 1)];
+  }
+
+  HistogramMemory* memory_;
+  std::array<std::uint32_t, HistogramMemory::kBlocksPerHistogram> blocks_{};  // 0: none yet
   std::uint64_t count_ = 0;
   std::int64_t min_ = INT64_MAX;
   std::int64_t max_ = -1;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "measure/classification.h"
@@ -28,15 +29,32 @@ struct MessageTimes {
   std::uint64_t sequence = 0;
 };
 
+// The memory of all recorders of a process.
+class RecorderMemory {
+ public:
+  RecorderMemory(std::size_t edges, std::size_t publishers)
+      : histograms(4 * edges + 2 * publishers), windows(edges * SequenceTracker::kArenaBytes) {}
+
+  HistogramMemory histograms;
+  PageArena windows;
+};
+
+// Which figures an edge records beside latency and response.
+struct EdgeFigures {
+  bool dispatch = false;
+  bool work = false;
+};
+
 class EdgeRecorder {
  public:
-  static constexpr std::size_t kArenaBytes = 4 * Histogram::kArenaBytes + SequenceTracker::kArenaBytes;
-
-  // `edge` is the index under which events name this edge. Arena and queue outlive the recorder.
-  EdgeRecorder(PageArena& arena, MessageEventQueue& events, std::uint32_t edge,
-               const ThresholdSettings& thresholds, double frequency_hz)
-      : latency_(arena), response_(arena), dispatch_(arena), work_(arena), sequence_(arena), thresholds_(thresholds, frequency_hz),
-        events_(events), edge_(edge) {}
+  // `edge` is the index under which events name this edge. Memory and queue outlive the recorder.
+  EdgeRecorder(RecorderMemory& memory, MessageEventQueue& events, std::uint32_t edge,
+               const ThresholdSettings& thresholds, double frequency_hz, EdgeFigures figures = {})
+      : latency_(memory.histograms), response_(memory.histograms), sequence_(memory.windows),
+        thresholds_(thresholds, frequency_hz), events_(events), edge_(edge) {
+    if (figures.dispatch) dispatch_ = std::make_unique<Histogram>(memory.histograms);
+    if (figures.work) work_ = std::make_unique<Histogram>(memory.histograms);
+  }
 
   // Before the first message: the instant after which messages count.
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
@@ -60,7 +78,7 @@ class EdgeRecorder {
     const Nanoseconds latency = callback_ns - message.published_ns;
     latency_.record(latency, callback_ns);
     response_.record(callback_ns - message.intended_ns, callback_ns);
-    if (arrived_ns != kUnknownTime) dispatch_.record(callback_ns - arrived_ns, callback_ns);
+    if (dispatch_ && arrived_ns != kUnknownTime) dispatch_->record(callback_ns - arrived_ns, callback_ns);
     const Punctuality punctuality = thresholds_.classify(latency);
     if (punctuality == Punctuality::kOnTime) [[likely]] {
       detail::add<std::uint64_t>(on_time_, 1);
@@ -74,16 +92,17 @@ class EdgeRecorder {
     return true;
   }
 
-  // When the user callback of a recorded message has returned.
+  [[nodiscard]] bool wants_done() const noexcept { return work_ != nullptr; }
+  // When the user callback of a recorded message has returned; only if wants_done().
   void record_done(Nanoseconds callback_ns, Nanoseconds done_ns) noexcept {
-    work_.record(done_ns - callback_ns, done_ns);
+    work_->record(done_ns - callback_ns, done_ns);
   }
 
   [[nodiscard]] const Histogram& latency() const noexcept { return latency_; }
   [[nodiscard]] const Histogram& response() const noexcept { return response_; }
-  // Empty where arrival times are not known.
-  [[nodiscard]] const Histogram& dispatch() const noexcept { return dispatch_; }
-  [[nodiscard]] const Histogram& work() const noexcept { return work_; }
+  // Null where not asked for; dispatch also stays empty where arrival times are not known.
+  [[nodiscard]] const Histogram* dispatch() const noexcept { return dispatch_.get(); }
+  [[nodiscard]] const Histogram* work() const noexcept { return work_.get(); }
   [[nodiscard]] const SequenceTracker& sequence() const noexcept { return sequence_; }
   [[nodiscard]] std::uint64_t on_time() const noexcept { return detail::load(on_time_); }
   [[nodiscard]] std::uint64_t late() const noexcept { return detail::load(late_); }
@@ -93,8 +112,8 @@ class EdgeRecorder {
  private:
   Histogram latency_;
   Histogram response_;
-  Histogram dispatch_;
-  Histogram work_;
+  std::unique_ptr<Histogram> dispatch_;
+  std::unique_ptr<Histogram> work_;
   SequenceTracker sequence_;
   Thresholds thresholds_;
   MessageEventQueue& events_;
@@ -108,9 +127,9 @@ class EdgeRecorder {
 
 class PublisherRecorder {
  public:
-  static constexpr std::size_t kArenaBytes = 2 * Histogram::kArenaBytes;
-
-  explicit PublisherRecorder(PageArena& arena) : publish_delay_(arena), publish_call_(arena) {}
+  // The memory outlives the recorder.
+  explicit PublisherRecorder(RecorderMemory& memory)
+      : publish_delay_(memory.histograms), publish_call_(memory.histograms) {}
 
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 

@@ -236,7 +236,7 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 }
 
 void Node::write_checkpoint(bool final) {
-  records_.write_line(checkpoint_line(*live_, config_.live, runtime_->clock().now(), final));
+  records_.write_line(checkpoint_line(*live_, runtime_->clock().now(), final));
 }
 
 void Node::finish() {

@@ -112,12 +112,12 @@ json publisher_record(const graph::PublisherView& view) {
           {"publish_call", histogram_record(recorder.publish_call())}};
 }
 
-json edge_record(const graph::EdgeView& view, const graph::LiveSettings& settings) {
+json edge_record(const graph::EdgeView& view) {
   const measure::EdgeRecorder& recorder = *view.recorder;
   const measure::SequenceTracker& sequence = recorder.sequence();
   const bool any = sequence.received() > 0;
   // Dispatch needs the middleware's word on when a message arrived; without it nothing was measured.
-  const bool dispatch = settings.measure_dispatch && recorder.dispatch().count() > 0;
+  const bool dispatch = recorder.dispatch() != nullptr && recorder.dispatch()->count() > 0;
   return {{"publisher", view.publisher_node},
           {"topic", view.publisher->topic},
           {"subscription", view.subscription_node->qualified_name()},
@@ -136,14 +136,13 @@ json edge_record(const graph::EdgeView& view, const graph::LiveSettings& setting
           {"too_late", recorder.too_late()},
           {"latency", histogram_record(recorder.latency())},
           {"response", histogram_record(recorder.response())},
-          {"dispatch", dispatch ? histogram_record(recorder.dispatch()) : json(nullptr)},
-          {"work", settings.measure_work ? histogram_record(recorder.work()) : json(nullptr)}};
+          {"dispatch", dispatch ? histogram_record(*recorder.dispatch()) : json(nullptr)},
+          {"work", recorder.work() != nullptr ? histogram_record(*recorder.work()) : json(nullptr)}};
 }
 
 }  // namespace
 
-std::string checkpoint_line(const graph::LiveGraph& live, const graph::LiveSettings& settings, Nanoseconds at_ns,
-                            bool final) {
+std::string checkpoint_line(const graph::LiveGraph& live, Nanoseconds at_ns, bool final) {
   // Put together from the text of its parts: the whole as one JSON value would be the largest thing in memory.
   std::string line = "{\"type\":\"checkpoint\",\"at_ns\":" + std::to_string(at_ns) +
                      ",\"final\":" + (final ? "true" : "false") +
@@ -157,7 +156,7 @@ std::string checkpoint_line(const graph::LiveGraph& live, const graph::LiveSetti
   line += "],\"edges\":[";
   separator = "";
   for (const graph::EdgeView& view : live.edges()) {
-    line.append(separator).append(edge_record(view, settings).dump());
+    line.append(separator).append(edge_record(view).dump());
     separator = ",";
   }
   return line += "]}";

@@ -64,8 +64,8 @@ TEST(Virtual, TheSameSeedGivesTheSameRun) {
 
 TEST(Virtual, DispatchIsTheServiceTimeOfTheExecutor) {
   const VirtualLab lab(kPair, kNanosecondsPerSecond, {{"delay", "1ms"}, {"service", "40us"}});
-  EXPECT_EQ(lab.edge("/chatter").dispatch().min(), 40'000);
-  EXPECT_EQ(lab.edge("/chatter").dispatch().max(), 40'000);
+  EXPECT_EQ(lab.edge("/chatter").dispatch()->min(), 40'000);
+  EXPECT_EQ(lab.edge("/chatter").dispatch()->max(), 40'000);
   EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
   EXPECT_EQ(lab.edge("/chatter").response().max(), 1'080'000);  // the timer's callback was served as well
   EXPECT_EQ(lab.publisher("/chatter").publish_delay().max(), 40'000);
@@ -230,8 +230,8 @@ nodes:
   EXPECT_EQ(lab.edge("/b").response().max(), 2 * kMs);
   EXPECT_EQ(lab.edge("/c").latency().max(), 1 * kMs);
   EXPECT_EQ(lab.edge("/c").response().max(), 3 * kMs + 500'000);
-  EXPECT_EQ(lab.edge("/c").work().max(), 200'000);
-  EXPECT_EQ(lab.edge("/b").work().max(), 500'000);
+  EXPECT_EQ(lab.edge("/c").work()->max(), 200'000);
+  EXPECT_EQ(lab.edge("/b").work()->max(), 500'000);
   lab.expect_conservation();
 }
 

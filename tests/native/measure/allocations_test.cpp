@@ -24,9 +24,9 @@ TEST(Allocations, TheCounterCounts) {
 
 TEST(Allocations, RecordersDoNotAllocate) {
   measure::MessageEventQueue events;
-  measure::PageArena arena(measure::EdgeRecorder::kArenaBytes + measure::PublisherRecorder::kArenaBytes);
-  measure::EdgeRecorder edge(arena, events, 0, {}, 100.0);
-  measure::PublisherRecorder publisher(arena);
+  measure::RecorderMemory memory(1, 1);
+  measure::EdgeRecorder edge(memory, events, 0, {}, 100.0, {.dispatch = true, .work = true});
+  measure::PublisherRecorder publisher(memory);
   const std::uint64_t before = allocations_of_this_thread();
   for (std::uint64_t i = 0; i < 10'000; ++i) {
     const auto now = static_cast<Nanoseconds>(i * 1'000'000);

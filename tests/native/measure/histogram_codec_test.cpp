@@ -13,8 +13,8 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
 }
 
 TEST(HistogramCodec, EmptyHistogramIsAHeaderWithoutPayload) {
-  PageArena arena(Histogram::kArenaBytes);
-  const Histogram histogram(arena);
+  HistogramMemory memory(1);
+  const Histogram histogram(memory);
   const std::vector<std::uint8_t> bytes = encode_v2(histogram);
   ASSERT_EQ(bytes.size(), 40u);
   EXPECT_EQ(big_endian(bytes.data()), 0x1c849313u);
@@ -23,8 +23,8 @@ TEST(HistogramCodec, EmptyHistogramIsAHeaderWithoutPayload) {
 }
 
 TEST(HistogramCodec, PayloadIsZigZagLeb128WithRunsOfZeros) {
-  PageArena arena(Histogram::kArenaBytes);
-  Histogram histogram(arena);
+  HistogramMemory memory(1);
+  Histogram histogram(memory);
   histogram.record(0, 1);                              // index 0
   for (int i = 0; i < 3; ++i) histogram.record(5, 1);  // index 5
   for (int i = 0; i < 64; ++i) histogram.record(6, 1);
@@ -53,8 +53,8 @@ std::vector<std::uint8_t> from_base64(const std::string& text) {
 }
 
 TEST(HistogramCodec, TheCompressedFormWrapsTheSameBytes) {
-  PageArena arena(Histogram::kArenaBytes);
-  Histogram histogram(arena);
+  HistogramMemory memory(1);
+  Histogram histogram(memory);
   for (std::int64_t value = 1; value < 2'000'000'000; value = value * 3 + 1) histogram.record(value, 1);
   const std::string text = encode_v2_base64(histogram);
   EXPECT_EQ(text.size() % 4, 0u);

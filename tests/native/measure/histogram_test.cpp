@@ -12,14 +12,13 @@ namespace perflab::measure {
 namespace {
 
 struct One {
-  PageArena arena{2 * Histogram::kArenaBytes};
-  Histogram histogram{arena};
+  HistogramMemory memory{1};
+  Histogram histogram{memory};
 };
 
 TEST(Histogram, LayoutIsThatOfHdrHistogramForThreeDigitsAndOneHundredSeconds) {
   EXPECT_EQ(kSubBucketCount, 2048u);
   EXPECT_EQ(kCountsLength, 28672u);  // (27 buckets + 1) * 1024, as HdrHistogram computes it
-  EXPECT_EQ(Histogram::kArenaBytes, 28672u * 4);
 }
 
 TEST(Histogram, ValuesBelow2048AreExact) {
@@ -95,8 +94,8 @@ TEST(Histogram, NegativeValuesAreCountedApartAndNowhereElse) {
 }
 
 TEST(Histogram, MergingEqualsRecordingEverythingInOne) {
-  PageArena arena(3 * Histogram::kArenaBytes);
-  Histogram first(arena), second(arena), both(arena);
+  HistogramMemory memory(3);
+  Histogram first(memory), second(memory), both(memory);
   std::mt19937_64 random(11);
   std::lognormal_distribution<double> latency(11.0, 2.0);
   for (int i = 0; i < 20'000; ++i) {
@@ -140,9 +139,50 @@ TEST(Histogram, AnotherThreadMayReadWhileOneRecords) {
 }
 
 TEST(PageArena, RefusesMoreThanItWasMadeFor) {
-  PageArena arena(Histogram::kArenaBytes);
-  Histogram histogram(arena);
-  EXPECT_THROW(Histogram{arena}, std::length_error);
+  PageArena arena(2 * PageArena::kPageBytes);
+  EXPECT_EQ(arena.allocate<std::uint64_t>(512).size(), 512u);
+  EXPECT_EQ(arena.allocate<std::uint64_t>(1).front(), 0u);
+  EXPECT_THROW(arena.allocate<std::uint64_t>(1), std::length_error);
+}
+
+TEST(HistogramMemory, RefusesMoreHistogramsThanItWasMadeFor) {
+  HistogramMemory memory(1);
+  const Histogram histogram(memory);
+  EXPECT_THROW(Histogram{memory}, std::length_error);
+}
+
+TEST(HistogramMemory, EveryCountOfEveryHistogramHasItsOwnPlace) {
+  HistogramMemory memory(3);
+  std::vector<Histogram> histograms;
+  for (int i = 0; i < 3; ++i) histograms.emplace_back(memory);
+  const std::uint32_t end = counts_index(kHighestTrackable);
+  // Each histogram gets each of its counts, in another order, so that their blocks are interleaved.
+  for (std::uint32_t step = 0; step <= end; ++step) {
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      const std::uint32_t index = (step + i * (end / 3)) % (end + 1);
+      for (std::uint32_t n = 0; n <= i; ++n) histograms[i].record(value_at_index(index), 1);
+    }
+  }
+  for (std::uint32_t index = 0; index <= end; ++index) {
+    for (std::uint32_t i = 0; i < 3; ++i) ASSERT_EQ(histograms[i].count_at(index), i + 1) << index;
+  }
+}
+
+TEST(HistogramMemory, ThreadsMayTakeBlocksAtTheSameTime) {
+  HistogramMemory memory(2);
+  Histogram first(memory), second(memory);
+  const auto fill = [](Histogram& histogram) {
+    for (std::uint32_t index = 0; index <= counts_index(kHighestTrackable); ++index) {
+      histogram.record(value_at_index(index), 1);
+    }
+  };
+  std::thread other([&] { fill(second); });
+  fill(first);
+  other.join();
+  for (std::uint32_t index = 0; index <= counts_index(kHighestTrackable); ++index) {
+    ASSERT_EQ(first.count_at(index), 1u);
+    ASSERT_EQ(second.count_at(index), 1u);
+  }
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "measure/histogram_codec.h"
 
 int main() {
-  perflab::measure::PageArena arena(perflab::measure::Histogram::kArenaBytes);
-  perflab::measure::Histogram histogram(arena);
+  perflab::measure::HistogramMemory memory(1);
+  perflab::measure::Histogram histogram(memory);
   for (std::int64_t value = 0; std::cin >> value;) histogram.record(value, 0);
   std::cout << perflab::measure::encode_v2_base64(histogram) << '\n';
   for (const double quantile : {0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0}) {

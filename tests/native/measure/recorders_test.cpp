@@ -13,9 +13,9 @@ constexpr Nanoseconds kMs = 1'000'000;
 
 struct Edge {
   MessageEventQueue events;
-  PageArena arena{EdgeRecorder::kArenaBytes};
+  RecorderMemory memory{1, 0};
   EdgeRecorder recorder;
-  explicit Edge(double frequency_hz = 100.0) : recorder(arena, events, 4, ThresholdSettings{}, frequency_hz) {}
+  explicit Edge(double frequency_hz = 100.0) : recorder(memory, events, 4, ThresholdSettings{}, frequency_hz, {.dispatch = true, .work = true}) {}
   std::vector<MessageEvent> happened() {
     std::vector<MessageEvent> list;
     for (MessageEvent event; events.pop(event);) list.push_back(event);
@@ -28,16 +28,26 @@ TEST(EdgeRecorder, LatencyIsCallbackMinusPublishedAndResponseIsCallbackMinusInte
   edge.recorder.record_callback({1'000, 1'300, 0}, 2'000, 1'900);
   EXPECT_EQ(edge.recorder.latency().max(), 700);
   EXPECT_EQ(edge.recorder.response().max(), 1'000);
-  EXPECT_EQ(edge.recorder.dispatch().max(), 100);
+  EXPECT_EQ(edge.recorder.dispatch()->max(), 100);
   edge.recorder.record_done(2'000, 2'450);
-  EXPECT_EQ(edge.recorder.work().max(), 450);
+  EXPECT_EQ(edge.recorder.work()->max(), 450);
 }
 
 TEST(EdgeRecorder, DispatchIsNotMeasuredWhereTheArrivalIsNotKnown) {
   Edge edge;
   edge.recorder.record_callback({1, 1, 0}, 2'000, kUnknownTime);
-  EXPECT_EQ(edge.recorder.dispatch().count(), 0u);
+  EXPECT_EQ(edge.recorder.dispatch()->count(), 0u);
   EXPECT_EQ(edge.recorder.latency().count(), 1u);
+}
+
+TEST(EdgeRecorder, WhatIsNotAskedForIsAbsent) {
+  RecorderMemory memory(1, 0);
+  MessageEventQueue events;
+  EdgeRecorder recorder(memory, events, 0, {}, 100.0);
+  recorder.record_callback({1, 1, 0}, 2'000, 1'000);
+  EXPECT_EQ(recorder.dispatch(), nullptr);
+  EXPECT_EQ(recorder.work(), nullptr);
+  EXPECT_FALSE(recorder.wants_done());
 }
 
 TEST(EdgeRecorder, WarmUpIsCountedApartAndRecordedNowhere) {
@@ -109,8 +119,8 @@ TEST(EdgeRecorder, LateAndLostMessagesBecomeEvents) {
 }
 
 TEST(PublisherRecorder, PublishDelayAndPublishCall) {
-  PageArena arena(PublisherRecorder::kArenaBytes);
-  PublisherRecorder recorder(arena);
+  RecorderMemory memory(0, 1);
+  PublisherRecorder recorder(memory);
   EXPECT_FALSE(recorder.first_sequence());
   recorder.record_sent({1'000, 1'250, 0}, 1'400);
   EXPECT_EQ(recorder.publish_delay().max(), 250);
@@ -120,8 +130,8 @@ TEST(PublisherRecorder, PublishDelayAndPublishCall) {
 }
 
 TEST(PublisherRecorder, WarmUpIsCountedApart) {
-  PageArena arena(PublisherRecorder::kArenaBytes);
-  PublisherRecorder recorder(arena);
+  RecorderMemory memory(0, 1);
+  PublisherRecorder recorder(memory);
   recorder.measure_from(5'000);
   recorder.record_sent({5'000, 5'100, 0}, 5'200);
   recorder.record_sent({6'000, 6'100, 1}, 6'200);
