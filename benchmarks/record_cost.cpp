@@ -1,6 +1,6 @@
-// What it costs to record one message, beside the limit of 40 ns: the edge's record (sequence, classification, latency
-// and response) and the publisher's (publish_delay and publish_call). Clock readings are reported apart: they
-// belong to the clock, not to the recording.
+// What it costs to record one message, beside the limit of 40 ns: the edge's record (sequence,
+// classification, latency and response) and the publisher's (publish_delay and publish_call). Clock readings
+// are reported apart: they belong to the clock, not to the recording.
 //
 // Prints one JSON object: medians over batches, ns per message, and the number of allocations.
 #include <algorithm>
@@ -46,8 +46,8 @@ int main() {
   measure::EdgeRecorder edge(memory, events, 0, {}, 1000.0);
   measure::PublisherRecorder publisher(memory);
 
-  // Latencies as they come in practice: a log-normal body around 30 us. One histogram bucket would be too kind to the
-  // caches.
+  // Latencies as they come in practice: a log-normal body around 30 us. One histogram bucket would be too
+  // kind to the caches.
   std::mt19937_64 random(1);
   std::lognormal_distribution<double> latency(10.3, 0.5);
   std::vector<Nanoseconds> latencies(kMessages);
@@ -81,7 +81,8 @@ int main() {
   const std::uint64_t allocations = allocations_all - 3 * growth;
 
   std::printf(
-      "{\"benchmark\": \"record_cost\", \"edge_ns\": %.2f, \"publisher_ns\": %.2f, \"clock_reading_ns\": %.2f, "
+      "{\"benchmark\": \"record_cost\", \"edge_ns\": %.2f, \"publisher_ns\": %.2f, \"clock_reading_ns\": "
+      "%.2f, "
       "\"limit_ns\": %.0f, \"ratio_to_limit\": %.3f, \"allocations\": %llu, \"messages\": %zu}\n",
       received, sent, reading, kLimitNs, std::max(received, sent) / kLimitNs,
       static_cast<unsigned long long>(allocations), kMessages * kBatches);

@@ -1,12 +1,13 @@
-// One end of a round trip over a middleware plug-in: `ping` sends at a fixed rate and prints half of the round trip,
-// `pong` sends every message back. Everything on the way is perflab's own path: executor, decoding, recording; `pong` is
-// a graph with a relay.
+// One end of a round trip over a middleware plug-in: `ping` sends at a fixed rate and prints half of the
+// round trip, `pong` sends every message back. Everything on the way is perflab's own path: executor,
+// decoding, recording; `pong` is a graph with a relay.
 //
-//   round_trip ping|pong --library FILE --domain N --executor inline|single_threaded [--rate HZ] [--size BYTES]
+//   round_trip ping|pong --library FILE --domain N --executor inline|single_threaded [--rate HZ] [--size
+//   BYTES]
 //              [--seconds S]
 //
-// `ping` first prints the identity of its writer, which `pong` wants as the first line of its input. Both end at the
-// end of their input; `ping` also after --seconds.
+// `ping` first prints the identity of its writer, which `pong` wants as the first line of its input. Both end
+// at the end of their input; `ping` also after --seconds.
 #include <poll.h>
 #include <unistd.h>
 
@@ -38,7 +39,9 @@ struct Settings {
 class QuietSink final : public runtime::EventSink {
  public:
   void on_event(const perflab_event&) noexcept override {}
-  void on_error(Nanoseconds, const char* text) noexcept override { std::fprintf(stderr, "round_trip: %s\n", text); }
+  void on_error(Nanoseconds, const char* text) noexcept override {
+    std::fprintf(stderr, "round_trip: %s\n", text);
+  }
 };
 
 // As ddsperf's ping and pong: reliable, keep-last 1.
@@ -69,8 +72,11 @@ perflab_identity identity_from_hex(const std::string& text) {
 class Ping final : public runtime::TimerHandler, public runtime::MessageHandler {
  public:
   explicit Ping(const Settings& settings, const measure::Clock& clock)
-      : clock_(clock), memory_(1, 0), recorder_(memory_, events_, 0, {}, settings.rate_hz),
-        payload_(message::make_payload(vector_type(), settings.size_bytes)), size_bytes_(settings.size_bytes) {}
+      : clock_(clock),
+        memory_(1, 0),
+        recorder_(memory_, events_, 0, {}, settings.rate_hz),
+        payload_(message::make_payload(vector_type(), settings.size_bytes)),
+        size_bytes_(settings.size_bytes) {}
 
   void connect(runtime::Publisher& publisher) { publisher_ = &publisher; }
 
@@ -79,7 +85,8 @@ class Ping final : public runtime::TimerHandler, public runtime::MessageHandler 
     const Nanoseconds now = clock_.now();
     // Intended is published: what comes back as `response` is then the round trip.
     message::encode_frame({now, now, sequence_++, size_bytes_, 0.0F}, frame);
-    const std::array<perflab_bytes, 2> parts{{{frame.data(), frame.size()}, {payload_.data(), payload_.size()}}};
+    const std::array<perflab_bytes, 2> parts{
+        {{frame.data(), frame.size()}, {payload_.data(), payload_.size()}}};
     publisher_->publish(parts);
   }
   void on_skipped(Nanoseconds, std::uint64_t) noexcept override {}
@@ -88,7 +95,8 @@ class Ping final : public runtime::TimerHandler, public runtime::MessageHandler 
     const Nanoseconds callback_ns = clock_.now();
     message::Header header;
     if (!message::decode_header(delivery.bytes, header)) return;
-    recorder_.record_callback({header.intended_ns, header.published_ns, header.sequence}, callback_ns, kUnknownTime);
+    recorder_.record_callback({header.intended_ns, header.published_ns, header.sequence}, callback_ns,
+                              kUnknownTime);
   }
 
   void print() const {
@@ -96,9 +104,11 @@ class Ping final : public runtime::TimerHandler, public runtime::MessageHandler 
     const auto half_us = [&round_trip](double quantile) {
       return static_cast<double>(round_trip.value_at_quantile(quantile).value_or(-1)) / 2e3;
     };
-    std::printf("{\"half_rtt_us\": {\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f}, \"sent\": %llu, \"received\": %llu}\n",
-                half_us(0.5), half_us(0.9), half_us(0.99), static_cast<unsigned long long>(sequence_),
-                static_cast<unsigned long long>(round_trip.count()));
+    std::printf(
+        "{\"half_rtt_us\": {\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f}, \"sent\": %llu, \"received\": "
+        "%llu}\n",
+        half_us(0.5), half_us(0.9), half_us(0.99), static_cast<unsigned long long>(sequence_),
+        static_cast<unsigned long long>(round_trip.count()));
   }
 
  private:
@@ -129,8 +139,9 @@ int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   runtime::Subscription& subscription = runtime.create_subscription(executor, endpoint("/pong"), ping);
   const auto period = static_cast<Nanoseconds>(1e9 / settings.rate_hz);
   // As ddsperf: a ping that was missed is not made up for, since a burst would overwrite a history of one.
-  runtime.create_timer(executor, {"ping", period, 1, static_cast<std::int64_t>(settings.seconds * settings.rate_hz), true},
-                       ping);
+  runtime.create_timer(
+      executor, {"ping", period, 1, static_cast<std::int64_t>(settings.seconds * settings.rate_hz), true},
+      ping);
   while (publisher.matched() == 0 || subscription.matched() == 0) {
     if (input_ended(10'000'000)) return 1;
   }
@@ -152,12 +163,14 @@ int run_pong(const Settings& settings, runtime::DdsRuntime& runtime) {
   node.name = "pong";
   node.node_namespace = "/";
   node.subscriptions.push_back({"/ping", "stamped_vector", graph::PassBy::kUnspecified, ping_qos()});
-  node.publishers.push_back({"/pong", "stamped_vector", settings.size_bytes, 0.0, graph::PassBy::kUnspecified, ping_qos()});
+  node.publishers.push_back(
+      {"/pong", "stamped_vector", settings.size_bytes, 0.0, graph::PassBy::kUnspecified, ping_qos()});
   node.reactions.push_back({graph::ReactionKind::kRelay, {0}, {0}, 0, 0});
   graph::Node ping;  // the other process
   ping.name = "ping";
   ping.node_namespace = "/";
-  ping.publishers.push_back({"/ping", "stamped_vector", settings.size_bytes, settings.rate_hz, graph::PassBy::kUnspecified, ping_qos()});
+  ping.publishers.push_back({"/ping", "stamped_vector", settings.size_bytes, settings.rate_hz,
+                             graph::PassBy::kUnspecified, ping_qos()});
   ping.subscriptions.push_back({"/pong", "stamped_vector", graph::PassBy::kUnspecified, ping_qos()});
   graph.processes.push_back({"pong", {{0, graph::ExecutorKind::kSingleThreaded}}, {node}});
   graph.processes.push_back({"ping", {{0, graph::ExecutorKind::kSingleThreaded}}, {ping}});
@@ -193,7 +206,8 @@ int main(int argc, char** argv) {
     const measure::MonotonicClock clock;
     QuietSink sink;
     runtime::DdsRuntime runtime(middleware::Plugin::load(settings.library),
-                                {.domain = settings.domain, .network = "lo", .participants_expected = 2}, clock, sink);
+                                {.domain = settings.domain, .network = "lo", .participants_expected = 2},
+                                clock, sink);
     return settings.role == "ping" ? run_ping(settings, runtime) : run_pong(settings, runtime);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "round_trip: %s\n", error.what());

@@ -16,7 +16,8 @@ using measure::detail::load;
 namespace {
 
 runtime::ExecutorKind runtime_kind(ExecutorKind kind) {
-  return kind == ExecutorKind::kInline ? runtime::ExecutorKind::kInline : runtime::ExecutorKind::kSingleThreaded;
+  return kind == ExecutorKind::kInline ? runtime::ExecutorKind::kInline
+                                       : runtime::ExecutorKind::kSingleThreaded;
 }
 
 // A mutex only where there is somebody to exclude.
@@ -41,7 +42,8 @@ bool same(const perflab_identity& a, const perflab_identity& b) noexcept {
 
 const message::MessageType& type_of(const std::string& name) {
   const message::MessageType* type = message::find_type(name);
-  if (type == nullptr) throw runtime::Error(runtime::Error::Kind::kBadInput, "graph: unknown message type " + name);
+  if (type == nullptr)
+    throw runtime::Error(runtime::Error::Kind::kBadInput, "graph: unknown message type " + name);
   return *type;
 }
 
@@ -59,7 +61,8 @@ std::map<std::string, TopicEnds> index_topics(const Graph& graph) {
   std::map<std::string, TopicEnds> topics;
   for (const Process& process : graph.processes) {
     for (const Node& node : process.nodes) {
-      for (const Publisher& publisher : node.publishers) topics[publisher.topic].publishers.push_back({&node, &publisher});
+      for (const Publisher& publisher : node.publishers)
+        topics[publisher.topic].publishers.push_back({&node, &publisher});
       for (const Subscription& subscription : node.subscriptions) ++topics[subscription.topic].subscriptions;
     }
   }
@@ -92,8 +95,11 @@ Sizes count_recorders(const Graph& graph, std::optional<std::size_t> only,
 struct LiveGraph::Shared {
   Shared(const Graph& graph, std::optional<std::size_t> process, const measure::Clock& the_clock,
          measure::MessageEventQueue& event_queue)
-      : topics(index_topics(graph)), sizes(count_recorders(graph, process, topics)),
-        memory(sizes.edges, sizes.publishers), clock(the_clock), events(event_queue) {}
+      : topics(index_topics(graph)),
+        sizes(count_recorders(graph, process, topics)),
+        memory(sizes.edges, sizes.publishers),
+        clock(the_clock),
+        events(event_queue) {}
 
   std::map<std::string, TopicEnds> topics;
   Sizes sizes;
@@ -111,9 +117,14 @@ class LiveGraph::LivePublisher {
  public:
   LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, runtime::Publisher& endpoint,
                 bool concurrent)
-      : shared_(shared), node_(node), publisher_(publisher), endpoint_(endpoint), recorder_(shared.memory),
+      : shared_(shared),
+        node_(node),
+        publisher_(publisher),
+        endpoint_(endpoint),
+        recorder_(shared.memory),
         variable_(type_of(publisher.type).variable),
-        payload_(message::make_payload(type_of(publisher.type), publisher.size_bytes)), guard_(concurrent) {
+        payload_(message::make_payload(type_of(publisher.type), publisher.size_bytes)),
+        guard_(concurrent) {
     header_.size_bytes = publisher.size_bytes;
     header_.frequency_hz = static_cast<float>(publisher.frequency_hz);
   }
@@ -121,20 +132,24 @@ class LiveGraph::LivePublisher {
   // Sends the publisher's own payload.
   void publish(Nanoseconds intended_ns) noexcept { send(intended_ns, header_.size_bytes, payload_); }
 
-  // Sends the payload of another message of the same type; `bytes` follow its frame, maybe with padding behind.
+  // Sends the payload of another message of the same type; `bytes` follow its frame, maybe with padding
+  // behind.
   void relay(const message::Header& header, std::span<const std::uint8_t> bytes) noexcept {
     const std::size_t size = header.size_bytes + (variable_ ? sizeof(std::uint32_t) : 0);
     send(header.intended_ns, header.size_bytes, bytes.first(std::min(size, bytes.size())));
   }
 
-  [[nodiscard]] WriterName name() const { return {node_.qualified_name(), publisher_.topic, endpoint_.identity()}; }
+  [[nodiscard]] WriterName name() const {
+    return {node_.qualified_name(), publisher_.topic, endpoint_.identity()};
+  }
   [[nodiscard]] std::size_t expected() const { return shared_.topics.at(publisher_.topic).subscriptions; }
   [[nodiscard]] std::size_t matched() { return endpoint_.matched(); }
   [[nodiscard]] PublisherView view() const { return {&node_, &publisher_, &recorder_}; }
   measure::PublisherRecorder& recorder() noexcept { return recorder_; }
 
  private:
-  void send(Nanoseconds intended_ns, std::uint32_t size_bytes, std::span<const std::uint8_t> payload) noexcept {
+  void send(Nanoseconds intended_ns, std::uint32_t size_bytes,
+            std::span<const std::uint8_t> payload) noexcept {
     const auto lock = guard_.lock();
     message::Header header = header_;
     header.intended_ns = intended_ns;
@@ -171,10 +186,14 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
  public:
   LiveReaction(const Reaction& reaction, std::vector<LivePublisher*> publishers, runtime::Runtime& runtime,
                bool concurrent)
-      : reaction_(reaction), publishers_(std::move(publishers)), runtime_(runtime), oldest_(reaction.on.size()),
+      : reaction_(reaction),
+        publishers_(std::move(publishers)),
+        runtime_(runtime),
+        oldest_(reaction.on.size()),
         guard_(concurrent && reaction.on.size() > 1) {}
 
-  void on_input(std::size_t input, const message::Header& header, std::span<const std::uint8_t> bytes) noexcept {
+  void on_input(std::size_t input, const message::Header& header,
+                std::span<const std::uint8_t> bytes) noexcept {
     switch (reaction_.kind) {
       case ReactionKind::kRelay:
         runtime_.work(reaction_.work_ns);
@@ -203,8 +222,8 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
     for (LivePublisher* publisher : publishers_) publisher->publish(intended_ns);
   }
 
-  // The oldest input's intended time once every input has a message that no earlier fusion used; later messages of an
-  // input take the place of earlier ones.
+  // The oldest input's intended time once every input has a message that no earlier fusion used; later
+  // messages of an input take the place of earlier ones.
   std::optional<Nanoseconds> fuse(std::size_t input, Nanoseconds intended_ns) noexcept {
     const auto lock = guard_.lock();
     if (!oldest_[input]) ++inputs_ready_;
@@ -229,13 +248,15 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
 
 class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
  public:
-  LiveSubscription(Shared& shared, const Node& node, const Subscription& subscription, const LiveSettings& settings)
+  LiveSubscription(Shared& shared, const Node& node, const Subscription& subscription,
+                   const LiveSettings& settings)
       : shared_(shared), node_(node), subscription_(subscription) {
     for (const TopicEnds::End& end : shared.topics.at(subscription.topic).publishers) {
       edges_.push_back(std::make_unique<Edge>(Edge{
-          end, measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
-                                     end.publisher->frequency_hz,
-                                     {.dispatch = settings.measure_dispatch, .work = settings.measure_work})}));
+          end,
+          measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
+                                end.publisher->frequency_hz,
+                                {.dispatch = settings.measure_dispatch, .work = settings.measure_work})}));
     }
   }
 
@@ -247,7 +268,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     for (const auto& edge : edges_) {
       const std::string node = edge->end.node->qualified_name();
       for (const WriterName& writer : writers) {
-        if (writer.topic == subscription_.topic && writer.node == node) by_writer_.push_back({writer.identity, edge.get()});
+        if (writer.topic == subscription_.topic && writer.node == node)
+          by_writer_.push_back({writer.identity, edge.get()});
       }
     }
     std::ranges::sort(by_writer_, [](const Known& a, const Known& b) { return a.writer < b.writer; });
@@ -270,9 +292,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    const bool recorded =
-        edge->recorder.record_callback({header.intended_ns, header.published_ns, header.sequence}, callback_ns,
-                                       delivery.arrived_ns);
+    const bool recorded = edge->recorder.record_callback(
+        {header.intended_ns, header.published_ns, header.sequence}, callback_ns, delivery.arrived_ns);
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery.bytes);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     measure::detail::add<std::uint64_t>(completed_, 1);
@@ -280,7 +301,9 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
 
   [[nodiscard]] std::size_t expected() const { return edges_.size(); }
   [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
-  [[nodiscard]] std::string name() const { return node_.qualified_name() + " subscription " + subscription_.topic; }
+  [[nodiscard]] std::string name() const {
+    return node_.qualified_name() + " subscription " + subscription_.topic;
+  }
   [[nodiscard]] std::uint64_t completed() const noexcept {
     // Duplicates are callbacks too, but no delivery that anybody waits for.
     std::uint64_t duplicates = 0;
@@ -311,8 +334,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
 
   Edge* find(const perflab_identity& writer) noexcept {
     if (last_ != nullptr && same(last_->writer, writer)) return last_->edge;
-    const auto found =
-        std::ranges::lower_bound(by_writer_, writer, [](const auto& a, const auto& b) { return a < b; }, &Known::writer);
+    const auto found = std::ranges::lower_bound(
+        by_writer_, writer, [](const auto& a, const auto& b) { return a < b; }, &Known::writer);
     if (found == by_writer_.end() || !same(found->writer, writer)) return nullptr;
     last_ = &*found;
     return found->edge;
@@ -362,7 +385,8 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
 
 LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, runtime::Runtime& runtime,
                      measure::MessageEventQueue& events, const LiveSettings& settings)
-    : runtime_(runtime), settings_(settings),
+    : runtime_(runtime),
+      settings_(settings),
       shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events)) {
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (process && *process != p) continue;
@@ -398,9 +422,9 @@ void LiveGraph::build_node(std::size_t process_index, const Node& node, std::siz
   for (std::size_t i = 0; i < node.publishers.size(); ++i) {
     const Publisher& publisher = node.publishers[i];
     const message::MessageType& type = type_of(publisher.type);
-    runtime::Publisher& endpoint =
-        runtime_.create_publisher({static_cast<int>(process_index), publisher.topic, std::string(type.ros_type),
-                                   message::fixed_encoded_size(type), publisher.qos});
+    runtime::Publisher& endpoint = runtime_.create_publisher(
+        {static_cast<int>(process_index), publisher.topic, std::string(type.ros_type),
+         message::fixed_encoded_size(type), publisher.qos});
     publishers_.push_back(
         std::make_unique<LivePublisher>(*shared_, node, publisher, endpoint, concurrent && triggers[i] > 1));
     publishers.push_back(publishers_.back().get());
@@ -417,17 +441,21 @@ void LiveGraph::build_node(std::size_t process_index, const Node& node, std::siz
     subscriptions_.push_back(std::make_unique<LiveSubscription>(*shared_, node, subscription, settings_));
     subscriptions.push_back(subscriptions_.back().get());
   }
-  const auto ticks = [](Nanoseconds span, Nanoseconds period) { return static_cast<std::int64_t>(span / period); };
+  const auto ticks = [](Nanoseconds span, Nanoseconds period) {
+    return static_cast<std::int64_t>(span / period);
+  };
   for (const Reaction& reaction : node.reactions) {
-    reactions_.push_back(std::make_unique<LiveReaction>(reaction, chosen(reaction.publish), runtime_, concurrent));
+    reactions_.push_back(
+        std::make_unique<LiveReaction>(reaction, chosen(reaction.publish), runtime_, concurrent));
     for (std::size_t input = 0; input < reaction.on.size(); ++input) {
       subscriptions.at(reaction.on[input])->add_reaction(*reactions_.back(), input);
     }
     if (reaction.kind == ReactionKind::kCyclic) {
-      runtime_.create_timer(executor,
-                            {node.name + "_cycle", reaction.period_ns, 1 - ticks(settings_.warmup_ns, reaction.period_ns),
-                             ticks(settings_.duration_ns, reaction.period_ns), false},
-                            *reactions_.back());
+      runtime_.create_timer(
+          executor,
+          {node.name + "_cycle", reaction.period_ns, 1 - ticks(settings_.warmup_ns, reaction.period_ns),
+           ticks(settings_.duration_ns, reaction.period_ns), false},
+          *reactions_.back());
     }
   }
   for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
@@ -460,7 +488,8 @@ void LiveGraph::set_writers(std::span<const WriterName> writers) {
 
 std::vector<std::string> LiveGraph::unmatched() {
   std::vector<std::string> lines;
-  const auto report = [&lines](const std::string& who, std::size_t matched, std::size_t expected, const char* peers) {
+  const auto report = [&lines](const std::string& who, std::size_t matched, std::size_t expected,
+                               const char* peers) {
     if (matched >= expected) return;
     lines.push_back(who + ": " + std::to_string(matched) + " of " + std::to_string(expected) + " " + peers);
   };
@@ -519,7 +548,9 @@ std::vector<EdgeView> LiveGraph::edges() const {
   return views;
 }
 
-std::uint64_t LiveGraph::foreign_messages() const noexcept { return shared_->foreign.load(std::memory_order_relaxed); }
+std::uint64_t LiveGraph::foreign_messages() const noexcept {
+  return shared_->foreign.load(std::memory_order_relaxed);
+}
 std::uint64_t LiveGraph::malformed_messages() const noexcept {
   return shared_->malformed.load(std::memory_order_relaxed);
 }

@@ -1,9 +1,11 @@
-// A graph brought to life on a runtime: publishers that stamp, subscriptions that measure, timers, reactions, work.
+// A graph brought to life on a runtime: publishers that stamp, subscriptions that measure, timers, reactions,
+// work.
 //
-// One LiveGraph holds one process of the graph (or, on the virtual runtime, all of them), with one EdgeRecorder per
-// (publisher, topic, subscription) that ends here and one PublisherRecorder per publisher that begins here. After
-// start(), handling a message allocates nothing and takes no lock, except that publishers and fusions which several
-// callbacks of an executor with concurrent callbacks share are guarded by a mutex of their own.
+// One LiveGraph holds one process of the graph (or, on the virtual runtime, all of them), with one
+// EdgeRecorder per (publisher, topic, subscription) that ends here and one PublisherRecorder per publisher
+// that begins here. After start(), handling a message allocates nothing and takes no lock, except that
+// publishers and fusions which several callbacks of an executor with concurrent callbacks share are guarded
+// by a mutex of their own.
 //
 // Example:
 //   LiveGraph live(graph, 0, runtime, settings);
@@ -43,10 +45,11 @@ struct WriterName {
 
 struct Totals {
   std::uint64_t sent = 0;
-  std::uint64_t deliveries_expected = 0;  // messages sent times the subscriptions of their topic in the whole graph
-  std::uint64_t received = 0;             // unique
-  std::uint64_t completed = 0;            // callback has returned
-  std::uint64_t lost = 0;                 // gaps so far
+  std::uint64_t deliveries_expected =
+      0;                        // messages sent times the subscriptions of their topic in the whole graph
+  std::uint64_t received = 0;   // unique
+  std::uint64_t completed = 0;  // callback has returned
+  std::uint64_t lost = 0;       // gaps so far
 };
 
 struct PublisherView {
@@ -64,8 +67,8 @@ struct EdgeView {
 
 class LiveGraph {
  public:
-  // Creates every endpoint and timer of `process` (an index), or of all processes where it is null. The graph, the
-  // runtime and the event queue outlive the LiveGraph. Throws runtime::Error.
+  // Creates every endpoint and timer of `process` (an index), or of all processes where it is null. The
+  // graph, the runtime and the event queue outlive the LiveGraph. Throws runtime::Error.
   LiveGraph(const Graph& graph, std::optional<std::size_t> process, runtime::Runtime& runtime,
             measure::MessageEventQueue& events, const LiveSettings& settings);
   // The runtime has been stopped before.
@@ -77,7 +80,8 @@ class LiveGraph {
   // The writers of all processes. A message from any other writer is foreign: counted, not recorded.
   void set_writers(std::span<const WriterName> writers);
 
-  // Endpoints that communicate with fewer peers than the graph says, one line each; empty once all are matched.
+  // Endpoints that communicate with fewer peers than the graph says, one line each; empty once all are
+  // matched.
   [[nodiscard]] std::vector<std::string> unmatched();
 
   // Messages with an intended time after `measured_from` count.
@@ -98,7 +102,8 @@ class LiveGraph {
   class LiveReaction;
   struct Shared;
 
-  void build_node(std::size_t process_index, const Node& node, std::size_t executor, runtime::ExecutorKind kind);
+  void build_node(std::size_t process_index, const Node& node, std::size_t executor,
+                  runtime::ExecutorKind kind);
 
   runtime::Runtime& runtime_;
   LiveSettings settings_;

@@ -1,6 +1,6 @@
-// Counts calls of the allocator, to prove that a path does not allocate. Only programs that link the object library
-// `perflab_allocations` count: it takes the place of malloc, calloc, realloc, free and the aligned forms
-// (operator new goes through malloc).
+// Counts calls of the allocator, to prove that a path does not allocate. Only programs that link the object
+// library `perflab_allocations` count: it takes the place of malloc, calloc, realloc, free and the aligned
+// forms (operator new goes through malloc).
 //
 // Example:
 //   const std::uint64_t before = allocations_of_this_thread();

@@ -1,6 +1,6 @@
-// What happened to single messages (late, too late, lost), handed from the measuring threads to the thread that
-// writes files: bounded, lock-free, allocated once. A full queue drops the event and counts it; counts and
-// histograms are never affected.
+// What happened to single messages (late, too late, lost), handed from the measuring threads to the thread
+// that writes files: bounded, lock-free, allocated once. A full queue drops the event and counts it; counts
+// and histograms are never affected.
 //
 // Algorithm: bounded multi-producer queue with a turn number per slot (D. Vyukov), here with one consumer.
 #pragma once
@@ -17,9 +17,9 @@ enum class MessageEventKind : std::uint8_t { kLate, kTooLate, kLost };
 
 struct MessageEvent {
   Nanoseconds at_ns = 0;
-  std::uint64_t sequence = 0;   // of the message; the first missing one for kLost
-  std::int64_t value = 0;       // latency in ns; the number of messages for kLost
-  Nanoseconds threshold_ns = 0; // that was exceeded
+  std::uint64_t sequence = 0;    // of the message; the first missing one for kLost
+  std::int64_t value = 0;        // latency in ns; the number of messages for kLost
+  Nanoseconds threshold_ns = 0;  // that was exceeded
   std::uint32_t edge = 0;
   MessageEventKind kind = MessageEventKind::kLate;
 };

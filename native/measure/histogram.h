@@ -1,9 +1,10 @@
 // A log-linear histogram with HdrHistogram's semantics: lossless merging, a bounded relative error,
 // constant memory and constant recording time.
 //
-// Values are nanoseconds from 0 to 100 s with 3 significant digits. A recorded value and the one read back differ by
-// less than one part in 1024 (kRelativeError); values below 2048 ns are exact. Larger values than the
-// highest are counted at the highest and in saturated(); negative ones are counted in negative() and nowhere else.
+// Values are nanoseconds from 0 to 100 s with 3 significant digits. A recorded value and the one read back
+// differ by less than one part in 1024 (kRelativeError); values below 2048 ns are exact. Larger values than
+// the highest are counted at the highest and in saturated(); negative ones are counted in negative() and
+// nowhere else.
 //
 // One thread records; any thread may read meanwhile and then sees each count either before or after
 // an update, never torn. Recording neither allocates nor locks nor calls the kernel.
@@ -37,7 +38,8 @@ inline constexpr std::int64_t kHighestTrackable = 100 * kNanosecondsPerSecond;
 inline constexpr int kSignificantDigits = 3;
 inline constexpr double kRelativeError = 1.0 / kSubBucketHalfCount;
 
-// Buckets needed until the last one holds kHighestTrackable; each further bucket adds kSubBucketHalfCount counts.
+// Buckets needed until the last one holds kHighestTrackable; each further bucket adds kSubBucketHalfCount
+// counts.
 consteval std::uint32_t bucket_count() {
   std::uint32_t buckets = 1;
   for (std::int64_t limit = kSubBucketCount; limit <= kHighestTrackable; limit <<= 1) ++buckets;
@@ -49,7 +51,8 @@ inline constexpr std::uint32_t kCountsLength = (bucket_count() + 1) * kSubBucket
   const auto bits = static_cast<std::uint64_t>(value) | (kSubBucketCount - 1);
   const int bucket = static_cast<int>(std::bit_width(bits)) - (kSubBucketHalfMagnitude + 1);
   const auto sub_bucket = static_cast<std::uint32_t>(value >> bucket);
-  return ((static_cast<std::uint32_t>(bucket) + 1) << kSubBucketHalfMagnitude) + sub_bucket - kSubBucketHalfCount;
+  return ((static_cast<std::uint32_t>(bucket) + 1) << kSubBucketHalfMagnitude) + sub_bucket -
+         kSubBucketHalfCount;
 }
 // The smallest value that is counted at that index.
 [[nodiscard]] constexpr std::int64_t value_at_index(std::uint32_t index) noexcept {
@@ -78,10 +81,10 @@ void add(T& cell, T amount) noexcept {
 }
 }  // namespace detail
 
-// The counts of many histograms: one mapping, sized beforehand for the worst case, from which a histogram takes a block
-// of kBlockCounts neighbouring counts when the first value falls into it. Taking one is an atomic addition, no
-// allocation: what was never counted costs no memory, and rare large values cost 256 bytes each. With memory locking the
-// kernel prefaults all of it.
+// The counts of many histograms: one mapping, sized beforehand for the worst case, from which a histogram
+// takes a block of kBlockCounts neighbouring counts when the first value falls into it. Taking one is an
+// atomic addition, no allocation: what was never counted costs no memory, and rare large values cost 256
+// bytes each. With memory locking the kernel prefaults all of it.
 class HistogramMemory {
  public:
   static constexpr int kBlockMagnitude = 6;
@@ -101,7 +104,9 @@ class HistogramMemory {
     --histograms_left_;
   }
   // The number of a new block of zeros; block 0 is never given out and always zero. From any thread.
-  [[nodiscard]] std::uint32_t take_block() noexcept { return next_block_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t take_block() noexcept {
+    return next_block_.fetch_add(1, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint32_t* block(std::uint32_t number) const noexcept {
     return counts_ + std::size_t{number} * kBlockCounts;
   }
@@ -165,7 +170,8 @@ class Histogram {
   [[nodiscard]] std::uint32_t end_index() const noexcept;
 
   // HdrHistogram's rule: the highest value equivalent to the first one at which the cumulative count reaches
-  // round(quantile * count), and for quantile 0 the lowest one. Null for an empty histogram; `quantile` in [0, 1].
+  // round(quantile * count), and for quantile 0 the lowest one. Null for an empty histogram; `quantile` in
+  // [0, 1].
   [[nodiscard]] std::optional<std::int64_t> value_at_quantile(double quantile) const noexcept;
 
   // Adds the counts of another histogram; exact. Not for a histogram that another thread records into.

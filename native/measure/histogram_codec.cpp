@@ -13,8 +13,8 @@ constexpr std::uint32_t kV2Cookie = 0x1c849303;
 constexpr std::uint32_t kV2CompressedCookie = 0x1c849304;
 constexpr std::size_t kHeaderSize = 40;
 constexpr std::size_t kCompressedHeaderSize = 8;
-// zlib's defaults take 260 kB of working memory, which would show in the memory of the process that is measured; an
-// encoded histogram has a few hundred bytes. Any inflater reads the result.
+// zlib's defaults take 260 kB of working memory, which would show in the memory of the process that is
+// measured; an encoded histogram has a few hundred bytes. Any inflater reads the result.
 constexpr int kWindowBits = 10;
 constexpr int kMemoryLevel = 2;
 
@@ -45,7 +45,8 @@ std::string base64(std::span<const std::uint8_t> bytes) {
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const std::size_t left = bytes.size() - i;
-    const std::uint32_t group = (std::uint32_t{bytes[i]} << 16) | (left > 1 ? std::uint32_t{bytes[i + 1]} << 8 : 0u) |
+    const std::uint32_t group = (std::uint32_t{bytes[i]} << 16) |
+                                (left > 1 ? std::uint32_t{bytes[i + 1]} << 8 : 0u) |
                                 (left > 2 ? std::uint32_t{bytes[i + 2]} : 0u);
     text += kAlphabet[group >> 18];
     text += kAlphabet[(group >> 12) & 63];
@@ -84,10 +85,12 @@ std::vector<std::uint8_t> encode_v2(const Histogram& histogram) {
 std::string encode_v2_base64(const Histogram& histogram) {
   const std::vector<std::uint8_t> plain = encode_v2(histogram);
   z_stream stream{};
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kWindowBits, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kWindowBits, kMemoryLevel,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::runtime_error("histogram: zlib could not be started");
   }
-  std::vector<std::uint8_t> bytes(kCompressedHeaderSize + deflateBound(&stream, static_cast<uLong>(plain.size())));
+  std::vector<std::uint8_t> bytes(kCompressedHeaderSize +
+                                  deflateBound(&stream, static_cast<uLong>(plain.size())));
   stream.next_in = const_cast<Bytef*>(plain.data());
   stream.avail_in = static_cast<uInt>(plain.size());
   stream.next_out = bytes.data() + kCompressedHeaderSize;

@@ -10,10 +10,11 @@
 namespace perflab::measure {
 
 PageArena::PageArena(std::size_t bytes) : bytes_(std::max(rounded(bytes), kPageBytes)) {
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  // Huge pages would make the first count of each histogram cost 2 MiB. The advice may be refused; memory is then only
-  // larger.
+  // Huge pages would make the first count of each histogram cost 2 MiB. The advice may be refused; memory is
+  // then only larger.
   madvise(memory, bytes_, MADV_NOHUGEPAGE);
   begin_ = static_cast<std::byte*>(memory);
 }

@@ -1,7 +1,7 @@
 // Zeroed memory for counters, sized before the start: a page costs nothing until something is counted in it.
 //
-// Not for objects with destructors; what is allocated is plain zeros. With memory locking the kernel prefaults all
-// of it.
+// Not for objects with destructors; what is allocated is plain zeros. With memory locking the kernel
+// prefaults all of it.
 #pragma once
 
 #include <cstddef>

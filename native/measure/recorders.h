@@ -4,8 +4,8 @@
 //   latency = callback - published      response = callback - intended    dispatch = callback - arrived
 //   work = done - callback              publish_delay = published - intended
 //   publish_call = duration of publish()
-// A message belongs to the measured part if its intended time lies after `measured_from`; everything before is
-// warm-up, counted apart and recorded nowhere. Duplicates enter no histogram.
+// A message belongs to the measured part if its intended time lies after `measured_from`; everything before
+// is warm-up, counted apart and recorded nowhere. Duplicates enter no histogram.
 //
 // A recorder is used by one thread at a time; other threads may read it meanwhile. Recording neither
 // allocates nor locks nor calls the kernel.
@@ -50,8 +50,12 @@ class EdgeRecorder {
   // `edge` is the index under which events name this edge. Memory and queue outlive the recorder.
   EdgeRecorder(RecorderMemory& memory, MessageEventQueue& events, std::uint32_t edge,
                const ThresholdSettings& thresholds, double frequency_hz, EdgeFigures figures = {})
-      : latency_(memory.histograms), response_(memory.histograms), sequence_(memory.windows),
-        thresholds_(thresholds, frequency_hz), events_(events), edge_(edge) {
+      : latency_(memory.histograms),
+        response_(memory.histograms),
+        sequence_(memory.windows),
+        thresholds_(thresholds, frequency_hz),
+        events_(events),
+        edge_(edge) {
     if (figures.dispatch) dispatch_ = std::make_unique<Histogram>(memory.histograms);
     if (figures.work) work_ = std::make_unique<Histogram>(memory.histograms);
   }
@@ -61,7 +65,8 @@ class EdgeRecorder {
 
   // At callback entry. `arrived_ns` is kUnknownTime where the middleware cannot tell.
   // True if the message is a measured one that was not seen before.
-  bool record_callback(const MessageTimes& message, Nanoseconds callback_ns, Nanoseconds arrived_ns) noexcept {
+  bool record_callback(const MessageTimes& message, Nanoseconds callback_ns,
+                       Nanoseconds arrived_ns) noexcept {
     if (message.intended_ns <= measured_from_) [[unlikely]] {
       detail::add<std::uint64_t>(warmup_received_, 1);
       return false;
@@ -71,8 +76,8 @@ class EdgeRecorder {
     if (verdict != SequenceVerdict::kInOrder) [[unlikely]] {
       if (verdict == SequenceVerdict::kDuplicate || verdict == SequenceVerdict::kBeyondWindow) return false;
       if (verdict == SequenceVerdict::kAfterGap) {
-        events_.push({callback_ns, highest + 1, static_cast<std::int64_t>(message.sequence - highest - 1), 0, edge_,
-                      MessageEventKind::kLost});
+        events_.push({callback_ns, highest + 1, static_cast<std::int64_t>(message.sequence - highest - 1), 0,
+                      edge_, MessageEventKind::kLost});
       }
     }
     const Nanoseconds latency = callback_ns - message.published_ns;
@@ -84,10 +89,12 @@ class EdgeRecorder {
       detail::add<std::uint64_t>(on_time_, 1);
     } else if (punctuality == Punctuality::kLate) {
       detail::add<std::uint64_t>(late_, 1);
-      events_.push({callback_ns, message.sequence, latency, thresholds_.late(), edge_, MessageEventKind::kLate});
+      events_.push(
+          {callback_ns, message.sequence, latency, thresholds_.late(), edge_, MessageEventKind::kLate});
     } else {
       detail::add<std::uint64_t>(too_late_, 1);
-      events_.push({callback_ns, message.sequence, latency, thresholds_.too_late(), edge_, MessageEventKind::kTooLate});
+      events_.push({callback_ns, message.sequence, latency, thresholds_.too_late(), edge_,
+                    MessageEventKind::kTooLate});
     }
     return true;
   }
@@ -139,7 +146,8 @@ class PublisherRecorder {
       detail::add<std::uint64_t>(warmup_sent_, 1);
       return;
     }
-    if (sent_ == 0) [[unlikely]] detail::store(first_sequence_, message.sequence);
+    if (sent_ == 0) [[unlikely]]
+      detail::store(first_sequence_, message.sequence);
     publish_delay_.record(message.published_ns - message.intended_ns, message.published_ns);
     publish_call_.record(returned_ns - message.published_ns, message.published_ns);
     detail::add<std::uint64_t>(sent_, 1);

@@ -65,7 +65,8 @@ Nanoseconds cpu_time(clockid_t clock) {
   return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-// The CPU-time clock of a thread of this process: the kernel's encoding, clockid(7) CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED.
+// The CPU-time clock of a thread of this process: the kernel's encoding, clockid(7) CPUCLOCK_PERTHREAD |
+// CPUCLOCK_SCHED.
 clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | 6u); }
 
 std::optional<ThreadSample> sample_thread(pid_t tid) {
@@ -81,7 +82,8 @@ std::optional<ThreadSample> sample_thread(pid_t tid) {
   if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
   thread.name = stat.text().substr(open + 1, close - open - 1);
   // Field 39 of proc(5), counted from the state, which is field 3.
-  if (const auto cpu = number_at(nth_word(stat.text().substr(close + 1), 36))) thread.cpu = static_cast<int>(*cpu);
+  if (const auto cpu = number_at(nth_word(stat.text().substr(close + 1), 36)))
+    thread.cpu = static_cast<int>(*cpu);
   const ProcFile schedstat((folder + "schedstat").c_str());
   if (!schedstat.text().empty()) thread.run_delay_ns = number_at(nth_word(schedstat.text(), 1));
   const ProcFile status((folder + "status").c_str());

@@ -1,4 +1,5 @@
-// CPU, memory and scheduling figures of this process and of each of its threads, from the kernel and the allocator.
+// CPU, memory and scheduling figures of this process and of each of its threads, from the kernel and the
+// allocator.
 //
 // Not for the measured path: reading /proc allocates and calls the kernel; a thread of its own does it.
 #pragma once
@@ -17,28 +18,30 @@ namespace perflab::measure {
 struct ThreadSample {
   pid_t tid = 0;
   std::string name;
-  Nanoseconds cpu_ns = 0;                    // since the thread began
-  Nanoseconds cpu_interval_ns = 0;           // since the previous sample, or since it began
-  std::optional<Nanoseconds> run_delay_ns;   // runnable but not running, since it began; null without schedstats
+  Nanoseconds cpu_ns = 0;           // since the thread began
+  Nanoseconds cpu_interval_ns = 0;  // since the previous sample, or since it began
+  std::optional<Nanoseconds>
+      run_delay_ns;  // runnable but not running, since it began; null without schedstats
   std::optional<std::uint64_t> voluntary_switches;
   std::optional<std::uint64_t> involuntary_switches;
-  std::optional<int> cpu;                    // where it ran last
+  std::optional<int> cpu;  // where it ran last
 };
 
 struct ResourceSample {
   Nanoseconds at_ns = 0;
-  std::optional<Nanoseconds> interval_ns;     // null in the first sample
-  Nanoseconds cpu_ns = 0;                     // since the process began, all threads, ended ones too
+  std::optional<Nanoseconds> interval_ns;  // null in the first sample
+  Nanoseconds cpu_ns = 0;                  // since the process began, all threads, ended ones too
   std::optional<Nanoseconds> cpu_interval_ns;
   std::optional<std::int64_t> rss_kb;
-  std::optional<std::int64_t> rss_peak_kb;    // of this program: ru_maxrss would carry over what ran before exec
+  std::optional<std::int64_t>
+      rss_peak_kb;  // of this program: ru_maxrss would carry over what ran before exec
   std::optional<std::int64_t> vsz_kb;
-  std::int64_t arena_kb = 0;   // mallinfo2: arena, uordblks, hblkhd
+  std::int64_t arena_kb = 0;  // mallinfo2: arena, uordblks, hblkhd
   std::int64_t in_use_kb = 0;
   std::int64_t mmap_kb = 0;
   std::uint64_t voluntary_switches = 0;
   std::uint64_t involuntary_switches = 0;
-  std::optional<Nanoseconds> run_delay_ns;    // sum over the threads alive; null if unknown for one
+  std::optional<Nanoseconds> run_delay_ns;  // sum over the threads alive; null if unknown for one
   std::vector<ThreadSample> threads;
 };
 

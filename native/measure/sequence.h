@@ -2,8 +2,8 @@
 //
 // A message that overtook others leaves a gap; when a missing one arrives after all, it moves from
 // gap() to reordered(). A second arrival of the same number is a duplicate and nothing else.
-// Numbers are remembered for the last kWindow of them; an older arrival can no longer be told apart and is counted in
-// beyond_window() alone.
+// Numbers are remembered for the last kWindow of them; an older arrival can no longer be told apart and is
+// counted in beyond_window() alone.
 //
 // Invariant after every update: received() + gap() == highest() - lowest() + 1.
 #pragma once
@@ -78,8 +78,8 @@ class SequenceTracker {
   SequenceVerdict accept(std::uint64_t sequence, SequenceVerdict verdict) noexcept {
     seen_[sequence / 64 % (kBits / 64)] |= std::uint64_t{1} << (sequence % 64);
     detail::add<std::uint64_t>(received_, 1);
-    // The next number reuses the bit of the one that leaves the window; clearing it here lets the common case pay for
-    // one bit only.
+    // The next number reuses the bit of the one that leaves the window; clearing it here lets the common case
+    // pay for one bit only.
     forget(highest_ + 1, 1);
     return verdict;
   }

@@ -48,13 +48,13 @@ inline void encode_frame(const Header& header, Frame& frame) noexcept {
   std::memcpy(frame.data() + kEncapsulationBytes, &header, kHeaderBytes);
 }
 
-// Reads the header of any message, in either byte order. False if the bytes are too short or the encapsulation is
-// not plain CDR.
+// Reads the header of any message, in either byte order. False if the bytes are too short or the
+// encapsulation is not plain CDR.
 bool decode_header(std::span<const std::uint8_t> bytes, Header& header) noexcept;
 
 // The payload of a message of that type as it follows the frame: for a variable type its length and
-// `payload_bytes` bytes, otherwise the type's own bytes. Content is a fixed pattern, no zeros, so that nothing on the
-// way can make it smaller.
+// `payload_bytes` bytes, otherwise the type's own bytes. Content is a fixed pattern, no zeros, so that
+// nothing on the way can make it smaller.
 std::vector<std::uint8_t> make_payload(const MessageType& type, std::uint32_t payload_bytes);
 
 // Size of every message of the type with encapsulation, or 0 where it varies.
@@ -65,7 +65,7 @@ class CdrWriter {
   CdrWriter() : bytes_{0, kNativeEncapsulation, 0, 0} {}
 
   template <typename T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void operator()(const T& value) {
     align(sizeof(T));
     append(&value, sizeof(T));
@@ -107,10 +107,8 @@ class CdrReader {
   }
 
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  void operator()(T& value) noexcept {
-    read_elements(&value, 1);
-  }
+  requires std::is_arithmetic_v<T>
+  void operator()(T& value) noexcept { read_elements(&value, 1); }
   template <typename T, std::size_t N>
   void operator()(std::array<T, N>& values) noexcept {
     read_elements(values.data(), N);

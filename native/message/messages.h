@@ -69,10 +69,10 @@ constexpr void for_each_field(Header& header, Visitor&& visit) {
 }
 
 template <typename Message, typename Visitor>
-  requires requires(Message& message) {
-    message.header;
-    message.data;
-  }
+requires requires(Message& message) {
+  message.header;
+  message.data;
+}
 constexpr void for_each_field(Message& message, Visitor&& visit) {
   for_each_field(message.header, visit);
   visit(message.data);

@@ -48,7 +48,8 @@ std::string dds_topic_name(std::string_view ros_topic) {
 std::string dds_type_name(std::string_view ros_type) {
   std::string name;
   std::size_t begin = 0;
-  for (std::size_t slash = ros_type.find('/'); slash != std::string_view::npos; slash = ros_type.find('/', begin)) {
+  for (std::size_t slash = ros_type.find('/'); slash != std::string_view::npos;
+       slash = ros_type.find('/', begin)) {
     name.append(ros_type.substr(begin, slash - begin)).append("::");
     begin = slash + 1;
   }

@@ -1,11 +1,12 @@
 #include "realtime/thread.h"
 
-#include <cerrno>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace perflab::realtime {
 namespace {
@@ -18,9 +19,7 @@ Nanoseconds thread_cpu_time() noexcept {
 
 }  // namespace
 
-void name_this_thread(const std::string& name) noexcept {
-  prctl(PR_SET_NAME, name.substr(0, 15).c_str());
-}
+void name_this_thread(const std::string& name) noexcept { prctl(PR_SET_NAME, name.substr(0, 15).c_str()); }
 
 bool end_with_parent() noexcept {
   const pid_t parent = getppid();

@@ -16,8 +16,8 @@ void name_this_thread(const std::string& name) noexcept;
 // Sleeps until the instant on CLOCK_MONOTONIC; returns at once if it has passed.
 void sleep_until(Nanoseconds instant) noexcept;
 
-// Spends that much CPU time of the calling thread, however long it takes on the wall. Reads the thread's CPU clock,
-// which is a system call: for simulated application work, not for measuring.
+// Spends that much CPU time of the calling thread, however long it takes on the wall. Reads the thread's CPU
+// clock, which is a system call: for simulated application work, not for measuring.
 void spend_cpu_time(Nanoseconds amount) noexcept;
 
 }  // namespace perflab::realtime

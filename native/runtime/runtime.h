@@ -1,14 +1,15 @@
 // What a graph needs to live: publishers, subscriptions, timers and the executors that run their callbacks.
 //
-// Three implementations stand behind it: `dds` (executors of our own over a middleware plug-in), `virtual` (discrete
-// events on a virtual clock) and `rclcpp`. The code that measures is the same in all of them: it is a handler that a
-// runtime calls, and the clock that a runtime lends.
+// Three implementations stand behind it: `dds` (executors of our own over a middleware plug-in), `virtual`
+// (discrete events on a virtual clock) and `rclcpp`. The code that measures is the same in all of them: it is
+// a handler that a runtime calls, and the clock that a runtime lends.
 //
-// Life: create everything, wait until the counts of matched endpoints are right, start(), and after the drain stop().
+// Life: create everything, wait until the counts of matched endpoints are right, start(), and after the drain
+// stop().
 //
-// Threads: everything but publish(), clock() and work() is called from one controlling thread. Handlers are called from
-// the runtime's threads, never concurrently for one subscription or timer; whether two entities of a node may run
-// concurrently depends on the executor (concurrent_callbacks()).
+// Threads: everything but publish(), clock() and work() is called from one controlling thread. Handlers are
+// called from the runtime's threads, never concurrently for one subscription or timer; whether two entities
+// of a node may run concurrently depends on the executor (concurrent_callbacks()).
 #pragma once
 
 #include <cstdint>
@@ -37,13 +38,15 @@ class Error : public std::runtime_error {
 enum class ExecutorKind { kInline, kSingleThreaded };
 
 // True if callbacks of different entities of one executor may run at the same time.
-[[nodiscard]] constexpr bool concurrent_callbacks(ExecutorKind kind) noexcept { return kind == ExecutorKind::kInline; }
+[[nodiscard]] constexpr bool concurrent_callbacks(ExecutorKind kind) noexcept {
+  return kind == ExecutorKind::kInline;
+}
 
 // A message on its way to the callback; the bytes live until the handler returns.
 struct Delivery {
-  std::span<const std::uint8_t> bytes;        // CDR with encapsulation header
+  std::span<const std::uint8_t> bytes;  // CDR with encapsulation header
   perflab_identity writer;
-  Nanoseconds arrived_ns = kUnknownTime;      // in the receive thread, where it can be seen
+  Nanoseconds arrived_ns = kUnknownTime;            // in the receive thread, where it can be seen
   std::int64_t source_timestamp_ns = kUnknownTime;  // wall clock of the writer
 };
 
@@ -62,7 +65,8 @@ class TimerHandler {
   virtual void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept = 0;
 };
 
-// Ticks are due at base + k * period for k = first_tick ... last_tick, base being the instant given to start().
+// Ticks are due at base + k * period for k = first_tick ... last_tick, base being the instant given to
+// start().
 struct TimerSettings {
   std::string name;
   Nanoseconds period_ns = 0;
@@ -72,9 +76,9 @@ struct TimerSettings {
 };
 
 struct EndpointSettings {
-  int process = 0;           // index in the graph; only `virtual` holds several
-  std::string topic;         // ROS name, fully qualified
-  std::string ros_type;      // "perflab_msgs/msg/StampedInt64"
+  int process = 0;             // index in the graph; only `virtual` holds several
+  std::string topic;           // ROS name, fully qualified
+  std::string ros_type;        // "perflab_msgs/msg/StampedInt64"
   std::size_t fixed_size = 0;  // encoded bytes of every message, or 0
   perflab_qos qos{};
 };

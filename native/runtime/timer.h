@@ -1,5 +1,5 @@
-// The schedule of one timer: which tick is due next, and what happens to ticks that were missed. Shared by all
-// runtimes, so that the rule is the same everywhere.
+// The schedule of one timer: which tick is due next, and what happens to ticks that were missed. Shared by
+// all runtimes, so that the rule is the same everywhere.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,10 @@ namespace perflab::runtime {
 class TimerSchedule {
  public:
   TimerSchedule(const TimerSettings& settings, TimerHandler& handler)
-      : handler_(&handler), period_(settings.period_ns), next_(settings.first_tick), last_(settings.last_tick),
+      : handler_(&handler),
+        period_(settings.period_ns),
+        next_(settings.first_tick),
+        last_(settings.last_tick),
         skip_missed_(settings.skip_missed) {}
 
   void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns; }
@@ -21,8 +24,8 @@ class TimerSchedule {
   // Without meaning once done().
   [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_ * period_; }
 
-  // To be called when next_due() <= now: gives exactly one tick to the handler. With skip_missed that is the latest one
-  // due, and those before it are reported as skipped.
+  // To be called when next_due() <= now: gives exactly one tick to the handler. With skip_missed that is the
+  // latest one due, and those before it are reported as skipped.
   void fire(Nanoseconds now) noexcept {
     if (skip_missed_) {
       const std::int64_t latest = std::min(next_ + (now - next_due()) / period_, last_);
@@ -59,7 +62,9 @@ class TimerQueue {
     std::ranges::make_heap(timers_, later);
   }
   // The next tick of any timer, or kNever.
-  [[nodiscard]] Nanoseconds earliest() const noexcept { return timers_.empty() ? kNever : timers_.front().next_due(); }
+  [[nodiscard]] Nanoseconds earliest() const noexcept {
+    return timers_.empty() ? kNever : timers_.front().next_due();
+  }
 
   // Fires each timer that is due once, in the order of their due times.
   void run_due(Nanoseconds now) noexcept {
@@ -81,7 +86,9 @@ class TimerQueue {
   }
 
  private:
-  static bool later(const TimerSchedule& a, const TimerSchedule& b) noexcept { return a.next_due() > b.next_due(); }
+  static bool later(const TimerSchedule& a, const TimerSchedule& b) noexcept {
+    return a.next_due() > b.next_due();
+  }
 
   std::vector<TimerSchedule> timers_;
 };

@@ -30,7 +30,8 @@ Nanoseconds not_negative(const json& config, const char* key, Nanoseconds otherw
 
 Config parse(const json& config) {
   Config result;
-  if (config.at("schema").get<int>() != 1) throw std::invalid_argument("schema: this perflab-node reads schema 1");
+  if (config.at("schema").get<int>() != 1)
+    throw std::invalid_argument("schema: this perflab-node reads schema 1");
   result.graph = graph::graph_from_json(config.at("graph"));
   result.runtime = config.at("runtime").get<std::string>();
   if (result.runtime != "dds" && result.runtime != "virtual") {
@@ -38,14 +39,16 @@ Config parse(const json& config) {
   }
   const json& process = config.at("process");
   if (process.is_null()) {
-    if (result.runtime != "virtual") throw std::invalid_argument("process: only the virtual runtime runs all of them");
+    if (result.runtime != "virtual")
+      throw std::invalid_argument("process: only the virtual runtime runs all of them");
     result.process_name = result.graph.name;
   } else {
     result.process_name = process.get<std::string>();
     for (std::size_t i = 0; i < result.graph.processes.size(); ++i) {
       if (result.graph.processes[i].name == result.process_name) result.process = i;
     }
-    if (!result.process) throw std::invalid_argument("process: the graph has no process '" + result.process_name + "'");
+    if (!result.process)
+      throw std::invalid_argument("process: the graph has no process '" + result.process_name + "'");
   }
   const json& middleware = config.at("middleware");
   result.middleware_name = middleware.at("name").get<std::string>();

@@ -9,35 +9,51 @@ using nlohmann::json;
 
 const char* code_of(perflab_event_kind kind) {
   switch (kind) {
-    case PERFLAB_PARTICIPANT_FOUND: return "participant_found";
-    case PERFLAB_PARTICIPANT_LOST: return "participant_lost";
-    case PERFLAB_WRITER_FOUND: return "writer_found";
-    case PERFLAB_READER_FOUND: return "reader_found";
-    case PERFLAB_WRITER_LOST: return "writer_lost";
-    case PERFLAB_READER_LOST: return "reader_lost";
-    case PERFLAB_MATCHED: return "matched";
-    case PERFLAB_UNMATCHED: return "unmatched";
-    case PERFLAB_INCOMPATIBLE_QOS: return "incompatible_qos";
-    case PERFLAB_DEADLINE_MISSED: return "deadline_missed";
-    case PERFLAB_LIVELINESS_LOST: return "liveliness_lost";
-    case PERFLAB_LIVELINESS_CHANGED: return "liveliness_changed";
-    case PERFLAB_SAMPLE_LOST: return "sample_lost";
+    case PERFLAB_PARTICIPANT_FOUND:
+      return "participant_found";
+    case PERFLAB_PARTICIPANT_LOST:
+      return "participant_lost";
+    case PERFLAB_WRITER_FOUND:
+      return "writer_found";
+    case PERFLAB_READER_FOUND:
+      return "reader_found";
+    case PERFLAB_WRITER_LOST:
+      return "writer_lost";
+    case PERFLAB_READER_LOST:
+      return "reader_lost";
+    case PERFLAB_MATCHED:
+      return "matched";
+    case PERFLAB_UNMATCHED:
+      return "unmatched";
+    case PERFLAB_INCOMPATIBLE_QOS:
+      return "incompatible_qos";
+    case PERFLAB_DEADLINE_MISSED:
+      return "deadline_missed";
+    case PERFLAB_LIVELINESS_LOST:
+      return "liveliness_lost";
+    case PERFLAB_LIVELINESS_CHANGED:
+      return "liveliness_changed";
+    case PERFLAB_SAMPLE_LOST:
+      return "sample_lost";
   }
   return "unknown";
 }
 
 const char* code_of(measure::MessageEventKind kind) {
   switch (kind) {
-    case measure::MessageEventKind::kLate: return "late";
-    case measure::MessageEventKind::kTooLate: return "too_late";
-    case measure::MessageEventKind::kLost: return "lost";
+    case measure::MessageEventKind::kLate:
+      return "late";
+    case measure::MessageEventKind::kTooLate:
+      return "too_late";
+    case measure::MessageEventKind::kLost:
+      return "lost";
   }
   return "unknown";
 }
 
 json message_record(const measure::MessageEvent& event) {
-  json record = {{"type", "event"}, {"at_ns", event.at_ns}, {"code", code_of(event.kind)}, {"text", ""},
-                 {"edge", event.edge}, {"sequence", event.sequence}};
+  json record = {{"type", "event"}, {"at_ns", event.at_ns}, {"code", code_of(event.kind)},
+                 {"text", ""},      {"edge", event.edge},   {"sequence", event.sequence}};
   if (event.kind == measure::MessageEventKind::kLost) {
     record["count"] = event.value;
   } else {
@@ -77,7 +93,9 @@ void EventLog::on_event(const perflab_event& event) noexcept {
        {"count", event.count}});
 }
 
-void EventLog::on_error(Nanoseconds at_ns, const char* text) noexcept { note(at_ns, "middleware_error", text); }
+void EventLog::on_error(Nanoseconds at_ns, const char* text) noexcept {
+  note(at_ns, "middleware_error", text);
+}
 
 void EventLog::note(Nanoseconds at_ns, const std::string& code, const std::string& text) {
   const std::lock_guard lock(mutex_);
@@ -114,8 +132,11 @@ void EventLog::finish(RecordFile& file, const measure::MessageEventQueue& messag
   const std::lock_guard lock(mutex_);
   const std::uint64_t left_out = left_out_ + messages.dropped();
   if (left_out == 0) return;
-  file.write({{"type", "event"}, {"at_ns", at_ns}, {"code", "events_dropped"},
-              {"text", "events of single messages that were counted but not kept"}, {"count", left_out}});
+  file.write({{"type", "event"},
+              {"at_ns", at_ns},
+              {"code", "events_dropped"},
+              {"text", "events of single messages that were counted but not kept"},
+              {"count", left_out}});
 }
 
 std::size_t EventLog::participants_found() const {

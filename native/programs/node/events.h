@@ -1,5 +1,5 @@
-// Everything that happens beside the measured path, kept until the controlling thread writes it: discovery, QoS events,
-// failures of the middleware, and the node's own milestones.
+// Everything that happens beside the measured path, kept until the controlling thread writes it: discovery,
+// QoS events, failures of the middleware, and the node's own milestones.
 #pragma once
 
 #include <mutex>

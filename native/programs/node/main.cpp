@@ -2,8 +2,8 @@
 //
 //   perflab-node --config FILE [--control-fd N]
 //
-// With a control channel it does what perflab says (docs/formats.md, section 3) and ends with it. Without one it runs by
-// itself, which is of use under a debugger or a profiler.
+// With a control channel it does what perflab says (docs/formats.md, section 3) and ends with it. Without one
+// it runs by itself, which is of use under a debugger or a profiler.
 
 #include <getopt.h>
 
@@ -30,9 +30,12 @@ struct Exit {
 
 Exit exit_of(Error::Kind kind) {
   switch (kind) {
-    case Error::Kind::kBadInput: return {2, "bad_input"};
-    case Error::Kind::kUnsupported: return {3, "unsupported"};
-    case Error::Kind::kFailed: break;
+    case Error::Kind::kBadInput:
+      return {2, "bad_input"};
+    case Error::Kind::kUnsupported:
+      return {3, "unsupported"};
+    case Error::Kind::kFailed:
+      break;
   }
   return {1, "failed"};
 }

@@ -51,7 +51,8 @@ std::unique_ptr<runtime::Runtime> make_runtime(const Config& config, const measu
 
 perflab_identity identity_from_hex(const std::string& text) {
   perflab_identity identity{};
-  if (text.size() != 2 * sizeof identity.bytes || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (text.size() != 2 * sizeof identity.bytes ||
+      text.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw runtime::Error(runtime::Error::Kind::kFailed, "control channel: '" + text + "' is no identity");
   }
   for (std::size_t i = 0; i < sizeof identity.bytes; ++i) {
@@ -63,20 +64,23 @@ perflab_identity identity_from_hex(const std::string& text) {
 json writer_list(const std::vector<graph::WriterName>& writers) {
   json list = json::array();
   for (const graph::WriterName& writer : writers) {
-    list.push_back({{"node", writer.node}, {"topic", writer.topic}, {"identity", middleware::to_hex(writer.identity)}});
+    list.push_back(
+        {{"node", writer.node}, {"topic", writer.topic}, {"identity", middleware::to_hex(writer.identity)}});
   }
   return list;
 }
 
 }  // namespace
 
-Node::Node(const Config& config, Control& control) : config_(config), control_(control), records_(config.records) {
+Node::Node(const Config& config, Control& control)
+    : config_(config), control_(control), records_(config.records) {
   events_.note(clock_.now(), "process_started");
   // Before the middleware: start-up and discovery belong to the resources.
   if (config.runtime != "virtual") sampler_ = std::make_unique<Sampler>(clock_, config.sampling_ns, records_);
   runtime_ = make_runtime(config, clock_, events_);
   events_.note(clock_.now(), "participant_created");
-  live_ = std::make_unique<graph::LiveGraph>(config.graph, config.process, *runtime_, message_events_, config.live);
+  live_ = std::make_unique<graph::LiveGraph>(config.graph, config.process, *runtime_, message_events_,
+                                             config.live);
   events_.note(clock_.now(), "endpoints_created");
   write_process_record();
   // Parsing the graph left much more free heap than the run needs.
@@ -127,7 +131,8 @@ void Node::run() {
   finish();
 }
 
-// A process without timers of its own also waits for the end of the measured part before it reports as one that drains.
+// A process without timers of its own also waits for the end of the measured part before it reports as one
+// that drains.
 bool Node::publishing_ended(Nanoseconds measured_from) const {
   if (!runtime_->timers_done()) return false;
   return config_.runtime == "virtual" || clock_.now() >= measured_from + config_.live.duration_ns;
@@ -144,7 +149,8 @@ bool Node::await_discovery() {
         events_.note(events_.last_participant_at(), "all_participants_found",
                      std::to_string(events_.participants_found()));
       }
-      events_.note(events_.last_match_at() == kUnknownTime ? now : events_.last_match_at(), "all_endpoints_matched");
+      events_.note(events_.last_match_at() == kUnknownTime ? now : events_.last_match_at(),
+                   "all_endpoints_matched");
       return true;
     }
     if (now - begin >= config_.discovery_timeout_ns) return false;
@@ -159,7 +165,8 @@ bool Node::await_discovery() {
 
 std::optional<Node::Start> Node::await_start(bool matched) {
   std::vector<std::string> unmatched = live_->unmatched();
-  for (const std::string& line : events_.incompatibilities()) unmatched.push_back("incompatible QoS on " + line);
+  for (const std::string& line : events_.incompatibilities())
+    unmatched.push_back("incompatible QoS on " + line);
   control_.send({{"type", "ready"}, {"matched", matched}, {"unmatched", unmatched}});
   if (!control_.attached()) return Start{clock_.now() + 100 * kMillisecond, live_->writers()};
   while (!control_.closed()) {
@@ -246,7 +253,8 @@ void Node::finish() {
   events_.finish(records_, message_events_, clock_.now());
   if (sampler_) sampler_->stop();
   write_checkpoint(true);
-  records_.write({{"type", "process_end"}, {"at_ns", clock_.now()}, {"middleware", json::parse(runtime_->describe())}});
+  records_.write(
+      {{"type", "process_end"}, {"at_ns", clock_.now()}, {"middleware", json::parse(runtime_->describe())}});
   const std::string error = records_.error();
   if (!error.empty()) throw runtime::Error(runtime::Error::Kind::kFailed, error);
   control_.send({{"type", "done"}, {"files", json::array({records_.path()})}});

@@ -1,5 +1,5 @@
-// One process of a graph: builds it, waits for discovery and the start, reports while it runs, and writes what was
-// measured.
+// One process of a graph: builds it, waits for discovery and the start, reports while it runs, and writes
+// what was measured.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ class Node {
   Node(const Config& config, Control& control);
   ~Node();
 
-  // From the endpoints to the last line of the records. Returns early, with what was measured so far written, when
-  // perflab asks for it; without writing anything more when perflab is gone.
+  // From the endpoints to the last line of the records. Returns early, with what was measured so far written,
+  // when perflab asks for it; without writing anything more when perflab is gone.
   void run();
 
  private:

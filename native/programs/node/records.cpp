@@ -24,7 +24,8 @@ json or_null(const std::optional<T>& value) {
 RecordFile::RecordFile(const std::string& path) : path_(path) {
   file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) {
-    throw runtime::Error(runtime::Error::Kind::kFailed, path + ": cannot be written: " + std::strerror(errno));
+    throw runtime::Error(runtime::Error::Kind::kFailed,
+                         path + ": cannot be written: " + std::strerror(errno));
   }
 }
 
@@ -143,11 +144,13 @@ json edge_record(const graph::EdgeView& view) {
 }  // namespace
 
 std::string checkpoint_line(const graph::LiveGraph& live, Nanoseconds at_ns, bool final) {
-  // Put together from the text of its parts: the whole as one JSON value would be the largest thing in memory.
+  // Put together from the text of its parts: the whole as one JSON value would be the largest thing in
+  // memory.
   std::string line = "{\"type\":\"checkpoint\",\"at_ns\":" + std::to_string(at_ns) +
                      ",\"final\":" + (final ? "true" : "false") +
                      ",\"foreign_messages\":" + std::to_string(live.foreign_messages()) +
-                     ",\"malformed_messages\":" + std::to_string(live.malformed_messages()) + ",\"publishers\":[";
+                     ",\"malformed_messages\":" + std::to_string(live.malformed_messages()) +
+                     ",\"publishers\":[";
   const char* separator = "";
   for (const graph::PublisherView& view : live.publishers()) {
     line.append(separator).append(publisher_record(view).dump());

@@ -18,8 +18,8 @@ class RecordFile {
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
-  // Appends one line. Where the disk is full, the part that fitted is taken back, so that what was complete stays
-  // readable, and the reason is kept in error(). May be called from any thread.
+  // Appends one line. Where the disk is full, the part that fitted is taken back, so that what was complete
+  // stays readable, and the reason is kept in error(). May be called from any thread.
   void write(const nlohmann::json& record);
   // The same for a record that is text already, without its line end.
   void write_line(std::string line);

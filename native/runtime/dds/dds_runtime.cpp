@@ -31,7 +31,8 @@ class DdsRuntime::DdsPublisher final : public Publisher {
 
   bool publish(std::span<const perflab_bytes> parts) noexcept override {
     perflab_error error;
-    if (writer_->write(parts, error) == PERFLAB_OK) [[likely]] return true;
+    if (writer_->write(parts, error) == PERFLAB_OK) [[likely]]
+      return true;
     sink_.on_error(clock_.now(), error.text);
     return false;
   }
@@ -71,9 +72,10 @@ DdsRuntime::~DdsRuntime() { DdsRuntime::stop(); }
 
 std::size_t DdsRuntime::add_executor(int /*process*/, ExecutorKind kind, const std::string& name) {
   try {
-    executors_.push_back(kind == ExecutorKind::kInline
-                             ? make_inline_executor(clock_, name)
-                             : make_single_threaded_executor(clock_, name, participant_->create_waitset(), sink_));
+    executors_.push_back(
+        kind == ExecutorKind::kInline
+            ? make_inline_executor(clock_, name)
+            : make_single_threaded_executor(clock_, name, participant_->create_waitset(), sink_));
   } catch (const middleware::Error& error) {
     throw translated(error);
   }
@@ -83,9 +85,9 @@ std::size_t DdsRuntime::add_executor(int /*process*/, ExecutorKind kind, const s
 Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
   auto publisher = std::make_unique<DdsPublisher>(clock_, sink_);
   try {
-    publisher->set_writer(participant_->create_writer(message::dds_topic_name(settings.topic),
-                                                      message::dds_type_name(settings.ros_type), settings.fixed_size,
-                                                      settings.qos, publisher->listener()));
+    publisher->set_writer(participant_->create_writer(
+        message::dds_topic_name(settings.topic), message::dds_type_name(settings.ros_type),
+        settings.fixed_size, settings.qos, publisher->listener()));
   } catch (const middleware::Error& error) {
     throw translated(error);
   }
@@ -99,8 +101,8 @@ Subscription& DdsRuntime::create_subscription(std::size_t executor, const Endpoi
   auto subscription = std::make_unique<DdsSubscription>(clock_, handler, sink_);
   try {
     subscription->set_reader(participant_->create_reader(
-        message::dds_topic_name(settings.topic), message::dds_type_name(settings.ros_type), settings.fixed_size,
-        settings.qos, subscription->listener(runner.runs_inline())));
+        message::dds_topic_name(settings.topic), message::dds_type_name(settings.ros_type),
+        settings.fixed_size, settings.qos, subscription->listener(runner.runs_inline())));
     runner.add_subscription(*subscription);
   } catch (const middleware::Error& error) {
     throw translated(error);

@@ -1,8 +1,8 @@
 // The `dds` runtime: executors of our own over a middleware plug-in, in real time.
 //
-// `inline` runs a callback in the middleware's receive thread as soon as the message is there; its timers have a thread
-// of their own. `single_threaded` waits on a wait-set, collects what is ready, runs each ready timer and then one
-// message of each ready subscription, and waits again.
+// `inline` runs a callback in the middleware's receive thread as soon as the message is there; its timers
+// have a thread of their own. `single_threaded` waits on a wait-set, collects what is ready, runs each ready
+// timer and then one message of each ready subscription, and waits again.
 //
 // Example:
 //   const auto plugin = middleware::Plugin::load(file);
@@ -22,8 +22,8 @@ namespace perflab::runtime {
 class DdsRuntime final : public Runtime {
  public:
   // Opens the participant. Throws Error. Clock and sink outlive the runtime.
-  DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& settings, const measure::Clock& clock,
-             EventSink& sink);
+  DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& settings,
+             const measure::Clock& clock, EventSink& sink);
   ~DdsRuntime() override;
 
   [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }

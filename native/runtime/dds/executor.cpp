@@ -10,14 +10,17 @@
 namespace perflab::runtime {
 namespace {
 
-// Callbacks run in the middleware's receive thread, as soon as the data is there; timers in a thread of their own.
+// Callbacks run in the middleware's receive thread, as soon as the data is there; timers in a thread of their
+// own.
 class InlineExecutor final : public DdsRuntime::DdsExecutor {
  public:
   InlineExecutor(const measure::Clock& clock, const std::string& name) : DdsExecutor(clock, name) {}
   ~InlineExecutor() override { InlineExecutor::stop(); }
 
   [[nodiscard]] bool runs_inline() const noexcept override { return true; }
-  void add_subscription(DdsRuntime::DdsSubscription& subscription) override { subscriptions_.push_back(&subscription); }
+  void add_subscription(DdsRuntime::DdsSubscription& subscription) override {
+    subscriptions_.push_back(&subscription);
+  }
 
   void start() override {
     for (DdsRuntime::DdsSubscription* subscription : subscriptions_) subscription->open_gate();
@@ -86,8 +89,8 @@ class SingleThreadedExecutor final : public DdsRuntime::DdsExecutor {
     perflab_error error{};
     while (!stopping_.load(std::memory_order_relaxed)) {
       const Nanoseconds due = timers_.earliest();
-      const Nanoseconds timeout =
-          due == TimerQueue::kNever ? PERFLAB_DURATION_INFINITE : std::max<Nanoseconds>(0, due - clock_.now());
+      const Nanoseconds timeout = due == TimerQueue::kNever ? PERFLAB_DURATION_INFINITE
+                                                            : std::max<Nanoseconds>(0, due - clock_.now());
       std::size_t count = 0;
       if (waitset_.wait(timeout, ready_, count, error) < 0) {
         sink_.on_error(clock_.now(), error.text);
@@ -116,7 +119,8 @@ bool DdsRuntime::DdsSubscription::take_one() noexcept {
     sink_.on_error(clock_.now(), error.text);
     return false;
   }
-  handler_.on_message({{sample.data, sample.size}, sample.writer, sample.reception_ns, sample.source_timestamp_ns});
+  handler_.on_message(
+      {{sample.data, sample.size}, sample.writer, sample.reception_ns, sample.source_timestamp_ns});
   reader_->return_sample(sample);
   return true;
 }
@@ -136,13 +140,15 @@ void DdsRuntime::DdsSubscription::on_event(void* context, const perflab_event* e
   static_cast<DdsSubscription*>(context)->sink_.on_event(*event);
 }
 
-std::unique_ptr<DdsRuntime::DdsExecutor> make_inline_executor(const measure::Clock& clock, const std::string& name) {
+std::unique_ptr<DdsRuntime::DdsExecutor> make_inline_executor(const measure::Clock& clock,
+                                                              const std::string& name) {
   return std::make_unique<InlineExecutor>(clock, name);
 }
 
 std::unique_ptr<DdsRuntime::DdsExecutor> make_single_threaded_executor(const measure::Clock& clock,
                                                                        const std::string& name,
-                                                                       middleware::WaitSet waitset, EventSink& sink) {
+                                                                       middleware::WaitSet waitset,
+                                                                       EventSink& sink) {
   return std::make_unique<SingleThreadedExecutor>(clock, name, std::move(waitset), sink);
 }
 

@@ -1,4 +1,5 @@
-// The executors of the `dds` runtime. Each owns the timers given to it and runs the callbacks of its subscriptions.
+// The executors of the `dds` runtime. Each owns the timers given to it and runs the callbacks of its
+// subscriptions.
 #pragma once
 
 #include <atomic>
@@ -74,9 +75,11 @@ class DdsRuntime::DdsExecutor {
   std::atomic<bool> timers_done_{false};
 };
 
-std::unique_ptr<DdsRuntime::DdsExecutor> make_inline_executor(const measure::Clock& clock, const std::string& name);
+std::unique_ptr<DdsRuntime::DdsExecutor> make_inline_executor(const measure::Clock& clock,
+                                                              const std::string& name);
 std::unique_ptr<DdsRuntime::DdsExecutor> make_single_threaded_executor(const measure::Clock& clock,
                                                                        const std::string& name,
-                                                                       middleware::WaitSet waitset, EventSink& sink);
+                                                                       middleware::WaitSet waitset,
+                                                                       EventSink& sink);
 
 }  // namespace perflab::runtime

@@ -122,8 +122,8 @@ VirtualRuntime::VirtualRuntime(const Options& options, std::uint64_t seed)
   for (const auto& [key, value] : options) given.push_back({key.c_str(), value.c_str()});
   try {
     const middleware::support::Options read("virtual", given,
-                                            {"delay", "jitter", "service", "publish_call", "loss", "loss_every",
-                                             "reorder_every", "duplicate_every", "seed"});
+                                            {"delay", "jitter", "service", "publish_call", "loss",
+                                             "loss_every", "reorder_every", "duplicate_every", "seed"});
     programme_->link.seed = seed;
     middleware::sim::read_disturbance(read, programme_->link);
     programme_->service = read.duration_ns("service").value_or(0);
@@ -184,7 +184,8 @@ Subscription& VirtualRuntime::create_subscription(std::size_t executor, const En
   return *readers_.back();
 }
 
-void VirtualRuntime::create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) {
+void VirtualRuntime::create_timer(std::size_t executor, const TimerSettings& settings,
+                                  TimerHandler& handler) {
   lanes_[executors_[executor].timers]->timers.emplace_back(settings, handler);
 }
 
@@ -310,7 +311,8 @@ void VirtualRuntime::wake(Lane& lane, Nanoseconds at) {
   events_->push({at, next_order_++, &lane, nullptr, nullptr});
 }
 
-// Everything that is ready now, timers first, each entity once: what a wait-set hands out. False if nothing is.
+// Everything that is ready now, timers first, each entity once: what a wait-set hands out. False if nothing
+// is.
 bool VirtualRuntime::collect(Lane& lane) {
   lane.ready.clear();
   lane.next_ready = 0;
@@ -347,7 +349,8 @@ void VirtualRuntime::step(Lane& lane) {
   } else if (!entity.reader->history.empty()) {
     const Reader::Arrived arrived = std::move(entity.reader->history.front());
     entity.reader->history.pop_front();
-    entity.reader->handler->on_message({arrived.message->bytes, arrived.message->writer, arrived.at, kUnknownTime});
+    entity.reader->handler->on_message(
+        {arrived.message->bytes, arrived.message->writer, arrived.at, kUnknownTime});
   }
   lane.free_at = clock_.now();
   wake(lane, lane.free_at);
@@ -365,20 +368,19 @@ std::string VirtualRuntime::describe() {
                      {"reordered", link->reordered},
                      {"duplicated", link->duplicated}});
   }
-  const nlohmann::json description = {
-      {"name", "virtual"},
-      {"version", nullptr},
-      {"effective",
-       {{"delay_ns", programme_->link.delay_ns},
-        {"jitter_ns", programme_->link.jitter_ns},
-        {"service_ns", programme_->service},
-        {"publish_call_ns", programme_->publish_call},
-        {"loss", programme_->link.loss},
-        {"loss_every", programme_->link.loss_every},
-        {"reorder_every", programme_->link.reorder_every},
-        {"duplicate_every", programme_->link.duplicate_every},
-        {"seed", programme_->link.seed},
-        {"injected", {{"per_edge", edges}}}}}};
+  const nlohmann::json description = {{"name", "virtual"},
+                                      {"version", nullptr},
+                                      {"effective",
+                                       {{"delay_ns", programme_->link.delay_ns},
+                                        {"jitter_ns", programme_->link.jitter_ns},
+                                        {"service_ns", programme_->service},
+                                        {"publish_call_ns", programme_->publish_call},
+                                        {"loss", programme_->link.loss},
+                                        {"loss_every", programme_->link.loss_every},
+                                        {"reorder_every", programme_->link.reorder_every},
+                                        {"duplicate_every", programme_->link.duplicate_every},
+                                        {"seed", programme_->link.seed},
+                                        {"injected", {{"per_edge", edges}}}}}};
   return description.dump();
 }
 

@@ -1,10 +1,12 @@
-// The `virtual` runtime: a graph as discrete events on a virtual clock. Nothing waits, nothing is concurrent, and the
-// same seed gives the same run, so that a known delay, loss or service time must come back out of the measurement.
+// The `virtual` runtime: a graph as discrete events on a virtual clock. Nothing waits, nothing is concurrent,
+// and the same seed gives the same run, so that a known delay, loss or service time must come back out of the
+// measurement.
 //
-// What is modelled: links (one per writer and reader) with the disturbances of the middleware `sim` (delay, jitter, loss,
-// reordering, duplication; sim/disturbance.h); reader histories (keep_last drops the oldest); executors that run one callback at a time, each
-// callback costing `service` plus the work of the graph; `publish_call` as the duration of publish(). What is not:
-// the operating system, and therefore resources and scheduling.
+// What is modelled: links (one per writer and reader) with the disturbances of the middleware `sim` (delay,
+// jitter, loss, reordering, duplication; sim/disturbance.h); reader histories (keep_last drops the oldest);
+// executors that run one callback at a time, each callback costing `service` plus the work of the graph;
+// `publish_call` as the duration of publish(). What is not: the operating system, and therefore resources and
+// scheduling.
 //
 // Options: those of sim/disturbance.h, and the durations `service` and `publish_call`.
 //
@@ -55,7 +57,9 @@ class VirtualRuntime final : public Runtime {
   void work(Nanoseconds amount) noexcept override { clock_.set(clock_.now() + amount); }
   // Virtual time begins at `base_ns` less the ticks before it; the simulation runs in a thread of its own.
   void start(Nanoseconds base_ns) override;
-  [[nodiscard]] bool timers_done() const noexcept override { return finished_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool timers_done() const noexcept override {
+    return finished_.load(std::memory_order_acquire);
+  }
   void stop() noexcept override;
   [[nodiscard]] std::string describe() override;
 
@@ -81,7 +85,8 @@ class VirtualRuntime final : public Runtime {
   std::shared_ptr<Message> make_message(std::span<const perflab_bytes> parts, const perflab_identity& writer);
 
   VirtualClock clock_;
-  std::vector<std::vector<std::uint8_t>> free_buffers_;  // before all that holds messages: they come back here
+  std::vector<std::vector<std::uint8_t>>
+      free_buffers_;  // before all that holds messages: they come back here
   std::unique_ptr<Programme> programme_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   struct ExecutorLanes {

@@ -18,7 +18,8 @@ class Oracles : public testing::TestWithParam<Oracle> {};
 
 TEST_P(Oracles, DeliversExactlyFloorOfDurationByPeriodOnEveryEdge) {
   const Oracle& oracle = GetParam();
-  const Graph graph = parse_graph({read_file(std::string(PERFLAB_CATALOG "/topologies/") + oracle.topology + ".yaml")});
+  const Graph graph =
+      parse_graph({read_file(std::string(PERFLAB_CATALOG "/topologies/") + oracle.topology + ".yaml")});
   constexpr Nanoseconds kDuration = 120 * kNanosecondsPerSecond;
   std::size_t nodes = 0;
   std::map<std::string, Nanoseconds> periods;

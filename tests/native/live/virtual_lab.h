@@ -21,7 +21,8 @@ class VirtualLab {
  public:
   using Options = runtime::VirtualRuntime::Options;
 
-  VirtualLab(const std::string& yaml, Nanoseconds duration_ns, const Options& options = {}, Nanoseconds warmup_ns = 0)
+  VirtualLab(const std::string& yaml, Nanoseconds duration_ns, const Options& options = {},
+             Nanoseconds warmup_ns = 0)
       : VirtualLab(parse_graph({{"test.yaml", yaml, "test"}}), duration_ns, options, warmup_ns) {}
 
   VirtualLab(Graph graph, Nanoseconds duration_ns, const Options& options = {}, Nanoseconds warmup_ns = 0)
@@ -43,9 +44,11 @@ class VirtualLab {
   [[nodiscard]] const LiveGraph& live() const { return *live_; }
   [[nodiscard]] std::string description() { return runtime_.describe(); }
 
-  [[nodiscard]] const measure::EdgeRecorder& edge(const std::string& topic, const std::string& subscription = {}) const {
+  [[nodiscard]] const measure::EdgeRecorder& edge(const std::string& topic,
+                                                  const std::string& subscription = {}) const {
     for (const EdgeView& view : live_->edges()) {
-      if (view.publisher->topic == topic && (subscription.empty() || view.subscription_node->name == subscription)) {
+      if (view.publisher->topic == topic &&
+          (subscription.empty() || view.subscription_node->name == subscription)) {
         return *view.recorder;
       }
     }
@@ -72,7 +75,8 @@ class VirtualLab {
         EXPECT_EQ(sent, sequence.received() + head + sequence.gap() + tail) << view.publisher->topic;
       }
       EXPECT_EQ(view.recorder->latency().count(), sequence.received());
-      EXPECT_EQ(view.recorder->on_time() + view.recorder->late() + view.recorder->too_late(), sequence.received());
+      EXPECT_EQ(view.recorder->on_time() + view.recorder->late() + view.recorder->too_late(),
+                sequence.received());
     }
   }
 

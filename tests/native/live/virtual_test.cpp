@@ -33,7 +33,8 @@ processes:
 )";
 
 TEST(Virtual, LatencyEqualsTheInjectedDelayExactly) {
-  for (const auto& [text, delay] : {std::pair{"0us", 0L}, {"137us", 137'000L}, {"3ms", 3'000'000L}, {"1.5s", 1'500'000'000L}}) {
+  for (const auto& [text, delay] :
+       {std::pair{"0us", 0L}, {"137us", 137'000L}, {"3ms", 3'000'000L}, {"1.5s", 1'500'000'000L}}) {
     const VirtualLab lab(kPair, kNanosecondsPerSecond * 10, {{"delay", text}});
     const auto& edge = lab.edge("/chatter");
     EXPECT_EQ(edge.sequence().received(), 1'000u);
@@ -47,7 +48,8 @@ TEST(Virtual, LatencyEqualsTheInjectedDelayExactly) {
 }
 
 TEST(Virtual, JitterStaysWithinItsBounds) {
-  const VirtualLab lab(kPair, 20 * kNanosecondsPerSecond, {{"delay", "1ms"}, {"jitter", "2ms"}, {"seed", "5"}});
+  const VirtualLab lab(kPair, 20 * kNanosecondsPerSecond,
+                       {{"delay", "1ms"}, {"jitter", "2ms"}, {"seed", "5"}});
   const auto& latency = lab.edge("/chatter").latency();
   EXPECT_GE(latency.min(), 1 * kMs);
   EXPECT_LE(latency.max(), 3 * kMs);
@@ -145,7 +147,8 @@ processes:
   lab.expect_conservation();
 }
 
-// Coordinated omission: the sender stalls, the transport does not. What the old tools call latency says nothing of it.
+// Coordinated omission: the sender stalls, the transport does not. What the old tools call latency says
+// nothing of it.
 TEST(Virtual, AStalledPublisherLeavesLatencyUnchangedWhileResponseShowsTheStall) {
   constexpr const char* kStalled = R"(
 name: stalled
@@ -162,7 +165,8 @@ processes:
 )";
   const VirtualLab quiet(kSplitPair, 10 * kNanosecondsPerSecond, {{"delay", "1ms"}});
   const VirtualLab stalled(kStalled, 10 * kNanosecondsPerSecond, {{"delay", "1ms"}});
-  EXPECT_EQ(stalled.edge("/chatter").sequence().received(), 1'000u);  // every due tick is sent, late if need be
+  EXPECT_EQ(stalled.edge("/chatter").sequence().received(),
+            1'000u);  // every due tick is sent, late if need be
   EXPECT_EQ(quiet.edge("/chatter").latency().max(), 1 * kMs);
   EXPECT_EQ(stalled.edge("/chatter").latency().max(), 1 * kMs);
   EXPECT_EQ(quiet.edge("/chatter").response().max(), 1 * kMs);
@@ -286,7 +290,8 @@ TEST(Virtual, AnInlineExecutorServesMessagesInTheirOrderOfArrival) {
 }
 
 TEST(Virtual, ABadOptionIsNamed) {
-  for (const auto& [key, value] : {std::pair{"dealy", "1ms"}, {"delay", "1"}, {"loss", "1.5"}, {"loss_every", "-1"}}) {
+  for (const auto& [key, value] :
+       {std::pair{"dealy", "1ms"}, {"delay", "1"}, {"loss", "1.5"}, {"loss_every", "-1"}}) {
     try {
       const runtime::VirtualRuntime runtime({{key, value}}, 1);
       FAIL() << key << "=" << value;

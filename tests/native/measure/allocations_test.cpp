@@ -32,7 +32,8 @@ TEST(Allocations, RecordersDoNotAllocate) {
     const auto now = static_cast<Nanoseconds>(i * 1'000'000);
     // On time, late, too late, lost and repeated: every branch.
     publisher.record_sent({now, now + 10, i}, now + 20);
-    edge.record_callback({now, now + 10, i % 7 == 0 ? i + 2 : i}, now + static_cast<Nanoseconds>(i * 2'000), now + 30);
+    edge.record_callback({now, now + 10, i % 7 == 0 ? i + 2 : i}, now + static_cast<Nanoseconds>(i * 2'000),
+                         now + 30);
     edge.record_done(now, now + 40);
   }
   EXPECT_EQ(allocations_of_this_thread(), before);
@@ -49,7 +50,8 @@ class DirectRuntime final : public runtime::Runtime {
         std::memcpy(buffer_.data() + size, part.data, part.size);
         size += part.size;
       }
-      if (handler != nullptr) handler->on_message({{buffer_.data(), size}, identity(), kUnknownTime, kUnknownTime});
+      if (handler != nullptr)
+        handler->on_message({{buffer_.data(), size}, identity(), kUnknownTime, kUnknownTime});
       return true;
     }
     [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
@@ -88,9 +90,13 @@ TEST(Allocations, AMessageFromTimerToCallbackDoesNotAllocate) {
   graph::Graph graph;
   graph.name = "pair";
   graph.processes.push_back({"pair", {{0, graph::ExecutorKind::kSingleThreaded}}, {}});
-  const perflab_qos qos{.history = PERFLAB_KEEP_LAST, .depth = 10, .reliability = PERFLAB_RELIABLE,
-                        .durability = PERFLAB_VOLATILE, .deadline_ns = PERFLAB_DURATION_INFINITE,
-                        .lifespan_ns = PERFLAB_DURATION_INFINITE, .liveliness = PERFLAB_AUTOMATIC,
+  const perflab_qos qos{.history = PERFLAB_KEEP_LAST,
+                        .depth = 10,
+                        .reliability = PERFLAB_RELIABLE,
+                        .durability = PERFLAB_VOLATILE,
+                        .deadline_ns = PERFLAB_DURATION_INFINITE,
+                        .lifespan_ns = PERFLAB_DURATION_INFINITE,
+                        .liveliness = PERFLAB_AUTOMATIC,
                         .lease_duration_ns = PERFLAB_DURATION_INFINITE};
   graph::Node node;
   node.name = "pair";
@@ -103,8 +109,9 @@ TEST(Allocations, AMessageFromTimerToCallbackDoesNotAllocate) {
 
   DirectRuntime runtime;
   measure::MessageEventQueue events;
-  graph::LiveGraph live(graph, 0, runtime, events,
-                        {.duration_ns = kNanosecondsPerSecond, .measure_dispatch = true, .measure_work = true});
+  graph::LiveGraph live(
+      graph, 0, runtime, events,
+      {.duration_ns = kNanosecondsPerSecond, .measure_dispatch = true, .measure_work = true});
   live.set_writers(live.writers());
   live.start(0);
   ASSERT_NE(runtime.timer, nullptr);

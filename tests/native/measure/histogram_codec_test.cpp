@@ -9,7 +9,8 @@ namespace perflab::measure {
 namespace {
 
 std::uint32_t big_endian(const std::uint8_t* bytes) {
-  return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
+  return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 |
+         bytes[3];
 }
 
 TEST(HistogramCodec, EmptyHistogramIsAHeaderWithoutPayload) {
@@ -36,7 +37,8 @@ TEST(HistogramCodec, PayloadIsZigZagLeb128WithRunsOfZeros) {
 }
 
 std::vector<std::uint8_t> from_base64(const std::string& text) {
-  static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::vector<std::uint8_t> bytes;
   std::uint32_t bits = 0;
   int count = 0;

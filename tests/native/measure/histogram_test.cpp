@@ -109,7 +109,8 @@ TEST(Histogram, MergingEqualsRecordingEverythingInOne) {
   EXPECT_EQ(first.min(), both.min());
   EXPECT_EQ(first.max(), both.max());
   EXPECT_EQ(first.max_at(), both.max_at());
-  for (std::uint32_t index = 0; index < kCountsLength; ++index) ASSERT_EQ(first.count_at(index), both.count_at(index));
+  for (std::uint32_t index = 0; index < kCountsLength; ++index)
+    ASSERT_EQ(first.count_at(index), both.count_at(index));
 }
 
 TEST(Histogram, ClearLeavesNothingBehind) {

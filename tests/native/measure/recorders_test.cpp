@@ -15,7 +15,8 @@ struct Edge {
   MessageEventQueue events;
   RecorderMemory memory{1, 0};
   EdgeRecorder recorder;
-  explicit Edge(double frequency_hz = 100.0) : recorder(memory, events, 4, ThresholdSettings{}, frequency_hz, {.dispatch = true, .work = true}) {}
+  explicit Edge(double frequency_hz = 100.0)
+      : recorder(memory, events, 4, ThresholdSettings{}, frequency_hz, {.dispatch = true, .work = true}) {}
   std::vector<MessageEvent> happened() {
     std::vector<MessageEvent> list;
     for (MessageEvent event; events.pop(event);) list.push_back(event);

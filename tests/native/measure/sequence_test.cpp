@@ -19,8 +19,8 @@ struct Tracked {
   }
 };
 
-void expect(const SequenceTracker& tracker, std::uint64_t received, std::uint64_t gap, std::uint64_t reordered,
-            std::uint64_t duplicate) {
+void expect(const SequenceTracker& tracker, std::uint64_t received, std::uint64_t gap,
+            std::uint64_t reordered, std::uint64_t duplicate) {
   EXPECT_EQ(tracker.received(), received);
   EXPECT_EQ(tracker.gap(), gap);
   EXPECT_EQ(tracker.reordered(), reordered);
@@ -70,7 +70,8 @@ TEST(SequenceTracker, TheWindowIsExactAtItsEdge) {
   Tracked tracked({0, 1, 2});
   const std::uint64_t highest = SequenceTracker::kWindow + 1;
   tracked.tracker.update(highest);
-  EXPECT_EQ(tracked.tracker.update(highest - SequenceTracker::kWindow + 1), SequenceVerdict::kDuplicate);  // 2 was seen
+  EXPECT_EQ(tracked.tracker.update(highest - SequenceTracker::kWindow + 1),
+            SequenceVerdict::kDuplicate);  // 2 was seen
   EXPECT_EQ(tracked.tracker.update(highest - SequenceTracker::kWindow), SequenceVerdict::kBeyondWindow);
 }
 
@@ -111,7 +112,8 @@ TEST(SequenceTracker, AgreesWithAnExactModelOnRandomStreams) {
       }
       tracked.tracker.update(sequence);
     }
-    expect(tracked.tracker, seen.size(), *seen.rbegin() - *seen.begin() + 1 - seen.size(), reordered, duplicate);
+    expect(tracked.tracker, seen.size(), *seen.rbegin() - *seen.begin() + 1 - seen.size(), reordered,
+           duplicate);
   }
 }
 

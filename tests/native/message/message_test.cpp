@@ -12,11 +12,11 @@ namespace {
 
 TEST(MessageTypes, HaveTheSizesOfIrobotBenchmark) {
   const std::map<std::string_view, std::uint32_t> sizes{
-      {"stamped10b", 10},         {"stamped100b", 100},        {"stamped250b", 250},      {"stamped1kb", 1024},
-      {"stamped10kb", 10240},     {"stamped50kb", 51200},      {"stamped100kb", 102400},  {"stamped250kb", 256000},
-      {"stamped500kb", 512000},   {"stamped600kb", 614400},    {"stamped1mb", 1048576},   {"stamped4mb", 4194304},
-      {"stamped5mb", 5120000},    {"stamped8mb", 8388608},     {"stamped3_float32", 12},  {"stamped4_float32", 16},
-      {"stamped9_float32", 36},   {"stamped12_float32", 48},   {"stamped4_int32", 16},    {"stamped_int64", 8}};
+      {"stamped10b", 10},       {"stamped100b", 100},      {"stamped250b", 250},     {"stamped1kb", 1024},
+      {"stamped10kb", 10240},   {"stamped50kb", 51200},    {"stamped100kb", 102400}, {"stamped250kb", 256000},
+      {"stamped500kb", 512000}, {"stamped600kb", 614400},  {"stamped1mb", 1048576},  {"stamped4mb", 4194304},
+      {"stamped5mb", 5120000},  {"stamped8mb", 8388608},   {"stamped3_float32", 12}, {"stamped4_float32", 16},
+      {"stamped9_float32", 36}, {"stamped12_float32", 48}, {"stamped4_int32", 16},   {"stamped_int64", 8}};
   for (const auto& [name, size] : sizes) {
     const MessageType* type = find_type(name);
     ASSERT_NE(type, nullptr) << name;
@@ -51,14 +51,13 @@ TEST(Cdr, GoldenBytesOfStamped3Float32) {
   Stamped3Float32 message{};
   message.header = {0x0102030405060708, 2, 3, 12, 100.0F};
   message.data = {1.0F, 2.0F, -1.0F};
-  const std::vector<std::uint8_t> expected{
-      0, 1, 0, 0,                                      // CDR_LE
-      8, 7, 6, 5, 4, 3, 2, 1,                          // intended_ns
-      2, 0, 0, 0, 0, 0, 0, 0,                          // published_ns
-      3, 0, 0, 0, 0, 0, 0, 0,                          // sequence
-      12, 0, 0, 0,                                     // size_bytes
-      0, 0, 0xc8, 0x42,                                // frequency_hz = 100
-      0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x80, 0xbf};
+  const std::vector<std::uint8_t> expected{0,  1, 0,    0,                 // CDR_LE
+                                           8,  7, 6,    5,    4, 3, 2, 1,  // intended_ns
+                                           2,  0, 0,    0,    0, 0, 0, 0,  // published_ns
+                                           3,  0, 0,    0,    0, 0, 0, 0,  // sequence
+                                           12, 0, 0,    0,                 // size_bytes
+                                           0,  0, 0xc8, 0x42,              // frequency_hz = 100
+                                           0,  0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x80, 0xbf};
   EXPECT_EQ(encode(message), expected);
 }
 
@@ -127,7 +126,8 @@ std::vector<std::uint8_t> big_endian_copy(const std::vector<std::uint8_t>& littl
   bytes[1] = 0;
   std::size_t at = kEncapsulationBytes;
   for (const std::size_t size : {8, 8, 8, 4, 4}) {
-    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin() + static_cast<std::ptrdiff_t>(at + size));
+    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                 bytes.begin() + static_cast<std::ptrdiff_t>(at + size));
     at += size;
   }
   return bytes;
@@ -169,14 +169,17 @@ TEST(Cdr, ASequenceLongerThanTheMessageIsRefusedBeforeItIsAllocated) {
   EXPECT_FALSE(decode(bytes, copy));
 }
 
-// The measured path sends a frame and a payload that was encoded once; together they must be the whole message.
+// The measured path sends a frame and a payload that was encoded once; together they must be the whole
+// message.
 TEST(Frame, WithThePayloadIsTheEncodingOfTheMessage) {
   for (const MessageType& type : all_types()) {
     const std::uint32_t size = type.variable ? 50 : type.payload_bytes;
     const std::vector<std::uint8_t> payload = make_payload(type, size);
     Frame frame;
     encode_frame({1, 2, 3, size, 4.0F}, frame);
-    EXPECT_EQ(frame.size() + payload.size(), type.variable ? kFrameBytes + 4 + size : fixed_encoded_size(type)) << type.name;
+    EXPECT_EQ(frame.size() + payload.size(),
+              type.variable ? kFrameBytes + 4 + size : fixed_encoded_size(type))
+        << type.name;
   }
   Frame frame;
   encode_frame({1, 2, 3, 50, 4.0F}, frame);

@@ -10,12 +10,15 @@ namespace {
 
 class Recorder final : public TimerHandler {
  public:
-  explicit Recorder(std::vector<std::pair<int, Nanoseconds>>* order = nullptr, int id = 0) : order_(order), id_(id) {}
+  explicit Recorder(std::vector<std::pair<int, Nanoseconds>>* order = nullptr, int id = 0)
+      : order_(order), id_(id) {}
   void on_tick(Nanoseconds due_ns) noexcept override {
     ticks.push_back(due_ns);
     if (order_ != nullptr) order_->emplace_back(id_, due_ns);
   }
-  void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override { skipped.emplace_back(first_due_ns, count); }
+  void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
+    skipped.emplace_back(first_due_ns, count);
+  }
   std::vector<Nanoseconds> ticks;
   std::vector<std::pair<Nanoseconds, std::uint64_t>> skipped;
 
