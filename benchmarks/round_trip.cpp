@@ -39,9 +39,8 @@ struct Settings {
 class QuietSink final : public runtime::EventSink {
  public:
   void on_event(const perflab_event&) noexcept override {}
-  void on_error(Nanoseconds, const char* text) noexcept override {
-    std::fprintf(stderr, "round_trip: %s\n", text);
-  }
+  void on_write_failed(Nanoseconds, const char* text) noexcept override { std::fprintf(stderr, "round_trip: %s\n", text); }
+  void on_failure(Nanoseconds, const char* text) noexcept override { std::fprintf(stderr, "round_trip: %s\n", text); }
 };
 
 // As ddsperf's ping and pong: reliable, keep-last 1.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -20,17 +21,17 @@ runtime::ExecutorKind runtime_kind(ExecutorKind kind) {
                                        : runtime::ExecutorKind::kSingleThreaded;
 }
 
-// A mutex only where there is somebody to exclude.
+// A mutex only where there is somebody to exclude. With the inline executor a write may run the callbacks of readers of
+// this process while the mutex is held; locks then follow the flow of data, which has no loop (refuse_inline_loops).
 class Guard {
  public:
-  explicit Guard(bool needed) : mutex_(needed ? std::make_unique<std::recursive_mutex>() : nullptr) {}
-  [[nodiscard]] std::unique_lock<std::recursive_mutex> lock() const {
-    return mutex_ ? std::unique_lock(*mutex_) : std::unique_lock<std::recursive_mutex>();
+  explicit Guard(bool needed) : mutex_(needed ? std::make_unique<std::mutex>() : nullptr) {}
+  [[nodiscard]] std::unique_lock<std::mutex> lock() const {
+    return mutex_ ? std::unique_lock(*mutex_) : std::unique_lock<std::mutex>();
   }
 
  private:
-  // Recursive: with the inline executor a write may run the callback that leads back to the same publisher.
-  std::unique_ptr<std::recursive_mutex> mutex_;
+  std::unique_ptr<std::mutex> mutex_;
 };
 
 bool operator<(const perflab_identity& a, const perflab_identity& b) noexcept {
@@ -154,7 +155,7 @@ class LiveGraph::LivePublisher {
     message::Header header = header_;
     header.intended_ns = intended_ns;
     header.size_bytes = size_bytes;
-    header.sequence = sequence_;
+    header.sequence = recorder_.next_sequence(intended_ns);
     message::Frame frame;
     const std::array<perflab_bytes, 2> parts{
         {{frame.data(), frame.size()}, {payload.data(), payload.size()}}};
@@ -166,7 +167,6 @@ class LiveGraph::LivePublisher {
     }
     const Nanoseconds returned_ns = shared_.clock.now();
     recorder_.record_sent({intended_ns, header.published_ns, header.sequence}, returned_ns);
-    ++sequence_;
   }
 
   Shared& shared_;
@@ -177,7 +177,6 @@ class LiveGraph::LivePublisher {
   message::Header header_;
   bool variable_;
   std::vector<std::uint8_t> payload_;
-  std::uint64_t sequence_ = 0;
   Guard guard_;
 };
 
@@ -296,7 +295,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
         {header.intended_ns, header.published_ns, header.sequence}, callback_ns, delivery.arrived_ns);
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery.bytes);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
-    measure::detail::add<std::uint64_t>(completed_, 1);
+    if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
   }
 
   [[nodiscard]] std::size_t expected() const { return edges_.size(); }
@@ -304,14 +303,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   [[nodiscard]] std::string name() const {
     return node_.qualified_name() + " subscription " + subscription_.topic;
   }
-  [[nodiscard]] std::uint64_t completed() const noexcept {
-    // Duplicates are callbacks too, but no delivery that anybody waits for.
-    std::uint64_t duplicates = 0;
-    for (const auto& edge : edges_) {
-      duplicates += edge->recorder.sequence().duplicate() + edge->recorder.sequence().beyond_window();
-    }
-    return load(completed_) - duplicates;
-  }
+  [[nodiscard]] std::uint64_t completed() const noexcept { return load(completed_); }
   void append_views(std::vector<EdgeView>& views) const {
     for (const auto& edge : edges_) {
       views.push_back({edge->end.node->qualified_name(), &node_, edge->end.publisher, &edge->recorder});
@@ -383,6 +375,46 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
   Nanoseconds measured_from_ = kUnknownTime;
 };
 
+namespace {
+
+// With the inline executor a write runs the callbacks of this process's readers before it returns, so a loop of
+// reactions would call itself without end, or wait for itself inside the middleware. Throws kBadInput naming it.
+void refuse_inline_loops(const Process& process, const std::map<int, runtime::ExecutorKind>& kinds) {
+  std::map<std::string, std::vector<std::string>> reached;  // topic -> topics published in reaction to it
+  for (const Node& node : process.nodes) {
+    if (kinds.at(node.executor) != runtime::ExecutorKind::kInline) continue;
+    for (const Reaction& reaction : node.reactions) {
+      if (reaction.kind == ReactionKind::kCyclic) continue;  // its period publishes, not the message
+      for (const std::size_t input : reaction.on) {
+        for (const std::size_t output : reaction.publish) {
+          reached[node.subscriptions[input].topic].push_back(node.publishers[output].topic);
+        }
+      }
+    }
+  }
+  enum class State { kNew, kOpen, kClosed };
+  std::map<std::string, State> states;
+  const std::function<void(const std::string&)> visit = [&](const std::string& topic) {
+    states[topic] = State::kOpen;
+    for (const std::string& next : reached[topic]) {
+      if (states[next] == State::kOpen) {
+        throw runtime::Error(runtime::Error::Kind::kBadInput,
+                             "process " + process.name + ": the inline executor cannot run the loop from topic " + next +
+                                 " back to it; use single_threaded, or put a part of the loop into another process");
+      }
+      if (states[next] == State::kNew) visit(next);
+    }
+    states[topic] = State::kClosed;
+  };
+  std::vector<std::string> topics;
+  for (const auto& [topic, outputs] : reached) topics.push_back(topic);
+  for (const std::string& topic : topics) {
+    if (states[topic] == State::kNew) visit(topic);
+  }
+}
+
+}  // namespace
+
 LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, runtime::Runtime& runtime,
                      measure::MessageEventQueue& events, const LiveSettings& settings)
     : runtime_(runtime),
@@ -396,6 +428,9 @@ LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, run
       executors[executor.id] = {
           runtime.add_executor(static_cast<int>(p), kind, "executor_" + std::to_string(executor.id)), kind};
     }
+    std::map<int, runtime::ExecutorKind> kinds;
+    for (const auto& [id, executor] : executors) kinds[id] = executor.second;
+    refuse_inline_loops(graph.processes[p], kinds);
     for (const Node& node : graph.processes[p].nodes) {
       const auto& [executor, kind] = executors.at(node.executor);
       build_node(p, node, executor, kind);
@@ -514,9 +549,8 @@ Totals LiveGraph::totals() const noexcept {
   Totals totals;
   for (const auto& publisher : publishers_) {
     const measure::PublisherRecorder& recorder = *publisher->view().recorder;
-    const std::uint64_t sent = recorder.sent() + recorder.warmup_sent();
-    totals.sent += sent;
-    totals.deliveries_expected += sent * publisher->expected();
+    totals.sent += recorder.sent();
+    totals.deliveries_expected += recorder.sent() * publisher->expected();
   }
   std::vector<EdgeView> views;
   for (const auto& subscription : subscriptions_) {
@@ -524,7 +558,7 @@ Totals LiveGraph::totals() const noexcept {
     subscription->append_views(views);
   }
   for (const EdgeView& view : views) {
-    totals.received += view.recorder->sequence().received() + view.recorder->warmup_received();
+    totals.received += view.recorder->sequence().received();
     totals.lost += view.recorder->sequence().gap();
   }
   return totals;

@@ -43,6 +43,7 @@ struct WriterName {
   perflab_identity identity{};
 };
 
+// Of the measured part; without warm-up.
 struct Totals {
   std::uint64_t sent = 0;
   std::uint64_t deliveries_expected =

@@ -32,7 +32,9 @@ std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const 
 }
 
 void Histogram::merge(const Histogram& other) noexcept {
-  for (std::uint32_t index = other.begin_index(); index < other.end_index(); ++index) {
+  const std::uint32_t begin = other.begin_index();
+  const std::uint32_t end = other.end_index();
+  for (std::uint32_t index = begin; index < end; ++index) {
     const std::uint32_t added = other.count_at(index);
     if (added == 0) continue;
     std::uint32_t& counter = cell(index);

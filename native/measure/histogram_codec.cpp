@@ -60,8 +60,11 @@ std::string base64(std::span<const std::uint8_t> bytes) {
 
 std::vector<std::uint8_t> encode_v2(const Histogram& histogram) {
   std::vector<std::uint8_t> bytes(kHeaderSize);
-  std::int64_t zeros = histogram.begin_index();
-  for (std::uint32_t index = histogram.begin_index(); index < histogram.end_index(); ++index) {
+  // Read once: another thread may be recording.
+  const std::uint32_t begin = histogram.begin_index();
+  const std::uint32_t end = histogram.end_index();
+  std::int64_t zeros = begin;
+  for (std::uint32_t index = begin; index < end; ++index) {
     const std::int64_t count = histogram.count_at(index);
     if (count == 0) {
       ++zeros;

@@ -140,6 +140,11 @@ class PublisherRecorder {
 
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
+  // The number of the next message: warm-up and measured messages are numbered apart, each from 0, so that a receiver
+  // which leaves warm-up out sees no gap, in whatever order messages of the two parts are sent.
+  [[nodiscard]] std::uint64_t next_sequence(Nanoseconds intended_ns) const noexcept {
+    return intended_ns <= measured_from_ ? warmup_sent_ : sent_;
+  }
   // After a successful write; `returned_ns` is when publish() came back.
   void record_sent(const MessageTimes& message, Nanoseconds returned_ns) noexcept {
     if (message.intended_ns <= measured_from_) [[unlikely]] {

@@ -94,6 +94,13 @@ class Reader {
   void return_sample(perflab_sample& sample) noexcept { api_->return_sample(reader_.get(), &sample); }
   std::size_t matched_writers() noexcept { return api_->matched_writers(reader_.get()); }
   perflab_identity identity() const noexcept { return api_->reader_identity(reader_.get()); }
+  // Destroys the reader; no callback of it runs once this has returned, and until then they may use it. Nothing else
+  // may be called afterwards.
+  void close() noexcept {
+    if (!reader_) return;
+    api_->destroy_reader(reader_.get());
+    static_cast<void>(reader_.release());
+  }
 
  private:
   friend class Participant;

@@ -109,8 +109,10 @@ class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual void on_event(const perflab_event& event) noexcept = 0;
-  // A call into the middleware failed in the middle of the run; one line.
-  virtual void on_error(Nanoseconds at_ns, const char* text) noexcept = 0;
+  // One message could not be written; one line. It counts as a write error of its publisher.
+  virtual void on_write_failed(Nanoseconds at_ns, const char* text) noexcept = 0;
+  // Messages can no longer be received; one line. What is measured from here on means nothing.
+  virtual void on_failure(Nanoseconds at_ns, const char* text) noexcept = 0;
 };
 
 class Runtime {

@@ -107,8 +107,10 @@ def run(
         str | None, typer.Option(metavar="NAME", help="Name of the run; default that of the workload.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of everything random; trial k uses N + k - 1.")] = 1,
-    drain_quiet: Annotated[str, typer.Option(hidden=True)] = "1",
-    drain_limit: Annotated[str, typer.Option(hidden=True)] = "10",
+    drain_quiet: Annotated[
+        str, typer.Option(metavar="S", help="Silence after which what is missing at the end is lost.")
+    ] = "1",
+    drain_limit: Annotated[str, typer.Option(metavar="S", help="Bound of the wait for the last messages.")] = "10",
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run directory and nothing else.")] = False,
 ) -> int:

@@ -58,6 +58,7 @@ def collect(directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey]) ->
         conditions=tuple(trial["conditions"]),
         outcome=str(trial["outcome"] or "harness_error"),
         reason=trial["reason"],
+        drain=trial.get("drain"),
         duration_s=float(trial["duration_s"]),
         measured_s=measured_s,
         started_ns=from_ns,

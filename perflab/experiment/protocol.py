@@ -37,7 +37,7 @@ class Ready(_Line):
 
 
 class Progress(_Line):
-    """Cumulative counts, warm-up included; see docs/formats.md."""
+    """Cumulative counts of the measured part; see docs/formats.md."""
 
     type: Literal["progress"]
     at_ns: int

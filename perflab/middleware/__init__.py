@@ -13,6 +13,7 @@ from perflab.middleware import cyclonedds, sim, virtual
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.probe import probe
 from perflab.native import Native
+from perflab.units import parse_duration
 
 REGISTRY: dict[str, MiddlewareKind] = {kind.name: kind for kind in (cyclonedds.KIND, sim.KIND, virtual.KIND)}
 DEFAULT = cyclonedds.KIND.name
@@ -29,6 +30,7 @@ class Middleware:
     options: Mapping[str, str] = field(default_factory=dict)
     across_processes: bool = True
     takes_seed: bool = False
+    programmed_delay_ns: int = 0  # how long it may hold a message back on purpose
 
     def configuration(self, domain: int | None, network: str, seed: int) -> dict[str, Any]:
         """The `middleware` member of a node's configuration (docs/formats.md, section 2)."""
@@ -80,7 +82,16 @@ def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> 
         options=options,
         across_processes=availability.across_processes,
         takes_seed=kind.takes_seed,
+        programmed_delay_ns=sum(_duration(options[key]) for key in kind.delays if key in options),
     )
+
+
+def _duration(text: str) -> int:
+    """Of a plug-in's option; the plug-in itself refuses a malformed one, with a better message."""
+    try:
+        return parse_duration(text, "option", zero_allowed=True)
+    except BadInput:
+        return 0
 
 
 def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[str, str]]:

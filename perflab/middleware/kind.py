@@ -24,6 +24,7 @@ class MiddlewareKind:
     install: str
     options: tuple[Option, ...] = ()
     takes_seed: bool = False  # --seed becomes its option `seed` where that is not given
+    delays: tuple[str, ...] = ()  # options that hold messages back, so that the drain waits for them
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ KIND = MiddlewareKind(
     runtime="dds",
     install="build it with `make`",
     takes_seed=True,
+    delays=("delay", "jitter"),
     options=(
         Option("delay", "every message arrives that much after it was sent (0ns)"),
         Option("jitter", "and a uniform extra of 0..jitter later, without overtaking (0ns)"),

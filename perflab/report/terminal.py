@@ -59,6 +59,12 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=target, highlight=False, width=width, no_color=True, force_terminal=False)
 
 
+_DRAIN_WORDS = {
+    "quiet": "what is lost at the end had not arrived when nothing had moved for --drain-quiet",
+    "limit": "messages still came when the drain reached --drain-limit; what is lost at the end may be merely late",
+}
+
+
 def print_summary(out: Console, summary: Json, manifest: Json, notes: Sequence[str] = ()) -> None:
     """The report of a run."""
     for note in notes:
@@ -126,6 +132,9 @@ def _print_result(out: Console, result: Json, version: str | None) -> None:
             _line(out, f"trial {trial['trial']}: {trial['reason']}", "red")
     if not result["coverage"]["complete"] and result["coverage"]["trials_merged"]:
         _line(out, "The numbers are those of the last checkpoints: what was lost at the end is not known.", "yellow")
+    for trial in result["trials_detail"]:
+        if trial["drain"] in _DRAIN_WORDS and trial["totals"]["lost"]["tail"]:
+            _line(out, f"trial {trial['trial']}: {_DRAIN_WORDS[trial['drain']]}", "yellow")
     totals = result["totals"]
     if totals["received"] is None and totals["published"] is None:
         _line(out, "Nothing was recorded.", "yellow")

@@ -43,6 +43,7 @@ class TrialData:
     conditions: tuple[str, ...]
     outcome: str
     reason: str | None
+    drain: str | None
     duration_s: float
     measured_s: float | None
     started_ns: int | None
@@ -147,6 +148,7 @@ def _result(trials: Sequence[TrialData]) -> Json:
                 "order": t.order,
                 "outcome": t.outcome,
                 "reason": t.reason,
+                "drain": t.drain,
                 "measured_s": t.measured_s,
                 "complete": t.accounts is not None and t.accounts.complete,
                 "totals": _totals([t] if t.accounts is not None else []),

@@ -36,6 +36,14 @@ class Graph:
         """The kinds of executors in it, each once, sorted."""
         return sorted({e["kind"] for p in self.document["processes"] for e in p["executors"]})
 
+    @property
+    def longest_work_ns(self) -> int:
+        """The CPU time of its longest callback."""
+        return max(
+            (entry["work_ns"] for _, node in self._nodes() for entry in (*node["timers"], *node["reactions"])),
+            default=0,
+        )
+
     def publishers(self) -> list[tuple[str, str]]:
         """(node, topic) of every publisher."""
         return [(node, p["topic"]) for node, entry in self._nodes() for p in entry["publishers"]]

@@ -28,6 +28,7 @@ def trial(number: int = 1, received: int = 10, outcome: str = "success", **more:
         "conditions": (),
         "outcome": outcome,
         "reason": None if outcome == "success" else "why",
+        "drain": "rest" if outcome == "success" else None,
         "duration_s": 1.0,
         "measured_s": 1.0,
         "started_ns": 5_000_000_000,

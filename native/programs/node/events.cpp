@@ -93,8 +93,17 @@ void EventLog::on_event(const perflab_event& event) noexcept {
        {"count", event.count}});
 }
 
-void EventLog::on_error(Nanoseconds at_ns, const char* text) noexcept {
-  note(at_ns, "middleware_error", text);
+void EventLog::on_write_failed(Nanoseconds at_ns, const char* text) noexcept { note(at_ns, "write_failed", text); }
+
+void EventLog::on_failure(Nanoseconds at_ns, const char* text) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = text;
+  add({{"type", "event"}, {"at_ns", at_ns}, {"code", "middleware_failed"}, {"text", text}});
+}
+
+std::string EventLog::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 void EventLog::note(Nanoseconds at_ns, const std::string& code, const std::string& text) {

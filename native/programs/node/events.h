@@ -20,7 +20,8 @@ class EventLog final : public runtime::EventSink {
   static constexpr std::size_t kMaximum = 200'000;
 
   void on_event(const perflab_event& event) noexcept override;
-  void on_error(Nanoseconds at_ns, const char* text) noexcept override;
+  void on_write_failed(Nanoseconds at_ns, const char* text) noexcept override;
+  void on_failure(Nanoseconds at_ns, const char* text) noexcept override;
   void note(Nanoseconds at_ns, const std::string& code, const std::string& text = {});
 
   // Moves what has happened to the file, with the message events of the queue.
@@ -32,6 +33,8 @@ class EventLog final : public runtime::EventSink {
   // When the last participant was found and the last endpoint matched; kUnknownTime if none was reported.
   [[nodiscard]] Nanoseconds last_participant_at() const;
   [[nodiscard]] Nanoseconds last_match_at() const;
+  // The first failure that makes the measurement meaningless; empty if there was none.
+  [[nodiscard]] std::string failure() const;
   // What incompatible QoS was reported, one line each.
   [[nodiscard]] std::vector<std::string> incompatibilities() const;
 
@@ -46,6 +49,7 @@ class EventLog final : public runtime::EventSink {
   Nanoseconds last_participant_at_ = kUnknownTime;
   Nanoseconds last_match_at_ = kUnknownTime;
   std::set<std::string> incompatibilities_;
+  std::string failure_;
 };
 
 }  // namespace perflab::node

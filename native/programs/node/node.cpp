@@ -115,7 +115,7 @@ void Node::write_process_record() {
 void Node::run() {
   control_.send({{"type", "created"}, {"pid", getpid()}, {"writers", writer_list(live_->writers())}});
   const bool matched = await_discovery();
-  const std::optional<Start> start = await_start(matched);
+  const std::optional<Start> start = stop_asked_ ? std::nullopt : await_start(matched);
   if (!start) {
     finish();
     return;
@@ -127,8 +127,17 @@ void Node::run() {
                   {"measured_from_ns", measured_from},
                   {"measured_until_ns", measured_from + config_.live.duration_ns},
                   {"matched", matched}});
-  measure(measured_from);
+  // Whatever goes wrong from here on, what was measured is written.
+  try {
+    measure(start->at_ns, measured_from);
+  } catch (...) {
+    finish();
+    throw;
+  }
   finish();
+  if (const std::string failure = events_.failure(); !failure.empty()) {
+    throw runtime::Error(runtime::Error::Kind::kFailed, failure);
+  }
 }
 
 // A process without timers of its own also waits for the end of the measured part before it reports as one
@@ -159,7 +168,9 @@ bool Node::await_discovery() {
       next_report += kNanosecondsPerSecond;
     }
     // Nothing is asked of the node before it is ready, except to stop.
-    if (control_.receive(5 * kMillisecond) || control_.closed()) return false;
+    const auto message = control_.receive(5 * kMillisecond);
+    stop_asked_ = stop_asked_ || (message && message->at("type") == "stop");
+    if (stop_asked_ || control_.closed()) return false;
   }
 }
 
@@ -185,10 +196,17 @@ std::optional<Node::Start> Node::await_start(bool matched) {
   return std::nullopt;
 }
 
-void Node::measure(Nanoseconds measured_from) {
+void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   live_->start(measured_from);
-  events_.note(clock_.now(), "started");
   const Nanoseconds started = clock_.now();
+  events_.note(started, "started");
+  if (config_.runtime != "virtual" && started > start_ns) {
+    // Others may have sent already what nobody here was ready to receive.
+    throw runtime::Error(runtime::Error::Kind::kFailed,
+                         "process " + config_.process_name + " was ready " +
+                             std::to_string((started - start_ns) / kMillisecond + 1) +
+                             " ms after the common start: the machine is too busy");
+  }
   Nanoseconds next_progress = started + kProgressPeriod;
   Nanoseconds next_checkpoint = started + config_.checkpoint_ns;
   Nanoseconds last_change = started;
@@ -200,6 +218,7 @@ void Node::measure(Nanoseconds measured_from) {
         0, std::min(wake - clock_.now(), publishing ? 100 * kMillisecond : kDrainProgressPeriod)));
     if (message && message->at("type") == "stop") break;
     if (control_.attached() && control_.closed()) break;
+    if (!events_.failure().empty()) break;
     if (publishing && publishing_ended(measured_from)) {
       publishing = false;
       events_.note(clock_.now(), "publishing_ended");

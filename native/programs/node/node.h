@@ -34,7 +34,7 @@ class Node {
   // False if the discovery timed out.
   bool await_discovery();
   std::optional<Start> await_start(bool matched);
-  void measure(Nanoseconds measured_from);
+  void measure(Nanoseconds start_ns, Nanoseconds measured_from);
   [[nodiscard]] bool publishing_ended(Nanoseconds measured_from) const;
   void send_progress(Nanoseconds measured_from, bool publishing);
   void write_checkpoint(bool final);
@@ -46,6 +46,7 @@ class Node {
   RecordFile records_;
   EventLog events_;
   measure::MessageEventQueue message_events_;
+  bool stop_asked_ = false;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<graph::LiveGraph> live_;

@@ -23,7 +23,7 @@ class RecordFile {
   void write(const nlohmann::json& record);
   // The same for a record that is text already, without its line end.
   void write_line(std::string line);
-  // The last failure, empty if there was none or a later write of the same kind went well.
+  // The last failure of a write; empty if there was none.
   [[nodiscard]] std::string error() const;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 

@@ -33,7 +33,7 @@ class DdsRuntime::DdsPublisher final : public Publisher {
     perflab_error error;
     if (writer_->write(parts, error) == PERFLAB_OK) [[likely]]
       return true;
-    sink_.on_error(clock_.now(), error.text);
+    sink_.on_write_failed(clock_.now(), error.text);
     return false;
   }
   [[nodiscard]] perflab_identity identity() const noexcept override { return writer_->identity(); }

@@ -93,7 +93,7 @@ class SingleThreadedExecutor final : public DdsRuntime::DdsExecutor {
                                                             : std::max<Nanoseconds>(0, due - clock_.now());
       std::size_t count = 0;
       if (waitset_.wait(timeout, ready_, count, error) < 0) {
-        sink_.on_error(clock_.now(), error.text);
+        sink_.on_failure(clock_.now(), error.text);
         return;
       }
       run_due_timers();
@@ -116,7 +116,7 @@ bool DdsRuntime::DdsSubscription::take_one() noexcept {
   const perflab_status status = reader_->take(sample, error);
   if (status == PERFLAB_NO_DATA) return false;
   if (status < 0) {
-    sink_.on_error(clock_.now(), error.text);
+    sink_.on_failure(clock_.now(), error.text);
     return false;
   }
   handler_.on_message(

@@ -28,7 +28,8 @@ class DdsRuntime::DdsSubscription final : public Subscription {
   // The listener that keeps the receive thread out (`on_data` null) or lets it run the callbacks (inline).
   perflab_listener listener(bool run_inline) noexcept;
   void set_reader(middleware::Reader reader) { reader_.emplace(std::move(reader)); }
-  void close() noexcept { reader_.reset(); }
+  // No callback runs afterwards.
+  void close() noexcept { reader_->close(); }
   // Inline callbacks begin; a reader may have data before that.
   void open_gate() noexcept { open_.store(true, std::memory_order_release); }
   middleware::Reader& reader() { return *reader_; }

@@ -89,11 +89,13 @@ struct VirtualRuntime::Lane {
   Nanoseconds step_at = std::numeric_limits<Nanoseconds>::max();  // of the step that is scheduled
 };
 
+// One of: a step of `lane`; `message` sent by `writer`; `message` arriving over `link`; the end of a hold on `link`.
 struct VirtualRuntime::Event {
   Nanoseconds at;
   std::uint64_t order;
-  Lane* lane;  // a step of this lane, or else of
-  Link* link;  // this link: an arrival, or without message the end of a hold
+  Lane* lane;
+  Writer* writer;
+  Link* link;
   std::shared_ptr<Message> message;
 };
 
@@ -215,7 +217,9 @@ void VirtualRuntime::simulate() noexcept {
     const Event event = events_->top();
     events_->pop();
     clock_.set(event.at);
-    if (event.message) {
+    if (event.writer != nullptr) {
+      offer(*event.writer, event.message);
+    } else if (event.message) {
       arrive(*event.link, event.message);
     } else if (event.link != nullptr) {
       if (event.link->disturbance.held_until_ns() <= event.at) release_held(*event.link);
@@ -251,13 +255,18 @@ void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts) 
   const std::shared_ptr<Message> message = make_message(parts, writer.id);
   message->sent_ns = clock_.now();
   clock_.set(clock_.now() + programme_->publish_call);
+  // A callback runs whole, ahead of the virtual time of others; links must see messages in the order of their times.
+  events_->push({message->sent_ns, next_order_++, nullptr, &writer, nullptr, message});
+}
+
+void VirtualRuntime::offer(Writer& writer, const std::shared_ptr<Message>& message) {
   for (Link* link : writer.links) {
     switch (link->disturbance.offer(message.get(), message->sent_ns, link->arrivals)) {
       case middleware::sim::Disturbance::Outcome::lost:
         break;
       case middleware::sim::Disturbance::Outcome::held:
         link->held = message;
-        events_->push({link->disturbance.held_until_ns(), next_order_++, nullptr, link, nullptr});
+        events_->push({link->disturbance.held_until_ns(), next_order_++, nullptr, nullptr, link, nullptr});
         break;
       case middleware::sim::Disturbance::Outcome::passed:
         schedule_arrivals(*link, message);
@@ -270,7 +279,7 @@ void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts) 
 void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered) {
   for (const auto& arrival : link.arrivals) {
     const bool is_offered = arrival.message == offered.get();
-    events_->push({arrival.due_ns, next_order_++, nullptr, &link, is_offered ? offered : link.held});
+    events_->push({arrival.due_ns, next_order_++, nullptr, nullptr, &link, is_offered ? offered : link.held});
     if (arrival.copy) {
       ++link.duplicated;
     } else if (arrival.overtaken) {
@@ -284,7 +293,7 @@ void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message
 void VirtualRuntime::release_held(Link& link) {
   link.disturbance.release(link.arrivals);
   for (const auto& arrival : link.arrivals) {
-    events_->push({std::max(arrival.due_ns, clock_.now()), next_order_++, nullptr, &link, link.held});
+    events_->push({std::max(arrival.due_ns, clock_.now()), next_order_++, nullptr, nullptr, &link, link.held});
     if (arrival.copy) ++link.duplicated;
   }
   link.held = nullptr;
@@ -308,7 +317,7 @@ void VirtualRuntime::wake(Lane& lane, Nanoseconds at) {
   at = std::max(at, lane.free_at);
   if (at >= lane.step_at) return;
   lane.step_at = at;
-  events_->push({at, next_order_++, &lane, nullptr, nullptr});
+  events_->push({at, next_order_++, &lane, nullptr, nullptr, nullptr});
 }
 
 // Everything that is ready now, timers first, each entity once: what a wait-set hands out. False if nothing

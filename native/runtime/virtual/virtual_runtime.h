@@ -76,6 +76,7 @@ class VirtualRuntime final : public Runtime {
   void connect(Writer& writer, Reader& reader);
   void simulate() noexcept;
   void send(Writer& writer, std::span<const perflab_bytes> parts) noexcept;
+  void offer(Writer& writer, const std::shared_ptr<Message>& message);
   void schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered);
   void release_held(Link& link);
   void arrive(Link& link, const std::shared_ptr<Message>& message);
