@@ -2,6 +2,11 @@
 
 import sys
 
-from perflab.cli import main
+try:
+    from perflab.cli import main
 
-sys.exit(main())
+    exit_code = main()
+except KeyboardInterrupt:
+    sys.stderr.write("perflab: interrupted\n")
+    exit_code = 130
+sys.exit(exit_code)

@@ -39,6 +39,10 @@ class Interrupted(PerflabError):
         self.exit_code = 128 + signum
 
 
+# What Python raises where a document that could be parsed does not hold what it must.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
 def one_line(text: str) -> str:
     """`text` with every run of white space, line ends included, as one blank."""
     return " ".join(text.split())

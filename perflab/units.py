@@ -9,6 +9,7 @@ from perflab.errors import BadInput
 
 NS_PER_S = 1_000_000_000
 MAX_DURATION_S = 7 * 24 * 3600
+MAX_DURATION_LETTERS = 32
 
 _UNIT_NS = {
     "ns": 1,
@@ -27,7 +28,7 @@ def parse_duration(text: str, option: str, *, zero_allowed: bool = False) -> int
 
     Raises BadInput, which names `option`, for anything else, and for what is not within (0, 7 days].
     """
-    match = _DURATION.fullmatch(text.strip().lower())
+    match = _DURATION.fullmatch(text.strip().lower()) if len(text) <= MAX_DURATION_LETTERS else None
     unit_ns = _UNIT_NS.get(match.group(2) or "s") if match else None
     if match is None or unit_ns is None:
         raise BadInput(f"{option} {text!r} is not a duration; use seconds (10, 2.5) or a unit (500ms, 10s, 2min, 1h)")

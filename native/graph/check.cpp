@@ -408,7 +408,7 @@ std::string type_problem(std::string_view type) {
   for (const message::MessageType& known : message::all_types()) names.push_back(known.name);
   const std::string_view near = closest(type, names);
   if (near.empty())
-    return fmt::format("type {} is unknown; `perflab-graph types` lists the types", quote(type));
+    return fmt::format("type {} is unknown; `perflab list messages` shows them", quote(type));
   return fmt::format("type {} is unknown; did you mean {}?", quote(type), near);
 }
 

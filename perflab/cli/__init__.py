@@ -1,27 +1,48 @@
-"""The command line: one thin module per verb. This one turns every end of a command into an exit code and one line."""
+"""The command line: one thin module per verb. This one turns every end of a command into an exit code and one line.
+
+Its own imports are few, so that Ctrl-C is met by `main` already while the others are being imported.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
 
-from typer import Abort
-from typer._click.exceptions import ClickException
-
-from perflab.cli.app import app
 from perflab.errors import BadInput, PerflabError, one_line
 
+if TYPE_CHECKING:
+    from typer._click.exceptions import ClickException
+
 DEBUG_VARIABLE = "PERFLAB_DEBUG"
+INTERRUPTED = 130
+
+# Of an error without a file name: of stdout, for who writes a file says itself which.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code is that of the documentation. Prints at most one line of error."""
     try:
+        _prepare_streams()
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from typer import Abort
+    from typer._click.exceptions import ClickException
+
+    from perflab.cli.app import app
+
+    try:
         result = app(args=None if arguments is None else list(arguments), prog_name="perflab", standalone_mode=False)
         sys.stdout.flush()
-        return result if isinstance(result, int) else 0
     except PerflabError as error:
         return _complain(str(error), error.exit_code)
     except ClickException as error:
@@ -29,20 +50,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{error.format_message().rstrip('.')} (`{_help_command(error)}` explains)", BadInput.exit_code
         )
     except BrokenPipeError:
-        # The reader went away (`perflab show RUN | head`); say nothing more, not even when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader went away (`perflab show RUN | head`); say nothing more.
+        _silence(sys.stdout)
         return 1
-    except (Abort, KeyboardInterrupt):
-        return _complain("interrupted", 130)
+    except Abort:
+        return _complain("interrupted", INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
+        if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE:
+            _silence(sys.stdout)
+            return _complain(f"cannot write to stdout: {error.strerror}", 1)
         if os.environ.get(DEBUG_VARIABLE):
+            import traceback
+
             traceback.print_exc()
         name = type(error).__name__
         return _complain(f"{name}: {error} (unexpected; set {DEBUG_VARIABLE}=1 for the traceback)", 1)
+    if result == INTERRUPTED:  # no command returns it; typer does where one raised KeyboardInterrupt
+        raise KeyboardInterrupt
+    return result if isinstance(result, int) else 0
+
+
+def _prepare_streams() -> None:
+    """Standard streams that exist, and that print what their encoding lacks as "?"."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - until the end
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _silence(stream: TextIO) -> None:
+    """Drops what the stream still holds, also when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(text: str, exit_code: int) -> int:
-    sys.stderr.write(f"perflab: {one_line(text)}\n")
+    try:
+        sys.stderr.write(f"perflab: {one_line(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            _silence(sys.stderr)
     return exit_code
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perflab.errors import BadInput, Unavailable
-from perflab.units import parse_duration
+from perflab.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from perflab.experiment.run import RunResult
@@ -246,8 +246,20 @@ def _within(value: int, low: int, high: int, option: str) -> int:
 
 def _check_together(experiment: Experiment) -> None:
     """What makes no sense in combination."""
-    if not experiment.workload.graph.edges():
-        raise BadInput(f"workload {experiment.workload.name!r} has no topic with a publisher and a subscription")
+    graph = experiment.workload.graph
+    if not graph.edges():
+        raise BadInput(
+            f"workload {experiment.workload.name!r} has no topic with a publisher and a subscription; "
+            "name further files that complete it, e.g. `perflab run sierra_nevada debug_sierra_nevada_reliable`"
+        )
+    shortest_ns = graph.shortest_period_ns
+    if shortest_ns is None:
+        raise BadInput(f"workload {experiment.workload.name!r} has no timer: nothing would ever be sent")
+    if shortest_ns > experiment.settings.duration_ns:
+        raise BadInput(
+            f"--time is shorter than the shortest period of {experiment.workload.name!r}, "
+            f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"
+        )
     if len(experiment.workload.graph.processes) > 1:
         for middleware in experiment.middlewares:
             if not middleware.across_processes:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from perflab.errors import BadInput
+from perflab.errors import DAMAGE, BadInput
+
+Json = dict[str, Any]
 
 
 def _complete_run(incomplete: str) -> list[str]:
@@ -24,36 +27,63 @@ def show(
 ) -> int:
     """Show the results of a run."""
     from perflab.experiment import rundir
+    from perflab.experiment.collect import collect_run
+    from perflab.experiment.run import still_running
+    from perflab.host import Host
 
     directory = rundir.open_run(run)
+    manifest = _checked(rundir.read_json(directory.manifest), directory.manifest)
+    try:
+        # A manifest that cannot be shown beside no results is what is damaged, not the summary.
+        running = not directory.summary.exists() and still_running(manifest, Host())
+        _report({"results": []}, {key: manifest[key] for key in ("middlewares", "preflight")}, ())
+    except DAMAGE as error:
+        raise _damaged(directory.manifest, error) from error
+    summary: Json | None = None
     notes: list[str] = []
-    if directory.summary.exists():
-        summary = _checked(rundir.read_json(directory.summary), directory.summary)
-    else:
-        from perflab.experiment.collect import collect_run
-        from perflab.experiment.run import still_running
-        from perflab.host import Host
-
-        summary, found = collect_run(directory)
-        running = still_running(rundir.read_json(directory.manifest), Host())
+    if not directory.summary.exists():
         notes.append("the run is still going on; these are its numbers so far" if running else _ENDED_EARLY)
-        notes.extend(found)
-    if as_json:
-        sys.stdout.write(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
-        return 0
-    from perflab.report import terminal
-
-    terminal.print_summary(terminal.console(), summary, rundir.read_json(directory.manifest), notes)
+    else:
+        try:
+            summary = _checked(rundir.read_json(directory.summary), directory.summary)
+            if not isinstance(summary["results"], list):
+                raise BadInput(f"{directory.summary} is damaged: it has no results")
+            report = _report(summary, manifest, ())
+        except BadInput as problem:
+            summary = None
+            notes.append(f"{problem}; these numbers are made from the records")
+        except DAMAGE as error:
+            summary = None
+            notes.append(f"{_damaged(directory.summary, error)}; these numbers are made from the records")
+    if summary is None:
+        summary, found = collect_run(directory)
+        try:
+            report = _report(summary, manifest, [*notes, *found])
+        except DAMAGE as error:
+            raise _damaged(directory.path / rundir.TRIALS, error) from error
+    sys.stdout.write(json.dumps(summary, indent=1, ensure_ascii=False) + "\n" if as_json else report)
     return 0
 
 
-def _checked(summary: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The summary, if it is one of this version. Raises BadInput."""
-    if summary.get("schema") != 1:
-        raise BadInput(f"{path} is damaged, or of another version: schema {summary.get('schema')!r} instead of 1")
-    if not isinstance(summary.get("results"), list):
-        raise BadInput(f"{path} is damaged: it has no results")
-    return summary
+def _checked(document: Json, path: Path) -> Json:
+    """The manifest or summary, if it is one of this version. Raises BadInput."""
+    if document.get("schema") != 1:
+        raise BadInput(f"{path} is damaged, or of another version: schema {document.get('schema')!r} instead of 1")
+    return document
+
+
+def _report(summary: Json, manifest: Json, notes: Sequence[str]) -> str:
+    """The whole report, before any of it is printed. Raises one of DAMAGE."""
+    from perflab.report import terminal
+
+    out = terminal.console()
+    with out.capture() as report:
+        terminal.print_summary(out, summary, manifest, notes)
+    return report.get()
+
+
+def _damaged(path: Path, error: Exception) -> BadInput:
+    return BadInput(f"{path} is damaged: {type(error).__name__}: {error}")
 
 
 _ENDED_EARLY = "perflab was ended before this run was; the numbers are what its processes had recorded"

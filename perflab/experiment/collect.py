@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perflab.errors import BadInput
+from perflab.errors import DAMAGE, BadInput
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
 from perflab.formats.records import ProcessRecords, RecordError
@@ -36,7 +36,8 @@ def collect(directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey]) ->
     """
     notes: list[str] = []
     processes, problem = _read(directory, trial, notes)
-    accounts, accounting_problem = _account(processes, edges)
+    drained = trial["outcome"] == "success" or trial.get("drain") is not None
+    accounts, accounting_problem = _account(processes, edges, drained)
     problem = problem or accounting_problem
     starts = [p.start for p in processes if p.start is not None]
     from_ns = min((s.measured_from_ns for s in starts), default=None)
@@ -81,10 +82,13 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
     manifest = read_json(run.manifest)
     notes: list[str] = []
     trials: list[TrialData] = []
+    reading = run.manifest
     try:
         edges = [tuple(e) for e in manifest["workload"]["edges"]]
-        planned = manifest["trials"]
+        name, planned = str(manifest["run"]), len(manifest["trials"])
+        reading = run.path
         for directory in run.trials():
+            reading = directory.path
             document = trial_document(directory)
             if document is None:
                 notes.append(f"{directory.path.name} was being prepared and recorded nothing")
@@ -95,10 +99,11 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
             collected = collect(directory, document, edges)
             trials.append(collected.data)
             notes.extend(collected.notes)
-        name = str(manifest["run"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"{run.path} is damaged: {type(error).__name__}: {error}") from error
-    return summarize(name, trials, planned_trials=len(planned)), notes
+        return summarize(name, trials, planned_trials=planned), notes
+    except DAMAGE as error:
+        raise BadInput(f"{reading} is damaged: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"cannot read {reading}: {error.strerror}") from error
 
 
 def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tuple[ProcessRecords, ...], str | None]:
@@ -117,13 +122,15 @@ def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tup
     return tuple(processes), problem
 
 
-def _account(processes: Sequence[ProcessRecords], edges: Sequence[EdgeKey]) -> tuple[Accounts | None, str | None]:
+def _account(
+    processes: Sequence[ProcessRecords], edges: Sequence[EdgeKey], drained: bool
+) -> tuple[Accounts | None, str | None]:
     checkpoints: list[dict[str, Any] | None] = [p.checkpoint for p in processes]
     if not any(checkpoints):
         return None, None
     matched = all(p.start.matched for p in processes if p.start is not None)
     try:
-        accounts = account(checkpoints, edges, matched_at_start=matched)
+        accounts = account(checkpoints, edges, matched_at_start=matched, drained=drained)
     except AccountingError as error:
         return None, str(error)
     more = f" (and {len(accounts.problems) - 1} more)" if len(accounts.problems) > 1 else ""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -19,13 +21,20 @@ from importlib import metadata
 from pathlib import Path
 
 from perflab import __version__
-from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
+from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import domain, rundir
 from perflab.experiment.collect import collect
 from perflab.experiment.process import Signals
 from perflab.experiment.rundir import RunDirectory, write_json
 from perflab.experiment.settings import Experiment
-from perflab.experiment.trial import LiveProgress, TrialOutcome, TrialPlan, file_names, run_trial
+from perflab.experiment.trial import (
+    LiveProgress,
+    TrialOutcome,
+    TrialPlan,
+    file_names,
+    node_configuration,
+    run_trial,
+)
 from perflab.formats import tables
 from perflab.host import Host
 from perflab.middleware import Middleware
@@ -35,6 +44,7 @@ from perflab.units import NS_PER_S
 
 MANIFEST_SCHEMA = 1
 BASELINE = "baseline"
+CHECK_TIMEOUT_S = 60.0
 
 # What reaches into the middlewares from outside, and so belongs to what was measured.
 _ENVIRONMENT_PREFIXES = ("CYCLONEDDS_", "FASTDDS_", "FASTRTPS_", "ROS_", "RMW_", "ZENOH_", "IOX2_", "RCUTILS_")
@@ -64,11 +74,14 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
     for observer in experiment.observers:
         observer.check(host)
     with Signals() as signals:
+        check_middlewares(experiment, node_program, signals)
+        # What takes time comes first: a directory without a manifest is of no use to anybody.
+        manifest = _manifest(experiment, native, host)
         directory = rundir.create(experiment.output, experiment.name)
         trials: list[TrialData] = []
         error: PerflabError | None = None
         try:
-            write_json(directory.manifest, _manifest(experiment, directory, native, host))
+            write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
             directory.reserve()
             domain_before: int | None = None
             for order, (repetition, middleware) in enumerate(experiment.order(), start=1):
@@ -99,7 +112,38 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
             write_json(directory.summary, summary)
         except OSError as problem:
             error = error or TrialFailed(f"cannot write {directory.summary}: {problem.strerror}")
+        if signals.received is not None:  # after the last trial: its run is whole, but what follows it must not begin
+            error = error or Interrupted(signals.received)
     return RunResult(directory, summary, error)
+
+
+def check_middlewares(experiment: Experiment, node_program: Path, signals: Signals) -> None:
+    """Lets perflab-node judge options that it would otherwise see only after other trials have run.
+
+    Raises BadInput, Unavailable. The first middleware is judged by the first trial.
+    """
+    for middleware in experiment.middlewares[1:]:
+        signals.raise_if_received()
+        with _domain(middleware, None) as held, tempfile.TemporaryDirectory() as folder:
+            plan = _plan(experiment, 1, 1, middleware, held, node_program)
+            process = next(iter(file_names(plan)))
+            config = Path(folder) / "config.json"
+            write_json(config, node_configuration(plan, process, Path(os.devnull)))
+            done = subprocess.run(
+                [node_program, "--check", "--config", config],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=CHECK_TIMEOUT_S,
+                check=False,
+            )
+            complaint = one_line(done.stderr).removeprefix("perflab-node: ")
+            for kind in (BadInput, Unavailable):
+                if done.returncode == kind.exit_code:
+                    raise kind(complaint)
+            if done.returncode != 0:
+                raise PerflabError(f"{middleware.name}: {complaint or f'perflab-node ended with {done.returncode}'}")
 
 
 def _one_trial(
@@ -212,11 +256,10 @@ def _trial_document(plan: TrialPlan, experiment: Experiment) -> Json:
     }
 
 
-def _manifest(experiment: Experiment, directory: RunDirectory, native: Native, host: Host) -> Json:
+def _manifest(experiment: Experiment, native: Native, host: Host) -> Json:
+    """What is known before the run has a directory."""
     workload = experiment.workload
     return {
-        "schema": MANIFEST_SCHEMA,
-        "run": directory.path.name,
         "name": experiment.name,
         "created_utc": _now(),
         "command_line": list(experiment.command_line),

@@ -58,6 +58,7 @@ class RunDirectory:
 
     path: Path
     created: bool
+    made_on_the_way: tuple[Path, ...] = ()  # directories above it that perflab made, innermost first
 
     @property
     def manifest(self) -> Path:
@@ -90,6 +91,9 @@ class RunDirectory:
         """Removes everything that was written, for a run that turned out to be bad input."""
         if self.created:
             shutil.rmtree(self.path, ignore_errors=True)
+            for parent in self.made_on_the_way:
+                with contextlib.suppress(OSError):
+                    parent.rmdir()  # others may have put something there meanwhile
             return
         for entry in self.path.iterdir():
             if entry.is_dir():
@@ -102,23 +106,33 @@ def create(output: Path | None, name: str, now: datetime | None = None) -> RunDi
     """Makes runs/<UTC time>_<name>/, or `output`, which must not exist or be empty. Raises BadInput."""
     if output is not None:
         check_output(output)
+        # Without "..", which would have to exist to be left again.
+        output = Path(os.path.normpath(output))
         created = not output.exists()
+        missing = _missing_above(output)
         _make(output, parents=True, exist_ok=True)
-        return RunDirectory(output, created)
+        return RunDirectory(output, created, missing)
     root = Path(RUNS)
+    made = () if root.exists() else (root,)
     _make(root, parents=True, exist_ok=True)
     stem = f"{(now or datetime.now(UTC)).strftime('%Y%m%dT%H%M%SZ')}_{file_name(name)}"
     for attempt in range(1, 1000):
         path = root / (stem if attempt == 1 else f"{stem}_{attempt}")
         with contextlib.suppress(FileExistsError):
             _make(path)
-            return RunDirectory(path, created=True)
+            return RunDirectory(path, created=True, made_on_the_way=made)
     raise PerflabError(f"cannot find a free name for a run in {root}")
+
+
+def _missing_above(path: Path) -> tuple[Path, ...]:
+    """The directories above `path` that do not exist, innermost first."""
+    return tuple(parent for parent in path.absolute().parents if not parent.exists())
 
 
 def check_output(output: Path) -> None:
     """Raises BadInput where `output` cannot become a run directory. Writes nothing."""
     try:
+        output = Path(os.path.normpath(output))
         if output.is_dir():
             if any(output.iterdir()):
                 raise BadInput(f"--output {output} is not empty; name a new or an empty directory")
@@ -135,14 +149,17 @@ def check_output(output: Path) -> None:
 
 def open_run(word: str) -> RunDirectory:
     """The run that a word of the command line means: a path, or a name below runs/. Raises BadInput."""
-    for path in (Path(word), Path(RUNS) / word):
-        if (path / MANIFEST).is_file():
-            return RunDirectory(path, created=False)
-    path = Path(word)
-    if path.is_dir():
-        raise BadInput(f"{word!r} is not a run directory: it has no {MANIFEST}")
-    if path.exists():
-        raise BadInput(f"{word!r} is a file; name the run directory that holds {MANIFEST}")
+    try:
+        for path in (Path(word), Path(RUNS) / word):
+            if (path / MANIFEST).is_file():
+                return RunDirectory(path, created=False)
+        path = Path(word)
+        if path.is_dir():
+            raise BadInput(f"{word!r} is not a run directory: it has no {MANIFEST}")
+        if path.exists():
+            raise BadInput(f"{word!r} is a file; name the run directory that holds {MANIFEST}")
+    except OSError as error:
+        raise BadInput(f"cannot open run {word!r}: {error.strerror}") from error
     raise BadInput(f"no run {word!r}; name a run directory, `ls {RUNS}` shows those of this folder")
 
 
@@ -166,10 +183,12 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises BadInput where it cannot be read or is not one."""
     try:
+        if path.exists() and not path.is_file():
+            raise BadInput(f"{path} is damaged: not a regular file")
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is damaged: {error}") from error
     if not isinstance(document, dict):
         raise BadInput(f"{path} is damaged: not a JSON object")

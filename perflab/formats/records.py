@@ -77,6 +77,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
     """The objects of a file, and None in place of a truncated last line."""
     if not path.exists():
         return
+    if not path.is_file():
+        raise RecordError(f"{path}: not a regular file")
     with path.open("rb") as file:
         previous_damaged: int | None = None
         for number, line in enumerate(file, start=1):
@@ -96,7 +98,7 @@ def _parse(line: bytes) -> dict[str, Any] | None:
         return None  # perhaps whole by accident, but its writer had not finished
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 

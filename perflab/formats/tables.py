@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ _THREADS = ("cpu_ns", "cpu_interval_ns", "run_delay_ns", "voluntary_switches", "
 
 def write(directory: Path, accounts: Accounts | None, processes: Sequence[ProcessRecords]) -> list[str]:
     """Writes edges, publishers, resources, threads and events; returns the names of the files. Raises OSError."""
+    _import_polars()
     tables = {
         "edges": edges(accounts),
         "publishers": publishers(accounts),
@@ -144,6 +146,18 @@ def _histogram_columns(histograms: Mapping[str, Histogram | None]) -> Row:
         for side in _SIDES:
             row[f"{name}_{side}"] = None if histogram is None else getattr(histogram, side)
     return row
+
+
+def _import_polars() -> None:
+    """Imports polars and keeps SIGINT ours.
+
+    polars puts a handler of its own before ours, which would end a table half-way with KeyboardInterrupt.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    import polars  # noqa: F401 - for its effect on SIGINT
+
+    if handler is not None:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _write_whole(path: Path, table: pl.DataFrame) -> None:

@@ -160,12 +160,16 @@ def totals_in_words(totals: Json) -> Text:
     known = [n for n in lost.values() if n is not None]
     amount = sum(known)
     kinds = ", ".join(f"{n} {_LOST_WORDS[kind]}" for kind, n in lost.items() if n)
-    unknown = "" if len(known) == len(lost) else " so far"
     text.append(", ")
-    text.append(f"{format_count(amount)} lost{unknown}{f' ({kinds})' if kinds else ''}", "red" if amount else "green")
+    if not known:
+        text.append("losses not known", "yellow")
+    else:
+        least = "" if len(known) == len(lost) else "at least "
+        style = "red" if amount else "green" if not least else ""
+        text.append(f"{least}{format_count(amount)} lost{f' ({kinds})' if kinds else ''}", style)
     for key, word, style in (("late", "late", "yellow"), ("too_late", "too late", "red")):
         if (n := totals[key]) is not None:
-            share = f" ({100 * n / received:.2g} %)" if n and received else ""
+            share = f" ({100 * n / received:.3g} %)" if n and received else ""
             text.append(", ")
             text.append(f"{format_count(n)} {word}{share}", style if n else "")
     extras = (
@@ -196,6 +200,8 @@ def _print_distributions(out: Console, totals: Json) -> None:
 
 
 def _print_edges(out: Console, edges: Sequence[Json]) -> None:
+    if not edges:
+        return
     shown = list(edges)
     if len(shown) > MAX_EDGES:
         shown = sorted(shown, key=lambda e: _quantile(e, "latency_ns", "p99") or 0, reverse=True)[:MAX_EDGES]
@@ -241,7 +247,7 @@ def _quantile(edge: Json, owner: str, key: str) -> int | None:
 
 def _lost(edge: Json) -> int | None:
     known = [n for n in edge["lost"].values() if n is not None]
-    return sum(known) if known else None
+    return sum(known) if len(known) == len(edge["lost"]) or any(known) else None
 
 
 def _count(n: int | None, style: str) -> Text:

@@ -108,18 +108,20 @@ def account(
     expected_edges: Iterable[EdgeKey] = (),
     *,
     matched_at_start: bool = True,
+    drained: bool = True,
 ) -> Accounts:
     """Joins the last checkpoints of all processes of a trial (None for a process that wrote none).
 
     `expected_edges` are those of the graph: one that no checkpoint knows has lost everything when the trial is
-    complete, and is left out when it is not. Of an edge whose counts contradict each other only its own view is
-    kept. Raises AccountingError.
+    complete, and is left out when it is not. Of a trial that was ended before it was `drained`, what is missing at the
+    end may still have been under way, so it is not known. Of an edge whose counts contradict each other only its own
+    view is kept. Raises AccountingError.
     """
     known = [c for c in checkpoints if c is not None]
-    complete = bool(checkpoints) and len(known) == len(checkpoints) and all(c.get("final") for c in known)
+    complete = bool(checkpoints) and len(known) == len(checkpoints) and all(c.get("final") for c in known) and drained
     try:
-        publishers = [_publisher(p, bool(c.get("final"))) for c in known for p in c["publishers"]]
-        edges = [_edge(e, bool(c.get("final"))) for c in known for e in c["edges"]]
+        publishers = [_publisher(p, drained and bool(c.get("final"))) for c in known for p in c["publishers"]]
+        edges = [_edge(e, drained and bool(c.get("final"))) for c in known for e in c["edges"]]
         foreign = sum(int(c.get("foreign_messages", 0)) for c in known)
         malformed = sum(int(c.get("malformed_messages", 0)) for c in known)
     except (KeyError, TypeError) as error:

@@ -37,6 +37,19 @@ class Graph:
         return sorted({e["kind"] for p in self.document["processes"] for e in p["executors"]})
 
     @property
+    def shortest_period_ns(self) -> int | None:
+        """Of its timers and cyclic reactions; None where there is none."""
+        return min(
+            (
+                entry["period_ns"]
+                for _, node in self._nodes()
+                for entry in (*node["timers"], *node["reactions"])
+                if entry["period_ns"]
+            ),
+            default=None,
+        )
+
+    @property
     def longest_work_ns(self) -> int:
         """The CPU time of its longest callback."""
         return max(

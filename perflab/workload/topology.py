@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import stat
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from perflab.native import Native
 from perflab.workload import Graph, Source
 
 RESOLVE_TIMEOUT_S = 60.0
+MAX_FILE_BYTES = 16 << 20  # as perflab-graph's
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,18 @@ def find(word: str) -> Path:
     if not looks_like_a_path and word in entries:
         return entries[word]
     path = Path(word)
-    if path.is_dir():
-        raise BadInput(f"workload {word!r} is a directory; name a graph file (YAML or JSON) in it")
-    if path.exists():
+    try:
+        kind = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(f"cannot read workload {_shortened(word)!r}: {reason}") from error
+    if kind is not None and stat.S_ISREG(kind):
         return path
+    if kind is not None:
+        what = "a directory" if stat.S_ISDIR(kind) else "not a regular file"
+        raise BadInput(f"workload {word!r} is {what}; name a graph file (YAML or JSON)")
     if looks_like_a_path:
         raise BadInput(f"workload file {word!r} does not exist")
     close = difflib.get_close_matches(word, entries, n=3, cutoff=0.5)
@@ -61,10 +71,17 @@ def load(words: Sequence[str], native: Native) -> Topology:
 
 def _source(path: Path) -> Source:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise BadInput(f"cannot read workload {path}: {error.strerror}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise BadInput(f"workload {path} is larger than the {MAX_FILE_BYTES >> 20} MiB that a graph file may have")
     return Source(str(path), hashlib.sha256(content).hexdigest(), content.decode("utf-8", errors="replace"))
+
+
+def _shortened(word: str) -> str:
+    return word if len(word) <= 80 else f"{word[:77]}..."
 
 
 def describe(path: Path, native: Native) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -46,6 +47,22 @@ def test_sierra_nevada_counts_are_exact(run: Run, tmp_path: Path, middleware: st
         assert edge["received"] == 3_000_000_000 // periods[publisher, topic]
         assert edge["latency_ns"]["count"] == edge["response_ns"]["count"] == edge["received"]
         assert edge["on_time"] + edge["late"] + edge["too_late"] == edge["received"]
+
+
+LOOP = """\
+name: loop
+nodes:
+  - name: start
+    publishers: [{topic: tick, type: stamped_int64, period: 100ms}]
+  - name: a
+    subscriptions: [{topic: tick, type: stamped_int64}, {topic: y, type: stamped_int64}]
+    publishers: [{topic: x, type: stamped_int64}]
+    reactions: [{kind: fusion, on: [tick, y], publish: x}]
+  - name: b
+    subscriptions: [{topic: x, type: stamped_int64}]
+    publishers: [{topic: y, type: stamped_int64}]
+    reactions: [{kind: transform, on: x, publish: y}]
+"""
 
 
 def test_warm_up_is_not_counted(run: Run, tmp_path: Path) -> None:
@@ -168,3 +185,37 @@ def test_list_and_doctor_know_the_native_programs(run: Run) -> None:
     assert [p["available"] for p in health["programs"]] == [True, True]
     cyclone = next(m for m in health["middlewares"] if m["name"] == "cyclonedds")
     assert cyclone["available"] == (Path(NATIVE) / "middleware/cyclonedds.so").is_file()
+
+
+@pytest.mark.parametrize("option", ["sim.loss=2", "sim.no_such_option=1"])
+def test_a_later_middleware_is_judged_before_the_first_trial(run: Run, tmp_path: Path, option: str) -> None:
+    out = tmp_path / "new" / "run"
+    started = ("run", "sierra_nevada", "--middleware", "cyclonedds,sim", "--middleware-option", option, "-t", "600")
+    done = run(*started, "-o", out)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert not out.parent.exists()
+
+
+def test_a_configuration_that_cyclone_cannot_read_is_bad_input(run: Run, tmp_path: Path) -> None:
+    done = run("run", "sierra_nevada", "--middleware-option", "config=<foo", "-o", tmp_path / "new" / "run")
+    assert done.returncode == 2
+    assert "parser error" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_no_regular_file_is_refused_at_once(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yaml")
+    for path in ("/dev/zero", tmp_path / "fifo.yaml", "/dev/stdin"):
+        done = run("run", path)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "not a regular file" in done.stderr
+
+
+def test_an_inline_loop_is_bad_input(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "loop.yaml").write_text(LOOP)
+    assert run("run", tmp_path / "loop.yaml", "-t", "0.5", "-q").returncode == 0
+    done = run("run", tmp_path / "loop.yaml", "-t", "0.5", "--executor", "inline", "-o", tmp_path / "run")
+    assert done.returncode == 2
+    assert "inline" in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -373,7 +373,7 @@ def test_a_run_that_was_killed_before_its_first_trial_opens(perflab: Perflab, gr
     assert "No trial was recorded." in shown.stdout
 
 
-@pytest.mark.parametrize("damaged", ["manifest.json", "summary.json", "trials/0001_baseline/trial.json"])
+@pytest.mark.parametrize("damaged", ["manifest.json", "trials/0001_baseline/trial.json"])
 def test_a_damaged_run_is_bad_input(perflab: Perflab, graph_file: Path, tmp_path: Path, damaged: str) -> None:
     out = tmp_path / "run"
     assert perflab("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q").returncode == 0

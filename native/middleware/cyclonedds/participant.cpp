@@ -85,7 +85,13 @@ Participant::Participant(const perflab_host& host, Settings settings)
   clear_log();
   // Creating the domain explicitly gives it this configuration and no other: CYCLONEDDS_URI would only be
   // read for a domain that a participant creates by itself.
-  domain_ = Entity(dds_create_domain(settings_.domain, settings_.xml.c_str()), "cannot create the domain");
+  try {
+    domain_ = Entity(dds_create_domain(settings_.domain, settings_.xml.c_str()), "cannot create the domain");
+  } catch (const support::StatusError& error) {
+    // With a configuration of the user's it is the configuration that is wrong.
+    if (!settings_.has_user_configuration) throw;
+    throw support::StatusError(PERFLAB_BAD_OPTION, error.what());
+  }
   participant_ =
       Entity(dds_create_participant(settings_.domain, nullptr, nullptr), "cannot create a participant");
   identity_ = identity_of(participant_.get());

@@ -147,6 +147,7 @@ Settings read_settings(const perflab_participant_settings& given) {
     options.refuse("lease_duration", "100ms to 3600s");
 
   Settings settings{};
+  settings.has_user_configuration = options.text("config").has_value();
   settings.domain = given.domain;
   settings.network = given.network != nullptr ? given.network : "lo";
   const Interface interface = find_interface(settings.network);

@@ -18,6 +18,7 @@ struct Settings {
   std::int64_t max_blocking_time_ns;
   // Given to dds_create_domain: first what perflab sets, then the option `config`, which therefore wins.
   std::string xml;
+  bool has_user_configuration = false;
 };
 
 // Throws StatusError with PERFLAB_BAD_OPTION or PERFLAB_UNSUPPORTED. The options are documented in

@@ -1,9 +1,9 @@
 // perflab-node: one process of a graph, measured.
 //
-//   perflab-node --config FILE [--control-fd N]
+//   perflab-node --config FILE [--control-fd N] [--check]
 //
 // With a control channel it does what perflab says (docs/formats.md, section 3) and ends with it. Without one
-// it runs by itself, which is of use under a debugger or a profiler.
+// it runs by itself, which is of use under a debugger or a profiler. With --check it creates everything and ends.
 
 #include <getopt.h>
 
@@ -47,17 +47,19 @@ int report(perflab::node::Control& control, Error::Kind kind, const char* text) 
   return exit.code;
 }
 
-constexpr const char* kUsage = "usage: perflab-node --config FILE [--control-fd N]";
+constexpr const char* kUsage = "usage: perflab-node --config FILE [--control-fd N] [--check]";
 
 struct Arguments {
   std::string config_file;
   int control_fd = -1;
+  bool check = false;
 };
 
 // Plain getopt: this program's own memory is part of what it measures. Null after a bad or a help option.
 std::optional<Arguments> parse_arguments(int argc, char** argv) {
-  static constexpr std::array<option, 3> kOptions{{{"config", required_argument, nullptr, 'c'},
+  static constexpr std::array<option, 4> kOptions{{{"config", required_argument, nullptr, 'c'},
                                                    {"control-fd", required_argument, nullptr, 'f'},
+                                                   {"check", no_argument, nullptr, 'k'},
                                                    {nullptr, 0, nullptr, 0}}};
   Arguments arguments;
   for (int letter = 0; (letter = getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
@@ -67,6 +69,8 @@ std::optional<Arguments> parse_arguments(int argc, char** argv) {
       char* end = nullptr;
       arguments.control_fd = static_cast<int>(std::strtol(optarg, &end, 10));
       if (end == optarg || *end != '\0' || arguments.control_fd < 0) return std::nullopt;
+    } else if (letter == 'k') {
+      arguments.check = true;
     } else {
       return std::nullopt;
     }
@@ -94,7 +98,7 @@ int main(int argc, char** argv) {
   try {
     const perflab::node::Config config = perflab::node::read_config(arguments->config_file);
     perflab::node::Node node(config, control);
-    node.run();
+    if (!arguments->check) node.run();
     return 0;
   } catch (const Error& error) {
     return report(control, error.kind(), error.what());

@@ -208,7 +208,8 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
                              " ms after the common start: the machine is too busy");
   }
   Nanoseconds next_progress = started + kProgressPeriod;
-  Nanoseconds next_checkpoint = started + config_.checkpoint_ns;
+  // The first one soon: a trial that fails early has something to show.
+  Nanoseconds next_checkpoint = started + std::min(config_.checkpoint_ns, kNanosecondsPerSecond);
   Nanoseconds last_change = started;
   std::uint64_t last_completed = 0;
   bool publishing = true;
