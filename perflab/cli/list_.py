@@ -86,8 +86,11 @@ def _describe(about: Row | None) -> str:
     if about is None:
         return ""
     processes = f"{about['processes']} processes, " if about["processes"] > 1 else ""
+    nodes = "1 node" if about["nodes"] == 1 else f"{about['nodes']} nodes"
+    if about["publishers"] == 0:
+        return f"{processes}{nodes}, {about['subscriptions']} subscriptions; listens to another topology beside it"
     return (
-        f"{processes}{about['nodes']} nodes, {about['publishers']} publishers, {about['subscriptions']} subscriptions, "
+        f"{processes}{nodes}, {about['publishers']} publishers, {about['subscriptions']} subscriptions, "
         f"{about['delivered_per_s']:.5g} messages/s received"
     )
 

@@ -34,9 +34,8 @@ def show(
     directory = rundir.open_run(run)
     manifest = _checked(rundir.read_json(directory.manifest), directory.manifest)
     try:
-        # A manifest that cannot be shown beside no results is what is damaged, not the summary.
         running = not directory.summary.exists() and still_running(manifest, Host())
-        _report({"results": []}, {key: manifest[key] for key in ("middlewares", "preflight")}, ())
+        _check_shown(manifest)
     except DAMAGE as error:
         raise _damaged(directory.manifest, error) from error
     summary: Json | None = None
@@ -70,6 +69,15 @@ def _checked(document: Json, path: Path) -> Json:
     if document.get("schema") != 1:
         raise BadInput(f"{path} is damaged, or of another version: schema {document.get('schema')!r} instead of 1")
     return document
+
+
+def _check_shown(manifest: Json) -> None:
+    """Raises one of DAMAGE where the manifest does not have what a report shows of it."""
+    words = [m["name"] for m in manifest["middlewares"]]
+    words += [check[key] for check in manifest["preflight"] for key in ("name", "status")]
+    values = [check["value"] for check in manifest["preflight"]]
+    if not all(isinstance(word, str) for word in words) or not all(isinstance(v, str | None) for v in values):
+        raise TypeError("a middleware or check is not described in words")
 
 
 def _report(summary: Json, manifest: Json, notes: Sequence[str]) -> str:

@@ -314,6 +314,8 @@ class _Life:
         while True:
             now_ns = time.monotonic_ns()
             verdict = drain.verdict(now_ns)
+            if self._plan.middleware.runtime == "virtual" and not drain.publishing:
+                verdict = "rest"  # it says so when no event is left
             if verdict is not None:
                 self._result.drain = verdict
                 return

@@ -77,7 +77,8 @@ def print_summary(out: Console, summary: Json, manifest: Json, notes: Sequence[s
     if not summary["results"]:
         _line(out, "No trial was recorded.", "yellow")
         out.print()
-    _print_noise(out, manifest.get("preflight", ()))
+    if any(result["middleware"] != "virtual" for result in summary["results"]):
+        _print_noise(out, manifest.get("preflight", ()))
 
 
 def print_table(out: Console, columns: Sequence[Column]) -> None:
@@ -159,7 +160,7 @@ def totals_in_words(totals: Json) -> Text:
     lost = totals["lost"]
     known = [n for n in lost.values() if n is not None]
     amount = sum(known)
-    kinds = ", ".join(f"{n} {_LOST_WORDS[kind]}" for kind, n in lost.items() if n)
+    kinds = ", ".join(f"{format_count(n)} {_LOST_WORDS[kind]}" for kind, n in lost.items() if n)
     text.append(", ")
     if not known:
         text.append("losses not known", "yellow")

@@ -16,7 +16,7 @@ import jsonschema
 import polars as pl
 import pytest
 from conftest import Perflab
-from support import SOURCE
+from support import SOURCE, two_processes
 
 from perflab.errors import BadInput
 from perflab.experiment import rundir
@@ -28,12 +28,20 @@ DEEP = "[" * 200_000
 Change = Callable[[dict[str, Any]], object]
 
 
+@pytest.fixture(scope="module")
+def finished_once(native_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "small.json").write_text(json.dumps(two_processes()))
+    command = [sys.executable, "-m", "perflab", "run", "small.json", "-t", "0.2", "-s", "0.1", "-o", "run", "-q"]
+    environment = {**os.environ, "PERFLAB_NATIVE": str(native_folder), "PYTHONPATH": str(SOURCE)}
+    subprocess.run(command, cwd=folder, env=environment, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    return folder / "run"
+
+
 @pytest.fixture
-def finished(perflab: Perflab, graph_file: Path, tmp_path: Path) -> Path:
-    """The directory of a run that went well."""
-    out = tmp_path / "run"
-    assert perflab("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q").returncode == 0
-    return out
+def finished(finished_once: Path, tmp_path: Path) -> Path:
+    """The directory of a run that went well, to be damaged."""
+    return Path(shutil.copytree(finished_once, tmp_path / "run"))
 
 
 def test_ctrl_c_while_the_tables_are_written_leaves_a_whole_run(
@@ -246,10 +254,13 @@ def test_a_fifo_does_not_hang(perflab: Perflab, finished: Path) -> None:
         {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
     ],
 )
-def test_what_the_encoding_lacks_is_replaced(perflab: Perflab, finished: Path, changes: dict[str, str]) -> None:
-    shown = perflab("show", finished, **changes)
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "ping ? listener" in shown.stdout
+def test_what_the_encoding_lacks_is_replaced(
+    environment: dict[str, str], finished: Path, changes: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "perflab", "show", str(finished)]
+    shown = subprocess.run(command, env={**environment, **changes}, capture_output=True, check=False)
+    assert (shown.returncode, shown.stderr) == (0, b"")
+    assert b"ping ? listener" in shown.stdout
 
 
 def _shell(line: str, environment: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
