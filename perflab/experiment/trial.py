@@ -37,7 +37,7 @@ from perflab.units import NS_PER_S, format_duration
 from perflab.workload import Graph, file_name
 
 # From the start line to the start instant: the line must have reached every process by then.
-START_LEAD_NS = 200_000_000
+START_LEAD_NS = 400_000_000
 START_LEAD_PER_PROCESS_NS = 5_000_000
 UNMATCHED_SHOWN = 3
 
