@@ -65,6 +65,8 @@ def collect(directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey]) ->
         started_ns=from_ns,
         accounts=accounts,
         resources=resources,
+        participants_found_ns=_discovery(processes, "all_participants_found"),
+        endpoints_matched_ns=_discovery(processes, "all_endpoints_matched"),
     )
     if data.outcome == "success":
         if problem is None and (accounts is None or not accounts.complete):
@@ -120,6 +122,17 @@ def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tup
             notes.append(f"{path.name} of {directory.path.name} ends within a line; the records before it count")
         processes.append(process)
     return tuple(processes), problem
+
+
+def _discovery(processes: Sequence[ProcessRecords], code: str) -> int | None:
+    """From the creation of a process's participant to the event, in the slowest process that reports it."""
+    times = []
+    for process in processes:
+        at = {event.get("code"): event.get("at_ns") for event in process.events}
+        begin, end = at.get("participant_created"), at.get(code)
+        if isinstance(begin, int) and isinstance(end, int):
+            times.append(max(0, end - begin))
+    return max(times, default=None)
 
 
 def _account(

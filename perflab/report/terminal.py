@@ -116,6 +116,16 @@ def _width(columns: Sequence[Column]) -> int:
     return sum(c.width for c in columns) + COLUMN_GAP * (len(columns) - 1)
 
 
+def _discovery(result: Json) -> str:
+    """What is known of how long the parts of the graph took to find each other, in the slowest trial."""
+    parts = []
+    for what, words in (("participants", "all participants found"), ("endpoints", "all endpoints matched")):
+        known = [ns for t in result["trials_detail"] if (ns := t["discovery_ns"][what]) is not None]
+        if known:
+            parts.append(f"{words} after {format_time(max(known))}")
+    return ", ".join(parts)
+
+
 def _print_result(out: Console, result: Json, version: str | None) -> None:
     conditions = " + ".join(result["conditions"]) or "baseline"
     trials = result["trials"]
@@ -143,6 +153,8 @@ def _print_result(out: Console, result: Json, version: str | None) -> None:
         return
     out.print()
     out.print(totals_in_words(totals))
+    if (discovery := _discovery(result)) and result["middleware"] != "virtual":
+        _line(out, f"Discovery: {discovery}", "dim")
     out.print()
     _print_distributions(out, totals)
     out.print()

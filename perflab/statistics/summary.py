@@ -49,6 +49,8 @@ class TrialData:
     started_ns: int | None
     accounts: Accounts | None
     resources: tuple[ProcessResources, ...]
+    participants_found_ns: int | None = None  # from the creation of the participant; likewise below
+    endpoints_matched_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,7 @@ def _result(trials: Sequence[TrialData]) -> Json:
                 "reason": t.reason,
                 "drain": t.drain,
                 "measured_s": t.measured_s,
+                "discovery_ns": {"participants": t.participants_found_ns, "endpoints": t.endpoints_matched_ns},
                 "complete": t.accounts is not None and t.accounts.complete,
                 "totals": _totals([t] if t.accounts is not None else []),
                 "resources": _resources([t]),
