@@ -5,13 +5,13 @@ A condition is applied, verified from the kernel or the receiver, and removed; w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from perflab.errors import BadInput
+from perflab import registry
 from perflab.host import Host
+from perflab.registry import Kind
 from perflab.workload import Workload
 
 Evidence = dict[str, Any]
@@ -63,37 +63,9 @@ class Condition(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of condition: its name, one line about it, and how its parameters make one. `create` raises BadInput."""
-
-    name: str
-    summary: str
-    create: Callable[[Mapping[str, str]], Condition]
+REGISTRY: dict[str, Kind[Condition]] = {}
 
 
-REGISTRY: dict[str, Kind] = {}
-
-
-def parse(words: list[str]) -> list[Condition]:
+def parse(words: Sequence[str]) -> list[Condition]:
     """The conditions of "NAME[:key=value,...]". Raises BadInput."""
-    conditions = []
-    for word in words:
-        name, parameters = split(word, "--condition")
-        if name not in REGISTRY:
-            known = ", ".join(sorted(REGISTRY)) or "none in this version"
-            raise BadInput(f"no condition named {name!r}; there are: {known}")
-        conditions.append(REGISTRY[name].create(parameters))
-    return conditions
-
-
-def split(word: str, option: str) -> tuple[str, dict[str, str]]:
-    """Name and parameters of "NAME[:key=value,...]". Raises BadInput, which names `option`."""
-    name, colon, rest = word.partition(":")
-    parameters: dict[str, str] = {}
-    for pair in rest.split(",") if colon else []:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise BadInput(f"{option} {word!r} is not NAME:key=value,...; {pair!r} has no value")
-        parameters[key.strip()] = value.strip()
-    return name, parameters
+    return registry.parse(words, "condition", REGISTRY)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from perflab.condition import Trial, split
-from perflab.errors import BadInput
+from perflab import registry
+from perflab.condition import Trial
 from perflab.host import Host
+from perflab.registry import Kind
 
 
 @dataclass(frozen=True)
@@ -38,25 +39,9 @@ class Observer(Protocol):
     def stop(self, trial: Trial) -> list[Artifact]: ...
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of observer: its name, one line about it, and how its parameters make one. `create` raises BadInput."""
-
-    name: str
-    summary: str
-    create: Callable[[Mapping[str, str]], Observer]
+REGISTRY: dict[str, Kind[Observer]] = {}
 
 
-REGISTRY: dict[str, Kind] = {}
-
-
-def parse(words: list[str]) -> list[Observer]:
+def parse(words: Sequence[str]) -> list[Observer]:
     """The observers of "NAME[:key=value,...]". Raises BadInput."""
-    observers = []
-    for word in words:
-        name, parameters = split(word, "--observer")
-        if name not in REGISTRY:
-            known = ", ".join(sorted(REGISTRY)) or "none in this version"
-            raise BadInput(f"no observer named {name!r}; there are: {known}")
-        observers.append(REGISTRY[name].create(parameters))
-    return observers
+    return registry.parse(words, "observer", REGISTRY)

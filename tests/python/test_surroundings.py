@@ -18,6 +18,7 @@ from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.trial import TrialOutcome, run_trial
 from perflab.host import Host
 from perflab.observer import Artifact
+from perflab.registry import Kind
 from perflab.workload import Workload
 
 
@@ -148,8 +149,8 @@ def test_words_become_conditions_and_observers(monkeypatch: pytest.MonkeyPatch) 
     def create(parameters: Any) -> Recorder:
         return Recorder([], parameters=dict(parameters))
 
-    monkeypatch.setitem(conditions.REGISTRY, "load", conditions.Kind("load", "CPU load", create))
-    monkeypatch.setitem(observers.REGISTRY, "trace", observers.Kind("trace", "traces", create))
+    monkeypatch.setitem(conditions.REGISTRY, "load", Kind("load", "CPU load", create))
+    monkeypatch.setitem(observers.REGISTRY, "trace", Kind("trace", "traces", create))
     assert conditions.parse(["load:cpus=2, share=0.5", "load"])[0].parameters == {"cpus": "2", "share": "0.5"}
     assert observers.parse(["trace"])[0].parameters == {}
     for word in ("load:", "load:cpus", "load:=2", "loud"):
