@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
 
 namespace perflab::realtime {
 namespace {
@@ -17,9 +18,29 @@ Nanoseconds thread_cpu_time() noexcept {
   return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
 }
 
+struct Registry {
+  std::mutex mutex;
+  std::vector<OwnThread> threads;
+};
+
+Registry& registry() {
+  static Registry instance;
+  return instance;
+}
+
 }  // namespace
 
 void name_this_thread(const std::string& name) noexcept { prctl(PR_SET_NAME, name.substr(0, 15).c_str()); }
+
+void register_this_thread(Role role, const ThreadSettings& asked) {
+  const std::lock_guard lock(registry().mutex);
+  registry().threads.push_back({gettid(), role, asked});
+}
+
+std::vector<OwnThread> own_threads() {
+  const std::lock_guard lock(registry().mutex);
+  return registry().threads;
+}
 
 bool end_with_parent() noexcept {
   const pid_t parent = getppid();

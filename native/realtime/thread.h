@@ -2,13 +2,27 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "measure/clock.h"
+#include "realtime/scheduling.h"
 
 namespace perflab::realtime {
 
 // Names the calling thread, as /proc, perf and traces show it. The kernel keeps the first 15 bytes.
 void name_this_thread(const std::string& name) noexcept;
+
+// Threads that perflab started itself; every other thread of the process belongs to the middleware.
+enum class Role { kPerflab, kExecutor };
+struct OwnThread {
+  int tid = 0;
+  Role role = Role::kPerflab;
+  ThreadSettings asked{};
+};
+// By the thread itself, at its beginning.
+void register_this_thread(Role role, const ThreadSettings& asked = {});
+// All that registered so far, also those that have ended.
+std::vector<OwnThread> own_threads();
 
 // The kernel ends this process when the thread that started it ends. False if that parent is already gone.
 [[nodiscard]] bool end_with_parent() noexcept;
