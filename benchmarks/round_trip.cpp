@@ -39,8 +39,12 @@ struct Settings {
 class QuietSink final : public runtime::EventSink {
  public:
   void on_event(const perflab_event&) noexcept override {}
-  void on_write_failed(Nanoseconds, const char* text) noexcept override { std::fprintf(stderr, "round_trip: %s\n", text); }
-  void on_failure(Nanoseconds, const char* text) noexcept override { std::fprintf(stderr, "round_trip: %s\n", text); }
+  void on_write_failed(Nanoseconds, const char* text) noexcept override {
+    std::fprintf(stderr, "round_trip: %s\n", text);
+  }
+  void on_failure(Nanoseconds, const char* text) noexcept override {
+    std::fprintf(stderr, "round_trip: %s\n", text);
+  }
 };
 
 // As ddsperf's ping and pong: reliable, keep-last 1.
@@ -51,21 +55,14 @@ perflab_qos ping_qos() {
 }
 
 runtime::ExecutorKind executor_kind(const std::string& name) {
-  return name == "inline" ? runtime::ExecutorKind::kInline : runtime::ExecutorKind::kSingleThreaded;
+  if (name == "inline") return runtime::ExecutorKind::kInline;
+  return name == "events" ? runtime::ExecutorKind::kEvents : runtime::ExecutorKind::kSingleThreaded;
 }
 
 const message::MessageType& vector_type() { return *message::find_type("stamped_vector"); }
 
 runtime::EndpointSettings endpoint(const std::string& topic) {
-  return {0, topic, std::string(vector_type().ros_type), 0, ping_qos()};
-}
-
-perflab_identity identity_from_hex(const std::string& text) {
-  perflab_identity identity{};
-  for (std::size_t i = 0; i < sizeof identity.bytes; ++i) {
-    identity.bytes[i] = static_cast<std::uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  }
-  return identity;
+  return {.topic = topic, .ros_type = std::string(vector_type().ros_type), .qos = ping_qos()};
 }
 
 class Ping final : public runtime::TimerHandler, public runtime::MessageHandler {
@@ -84,9 +81,7 @@ class Ping final : public runtime::TimerHandler, public runtime::MessageHandler 
     const Nanoseconds now = clock_.now();
     // Intended is published: what comes back as `response` is then the round trip.
     message::encode_frame({now, now, sequence_++, size_bytes_, 0.0F}, frame);
-    const std::array<perflab_bytes, 2> parts{
-        {{frame.data(), frame.size()}, {payload_.data(), payload_.size()}}};
-    publisher_->publish(parts);
+    publisher_->publish(frame, payload_);
   }
   void on_skipped(Nanoseconds, std::uint64_t) noexcept override {}
 
@@ -130,7 +125,8 @@ bool input_ended(Nanoseconds wait_ns) {
 
 int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   Ping ping(settings, runtime.clock());
-  const std::size_t executor = runtime.add_executor(0, executor_kind(settings.executor), "executor_0");
+  const std::size_t executor =
+      runtime.add_executor({.kind = executor_kind(settings.executor), .name = "executor_0"});
   runtime::Publisher& publisher = runtime.create_publisher(endpoint("/ping"));
   ping.connect(publisher);
   std::printf("%s\n", middleware::to_hex(publisher.identity()).c_str());
@@ -138,9 +134,13 @@ int run_ping(const Settings& settings, runtime::DdsRuntime& runtime) {
   runtime::Subscription& subscription = runtime.create_subscription(executor, endpoint("/pong"), ping);
   const auto period = static_cast<Nanoseconds>(1e9 / settings.rate_hz);
   // As ddsperf: a ping that was missed is not made up for, since a burst would overwrite a history of one.
-  runtime.create_timer(
-      executor, {"ping", period, 1, static_cast<std::int64_t>(settings.seconds * settings.rate_hz), true},
-      ping);
+  runtime.create_timer(executor,
+                       {.name = "ping",
+                        .period_ns = period,
+                        .first_tick = 1,
+                        .last_tick = static_cast<std::int64_t>(settings.seconds * settings.rate_hz),
+                        .skip_missed = true},
+                       ping);
   while (publisher.matched() == 0 || subscription.matched() == 0) {
     if (input_ended(10'000'000)) return 1;
   }
@@ -171,8 +171,8 @@ int run_pong(const Settings& settings, runtime::DdsRuntime& runtime) {
   ping.publishers.push_back({"/ping", "stamped_vector", settings.size_bytes, settings.rate_hz,
                              graph::PassBy::kUnspecified, ping_qos()});
   ping.subscriptions.push_back({"/pong", "stamped_vector", graph::PassBy::kUnspecified, ping_qos()});
-  graph.processes.push_back({"pong", {{0, graph::ExecutorKind::kSingleThreaded}}, {node}});
-  graph.processes.push_back({"ping", {{0, graph::ExecutorKind::kSingleThreaded}}, {ping}});
+  graph.processes.push_back({.name = "pong", .executors = {{}}, .nodes = {node}});
+  graph.processes.push_back({.name = "ping", .executors = {{}}, .nodes = {ping}});
   measure::MessageEventQueue events;
   graph::LiveSettings live_settings;
   live_settings.duration_ns = kNanosecondsPerSecond;
@@ -180,7 +180,8 @@ int run_pong(const Settings& settings, runtime::DdsRuntime& runtime) {
   graph::LiveGraph live(graph, 0, runtime, events, live_settings);
   std::string identity;
   std::getline(std::cin, identity);
-  live.set_writers(std::vector<graph::WriterName>{{"/ping", "/ping", identity_from_hex(identity)}});
+  live.set_writers(
+      std::vector<graph::WriterName>{{"/ping", "/ping", middleware::identity_from_hex(identity).value()}});
   live.start(runtime.clock().now());
   while (!input_ended(50'000'000)) {
   }
@@ -196,7 +197,8 @@ int main(int argc, char** argv) {
   app.add_option("role", settings.role)->required()->check(CLI::IsMember({"ping", "pong"}));
   app.add_option("--library", settings.library)->required();
   app.add_option("--domain", settings.domain)->required();
-  app.add_option("--executor", settings.executor)->check(CLI::IsMember({"inline", "single_threaded"}));
+  app.add_option("--executor", settings.executor)
+      ->check(CLI::IsMember({"inline", "single_threaded", "events"}));
   app.add_option("--rate", settings.rate_hz);
   app.add_option("--size", settings.size_bytes);
   app.add_option("--seconds", settings.seconds);
@@ -205,7 +207,7 @@ int main(int argc, char** argv) {
     const measure::MonotonicClock clock;
     QuietSink sink;
     runtime::DdsRuntime runtime(middleware::Plugin::load(settings.library),
-                                {.domain = settings.domain, .network = "lo", .participants_expected = 2},
+                                {.domain = settings.domain, .network = "lo", .participants_expected = 2}, {},
                                 clock, sink);
     return settings.role == "ping" ? run_ping(settings, runtime) : run_pong(settings, runtime);
   } catch (const std::exception& error) {

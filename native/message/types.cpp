@@ -39,10 +39,24 @@ const MessageType* find_type(std::string_view name) noexcept {
   return found == kTypes.end() ? nullptr : &*found;
 }
 
-std::string dds_topic_name(std::string_view ros_topic) {
-  std::string name = "rt";
-  if (!ros_topic.starts_with('/')) name += '/';
-  return name.append(ros_topic);
+namespace {
+
+std::string prefixed(std::string_view prefix, std::string_view ros_name) {
+  std::string name(prefix);
+  if (!ros_name.starts_with('/')) name += '/';
+  return name.append(ros_name);
+}
+
+}  // namespace
+
+std::string dds_topic_name(std::string_view ros_topic) { return prefixed("rt", ros_topic); }
+
+std::string dds_request_name(std::string_view ros_service) { return prefixed("rq", ros_service) + "Request"; }
+
+std::string dds_reply_name(std::string_view ros_service) { return prefixed("rr", ros_service) + "Reply"; }
+
+std::string service_ros_type(const MessageType& type) {
+  return "perflab_msgs/srv" + std::string(type.ros_type.substr(type.ros_type.rfind('/')));
 }
 
 std::string dds_type_name(std::string_view ros_type) {

@@ -36,4 +36,12 @@ const MessageType* find_type(std::string_view name) noexcept;
 std::string dds_topic_name(std::string_view ros_topic);
 std::string dds_type_name(std::string_view ros_type);
 
+// Services: request and reply of a type have the layout of the message of that name. Every type of fixed size
+// is one. "stamped10b" -> "perflab_msgs/srv/Stamped10b"; its two messages have "_Request" and "_Response"
+// behind.
+std::string service_ros_type(const MessageType& type);
+// Service "/add" -> "rq/addRequest" and "rr/addReply".
+std::string dds_request_name(std::string_view ros_service);
+std::string dds_reply_name(std::string_view ros_service);
+
 }  // namespace perflab::message

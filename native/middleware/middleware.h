@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 /* Raised by one whenever a plug-in built against an older header would misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 1u
+#define PERFLAB_MIDDLEWARE_ABI 2u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -60,6 +60,12 @@ typedef struct perflab_error {
 typedef struct perflab_identity {
   uint8_t bytes[16];
 } perflab_identity;
+
+/* One message of one writer, as DDS-RPC names it; sequence numbers of a writer begin at 1. */
+typedef struct perflab_sample_identity {
+  perflab_identity writer;
+  int64_t sequence; /* 0: not known */
+} perflab_sample_identity;
 
 typedef enum perflab_history { PERFLAB_KEEP_LAST = 0, PERFLAB_KEEP_ALL = 1 } perflab_history;
 typedef enum perflab_reliability { PERFLAB_BEST_EFFORT = 0, PERFLAB_RELIABLE = 1 } perflab_reliability;
@@ -123,9 +129,26 @@ typedef struct perflab_participant_settings {
   uint32_t domain;                /* 0..232 */
   const char* network;            /* interface name; "lo" keeps every packet on this machine */
   uint32_t participants_expected; /* in the domain, this one included; for the peer range without multicast */
-  const perflab_option* options;  /* the plug-in's own; an unknown key is PERFLAB_BAD_OPTION */
+  /* Endpoints of this participant do not match each other, for the host delivers between them itself;
+   * likewise they are in no matched count. */
+  bool ignore_local_endpoints;
+  const perflab_option* options; /* the plug-in's own; an unknown key is PERFLAB_BAD_OPTION */
   size_t option_count;
 } perflab_participant_settings;
+
+/* One writer or reader. `topic` and `type` are wire names, already ROS 2 mangled ("rt/amazon",
+ * "perflab_msgs::msg::dds_::StampedInt64_"), and not empty. */
+typedef struct perflab_endpoint_settings {
+  uint32_t struct_size;
+  const char* topic;
+  const char* type;
+  size_t fixed_size; /* of every message with its encapsulation header, or 0 where it varies */
+  /* Writer: its messages will be written by loan() and write_loaned(). Reader: it may read loaned messages in
+   * place. PERFLAB_UNSUPPORTED where that cannot be had: nothing falls back to copies in silence. */
+  bool loans;
+  perflab_qos qos;
+  const char* user_data; /* what peers see beside the QoS (USER_DATA); text, or NULL */
+} perflab_endpoint_settings;
 
 /* Callbacks of one writer or reader; each may be NULL. */
 typedef struct perflab_listener {
@@ -147,9 +170,11 @@ typedef struct perflab_sample {
   const uint8_t* data; /* CDR with its 4-byte encapsulation header */
   size_t size;         /* as written, or up to 3 bytes more: RTPS pads messages to 4 bytes on the wire */
   perflab_identity writer;
-  int64_t source_timestamp_ns; /* wall clock at the writer, or PERFLAB_TIME_UNKNOWN */
-  int64_t reception_ns;        /* host clock when the receive thread had it all, or PERFLAB_TIME_UNKNOWN */
-  void* loan;                  /* for the plug-in */
+  int64_t sequence;                /* the writer's number of this message, or 0 where it is not known */
+  perflab_sample_identity related; /* as given to write_related(); all zero where nothing was */
+  int64_t source_timestamp_ns;     /* wall clock at the writer, or PERFLAB_TIME_UNKNOWN */
+  int64_t reception_ns; /* host clock when the receive thread had it all, or PERFLAB_TIME_UNKNOWN */
+  void* loan;           /* for the plug-in */
 } perflab_sample;
 
 typedef struct perflab_participant perflab_participant;
@@ -163,6 +188,8 @@ typedef struct perflab_capabilities {
   bool source_timestamps;    /* perflab_sample.source_timestamp_ns is known */
   bool reception_timestamps; /* perflab_sample.reception_ns is known, at least between processes */
   bool reports_endpoints;    /* host.on_event tells participants and endpoints found */
+  bool related_samples;      /* write_related() exists, and samples carry `sequence` and `related` */
+  bool loans;                /* loan() exists; whether a writer can have it depends on its type and options */
 } perflab_capabilities;
 
 typedef struct perflab_middleware {
@@ -187,16 +214,13 @@ typedef struct perflab_middleware {
    * ("injected" for sim). Owned by the participant, valid until the next call or close(). */
   const char* (*describe)(perflab_participant* participant);
 
-  /* `topic` and `type` are wire names, already ROS 2 mangled ("rt/amazon",
-   * "perflab_msgs::msg::dds_::StampedInt64_"), and not empty. `fixed_size` is the size of every message with
-   * its encapsulation header, or 0 where it varies. */
-  perflab_status (*create_writer)(perflab_participant* participant, const char* topic, const char* type,
-                                  size_t fixed_size, const perflab_qos* qos, const perflab_listener* listener,
-                                  perflab_writer** writer, perflab_error* error);
+  perflab_status (*create_writer)(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                                  const perflab_listener* listener, perflab_writer** writer,
+                                  perflab_error* error);
   void (*destroy_writer)(perflab_writer* writer);
-  perflab_status (*create_reader)(perflab_participant* participant, const char* topic, const char* type,
-                                  size_t fixed_size, const perflab_qos* qos, const perflab_listener* listener,
-                                  perflab_reader** reader, perflab_error* error);
+  perflab_status (*create_reader)(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                                  const perflab_listener* listener, perflab_reader** reader,
+                                  perflab_error* error);
   void (*destroy_reader)(perflab_reader* reader);
 
   perflab_identity (*writer_identity)(const perflab_writer* writer);
@@ -210,6 +234,19 @@ typedef struct perflab_middleware {
    * resources are exhausted; PERFLAB_FAILED after that wait means that the message was not sent. */
   perflab_status (*write)(perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
                           perflab_error* error);
+
+  /* The same, and says in a way that the reader sees which message this one belongs to (DDS-RPC's
+   * related_sample_identity): a reply to its request. `related` may be NULL. The number of the written
+   * message is put into `sequence`, which may be NULL. NULL where capabilities.related_samples is false. */
+  perflab_status (*write_related)(perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
+                                  const perflab_sample_identity* related, int64_t* sequence,
+                                  perflab_error* error);
+  /* For a writer made with `loans`: room for one message of fixed_size bytes, its encapsulation header
+   * included, with arbitrary content. write_loaned() sends it and discard_loan() gives it back unsent; each
+   * ends the loan, also where it fails. All three are NULL where capabilities.loans is false. */
+  perflab_status (*loan)(perflab_writer* writer, void** message, perflab_error* error);
+  perflab_status (*write_loaned)(perflab_writer* writer, void* message, perflab_error* error);
+  void (*discard_loan)(perflab_writer* writer, void* message);
 
   /* Takes the oldest sample: PERFLAB_OK, PERFLAB_NO_DATA, or an error. Each sample that was taken is given
    * back by return_sample() before the reader is destroyed. */

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <charconv>
+
 namespace perflab::middleware {
 namespace {
 
@@ -34,6 +37,18 @@ std::string to_hex(const perflab_identity& identity) {
     text += kDigits[byte & 15];
   }
   return text;
+}
+
+std::optional<perflab_identity> identity_from_hex(std::string_view text) {
+  perflab_identity identity{};
+  if (text.size() != 2 * sizeof identity.bytes) return std::nullopt;
+  for (std::size_t i = 0; i < sizeof identity.bytes; ++i) {
+    const char* const begin = text.data() + 2 * i;
+    const bool lower_case = std::all_of(begin, begin + 2, [](char c) { return c < 'A' || c > 'F'; });
+    const auto [end, code] = std::from_chars(begin, begin + 2, identity.bytes[i], 16);
+    if (!lower_case || code != std::errc{} || end != begin + 2) return std::nullopt;
+  }
+  return identity;
 }
 
 perflab_qos default_qos() noexcept {
@@ -80,6 +95,7 @@ Participant Plugin::open(const perflab_host& host, const ParticipantSettings& se
   given.domain = settings.domain;
   given.network = settings.network.c_str();
   given.participants_expected = settings.participants_expected;
+  given.ignore_local_endpoints = settings.ignore_local_endpoints;
   given.options = options.data();
   given.option_count = options.size();
   perflab_participant* participant = nullptr;
@@ -88,23 +104,35 @@ Participant Plugin::open(const perflab_host& host, const ParticipantSettings& se
   return Participant(api_, participant);
 }
 
-Writer Participant::create_writer(const std::string& topic, const std::string& type, std::size_t fixed_size,
-                                  const perflab_qos& qos, const perflab_listener& listener) {
+namespace {
+
+perflab_endpoint_settings as_c(const EndpointSettings& settings) {
+  perflab_endpoint_settings given{};
+  given.struct_size = sizeof given;
+  given.topic = settings.topic.c_str();
+  given.type = settings.type.c_str();
+  given.fixed_size = settings.fixed_size;
+  given.loans = settings.loans;
+  given.qos = settings.qos;
+  given.user_data = settings.user_data.empty() ? nullptr : settings.user_data.c_str();
+  return given;
+}
+
+}  // namespace
+
+Writer Participant::create_writer(const EndpointSettings& settings, const perflab_listener& listener) {
+  const perflab_endpoint_settings given = as_c(settings);
   perflab_writer* writer = nullptr;
   perflab_error error{};
-  require_ok(api_->create_writer(participant_.get(), topic.c_str(), type.c_str(), fixed_size, &qos, &listener,
-                                 &writer, &error),
-             error);
+  require_ok(api_->create_writer(participant_.get(), &given, &listener, &writer, &error), error);
   return Writer(api_, participant_, writer);
 }
 
-Reader Participant::create_reader(const std::string& topic, const std::string& type, std::size_t fixed_size,
-                                  const perflab_qos& qos, const perflab_listener& listener) {
+Reader Participant::create_reader(const EndpointSettings& settings, const perflab_listener& listener) {
+  const perflab_endpoint_settings given = as_c(settings);
   perflab_reader* reader = nullptr;
   perflab_error error{};
-  require_ok(api_->create_reader(participant_.get(), topic.c_str(), type.c_str(), fixed_size, &qos, &listener,
-                                 &reader, &error),
-             error);
+  require_ok(api_->create_reader(participant_.get(), &given, &listener, &reader, &error), error);
   return Reader(api_, participant_, reader);
 }
 

@@ -3,8 +3,8 @@
 // Example:
 //   const Plugin plugin = Plugin::load("lib/perflab/middleware/cyclonedds.so");
 //   Participant participant = plugin.open(host, {.domain = 7});
-//   Writer writer = participant.create_writer("rt/amazon", type, 0, qos);
-//   Reader reader = participant.create_reader("rt/amazon", type, 0, qos);
+//   Writer writer = participant.create_writer({.topic = "rt/amazon", .type = type, .qos = qos});
+//   Reader reader = participant.create_reader({.topic = "rt/amazon", .type = type, .qos = qos});
 //   WaitSet waitset = participant.create_waitset();
 //   waitset.attach(reader, 1);
 //   perflab_error error;
@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -55,6 +56,8 @@ class Error : public std::runtime_error {
 
 // 32 hexadecimal digits, as in logs of DDS tools but without dots.
 std::string to_hex(const perflab_identity& identity);
+// Its inverse; nothing where the text is no identity.
+std::optional<perflab_identity> identity_from_hex(std::string_view text);
 
 // Keep-last 10, reliable, volatile, nothing limited: the default of ROS 2.
 perflab_qos default_qos() noexcept;
@@ -63,7 +66,17 @@ struct ParticipantSettings {
   std::uint32_t domain = 0;
   std::string network = "lo";
   std::uint32_t participants_expected = 1;
+  bool ignore_local_endpoints = false;
   std::vector<std::pair<std::string, std::string>> options = {};
+};
+
+struct EndpointSettings {
+  std::string topic;
+  std::string type;
+  std::size_t fixed_size = 0;
+  bool loans = false;
+  perflab_qos qos = default_qos();
+  std::string user_data = {};
 };
 
 class Writer {
@@ -71,6 +84,19 @@ class Writer {
   perflab_status write(std::span<const perflab_bytes> parts, perflab_error& error) noexcept {
     return api_->write(writer_.get(), parts.data(), parts.size(), &error);
   }
+  // Where capabilities().related_samples.
+  perflab_status write_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
+                               std::int64_t* sequence, perflab_error& error) noexcept {
+    return api_->write_related(writer_.get(), parts.data(), parts.size(), related, sequence, &error);
+  }
+  // For a writer made with `loans`.
+  perflab_status loan(void*& message, perflab_error& error) noexcept {
+    return api_->loan(writer_.get(), &message, &error);
+  }
+  perflab_status write_loaned(void* message, perflab_error& error) noexcept {
+    return api_->write_loaned(writer_.get(), message, &error);
+  }
+  void discard_loan(void* message) noexcept { api_->discard_loan(writer_.get(), message); }
   std::size_t matched_readers() noexcept { return api_->matched_readers(writer_.get()); }
   perflab_identity identity() const noexcept { return api_->writer_identity(writer_.get()); }
 
@@ -94,8 +120,8 @@ class Reader {
   void return_sample(perflab_sample& sample) noexcept { api_->return_sample(reader_.get(), &sample); }
   std::size_t matched_writers() noexcept { return api_->matched_writers(reader_.get()); }
   perflab_identity identity() const noexcept { return api_->reader_identity(reader_.get()); }
-  // Destroys the reader; no callback of it runs once this has returned, and until then they may use it. Nothing else
-  // may be called afterwards.
+  // Destroys the reader; no callback of it runs once this has returned, and until then they may use it.
+  // Nothing else may be called afterwards.
   void close() noexcept {
     if (!reader_) return;
     api_->destroy_reader(reader_.get());
@@ -140,10 +166,8 @@ class WaitSet {
 class Participant {
  public:
   // `listener.context` must outlive the entity.
-  Writer create_writer(const std::string& topic, const std::string& type, std::size_t fixed_size,
-                       const perflab_qos& qos, const perflab_listener& listener = {});
-  Reader create_reader(const std::string& topic, const std::string& type, std::size_t fixed_size,
-                       const perflab_qos& qos, const perflab_listener& listener = {});
+  Writer create_writer(const EndpointSettings& settings, const perflab_listener& listener = {});
+  Reader create_reader(const EndpointSettings& settings, const perflab_listener& listener = {});
   WaitSet create_waitset();
   // A JSON object.
   std::string describe();

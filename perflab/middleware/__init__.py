@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, Unavailable
-from perflab.middleware import cyclonedds, sim, virtual
+from perflab.middleware import cyclonedds, fastdds, sim, virtual
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.probe import probe
 from perflab.native import Native
 from perflab.units import parse_duration
 
-REGISTRY: dict[str, MiddlewareKind] = {kind.name: kind for kind in (cyclonedds.KIND, sim.KIND, virtual.KIND)}
+REGISTRY: dict[str, MiddlewareKind] = {
+    kind.name: kind for kind in (cyclonedds.KIND, fastdds.KIND, sim.KIND, virtual.KIND)
+}
 DEFAULT = cyclonedds.KIND.name
 
 
@@ -31,6 +33,12 @@ class Middleware:
     across_processes: bool = True
     takes_seed: bool = False
     programmed_delay_ns: int = 0  # how long it may hold a message back on purpose
+    wire: str | None = None  # as its kind's; likewise below
+    service_framings: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As the manifest and trial.json keep it."""
+        return {"name": self.name, "version": self.version, "options": dict(self.options)}
 
     def configuration(self, domain: int | None, network: str, seed: int) -> dict[str, Any]:
         """The `middleware` member of a node's configuration (docs/formats.md, section 2)."""
@@ -43,16 +51,38 @@ class Middleware:
         }
 
 
-def select(names: str, options: Sequence[str], native: Native) -> list[Middleware]:
-    """The middlewares of "cyclonedds,sim" with options "[NAME.]key=value". Raises BadInput and Unavailable."""
-    wanted = [name.strip() for name in names.split(",")]
-    for name in wanted:
-        if name not in REGISTRY:
-            raise BadInput(f"no middleware named {name!r}; {_hint(name, REGISTRY)}")
-    if len(set(wanted)) != len(wanted):
+def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Middleware, ...]]:
+    """The middlewares of "cyclonedds,cyclonedds+fastdds" with options "[NAME.]key=value".
+
+    One of a tuple is for all processes of a graph, several are one for each. Raises BadInput and Unavailable.
+    """
+    mixtures = [_mixture(word, names) for word in names.split(",")]
+    if len(set(mixtures)) != len(mixtures):
         raise BadInput(f"--middleware {names!r} names one twice; use --trials to repeat it")
+    wanted = list(dict.fromkeys(name for mixture in mixtures for name in mixture))
     settings = _parse_options(options, wanted)
-    return [_found(REGISTRY[name], settings[name], native) for name in wanted]
+    found = {name: _found(REGISTRY[name], settings[name], native) for name in wanted}
+    return [tuple(found[name] for name in mixture) for mixture in mixtures]
+
+
+def common_framing(middlewares: Sequence[Middleware], asked: str | None) -> str | None:
+    """How the processes of a graph tie replies to requests; None leaves it to the middleware, which is the only one.
+
+    Raises Unavailable where one of them cannot do what was `asked`, or where nothing is common to all.
+    """
+    for middleware in middlewares:
+        if asked is not None and asked not in middleware.service_framings:
+            raise Unavailable(
+                f"--service-framing {asked}: middleware {middleware.name} can only carry "
+                f"{' and '.join(middleware.service_framings)}"
+            )
+    if asked is not None or len(middlewares) == 1:
+        return asked
+    first, *others = middlewares
+    common = [f for f in first.service_framings if all(f in other.service_framings for other in others)]
+    if not common:
+        raise Unavailable(f"{'+'.join(m.name for m in middlewares)}: no service framing is common to all of them")
+    return common[0]
 
 
 def available(kind: MiddlewareKind, native: Native) -> Availability:
@@ -70,6 +100,21 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
     return Availability(True, library, answer.version, answer.summary or kind.summary, answer.across_processes)
 
 
+def _mixture(word: str, names: str) -> tuple[str, ...]:
+    """The names of "cyclonedds+fastdds"; a single one where all are the same."""
+    mixture = tuple(name.strip() for name in word.split("+"))
+    for name in mixture:
+        if name not in REGISTRY:
+            raise BadInput(f"no middleware named {name!r}; {_hint(name, REGISTRY)}")
+    if len(set(mixture)) == 1 and len(mixture) > 1:
+        raise BadInput(f"--middleware {names!r}: {word.strip()} mixes nothing; {mixture[0]} alone is for all processes")
+    for name in mixture[1:]:
+        one, other = REGISTRY[mixture[0]], REGISTRY[name]
+        if one.wire is None or one.wire != other.wire:
+            raise BadInput(f"--middleware {names!r}: {one.name} and {other.name} do not meet on the wire")
+    return mixture
+
+
 def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> Middleware:
     availability = available(kind, native)
     if not availability.usable:
@@ -83,6 +128,8 @@ def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> 
         across_processes=availability.across_processes,
         takes_seed=kind.takes_seed,
         programmed_delay_ns=sum(_duration(options[key]) for key in kind.delays if key in options),
+        wire=kind.wire,
+        service_framings=kind.service_framings,
     )
 
 

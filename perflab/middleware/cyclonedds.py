@@ -7,6 +7,7 @@ KIND = MiddlewareKind(
     summary="Eclipse Cyclone DDS over RTPS/UDP",
     runtime="dds",
     install="install its library with `apt install cyclonedds-dev` and build with `make`",
+    wire="rtps",
     options=(
         Option("config", "an XML file, or XML itself, in Cyclone's format; wins over what perflab sets"),
         Option("lease_duration", "how long a silent participant counts as alive (10s)"),

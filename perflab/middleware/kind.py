@@ -16,7 +16,11 @@ class Option:
 
 @dataclass(frozen=True)
 class MiddlewareKind:
-    """A middleware as such. `runtime` is perflab-node's; `install` tells what makes it available."""
+    """A middleware as such. `runtime` is perflab-node's; `install` tells what makes it available.
+
+    `wire` names the protocol by which processes meet: two middlewares with the same one can share a graph; None where
+    there is none. `service_framings` are the ways to tie replies to requests that it can carry, its default first.
+    """
 
     name: str
     summary: str
@@ -25,6 +29,8 @@ class MiddlewareKind:
     options: tuple[Option, ...] = ()
     takes_seed: bool = False  # --seed becomes its option `seed` where that is not given
     delays: tuple[str, ...] = ()  # options that hold messages back, so that the drain waits for them
+    wire: str | None = None
+    service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 
-ABI = 1
+ABI = 2
 PROBE_TIMEOUT_S = 20.0
 
 
@@ -37,6 +37,8 @@ class _Capabilities(ctypes.Structure):
         ("source_timestamps", ctypes.c_bool),
         ("reception_timestamps", ctypes.c_bool),
         ("reports_endpoints", ctypes.c_bool),
+        ("related_samples", ctypes.c_bool),
+        ("loans", ctypes.c_bool),
     )
 
 

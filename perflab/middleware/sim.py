@@ -7,6 +7,7 @@ KIND = MiddlewareKind(
     summary="simulated links in real time, with programmed delay, loss, reordering and duplication",
     runtime="dds",
     install="build it with `make`",
+    wire="sim",
     takes_seed=True,
     delays=("delay", "jitter"),
     options=(

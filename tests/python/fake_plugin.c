@@ -4,7 +4,7 @@
 static const char* version(void) { return "0.0.1"; }
 
 static perflab_capabilities capabilities(void) {
-  perflab_capabilities all = {FAKE_ACROSS_PROCESSES, true, true, true, true};
+  perflab_capabilities all = {FAKE_ACROSS_PROCESSES, true, true, true, true, false, false};
   return all;
 }
 

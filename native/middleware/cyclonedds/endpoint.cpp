@@ -1,6 +1,7 @@
 #include "middleware/cyclonedds/endpoint.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "middleware/cyclonedds/message.h"
@@ -23,7 +24,8 @@ void require_duration(std::int64_t value, const char* policy) {
   }
 }
 
-Qos make_qos(const perflab_qos& given, const Settings& settings, bool writer) {
+Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings, bool writer) {
+  const perflab_qos& given = endpoint.qos;
   Qos qos(dds_create_qos(), dds_delete_qos);
   require_duration(given.deadline_ns, "deadline");
   require_duration(given.lifespan_ns, "lifespan");
@@ -56,6 +58,9 @@ Qos make_qos(const perflab_qos& given, const Settings& settings, bool writer) {
       given.liveliness == PERFLAB_MANUAL_BY_TOPIC ? DDS_LIVELINESS_MANUAL_BY_TOPIC : DDS_LIVELINESS_AUTOMATIC,
       given.lease_duration_ns);
   if (writer) dds_qset_writer_data_lifecycle(qos.get(), false);
+  if (settings.ignore_local_endpoints) dds_qset_ignorelocal(qos.get(), DDS_IGNORELOCAL_PARTICIPANT);
+  if (endpoint.user_data != nullptr)
+    dds_qset_userdata(qos.get(), endpoint.user_data, std::strlen(endpoint.user_data));
   return qos;
 }
 
@@ -94,19 +99,26 @@ const char* policy_name(std::uint32_t id) {
 
 }  // namespace
 
-Endpoint::Endpoint(Participant& participant, const char* topic, const char* type,
+Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
                    const perflab_listener* listener)
     : participant_(participant),
-      topic_name_(topic),
-      type_name_(type),
+      topic_name_(settings.topic),
+      type_name_(settings.type),
       listener_(listener != nullptr ? *listener : perflab_listener{}) {
   if (topic_name_.empty() || type_name_.empty()) {
     throw StatusError(PERFLAB_BAD_OPTION,
                       "cyclonedds: an empty topic or type; right would be e.g. rt/amazon");
   }
-  ddsi_sertype* wanted = new_type(type, &participant.host());
+  if (settings.loans) {
+    throw StatusError(
+        PERFLAB_UNSUPPORTED,
+        "cyclonedds: topic '" + topic_name_ +
+            "' shall pass loaned messages, which Cyclone DDS has only with iceoryx; right would be "
+            "unique or shared, or fastdds with data_sharing=on");
+  }
+  ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.host());
   const dds_entity_t made =
-      dds_create_topic_sertype(participant.handle(), topic, &wanted, nullptr, nullptr, nullptr);
+      dds_create_topic_sertype(participant.handle(), topic_name_.c_str(), &wanted, nullptr, nullptr, nullptr);
   if (made < 0) {
     ddsi_sertype_unref(wanted);
     fail(("cannot create topic '" + topic_name_ + "' with type '" + type_name_ + "'").c_str(), made);
@@ -152,10 +164,10 @@ void Endpoint::report_incompatible(std::uint32_t policy) {
 
 // ---- writer ----
 
-Writer::Writer(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+Writer::Writer(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
-    : Endpoint(participant, topic, type, listener) {
-  const Qos dds_qos = make_qos(qos, participant.settings(), true);
+    : Endpoint(participant, settings, listener) {
+  const Qos dds_qos = make_qos(settings, participant.settings(), true);
   const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
   dds_lset_publication_matched(
       dds_listener.get(), [](dds_entity_t, const dds_publication_matched_status_t status, void* context) {
@@ -205,10 +217,10 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
 
 // ---- reader ----
 
-Reader::Reader(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
-    : Endpoint(participant, topic, type, listener) {
-  const Qos dds_qos = make_qos(qos, participant.settings(), false);
+    : Endpoint(participant, settings, listener) {
+  const Qos dds_qos = make_qos(settings, participant.settings(), false);
   const Listener dds_listener(dds_create_listener(this), dds_delete_listener);
   if (listener_.on_data != nullptr) {
     dds_lset_data_available(dds_listener.get(), [](dds_entity_t, void* context) {
@@ -278,6 +290,8 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexce
     sample->data = message->bytes();
     sample->size = message->size;
     sample->writer = last_writer_;
+    sample->sequence = 0;
+    sample->related = {};
     sample->source_timestamp_ns = info.source_timestamp;
     sample->reception_ns = message->reception_ns;
     sample->loan = data;

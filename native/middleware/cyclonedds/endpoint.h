@@ -22,7 +22,8 @@ class WaitSet;
 // What writer and reader have in common: a topic, an identity, a listener.
 class Endpoint {
  public:
-  Endpoint(Participant& participant, const char* topic, const char* type, const perflab_listener* listener);
+  Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
+           const perflab_listener* listener);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
@@ -53,7 +54,7 @@ class Endpoint {
 
 class Writer : public Endpoint {
  public:
-  Writer(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+  Writer(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
 
   perflab_identity identity() const noexcept { return identity_; }
@@ -66,7 +67,7 @@ class Writer : public Endpoint {
 
 class Reader : public Endpoint {
  public:
-  Reader(Participant& participant, const char* topic, const char* type, const perflab_qos& qos,
+  Reader(Participant& participant, const perflab_endpoint_settings& settings,
          const perflab_listener* listener);
   ~Reader();
 

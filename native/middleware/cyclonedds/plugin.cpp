@@ -63,7 +63,9 @@ perflab_capabilities capabilities() {
           .data_ready_callbacks = true,
           .source_timestamps = true,
           .reception_timestamps = true,
-          .reports_endpoints = true};
+          .reports_endpoints = true,
+          .related_samples = false,  // the library gives no access to inline QoS
+          .loans = false};
 }
 
 perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
@@ -80,20 +82,20 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
   });
 }
 
-perflab_status create_writer(perflab_participant* participant, const char* topic, const char* type, size_t,
-                             const perflab_qos* qos, const perflab_listener* listener,
-                             perflab_writer** writer, perflab_error* error) {
+perflab_status create_writer(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_writer** writer,
+                             perflab_error* error) {
   return guarded(error, [&] {
-    *writer = new perflab_writer(*participant, topic, type, *qos, listener);
+    *writer = new perflab_writer(*participant, *settings, listener);
     return PERFLAB_OK;
   });
 }
 
-perflab_status create_reader(perflab_participant* participant, const char* topic, const char* type, size_t,
-                             const perflab_qos* qos, const perflab_listener* listener,
-                             perflab_reader** reader, perflab_error* error) {
+perflab_status create_reader(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_reader** reader,
+                             perflab_error* error) {
   return guarded(error, [&] {
-    *reader = new perflab_reader(*participant, topic, type, *qos, listener);
+    *reader = new perflab_reader(*participant, *settings, listener);
     return PERFLAB_OK;
   });
 }
@@ -134,6 +136,10 @@ constexpr perflab_middleware kMiddleware = {
     .matched_writers = [](perflab_reader* reader) { return reader->matched(); },
     .write = [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
                 perflab_error* error) { return writer->write(parts, part_count, error); },
+    .write_related = nullptr,
+    .loan = nullptr,
+    .write_loaned = nullptr,
+    .discard_loan = nullptr,
     .take = [](perflab_reader* reader, perflab_sample* sample,
                perflab_error* error) { return reader->take(sample, error); },
     .return_sample = [](perflab_reader*,

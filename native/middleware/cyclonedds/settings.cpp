@@ -149,6 +149,7 @@ Settings read_settings(const perflab_participant_settings& given) {
   Settings settings{};
   settings.has_user_configuration = options.text("config").has_value();
   settings.domain = given.domain;
+  settings.ignore_local_endpoints = given.ignore_local_endpoints;
   settings.network = given.network != nullptr ? given.network : "lo";
   const Interface interface = find_interface(settings.network);
   settings.loopback = interface.loopback;

@@ -11,6 +11,7 @@ namespace perflab::middleware::cyclonedds {
 struct Settings {
   std::uint32_t domain;
   std::string network;
+  bool ignore_local_endpoints = false;
   bool loopback;
   bool multicast;
   std::uint64_t socket_receive_buffer;        // bytes asked for

@@ -55,6 +55,9 @@ void WaitSet::forget(const Reader& reader) noexcept {
 
 perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
                              std::size_t* ready_count, perflab_error* error) noexcept {
+  const bool look_only = timeout_ns <= 0;
+  // With a time-out of 0 the kernel still sleeps for the thread's timer slack (50 us unless it was changed).
+  if (look_only) dds_set_guardcondition(guard_.get(), true);
   const dds_return_t count = dds_waitset_wait(waitset_.get(), triggered_.data(), triggered_.size(),
                                               std::max<std::int64_t>(timeout_ns, 0));
   if (count < 0) [[unlikely]] {
@@ -66,10 +69,12 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
 
   // Cyclone reports in an order of its own.
   const std::size_t reported = std::min(static_cast<std::size_t>(count), triggered_.size());
+  bool woken = false;
   for (std::size_t i = 0; i < reported; ++i) {
     if (triggered_[i] == kWake) {
       bool was_set;
       dds_take_guardcondition(guard_.get(), &was_set);
+      woken = woken_.exchange(false, std::memory_order_acq_rel) || !look_only;
     } else {
       attachments_[static_cast<std::size_t>(triggered_[i])].ready = true;
     }
@@ -90,9 +95,12 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
       first_ = at;  // the next wait starts here
     }
   }
-  return PERFLAB_OK;
+  return *ready_count > 0 || woken ? PERFLAB_OK : PERFLAB_TIMEOUT;
 }
 
-void WaitSet::wake() noexcept { dds_set_guardcondition(guard_.get(), true); }
+void WaitSet::wake() noexcept {
+  woken_.store(true, std::memory_order_release);
+  dds_set_guardcondition(guard_.get(), true);
+}
 
 }  // namespace perflab::middleware::cyclonedds

@@ -3,6 +3,7 @@
 
 #include <dds/dds.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -38,6 +39,7 @@ class WaitSet {
   std::vector<Attachment> attachments_;  // in order of attachment
   std::vector<dds_attach_t> triggered_;  // indices into attachments_, or kWake
   std::size_t first_ = 0;                // where the search starts: behind the last one that fitted
+  std::atomic<bool> woken_{false};       // by wake(); the guard condition is also set to look without waiting
   Entity waitset_;
   Entity guard_;
 };

@@ -385,6 +385,8 @@ perflab_status Reader::take(perflab_sample* sample) {
   sample->data = entry.packet->bytes();
   sample->size = entry.packet->size;
   sample->writer = entry.packet->writer;
+  sample->sequence = 0;
+  sample->related = {};
   sample->source_timestamp_ns = entry.packet->source_ns;
   sample->reception_ns = entry.reception_ns;
   sample->loan = entry.packet.release();

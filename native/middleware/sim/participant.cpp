@@ -61,9 +61,11 @@ nlohmann::json to_json(const DelayStatistics& delay) {
 
 }  // namespace
 
-Participant::Participant(const perflab_host& host, Program program, std::uint32_t domain)
+Participant::Participant(const perflab_host& host, Program program, std::uint32_t domain,
+                         bool ignore_local_endpoints)
     : host_(host),
       program_(std::move(program)),
+      ignore_local_endpoints_(ignore_local_endpoints),
       domain_(domain),
       identity_(random_identity()),
       scheduler_([this](Delivery& delivery) { deliver(delivery); }),
@@ -235,6 +237,7 @@ Peer* Participant::find_peer(const perflab_identity& identity) {
 
 void Participant::consider(Reader& reader, const perflab_identity& writer, const Announcement& offered,
                            Writer* local, Peer* peer) {
+  if (local != nullptr && ignore_local_endpoints_) return;
   const Announcement& requested = reader.info();
   if (offered.topic != requested.topic || offered.type != requested.type) return;
   if (const char* const policy = incompatible_policy(offered.qos, requested.qos)) {

@@ -51,7 +51,7 @@ struct Peer {
 
 class Participant {
  public:
-  Participant(const perflab_host& host, Program program, std::uint32_t domain);
+  Participant(const perflab_host& host, Program program, std::uint32_t domain, bool ignore_local_endpoints);
   ~Participant();
   Participant(const Participant&) = delete;
   Participant& operator=(const Participant&) = delete;
@@ -143,6 +143,7 @@ class Participant {
 
   const perflab_host host_;
   const Program program_;
+  const bool ignore_local_endpoints_;
   const std::uint32_t domain_;
   perflab_identity identity_{};
   std::atomic<std::uint32_t> entities_{0};

@@ -72,7 +72,9 @@ perflab_capabilities capabilities() {
           .data_ready_callbacks = true,
           .source_timestamps = true,
           .reception_timestamps = true,
-          .reports_endpoints = true};
+          .reports_endpoints = true,
+          .related_samples = false,
+          .loans = false};
 }
 
 // No exception may leave through the C interface: guarded() turns one into a status and a line of text. Check
@@ -86,7 +88,8 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
                         std::string("sim: network '") + settings->network +
                             "'; it connects processes of one machine, right would be 'lo'");
     }
-    *participant = new perflab_participant(*host, std::move(program), settings->domain);
+    *participant = new perflab_participant(*host, std::move(program), settings->domain,
+                                           settings->ignore_local_endpoints);
     return PERFLAB_OK;
   });
 }
@@ -97,12 +100,22 @@ void close(perflab_participant* participant) { delete participant; }
 
 const char* describe(perflab_participant* participant) { return participant->describe(); }
 
-perflab_status create_writer(perflab_participant* participant, const char* topic, const char* type, size_t,
-                             const perflab_qos* qos, const perflab_listener* listener,
-                             perflab_writer** writer, perflab_error* error) {
+// What peers learn of a writer or reader; `user_data` has no meaning here.
+sim::Announcement announcement(const perflab_endpoint_settings& settings) {
+  sim::check_names(settings.topic, settings.type);
+  if (settings.loans) {
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      std::string("sim: topic '") + settings.topic +
+                          "' shall pass loaned messages; right would be unique or shared");
+  }
+  return {settings.qos, settings.topic, settings.type};
+}
+
+perflab_status create_writer(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_writer** writer,
+                             perflab_error* error) {
   return guarded(error, [&] {
-    sim::check_names(topic, type);
-    *writer = new perflab_writer(*participant, sim::Announcement{*qos, topic, type}, listener);
+    *writer = new perflab_writer(*participant, announcement(*settings), listener);
     return PERFLAB_OK;
   });
 }
@@ -110,12 +123,11 @@ perflab_status create_writer(perflab_participant* participant, const char* topic
 // The destructor returns only when no callback of this entity runs and none will come.
 void destroy_writer(perflab_writer* writer) { delete writer; }
 
-perflab_status create_reader(perflab_participant* participant, const char* topic, const char* type, size_t,
-                             const perflab_qos* qos, const perflab_listener* listener,
-                             perflab_reader** reader, perflab_error* error) {
+perflab_status create_reader(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_reader** reader,
+                             perflab_error* error) {
   return guarded(error, [&] {
-    sim::check_names(topic, type);
-    *reader = new perflab_reader(*participant, sim::Announcement{*qos, topic, type}, listener);
+    *reader = new perflab_reader(*participant, announcement(*settings), listener);
     return PERFLAB_OK;
   });
 }
@@ -184,6 +196,10 @@ constexpr perflab_middleware kMiddleware = {
     .matched_readers = matched_readers,
     .matched_writers = matched_writers,
     .write = write,
+    .write_related = nullptr,  // capabilities() says so
+    .loan = nullptr,
+    .write_loaned = nullptr,
+    .discard_loan = nullptr,
     .take = take,
     .return_sample = return_sample,
     .create_waitset = create_waitset,

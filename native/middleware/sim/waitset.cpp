@@ -55,6 +55,12 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
       *ready_count = count;
       return PERFLAB_OK;
     }
+    // Not by waiting until now: the kernel would still sleep for the thread's timer slack (50 us unless
+    // changed).
+    if (timeout_ns <= 0) {
+      *ready_count = 0;
+      return PERFLAB_TIMEOUT;
+    }
     const auto something = [&] { return woken_ || signals_ != seen; };
     if (until_ns == INT64_MAX) {
       changed_.wait(lock, something);

@@ -2,8 +2,11 @@
 //
 // Commands, one line each, each answered by one line ("error ..." if it failed):
 //   writer|reader NAME TOPIC TYPE keep_last|keep_all reliable|best_effort volatile|transient_local DEPTH
+//       [fixed|loans SIZE]       messages of that size only; and loaned
 //   wait_matched NAME COUNT        until the endpoint has so many partners
 //   write NAME FIRST COUNT SIZE    numbered messages
+//   write_loaned NAME FIRST COUNT SIZE
+//   write_related NAME NUMBER SIZE WRITER SEQUENCE    answers the sequence number of the message
 //   take NAME COUNT SIZE           until so many have come, or for 20 s; intact ones have that size
 //   destroy NAME
 //   identity NAME
@@ -12,6 +15,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <map>
@@ -57,6 +61,8 @@ class Peer {
     if (command == "writer" || command == "reader") return create(command == "writer", name, in);
     if (command == "wait_matched") return wait_matched(name, in);
     if (command == "write") return write(name, in);
+    if (command == "write_loaned") return write_loaned(name, in);
+    if (command == "write_related") return write_related(name, in);
     if (command == "take") return take(name, in);
     if (command == "destroy") {
       writers_.erase(name);
@@ -78,10 +84,15 @@ class Peer {
     qos.history = history == "keep_all" ? PERFLAB_KEEP_ALL : PERFLAB_KEEP_LAST;
     qos.reliability = reliability == "reliable" ? PERFLAB_RELIABLE : PERFLAB_BEST_EFFORT;
     qos.durability = durability == "transient_local" ? PERFLAB_TRANSIENT_LOCAL : PERFLAB_VOLATILE;
+    std::string form;
+    std::size_t size = 0;
+    in >> form >> size;
+    const middleware::EndpointSettings settings{
+        .topic = topic, .type = type, .fixed_size = size, .loans = form == "loans", .qos = qos};
     if (is_writer) {
-      writers_.emplace(name, participant_.create_writer(topic, type, 0, qos));
+      writers_.emplace(name, participant_.create_writer(settings));
     } else {
-      readers_.emplace(name, participant_.create_reader(topic, type, 0, qos));
+      readers_.emplace(name, participant_.create_reader(settings));
     }
     return "ok";
   }
@@ -109,6 +120,38 @@ class Peer {
         return std::string("error: ") + error.text;
     }
     return "wrote " + std::to_string(count);
+  }
+
+  std::string write_loaned(const std::string& name, std::istream& in) {
+    std::uint64_t first = 0, count = 0;
+    std::size_t size = 0;
+    in >> first >> count >> size;
+    middleware::Writer& writer = writers_.at(name);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      void* message = nullptr;
+      perflab_error error{};
+      if (writer.loan(message, error) != PERFLAB_OK) return std::string("error: ") + error.text;
+      const auto bytes = conformance::make_message(first + i, size);
+      std::memcpy(message, bytes.data(), size);
+      if (writer.write_loaned(message, error) != PERFLAB_OK) return std::string("error: ") + error.text;
+    }
+    return "wrote " + std::to_string(count);
+  }
+
+  std::string write_related(const std::string& name, std::istream& in) {
+    std::uint64_t number = 0;
+    std::size_t size = 0;
+    std::string writer;
+    perflab_sample_identity related{};
+    in >> number >> size >> writer >> related.sequence;
+    related.writer = middleware::identity_from_hex(writer).value();
+    const auto bytes = conformance::make_message(number, size);
+    const perflab_bytes part{bytes.data(), bytes.size()};
+    std::int64_t sequence = 0;
+    perflab_error error{};
+    if (writers_.at(name).write_related({&part, 1}, &related, &sequence, error) != PERFLAB_OK)
+      return std::string("error: ") + error.text;
+    return std::to_string(sequence);
   }
 
   std::string take(const std::string& name, std::istream& in) {

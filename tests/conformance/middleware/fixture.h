@@ -36,6 +36,10 @@ using middleware::Writer;
 // From the command line.
 struct Subject {
   std::string plugin;
+  // What else it shall meet; of the interoperability test only.
+  std::string other_plugin;
+  // Given to every participant.
+  std::vector<std::pair<std::string, std::string>> options;
   // The option by which a silent peer is given up sooner, if the plug-in needs one.
   std::vector<std::pair<std::string, std::string>> short_lease;
 };
@@ -147,6 +151,8 @@ class Recorder {
 struct Taken {
   std::vector<std::uint8_t> bytes;
   perflab_identity writer;
+  std::int64_t sequence;
+  perflab_sample_identity related;
   std::int64_t source_timestamp_ns;
   std::int64_t reception_ns;
   std::int64_t taken_ns;
@@ -162,6 +168,8 @@ inline std::optional<Taken> take(Reader& reader) {
   if (status != PERFLAB_OK) return std::nullopt;
   Taken taken{{sample.data, sample.data + sample.size},
               sample.writer,
+              sample.sequence,
+              sample.related,
               sample.source_timestamp_ns,
               sample.reception_ns,
               now_ns()};
@@ -239,15 +247,19 @@ class Conformance : public testing::Test {
     ParticipantSettings settings;
     settings.domain = domain_.id();
     settings.participants_expected = 4;
+    settings.options = subject().options;
     return settings;
   }
   Participant& participant() {
     if (!participant_) participant_.emplace(plugin_.open(discovery_.host(), settings()));
     return *participant_;
   }
-  Participant& open_with(std::vector<std::pair<std::string, std::string>> options) {
+  Participant& open_with(const std::vector<std::pair<std::string, std::string>>& options) {
     ParticipantSettings given = settings();
-    given.options = std::move(options);
+    given.options.insert(given.options.end(), options.begin(), options.end());
+    return open_with(given);
+  }
+  Participant& open_with(const ParticipantSettings& given) {
     participant_.emplace(plugin_.open(discovery_.host(), given));
     return *participant_;
   }
@@ -255,11 +267,11 @@ class Conformance : public testing::Test {
 
   Writer writer(const perflab_qos& qos = keep_all(), const perflab_listener& listener = {},
                 const char* topic = kTopic, const char* type = kType) {
-    return participant().create_writer(topic, type, 0, qos, listener);
+    return participant().create_writer({.topic = topic, .type = type, .qos = qos}, listener);
   }
   Reader reader(const perflab_qos& qos = keep_all(), const perflab_listener& listener = {},
                 const char* topic = kTopic, const char* type = kType) {
-    return participant().create_reader(topic, type, 0, qos, listener);
+    return participant().create_reader({.topic = topic, .type = type, .qos = qos}, listener);
   }
 
   static testing::AssertionResult matched(Writer& writer, Reader& reader, std::size_t readers = 1,

@@ -1,4 +1,5 @@
-// middleware_conformance --plugin FILE [--short-lease KEY=VALUE] [GoogleTest's options]
+// middleware_conformance --plugin FILE [--option KEY=VALUE]... [--short-lease KEY=VALUE] [GoogleTest's
+// options]
 #include <cstdio>
 #include <string_view>
 
@@ -21,12 +22,18 @@ int main(int argc, char** argv) {
     const std::string value = argv[i + 1];
     if (name == "--plugin") {
       subject.plugin = value;
-    } else if (name == "--short-lease" && value.find('=') != std::string::npos) {
+    } else if (name == "--other-plugin") {
+      subject.other_plugin = value;
+    } else if ((name == "--short-lease" || name == "--option") && value.find('=') != std::string::npos) {
       const std::size_t split = value.find('=');
-      subject.short_lease = {{value.substr(0, split), value.substr(split + 1)}};
+      auto& options = name == "--option" ? subject.options : subject.short_lease;
+      options.emplace_back(value.substr(0, split), value.substr(split + 1));
     } else {
-      std::fprintf(stderr, "unknown argument %s; known are --plugin FILE and --short-lease KEY=VALUE\n",
-                   argv[i]);
+      std::fprintf(
+          stderr,
+          "unknown argument %s; known are --plugin FILE, --other-plugin FILE, --option KEY=VALUE and "
+          "--short-lease KEY=VALUE\n",
+          argv[i]);
       return 2;
     }
   }

@@ -134,7 +134,7 @@ TEST_F(Conformance, DomainsDoNotMeet) {
 
   Writer w = writer();
   Reader near = reader();
-  Reader far = other.create_reader(kTopic, kType, 0, keep_all());
+  Reader far = other.create_reader({.topic = kTopic, .type = kType, .qos = keep_all()});
   ASSERT_TRUE(matched(w, near));
   write(w, 1);
   EXPECT_EQ(take_until(near, 1).size(), 1u);

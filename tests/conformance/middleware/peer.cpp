@@ -10,6 +10,8 @@
 
 #include <filesystem>
 
+#include "fixture.h"
+
 extern char** environ;
 
 namespace perflab::conformance {
@@ -24,6 +26,10 @@ Peer::Peer(const std::string& plugin, std::uint32_t domain,
   const std::string program =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "conformance_peer";
   std::vector<std::string> words{program, plugin, std::to_string(domain)};
+  // What is given to every participant of the plug-in under test.
+  if (plugin == subject().plugin) {
+    for (const auto& [key, value] : subject().options) words.push_back(key + "=" + value);
+  }
   for (const auto& [key, value] : options) words.push_back(key + "=" + value);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -61,7 +67,7 @@ Peer::~Peer() {
 
 void Peer::tell(const std::string& command) {
   const std::string line = command + "\n";
-  if (write(commands_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+  if (::write(commands_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     ADD_FAILURE() << "the peer has ended before: " << command;
   }
 }

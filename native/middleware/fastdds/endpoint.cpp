@@ -1,0 +1,630 @@
+#include "middleware/fastdds/endpoint.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "middleware/fastdds/library.h"
+#include "middleware/fastdds/sharing.h"
+#include "middleware/fastdds/waitset.h"
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::fastdds {
+namespace {
+
+using support::set_error;
+using support::StatusError;
+
+constexpr std::size_t kHeader = 4;  // encapsulation
+
+// Keep-all histories are limited, as the library's are by itself.
+constexpr std::int32_t kKeepAll = 5000;
+// Shared memory is reserved for a whole history at once.
+constexpr std::size_t kKeepAllShared = 64u << 20;
+constexpr std::int32_t kLeastKeepAllShared = 16;
+// Messages beyond the history that a writer in shared memory has room for: loans, and what readers still look
+// at.
+constexpr std::int32_t kSpareShared = 16;
+constexpr std::int32_t kSpareSharedLarge = 4;
+constexpr std::size_t kLarge = 1u << 20;
+
+thread_local const Endpoint* endpoint_in_creation = nullptr;
+
+void require_duration(std::int64_t value, const char* policy) {
+  if (value <= 0) {
+    throw StatusError(PERFLAB_BAD_OPTION, std::string("fastdds: ") + policy + " of " + std::to_string(value) +
+                                              " ns; right would be above 0, or infinite");
+  }
+}
+
+void require_valid(const perflab_qos& given) {
+  require_duration(given.deadline_ns, "deadline");
+  require_duration(given.lifespan_ns, "lifespan");
+  require_duration(given.lease_duration_ns, "lease duration");
+  if (given.history != PERFLAB_KEEP_ALL && given.depth <= 0) {
+    throw StatusError(PERFLAB_BAD_OPTION, "fastdds: history depth " + std::to_string(given.depth) +
+                                              "; right would be at least 1");
+  }
+}
+
+bool keeps_all(const perflab_qos& qos) { return qos.history == PERFLAB_KEEP_ALL; }
+
+// What writers and readers have in common.
+template <typename Qos>
+void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, std::size_t fixed_size,
+           Qos& qos) {
+  const perflab_qos& given = endpoint.qos;
+  qos.history().kind = keeps_all(given) ? dds::KEEP_ALL_HISTORY_QOS : dds::KEEP_LAST_HISTORY_QOS;
+  if (!keeps_all(given)) qos.history().depth = given.depth;
+  qos.reliability().kind = given.reliability == PERFLAB_RELIABLE ? dds::RELIABLE_RELIABILITY_QOS
+                                                                 : dds::BEST_EFFORT_RELIABILITY_QOS;
+  qos.reliability().max_blocking_time = duration(settings.max_blocking_time_ns);
+  qos.durability().kind = given.durability == PERFLAB_TRANSIENT_LOCAL ? dds::TRANSIENT_LOCAL_DURABILITY_QOS
+                                                                      : dds::VOLATILE_DURABILITY_QOS;
+  qos.deadline().period = duration(given.deadline_ns);
+  auto& liveliness = qos.liveliness();
+  liveliness.kind = given.liveliness == PERFLAB_MANUAL_BY_TOPIC ? dds::MANUAL_BY_TOPIC_LIVELINESS_QOS
+                                                                : dds::AUTOMATIC_LIVELINESS_QOS;
+  liveliness.lease_duration = duration(given.lease_duration_ns);
+  if (given.lease_duration_ns != PERFLAB_DURATION_INFINITE) {
+    liveliness.announcement_period = duration(std::max<std::int64_t>(given.lease_duration_ns / 3 * 2, 1));
+  }
+  if (endpoint.user_data != nullptr) {
+    const auto* const text = reinterpret_cast<const std::uint8_t*>(endpoint.user_data);
+    qos.user_data().setValue(std::vector<rtps::octet>(text, text + std::strlen(endpoint.user_data)));
+  }
+  // Memory: a payload is reserved when it is needed, grows to the size of the messages, and is used again.
+  auto& limits = qos.resource_limits();
+  limits.allocated_samples = 1;
+  limits.extra_samples = 1;
+  limits.max_instances = 1;
+  qos.endpoint().history_memory_policy = rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
+  if (fixed_size == 0) {
+    qos.data_sharing().off();
+  } else if (endpoint.loans) {
+    qos.data_sharing().on("");  // or the entity cannot be made
+  } else {
+    qos.data_sharing().automatic();
+  }
+}
+
+dds::DataWriterQos writer_qos(const perflab_endpoint_settings& endpoint, const Settings& settings,
+                              std::size_t fixed_size) {
+  dds::DataWriterQos qos;
+  apply(endpoint, settings, fixed_size, qos);
+  qos.lifespan().duration = duration(endpoint.qos.lifespan_ns);
+  qos.publish_mode().kind =
+      settings.asynchronous ? dds::ASYNCHRONOUS_PUBLISH_MODE : dds::SYNCHRONOUS_PUBLISH_MODE;
+  qos.writer_resource_limits().reader_filters_allocation.maximum = 0;  // readers filter by themselves
+  qos.writer_data_lifecycle().autodispose_unregistered_instances = false;
+  auto& limits = qos.resource_limits();
+  limits.max_samples = keeps_all(endpoint.qos) ? kKeepAll : endpoint.qos.depth;
+  if (fixed_size != 0) {
+    if (keeps_all(endpoint.qos)) {
+      limits.max_samples = static_cast<std::int32_t>(std::clamp<std::size_t>(
+          kKeepAllShared / fixed_size, kLeastKeepAllShared, static_cast<std::size_t>(kKeepAll)));
+    }
+    limits.extra_samples = fixed_size < kLarge ? kSpareShared : kSpareSharedLarge;
+  }
+  limits.max_samples_per_instance = limits.max_samples;
+  return qos;
+}
+
+dds::DataReaderQos reader_qos(const perflab_endpoint_settings& endpoint, const Settings& settings,
+                              std::size_t fixed_size) {
+  dds::DataReaderQos qos;
+  apply(endpoint, settings, fixed_size, qos);
+  // With keep-last the depth limits the history; samples that are taken and not yet returned come on top.
+  auto& limits = qos.resource_limits();
+  limits.max_samples = keeps_all(endpoint.qos) ? kKeepAll : 0;
+  limits.max_samples_per_instance = limits.max_samples;
+  auto& reading = qos.reader_resource_limits();
+  reading.max_samples_per_read = 1;
+  reading.outstanding_reads_allocation.initial = 1;
+  reading.sample_infos_allocation.initial = 1;
+  return qos;
+}
+
+const char* policy_name(std::uint32_t id) {
+  switch (id) {
+    case dds::DURABILITY_QOS_POLICY_ID:
+      return "durability";
+    case dds::PRESENTATION_QOS_POLICY_ID:
+      return "presentation";
+    case dds::DEADLINE_QOS_POLICY_ID:
+      return "deadline";
+    case dds::LATENCYBUDGET_QOS_POLICY_ID:
+      return "latency_budget";
+    case dds::OWNERSHIP_QOS_POLICY_ID:
+      return "ownership";
+    case dds::LIVELINESS_QOS_POLICY_ID:
+      return "liveliness";
+    case dds::PARTITION_QOS_POLICY_ID:
+      return "partition";
+    case dds::RELIABILITY_QOS_POLICY_ID:
+      return "reliability";
+    case dds::DESTINATIONORDER_QOS_POLICY_ID:
+      return "destination_order";
+    case dds::HISTORY_QOS_POLICY_ID:
+      return "history";
+    case dds::RESOURCELIMITS_QOS_POLICY_ID:
+      return "resource_limits";
+    case dds::TYPECONSISTENCYENFORCEMENT_QOS_POLICY_ID:
+      return "type_consistency";
+    case dds::DATAREPRESENTATION_QOS_POLICY_ID:
+      return "data_representation";
+    default:
+      return "unknown";
+  }
+}
+
+perflab_identity identity_of(const rtps::InstanceHandle_t& handle) {
+  return fastdds::identity(rtps::iHandle2GUID(handle));
+}
+
+bool same(const perflab_identity& a, const perflab_identity& b) {
+  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
+}
+
+}  // namespace
+
+Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
+                   const perflab_listener* listener, bool is_writer)
+    : participant_(participant),
+      topic_name_(settings.topic),
+      type_name_(settings.type),
+      qos_(settings.qos),
+      is_writer_(is_writer),
+      listener_(listener != nullptr ? *listener : perflab_listener{}) {
+  if (topic_name_.empty() || type_name_.empty()) {
+    throw StatusError(PERFLAB_BAD_OPTION, "fastdds: an empty topic or type; right would be e.g. rt/amazon");
+  }
+  require_valid(settings.qos);
+  if (settings.fixed_size > std::numeric_limits<std::int32_t>::max() ||
+      (settings.fixed_size != 0 && settings.fixed_size <= kHeader)) {
+    throw StatusError(PERFLAB_BAD_OPTION, "fastdds: topic '" + topic_name_ + "' has messages of " +
+                                              std::to_string(settings.fixed_size) +
+                                              " bytes; right would be 5 bytes to 2 GiB");
+  }
+  if (settings.loans && settings.fixed_size == 0) {
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      "fastdds: topic '" + topic_name_ +
+                          "' has messages of variable size, which cannot be loaned; right "
+                          "would be a type of fixed size");
+  }
+  if (settings.loans && !participant.settings().data_sharing) {
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      "fastdds: topic '" + topic_name_ +
+                          "' shall pass loaned messages, which needs shared memory; right would be "
+                          "--middleware-option fastdds.data_sharing=on");
+  }
+  topic_ = participant.use_topic(topic_name_, type_name_, settings.fixed_size, !is_writer);
+  if (settings.loans && topic_.type->fixed_size() == 0) {
+    participant.leave_topic(topic_name_);
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      "fastdds: type '" + type_name_ +
+                          "' is used with variable size by this participant, and cannot be "
+                          "loaned as well; right would be one size for all");
+  }
+  const LocalEndpoint local{is_writer, topic_name_, type_name_, settings.qos, {}};
+  if (participant.filters_local()) expected_incompatible_ = participant.incompatible_policies(local);
+  participant.add_local(this, local);
+}
+
+Endpoint::~Endpoint() {
+  participant_.remove_local(this);
+  participant_.leave_topic(topic_name_);
+}
+
+void Endpoint::made(const rtps::GUID_t& guid) {
+  identity_ = fastdds::identity(guid);
+  participant_.add_local(this, {is_writer_, topic_name_, type_name_, qos_, identity_});
+}
+
+void Endpoint::silence() noexcept {
+  const std::lock_guard lock(calls_);
+  silent_ = true;
+}
+
+Endpoint::Creating::Creating(Endpoint& endpoint) : before_(std::exchange(endpoint_in_creation, &endpoint)) {}
+Endpoint::Creating::~Creating() { endpoint_in_creation = before_; }
+
+void Endpoint::report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
+                      const char* policy) noexcept {
+  if (listener_.on_event == nullptr || count == 0) return;
+  perflab_event event{};
+  event.kind = kind;
+  event.at_ns = participant_.now_ns();
+  event.peer = peer;
+  event.topic = topic_name_.c_str();
+  event.type = type_name_.c_str();
+  event.policy = policy;
+  event.count = count;
+  const std::lock_guard lock(calls_);
+  if (!silent_) listener_.on_event(listener_.context, &event);
+}
+
+void Endpoint::count_matched(std::int32_t change, const perflab_identity& peer) noexcept {
+  if (is_ignored(peer)) return;
+  matched_ += change;
+  if (change > 0) report(PERFLAB_MATCHED, change, peer);
+  if (change < 0) report(PERFLAB_UNMATCHED, -change, peer);
+}
+
+void Endpoint::report_incompatible(std::uint32_t policy) noexcept {
+  // Not those of this participant, if they are to be ignored; the library does not say with whom it is. While
+  // an endpoint is made others can be found incompatible with it only, and itself with those that were there
+  // before.
+  if (participant_.filters_local() && endpoint_in_creation != nullptr) {
+    if (endpoint_in_creation != this) return;
+    const auto expected = std::find(expected_incompatible_.begin(), expected_incompatible_.end(), policy);
+    if (expected != expected_incompatible_.end()) {
+      expected_incompatible_.erase(expected);
+      return;
+    }
+  }
+  report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, policy_name(policy));
+}
+
+// ---- writer ----
+
+Writer::Writer(Participant& participant, const perflab_endpoint_settings& settings,
+               const perflab_listener* listener)
+    : Endpoint(participant, settings, listener, true), loans_(settings.loans) {
+  const dds::DataWriterQos qos = writer_qos(settings, participant.settings(), topic_.type->fixed_size());
+  const ThreadName name("fdds");
+  const Creating creating(*this);
+  writer_ = participant.publisher()->create_datawriter(topic_.topic, qos, this, dds::StatusMask::all());
+  if (writer_ == nullptr) fail("cannot create a writer on topic '" + topic_name_ + "'");
+  made(writer_->guid());
+  participant.note_lifespan(identity_, settings.qos.lifespan_ns);
+  const auto& limits = qos.resource_limits();
+  record_ = participant.add_record(topic_name_, true,
+                                   topic_.type->fixed_size() == 0
+                                       ? 0
+                                       : static_cast<std::size_t>(limits.max_samples + limits.extra_samples));
+  if (loans_) outstanding_.reserve(static_cast<std::size_t>(limits.max_samples + limits.extra_samples));
+}
+
+Writer::~Writer() {
+  silence();
+  while (!outstanding_.empty()) discard_loan(outstanding_.back());
+  participant_.publisher()->delete_datawriter(writer_);
+}
+
+perflab_status Writer::refused(const ReturnCode& code, perflab_error* error) const noexcept {
+  if (is_timeout(code)) {
+    set_error(error, "fastdds: not sent: a reliable reader did not acknowledge within max_blocking_time");
+  } else {
+    char text[128];
+    std::snprintf(text, sizeof text, "fastdds: not sent: the library answers with return code %d",
+                  number_of(code));
+    set_error(error, text);
+  }
+  return PERFLAB_FAILED;
+}
+
+perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
+                             const perflab_sample_identity* related, std::int64_t* sequence,
+                             perflab_error* error) noexcept {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
+  const std::size_t most =
+      topic_.type->fixed_size() != 0 ? topic_.type->fixed_size() : std::numeric_limits<std::int32_t>::max();
+  if (size < kHeader || size > most) [[unlikely]] {
+    set_error(error, size < kHeader ? "fastdds: a message without encapsulation header"
+                                    : "fastdds: a message larger than its type's fixed size, or than 2 GiB");
+    return PERFLAB_FAILED;
+  }
+  Outgoing message{parts, part_count, static_cast<std::uint32_t>(size)};
+  if (related == nullptr && sequence == nullptr) {
+    const ReturnCode code = writer_->write(&message, dds::HANDLE_NIL);
+    if (succeeded(code)) [[likely]]
+      return PERFLAB_OK;
+    return refused(code, error);
+  }
+  rtps::WriteParams params;
+  if (related != nullptr) {
+    rtps::SampleIdentity identity;
+    identity.writer_guid(to_guid(related->writer));
+    identity.sequence_number(rtps::SequenceNumber_t(static_cast<std::uint64_t>(related->sequence)));
+    params.related_sample_identity(identity);
+  }
+  if (!succeeded(writer_->write(&message, params))) [[unlikely]] {
+    set_error(
+        error,
+        "fastdds: not sent: no room, or a reliable reader did not acknowledge within max_blocking_time");
+    return PERFLAB_FAILED;
+  }
+  if (sequence != nullptr) {
+    *sequence = static_cast<std::int64_t>(params.sample_identity().sequence_number().to64long());
+  }
+  return PERFLAB_OK;
+}
+
+perflab_status Writer::loan(void** message, perflab_error* error) noexcept {
+  void* body = nullptr;
+  const ReturnCode code =
+      loans_ ? writer_->loan_sample(body, dds::DataWriter::LoanInitializationKind::NO_LOAN_INITIALIZATION)
+             : ReturnCode{};
+  if (!loans_ || !succeeded(code) || body == nullptr) [[unlikely]] {
+    set_error(error, loans_ ? "fastdds: no room for a loan: too many messages are loaned, or not acknowledged"
+                            : "fastdds: this writer was not made for loans");
+    return PERFLAB_FAILED;
+  }
+  void* const start = static_cast<std::uint8_t*>(body) - kHeader;
+  if (record_->samples.load(std::memory_order_relaxed) == 0) loans_shared_ = in_data_sharing(start);
+  outstanding_.push_back(start);
+  *message = start;
+  return PERFLAB_OK;
+}
+
+bool Writer::forget_loan(const void* message) noexcept {
+  const auto at = std::find(outstanding_.begin(), outstanding_.end(), message);
+  if (at == outstanding_.end()) return false;
+  outstanding_.erase(at);
+  return true;
+}
+
+perflab_status Writer::write_loaned(void* message, perflab_error* error) noexcept {
+  if (!forget_loan(message)) [[unlikely]] {
+    set_error(error, "fastdds: not sent: the message is no loan of this writer");
+    return PERFLAB_FAILED;
+  }
+  void* body = static_cast<std::uint8_t*>(message) + kHeader;
+  const ReturnCode code = writer_->write(body, dds::HANDLE_NIL);
+  if (succeeded(code)) [[likely]] {
+    record_->samples.fetch_add(1, std::memory_order_relaxed);
+    if (loans_shared_) record_->from_data_sharing.fetch_add(1, std::memory_order_relaxed);
+    return PERFLAB_OK;
+  }
+  writer_->discard_loan(body);  // the library keeps the loan when a write fails
+  return refused(code, error);
+}
+
+void Writer::discard_loan(void* message) noexcept {
+  if (!forget_loan(message)) return;
+  void* body = static_cast<std::uint8_t*>(message) + kHeader;
+  writer_->discard_loan(body);
+}
+
+void Writer::on_publication_matched(dds::DataWriter*, const dds::PublicationMatchedStatus& status) {
+  count_matched(status.current_count_change, identity_of(status.last_subscription_handle));
+}
+void Writer::on_offered_deadline_missed(dds::DataWriter*, const OfferedDeadlineMissed& status) {
+  report(PERFLAB_DEADLINE_MISSED, static_cast<std::int32_t>(status.total_count_change), {});
+}
+void Writer::on_offered_incompatible_qos(dds::DataWriter*, const dds::OfferedIncompatibleQosStatus& status) {
+  report_incompatible(status.last_policy_id);
+}
+void Writer::on_liveliness_lost(dds::DataWriter*, const LivelinessLost& status) {
+  report(PERFLAB_LIVELINESS_LOST, status.total_count_change, {});
+}
+
+// ---- reader ----
+
+Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
+               const perflab_listener* listener)
+    : Endpoint(participant, settings, listener, false),
+      fixed_size_(topic_.type->fixed_size()),
+      in_place_(settings.loans) {
+  const dds::DataReaderQos qos = reader_qos(settings, participant.settings(), fixed_size_);
+  record_ = participant.add_record(topic_name_, false, 0);
+  // With data sharing a reader has a thread of its own.
+  const ThreadName name("fdds.sharing");
+  const Creating creating(*this);
+  reader_ =
+      participant.subscriber()->create_datareader(topic_.description, qos, this, dds::StatusMask::all());
+  if (reader_ == nullptr) fail("cannot create a reader on topic '" + topic_name_ + "'");
+  made(reader_->guid());
+}
+
+Reader::~Reader() {
+  WaitSet* waitset = nullptr;
+  {
+    const std::lock_guard lock(waitset_mutex_);
+    waitset = std::exchange(waitset_, nullptr);
+  }
+  if (waitset != nullptr) waitset->forget(*this);
+  silence();
+  participant_.subscriber()->delete_datareader(reader_);
+}
+
+Reader::Loan* Reader::free_loan() {
+  if (free_loans_.empty()) {
+    loans_.push_back(std::make_unique<Loan>());
+    free_loans_.reserve(loans_.size());
+    return loans_.back().get();
+  }
+  Loan* const loan = free_loans_.back();
+  free_loans_.pop_back();
+  return loan;
+}
+
+void Reader::give_back(Loan* loan) noexcept {
+  if (!loan->values.has_ownership()) reader_->return_loan(loan->values, loan->infos);
+  loan->shared = false;
+  free_loans_.push_back(loan);
+}
+
+bool Reader::is_shared(const perflab_identity& writer, const void* data) {
+  if (fixed_size_ == 0) return false;
+  for (const KnownWriter& known : known_writers_) {
+    if (same(known.identity, writer)) return known.shared;
+  }
+  // Which way a writer's messages come does not change while they are matched.
+  known_writers_.push_back({writer, in_data_sharing(data)});
+  return known_writers_.back().shared;
+}
+
+std::int64_t Reader::reception_of(const dds::SampleInfo& info, const perflab_identity& writer,
+                                  std::size_t size, bool shared) noexcept {
+  if (participant_.is_intraprocess(writer)) return PERFLAB_TIME_UNKNOWN;
+  if (!shared && size > participant_.smallest_fragment()) {
+    // The library stamps the first piece of a message.
+    const auto sequence = static_cast<std::int64_t>(info.sample_identity.sequence_number().to64long());
+    const std::lock_guard lock(fragmented_mutex_);
+    for (const Fragmented& one : fragmented_) {
+      if (one.sequence == sequence && same(one.writer, writer)) return one.received_ns;
+    }
+    return PERFLAB_TIME_UNKNOWN;
+  }
+  const std::int64_t received = info.reception_timestamp.to_ns();
+  timespec wall;
+  clock_gettime(CLOCK_REALTIME, &wall);
+  const std::int64_t age = std::int64_t{wall.tv_sec} * 1'000'000'000 + wall.tv_nsec - received;
+  const std::int64_t now = participant_.now_ns();
+  // Unless the wall clock was set meanwhile.
+  return received <= 0 || age < 0 ? PERFLAB_TIME_UNKNOWN : now - age;
+}
+
+perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexcept {
+  for (;;) {
+    Loan* const loan = free_loan();
+    const ReturnCode code = reader_->take(loan->values, loan->infos, 1);
+    if (!succeeded(code)) {
+      free_loans_.push_back(loan);
+      if (is_no_data(code)) return PERFLAB_NO_DATA;
+      char text[128];
+      std::snprintf(text, sizeof text, "fastdds: cannot take: the library answers with return code %d",
+                    number_of(code));
+      set_error(error, text);
+      return PERFLAB_FAILED;
+    }
+    const dds::SampleInfo& info = loan->infos[0];
+    const perflab_identity writer = fastdds::identity(info.sample_identity.writer_guid());
+    const std::int64_t source_ns = info.source_timestamp.to_ns();
+    if (!info.valid_data || participant_.has_expired(writer, source_ns)) [[unlikely]] {
+      give_back(loan);  // tells only that a writer has left, or came too late
+      continue;
+    }
+    const void* const value = loan->values.buffer()[0];
+    View view;
+    if (fixed_size_ != 0) {
+      view = {static_cast<const std::uint8_t*>(value) - kHeader, static_cast<std::uint32_t>(fixed_size_)};
+    } else {
+      view = *static_cast<const View*>(value);
+    }
+    loan->shared = is_shared(writer, view.data);
+    if (loan->shared) {
+      const bool copies = !in_place_;
+      if (copies) loan->copy.assign(view.data, view.data + view.size);
+      if (!reader_->is_sample_valid(value, &info)) [[unlikely]] {
+        // The writer has gone on and used the memory again: the message is lost.
+        record_->overwritten.fetch_add(1, std::memory_order_relaxed);
+        give_back(loan);
+        continue;
+      }
+      record_->from_data_sharing.fetch_add(1, std::memory_order_relaxed);
+      if (copies) {
+        view.data = loan->copy.data();
+        record_->copied.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+    record_->samples.fetch_add(1, std::memory_order_relaxed);
+    sample->data = view.data;
+    sample->size = view.size;
+    sample->writer = writer;
+    sample->sequence = static_cast<std::int64_t>(info.sample_identity.sequence_number().to64long());
+    sample->related = {};
+    // Within the process a message without a related one carries its own identity.
+    const rtps::SampleIdentity& related = info.related_sample_identity;
+    if (related.writer_guid() != rtps::GUID_t::unknown() &&
+        !(related.writer_guid() == info.sample_identity.writer_guid() &&
+          related.sequence_number() == info.sample_identity.sequence_number())) {
+      sample->related = {fastdds::identity(related.writer_guid()),
+                         static_cast<std::int64_t>(related.sequence_number().to64long())};
+    }
+    sample->source_timestamp_ns = source_ns > 0 ? source_ns : PERFLAB_TIME_UNKNOWN;
+    sample->reception_ns = reception_of(info, writer, view.size, loan->shared);
+    sample->loan = loan;
+    return PERFLAB_OK;
+  }
+}
+
+void Reader::return_sample(perflab_sample* sample) noexcept {
+  Loan* const loan = static_cast<Loan*>(sample->loan);
+  if (loan->shared && in_place_ && !reader_->is_sample_valid(loan->values.buffer()[0], &loan->infos[0]))
+      [[unlikely]] {
+    record_->overwritten.fetch_add(1, std::memory_order_relaxed);
+  }
+  give_back(loan);
+  sample->loan = nullptr;
+  sample->data = nullptr;
+}
+
+bool Reader::has_data() noexcept {
+  // Before looking, so that what comes meanwhile sets it again.
+  if (!maybe_data_.exchange(false)) return false;
+  if (reader_->get_unread_count() == 0) return false;
+  maybe_data_ = true;
+  return true;
+}
+
+void Reader::attach(WaitSet& waitset) {
+  const std::lock_guard lock(waitset_mutex_);
+  if (waitset_ != nullptr) {
+    throw StatusError(PERFLAB_FAILED, "fastdds: the reader is attached to a wait-set already");
+  }
+  waitset_ = &waitset;
+  maybe_data_ = true;  // what came before counts as well
+}
+
+void Reader::detach() noexcept {
+  const std::lock_guard lock(waitset_mutex_);
+  waitset_ = nullptr;
+}
+
+void Reader::note_fragmented() noexcept {
+  const LastFragment& last = last_fragment();
+  if (!last.valid) return;
+  const std::lock_guard lock(fragmented_mutex_);
+  fragmented_[next_fragmented_] = {last.writer, last.sequence, last.received_ns};
+  next_fragmented_ = (next_fragmented_ + 1) % fragmented_.size();
+}
+
+bool Reader::is_always_alive(const perflab_identity& writer) const {
+  if (qos_.lease_duration_ns == PERFLAB_DURATION_INFINITE) return false;
+  // One that is being made in this thread is not known by its identity yet.
+  if (participant_.is_own(writer) && endpoint_in_creation != nullptr && endpoint_in_creation != this)
+    return endpoint_in_creation->offers_automatic_liveliness();
+  return participant_.is_always_alive(writer);
+}
+
+void Reader::on_data_available(dds::DataReader*) {
+  note_fragmented();
+  maybe_data_ = true;
+  {
+    const std::lock_guard lock(waitset_mutex_);
+    if (waitset_ != nullptr) waitset_->signal();
+  }
+  if (listener_.on_data == nullptr) return;
+  const std::lock_guard lock(calls_);
+  if (!silent_) listener_.on_data(listener_.context);
+}
+void Reader::on_subscription_matched(dds::DataReader*, const dds::SubscriptionMatchedStatus& status) {
+  const perflab_identity writer = identity_of(status.last_publication_handle);
+  count_matched(status.current_count_change, writer);
+  if (!is_ignored(writer) && is_always_alive(writer))
+    report(PERFLAB_LIVELINESS_CHANGED, status.current_count_change, writer);
+}
+void Reader::on_requested_deadline_missed(dds::DataReader*, const DeadlineMissed& status) {
+  report(PERFLAB_DEADLINE_MISSED, static_cast<std::int32_t>(status.total_count_change), {});
+}
+void Reader::on_liveliness_changed(dds::DataReader*, const LivelinessChanged& status) {
+  const perflab_identity writer = identity_of(status.last_publication_handle);
+  if (!is_ignored(writer) && !is_always_alive(writer))
+    report(PERFLAB_LIVELINESS_CHANGED, status.alive_count_change, writer);
+}
+void Reader::on_requested_incompatible_qos(dds::DataReader*,
+                                           const dds::RequestedIncompatibleQosStatus& status) {
+  report_incompatible(status.last_policy_id);
+}
+void Reader::on_sample_lost(dds::DataReader*, const dds::SampleLostStatus& status) {
+  report(PERFLAB_SAMPLE_LOST, status.total_count_change, {});
+}
+
+}  // namespace perflab::middleware::fastdds

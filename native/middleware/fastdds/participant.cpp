@@ -1,0 +1,566 @@
+#include "middleware/fastdds/participant.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "middleware/fastdds/library.h"
+#include "middleware/fastdds/sharing.h"
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::fastdds {
+namespace {
+
+using support::StatusError;
+
+constexpr const char* kThreadName = "fdds";
+constexpr std::size_t kPrefix = rtps::GuidPrefix_t::size;
+constexpr std::size_t kProcessPrefix = 8;  // vendor, host and process
+
+// Announcements while a participant is new; the library's 5 in half a second leave others unmatched for
+// seconds when the first are lost.
+constexpr std::uint32_t kAnnouncements = 40;
+constexpr std::int64_t kFirstPeriod_ns = 50'000'000;
+constexpr std::int64_t kPeriod_ns = 500'000'000;
+
+// Participants of this plug-in in this process: what is global to the library ends with the last.
+struct Process {
+  std::mutex mutex;
+  std::size_t participants = 0;
+  bool intraprocess = true;
+  // What the library would do by itself, seen before any configuration was read.
+  std::optional<dds::DomainParticipantQos> defaults;
+};
+
+Process& process() {
+  static Process instance;
+  return instance;
+}
+
+// Only what other participants write. Before 2.11 the library does not tell a filter on the side of the
+// reader who wrote (its sample_identity is empty there), but what it hands over is always part of a
+// CacheChange_t, which knows.
+class NotOwn final : public dds::IContentFilter {
+ public:
+  bool evaluate(const SerializedPayload& payload, const FilterSampleInfo&,
+                const GUID_t& reader) const override {
+#if PERFLAB_FASTDDS_IGNORES_LOCAL
+    static_cast<void>(payload);
+    static_cast<void>(reader);
+    return true;
+#else
+    const auto* const start = reinterpret_cast<const char*>(&payload) - kPayloadInChange;
+    return reinterpret_cast<const rtps::CacheChange_t*>(start)->writerGUID.guidPrefix != reader.guidPrefix;
+#endif
+  }
+
+ private:
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  static constexpr std::size_t kPayloadInChange = offsetof(rtps::CacheChange_t, serializedPayload);
+#pragma GCC diagnostic pop
+};
+
+class NotOwnFactory final : public dds::IContentFilterFactory {
+ public:
+#if PERFLAB_FASTDDS_3
+  using Type = dds::xtypes::TypeInformation;
+  ReturnCode create_content_filter(const char*, const char*, const dds::TopicDataType*, const char*,
+                                   const ParameterSeq&, dds::IContentFilter*& filter) override {
+    filter = &filter_;
+    return dds::RETCODE_OK;
+  }
+  ReturnCode delete_content_filter(const char*, dds::IContentFilter*) override { return dds::RETCODE_OK; }
+#else
+  ReturnCode create_content_filter(const char*, const char*, const dds::TopicDataType*, const char*,
+                                   const ParameterSeq&, dds::IContentFilter*& filter) override {
+    filter = &filter_;
+    return ReturnCode::RETCODE_OK;
+  }
+  ReturnCode delete_content_filter(const char*, dds::IContentFilter*) override {
+    return ReturnCode::RETCODE_OK;
+  }
+#endif
+
+ private:
+  NotOwn filter_;
+};
+
+// Outlives the participants that know it.
+NotOwnFactory& not_own_factory() {
+  static NotOwnFactory instance;
+  return instance;
+}
+constexpr const char* kNotOwn = "PERFLAB_NOT_OWN";
+
+rtps::Locator_t udp_locator(const std::string& address) {
+  rtps::Locator_t locator;
+  locator.kind = LOCATOR_KIND_UDPv4;
+  locator.port = 0;  // the library fills in the port of the domain
+  IpLocator::setIPv4(locator, address);
+  return locator;
+}
+
+nlohmann::json as_json(const Direction& direction) {
+  return {{"user_messages", direction.user_messages.load()},
+          {"user_bytes", direction.user_bytes.load()},
+          {"discovery_messages", direction.other_messages.load()},
+          {"discovery_bytes", direction.other_bytes.load()}};
+}
+
+nlohmann::json as_json(const Traffic& traffic) {
+  return {{"sent", as_json(traffic.sent)},
+          {"received", as_json(traffic.received)},
+          {"failed_sends", traffic.failed_sends.load()}};
+}
+
+// The threads of this process that carry the name of the library's.
+nlohmann::json threads() {
+  nlohmann::json out = nlohmann::json::array();
+  std::error_code code;
+  for (std::filesystem::directory_iterator at("/proc/self/task", code), end; !code && at != end;
+       at.increment(code)) {
+    std::ifstream file(at->path() / "comm");
+    std::string name;
+    if (std::getline(file, name) && (name.starts_with(kThreadName) || name.starts_with("dds.")))
+      out.push_back({{"tid", std::stoi(at->path().filename())}, {"name", name}});
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+Participant::Participant(const perflab_host& host, Settings settings)
+    : host_(host), settings_(std::move(settings)) {
+  Process& all = process();
+  const std::lock_guard lock(all.mutex);
+  if (all.participants == 0) {
+    capture_log();
+    all.intraprocess = settings_.intraprocess;
+  } else if (all.intraprocess != settings_.intraprocess) {
+    throw StatusError(
+        PERFLAB_UNSUPPORTED,
+        "fastdds: intraprocess is one setting for the whole process, and another participant has "
+        "the other value; right would be the same for both");
+  }
+  clear_log();
+  const EnvironmentGuard guard;
+  const ThreadName name(kThreadName);
+  const std::set<std::string> locks_before = held_locks();
+  auto* const factory = dds::DomainParticipantFactory::get_instance();
+  factory->load_profiles();  // none: the environment is hidden
+  if (!all.defaults) all.defaults = default_qos();
+  if (all.participants == 0) set_intraprocess(settings_.intraprocess);
+  const dds::DomainParticipantQos qos = make_qos();
+  intraprocess_ = intraprocess();
+  participant_ = factory->create_participant(settings_.domain, qos, this, dds::StatusMask::none());
+  if (participant_ == nullptr) {
+    // With a configuration of the user's it is the configuration that is wrong.
+    fail("cannot create a participant", settings_.profiles.empty() ? PERFLAB_FAILED : PERFLAB_BAD_OPTION);
+  }
+  ++all.participants;
+  identity_ = fastdds::identity(participant_->guid());
+  publisher_ = participant_->create_publisher(dds::PUBLISHER_QOS_DEFAULT);
+  subscriber_ = participant_->create_subscriber(dds::SUBSCRIBER_QOS_DEFAULT);
+  const bool can_filter = !filters_local() || succeeded(participant_->register_content_filter_factory(
+                                                  kNotOwn, &not_own_factory()));
+  if (publisher_ == nullptr || subscriber_ == nullptr || !can_filter) {
+    close();
+    if (--all.participants == 0) stop_log();
+    fail("cannot create a publisher or subscriber");
+  }
+  const std::set<std::string> locks = held_locks();
+  std::set_difference(locks.begin(), locks.end(), locks_before.begin(), locks_before.end(),
+                      std::inserter(locks_, locks_.end()));
+}
+
+Participant::~Participant() {
+  Process& all = process();
+  const std::lock_guard lock(all.mutex);
+  close();
+  if (--all.participants == 0) stop_log();
+}
+
+void Participant::close() noexcept {
+  if (subscriber_ != nullptr) participant_->delete_subscriber(subscriber_);
+  if (publisher_ != nullptr) participant_->delete_publisher(publisher_);
+  if (filters_local()) participant_->unregister_content_filter_factory(kNotOwn);
+  dds::DomainParticipantFactory::get_instance()->delete_participant(participant_);
+}
+
+dds::DomainParticipantQos Participant::make_qos() {
+  dds::DomainParticipantQos qos;
+  qos.name("perflab");
+  auto& builtin = qos.wire_protocol().builtin;
+  auto& discovery = builtin.discovery_config;
+  discovery.leaseDuration = duration(settings_.lease_duration_ns);
+  discovery.leaseDuration_announcementperiod =
+      duration(std::min(kPeriod_ns, settings_.lease_duration_ns / 4));
+  discovery.initial_announcements.count = kAnnouncements;
+  discovery.initial_announcements.period = duration(kFirstPeriod_ns);
+  if (settings_.udp && !settings_.multicast) {
+    // Without multicast each participant announces itself to every port that another might have.
+    builtin.metatrafficUnicastLocatorList.push_back(udp_locator(settings_.address));
+    builtin.initialPeersList.push_back(udp_locator(settings_.address));
+  }
+#if PERFLAB_FASTDDS_IGNORES_LOCAL
+  if (settings_.ignore_local_endpoints) {
+    qos.properties().properties().emplace_back("fastdds.ignore_local_endpoints", "true");
+  }
+#endif
+
+  auto& transport = qos.transport();
+  transport.use_builtin_transports = false;
+  if (settings_.udp) {
+    auto udp = std::make_shared<network::UDPv4TransportDescriptor>();
+    udp->receiveBufferSize = settings_.socket_receive_buffer;
+    udp->sendBufferSize = settings_.socket_send_buffer;
+    udp->maxMessageSize = settings_.max_message_size;
+    udp->maxInitialPeersRange = settings_.last_index + 1;
+    udp->interfaceWhiteList.push_back(settings_.address);
+    transport.user_transports.push_back(std::move(udp));
+  }
+  if (settings_.shm) {
+    auto shm = std::make_shared<network::SharedMemTransportDescriptor>();
+    shm->max_message_size(settings_.max_message_size);
+    if (settings_.shm_segment_size != 0) shm->segment_size(settings_.shm_segment_size);
+    transport.user_transports.push_back(std::move(shm));
+  }
+  if (!settings_.profiles.empty()) apply_profiles(qos);
+  count_transports(qos);
+  return qos;
+}
+
+void Participant::apply_profiles(dds::DomainParticipantQos& qos) {
+  const dds::DomainParticipantQos& before = *process().defaults;
+  if (!load_profiles(settings_.profiles)) fail("option 'config' cannot be read", PERFLAB_BAD_OPTION);
+  const dds::DomainParticipantQos given = default_qos();
+  // A profile tells no difference between what is left out and what is set to the default, so that each part
+  // counts that differs from it.
+  const auto take = [&](const char* part, auto get) {
+    if (get(given) == get(before)) return;
+    get(qos) = get(given);
+    overridden_.push_back(part);
+  };
+  take(
+      "transport", [](auto& q) -> auto& { return q.transport(); });
+  take(
+      "wire_protocol", [](auto& q) -> auto& { return q.wire_protocol(); });
+  take(
+      "allocation", [](auto& q) -> auto& { return q.allocation(); });
+  take(
+      "properties", [](auto& q) -> auto& { return q.properties(); });
+  take(
+      "user_data", [](auto& q) -> auto& { return q.user_data(); });
+  take(
+      "name", [](auto& q) -> auto& { return q.name(); });
+  // Descriptors are pointers: two that say the same may differ.
+}
+
+void Participant::count_transports(dds::DomainParticipantQos& qos) {
+  if (qos.transport().use_builtin_transports) counted_ = false;
+  for (auto& descriptor : qos.transport().user_transports) {
+    if (const auto* const udp = dynamic_cast<const network::UDPv4TransportDescriptor*>(descriptor.get())) {
+      descriptor = counting_udp(*udp, udp_, host_);
+    } else if (const auto* const shm =
+                   dynamic_cast<const network::SharedMemTransportDescriptor*>(descriptor.get())) {
+      descriptor = counting_shm(*shm, shm_, host_);
+    } else {
+      counted_ = false;
+    }
+  }
+}
+
+// ---- identities ----
+
+bool Participant::is_own(const perflab_identity& entity) const noexcept {
+  return std::memcmp(entity.bytes, identity_.bytes, kPrefix) == 0;
+}
+
+bool Participant::is_intraprocess(const perflab_identity& writer) const noexcept {
+  return intraprocess_ && std::memcmp(writer.bytes, identity_.bytes, kProcessPrefix) == 0;
+}
+
+std::uint32_t Participant::smallest_fragment() const noexcept {
+  return std::min(udp_.smallest_fragment.load(std::memory_order_relaxed),
+                  shm_.smallest_fragment.load(std::memory_order_relaxed));
+}
+
+// ---- topics and types ----
+
+const MessageType* Participant::use_type(const std::string& name, std::size_t fixed_size) {
+  // Without data sharing there is nothing to gain from a plain type.
+  const std::size_t size = settings_.data_sharing ? fixed_size : 0;
+  const auto known = types_.find(name);
+  if (known != types_.end()) {
+    const MessageType* const type = known->second.second;
+    if (type->fixed_size() != 0 && type->fixed_size() != size) {
+      throw StatusError(PERFLAB_UNSUPPORTED, "fastdds: type '" + name + "' is used with a fixed size of " +
+                                                 std::to_string(type->fixed_size()) + " bytes and with " +
+                                                 (size == 0 ? "any" : std::to_string(size)) +
+                                                 " in one participant; right would be one for all");
+    }
+    return type;
+  }
+  auto* const type = new MessageType(name, size);
+  dds::TypeSupport support(type);  // owns it
+  if (!succeeded(support.register_type(participant_))) fail("cannot register type '" + name + "'");
+  types_.emplace(name, std::pair(support, type));
+  return type;
+}
+
+Participant::Topic Participant::use_topic(const std::string& name, const std::string& type_name,
+                                          std::size_t fixed_size, bool reader) {
+  const std::lock_guard lock(mutex_);
+  const auto known = topics_.find(name);
+  if (known != topics_.end() && known->second.type != type_name) {
+    throw StatusError(PERFLAB_UNSUPPORTED, "fastdds: topic '" + name + "' has type '" + known->second.type +
+                                               "' in this participant, and cannot have '" + type_name +
+                                               "' as well; right would be one type");
+  }
+  const MessageType* const type = use_type(type_name, fixed_size);
+  if (known == topics_.end()) {
+    dds::Topic* const made = participant_->create_topic(name, type_name, dds::TOPIC_QOS_DEFAULT);
+    if (made == nullptr) fail("cannot create topic '" + name + "' with type '" + type_name + "'");
+    topics_[name] = {type_name, made, nullptr, 0};
+  }
+  KnownTopic& topic = topics_[name];
+  if (reader && filters_local() && topic.without_own == nullptr) {
+    topic.without_own =
+        participant_->create_contentfilteredtopic(name + "/not_own", topic.topic, "not own", {}, kNotOwn);
+    if (topic.without_own == nullptr) fail("cannot filter topic '" + name + "'");
+  }
+  ++topic.users;
+  dds::TopicDescription* description = topic.topic;
+  if (reader && topic.without_own != nullptr) description = topic.without_own;
+  return {topic.topic, description, type};
+}
+
+void Participant::leave_topic(const std::string& name) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto known = topics_.find(name);
+  if (known == topics_.end() || --known->second.users > 0) return;
+  if (known->second.without_own != nullptr)
+    participant_->delete_contentfilteredtopic(known->second.without_own);
+  participant_->delete_topic(known->second.topic);
+  topics_.erase(known);
+}
+
+// ---- endpoints of this participant ----
+
+std::shared_ptr<Record> Participant::add_record(const std::string& topic, bool is_writer,
+                                                std::size_t depth_of_pool) {
+  auto record = std::make_shared<Record>();
+  record->topic = topic;
+  record->is_writer = is_writer;
+  record->depth_of_pool = depth_of_pool;
+  const std::lock_guard lock(mutex_);
+  records_.push_back(record);
+  return record;
+}
+
+void Participant::add_local(const void* endpoint, LocalEndpoint local) {
+  const std::lock_guard lock(local_mutex_);
+  local_[endpoint] = std::move(local);
+}
+
+void Participant::remove_local(const void* endpoint) noexcept {
+  const std::lock_guard lock(local_mutex_);
+  local_.erase(endpoint);
+}
+
+bool Participant::is_always_alive(const perflab_identity& writer) const {
+  if (!is_own(writer)) return false;
+  const std::lock_guard lock(local_mutex_);
+  for (const auto& [endpoint, other] : local_) {
+    if (std::memcmp(other.identity.bytes, writer.bytes, sizeof writer.bytes) == 0)
+      return other.qos.liveliness == PERFLAB_AUTOMATIC;
+  }
+  return false;
+}
+
+std::vector<std::uint32_t> Participant::incompatible_policies(const LocalEndpoint& with) const {
+  const std::lock_guard lock(local_mutex_);
+  std::vector<std::uint32_t> out;
+  for (const auto& [endpoint, other] : local_) {
+    if (other.is_writer == with.is_writer || other.topic != with.topic || other.type != with.type) continue;
+    const perflab_qos& offered = with.is_writer ? with.qos : other.qos;
+    const perflab_qos& requested = with.is_writer ? other.qos : with.qos;
+    std::uint32_t policy = 0;  // the library tells the highest
+    if (offered.durability < requested.durability)
+      policy = std::max<std::uint32_t>(policy, dds::DURABILITY_QOS_POLICY_ID);
+    if (offered.deadline_ns > requested.deadline_ns)
+      policy = std::max<std::uint32_t>(policy, dds::DEADLINE_QOS_POLICY_ID);
+    if (offered.liveliness < requested.liveliness || offered.lease_duration_ns > requested.lease_duration_ns)
+      policy = std::max<std::uint32_t>(policy, dds::LIVELINESS_QOS_POLICY_ID);
+    if (offered.reliability < requested.reliability)
+      policy = std::max<std::uint32_t>(policy, dds::RELIABILITY_QOS_POLICY_ID);
+    if (policy != 0) out.push_back(policy);
+  }
+  return out;
+}
+
+void Participant::note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns) {
+  if (lifespan_ns == PERFLAB_DURATION_INFINITE) return;
+  const std::lock_guard lock(lifespans_mutex_);
+  lifespans_.emplace_back(writer, lifespan_ns);
+  any_lifespan_ = true;
+}
+
+bool Participant::has_expired(const perflab_identity& writer,
+                              std::int64_t source_timestamp_ns) const noexcept {
+  if (!any_lifespan_.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard lock(lifespans_mutex_);
+  for (const auto& [known, lifespan_ns] : lifespans_) {
+    if (std::memcmp(known.bytes, writer.bytes, sizeof known.bytes) != 0) continue;
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - source_timestamp_ns >= lifespan_ns;
+  }
+  return false;
+}
+
+// ---- discovery ----
+
+void Participant::report(perflab_event_kind kind, const perflab_identity& peer, const char* topic,
+                         const char* type) {
+  if (host_.on_event == nullptr || is_own(peer)) return;
+  perflab_event event{};
+  event.kind = kind;
+  event.at_ns = now_ns();
+  event.peer = peer;
+  event.topic = topic;
+  event.type = type;
+  event.count = 1;
+  const std::lock_guard lock(report_mutex_);
+  host_.on_event(host_.context, &event);
+}
+
+void Participant::report_participant(ParticipantStatus status, const rtps::GUID_t& guid) {
+  if (status == ParticipantStatus::DISCOVERED_PARTICIPANT) {
+    report(PERFLAB_PARTICIPANT_FOUND, fastdds::identity(guid));
+  } else if (status == ParticipantStatus::REMOVED_PARTICIPANT ||
+             status == ParticipantStatus::DROPPED_PARTICIPANT) {
+    report(PERFLAB_PARTICIPANT_LOST, fastdds::identity(guid));
+  }
+}
+
+template <typename Data>
+void Participant::report_reader(ReaderStatus status, const rtps::GUID_t& guid, const Data& topic,
+                                const Data& type) {
+  if (status == ReaderStatus::DISCOVERED_READER) {
+    report(PERFLAB_READER_FOUND, fastdds::identity(guid), topic.c_str(), type.c_str());
+  } else if (status == ReaderStatus::REMOVED_READER) {
+    report(PERFLAB_READER_LOST, fastdds::identity(guid));
+  }
+}
+
+template <typename Data>
+void Participant::report_writer(WriterStatus status, const rtps::GUID_t& guid, const Data& topic,
+                                const Data& type, const Duration& lifespan) {
+  if (status == WriterStatus::DISCOVERED_WRITER) {
+    // Those of this participant say it themselves.
+    if (!is_own(fastdds::identity(guid))) note_lifespan(fastdds::identity(guid), nanoseconds(lifespan));
+    report(PERFLAB_WRITER_FOUND, fastdds::identity(guid), topic.c_str(), type.c_str());
+  } else if (status == WriterStatus::REMOVED_WRITER) {
+    report(PERFLAB_WRITER_LOST, fastdds::identity(guid));
+  }
+}
+
+#if PERFLAB_FASTDDS_3
+void Participant::on_participant_discovery(dds::DomainParticipant*, ParticipantStatus status,
+                                           const ParticipantData& data, bool& ignore) {
+  ignore = false;
+  report_participant(status, data.guid);
+}
+void Participant::on_data_reader_discovery(dds::DomainParticipant*, ReaderStatus status,
+                                           const ReaderData& data, bool& ignore) {
+  ignore = false;
+  report_reader(status, data.guid, data.topic_name, data.type_name);
+}
+void Participant::on_data_writer_discovery(dds::DomainParticipant*, WriterStatus status,
+                                           const WriterData& data, bool& ignore) {
+  ignore = false;
+  report_writer(status, data.guid, data.topic_name, data.type_name, data.lifespan.duration);
+}
+#else
+void Participant::on_participant_discovery(dds::DomainParticipant*, rtps::ParticipantDiscoveryInfo&& info) {
+  report_participant(info.status, info.info.m_guid);
+}
+void Participant::on_subscriber_discovery(dds::DomainParticipant*, rtps::ReaderDiscoveryInfo&& info) {
+  report_reader(info.status, info.info.guid(), info.info.topicName(), info.info.typeName());
+}
+void Participant::on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDiscoveryInfo&& info) {
+  report_writer(info.status, info.info.guid(), info.info.topicName(), info.info.typeName(),
+                info.info.m_qos.m_lifespan.duration);
+}
+#endif
+
+// ---- description ----
+
+const char* Participant::describe() {
+  nlohmann::json json;
+  json["library"] = "Fast DDS";
+  json["version"] = library_version();
+  json["domain"] = settings_.domain;
+  json["network"] = settings_.network;
+  json["multicast"] = settings_.udp && settings_.multicast;
+  json["transport"] = {{"requested", settings_.udp ? (settings_.shm ? "udp+shm" : "udp") : "shm"}};
+  json["transport"]["udp"] = counted_ ? as_json(udp_) : nlohmann::json();
+  json["transport"]["shm"] = counted_ ? as_json(shm_) : nlohmann::json();
+  json["data_sharing"] = {{"requested", settings_.data_sharing}};
+  json["intraprocess"] = intraprocess_;
+  json["publish_mode"] = settings_.asynchronous ? "async" : "sync";
+  json["ignores_local_endpoints_by"] = !settings_.ignore_local_endpoints ? nlohmann::json()
+                                       : filters_local()                 ? nlohmann::json("filter")
+                                                                         : nlohmann::json("library");
+  json["socket_receive_buffer"] = {{"requested", settings_.socket_receive_buffer},
+                                   {"limit", settings_.socket_receive_buffer_limit}};
+  json["socket_send_buffer"] = {{"requested", settings_.socket_send_buffer},
+                                {"limit", settings_.socket_send_buffer_limit}};
+  json["max_message_size"] = settings_.max_message_size;
+  json["lease_duration_ns"] = settings_.lease_duration_ns;
+  json["max_blocking_time_ns"] = settings_.max_blocking_time_ns;
+  json["configuration"] = settings_.profiles.empty() ? nlohmann::json() : nlohmann::json(settings_.profiles);
+  json["configuration_replaces"] = overridden_;
+  json["ignored_environment"] = nlohmann::json::object();
+  for (const auto& [name, value] : ignored_environment()) json["ignored_environment"][name] = value;
+
+  json["readers"] = nlohmann::json::array();
+  json["writers"] = nlohmann::json::array();
+  std::uint64_t shared = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& record : records_) {
+      nlohmann::json one{{"topic", record->topic},
+                         {"samples_in_shared_memory", record->from_data_sharing.load()}};
+      one[record->is_writer ? "loans_written" : "samples"] = record->samples.load();
+      if (record->is_writer) {
+        one["shared_memory_samples"] = record->depth_of_pool;
+      } else {
+        one["copied_from_shared_memory"] = record->copied.load();
+        one["overwritten"] = record->overwritten.load();
+        shared += record->from_data_sharing.load();
+      }
+      json[record->is_writer ? "writers" : "readers"].push_back(std::move(one));
+    }
+  }
+  json["data_sharing"]["samples"] = shared;
+
+  std::set<std::string> files = files_of_locks(locks_);
+  files.merge(data_sharing_files(identity_));
+  json["shared_memory_files"] = files;
+  json["threads"] = threads();
+  json["log"] = log_lines();
+  description_ = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return description_.c_str();
+}
+
+}  // namespace perflab::middleware::fastdds

@@ -1,0 +1,157 @@
+// A Fast DDS participant with settings of its own, what it discovers, and what its endpoints share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "middleware/fastdds/fast.h"
+#include "middleware/fastdds/message.h"
+#include "middleware/fastdds/settings.h"
+#include "middleware/fastdds/transport.h"
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::fastdds {
+
+// What an endpoint tells to describe(), also after its end.
+struct Record {
+  std::string topic;
+  bool is_writer;
+  std::size_t depth_of_pool;              // messages that the shared memory of a writer holds, or 0
+  std::atomic<std::uint64_t> samples{0};  // readers: taken; writers: loaned and written
+  std::atomic<std::uint64_t> from_data_sharing{
+      0};                                     // ... of which lay in (readers), or went through, shared memory
+  std::atomic<std::uint64_t> copied{0};       // ... of which were copied out of it
+  std::atomic<std::uint64_t> overwritten{0};  // ... whose writer used the memory again too early
+};
+
+// An endpoint of this participant.
+struct LocalEndpoint {
+  bool is_writer;
+  std::string topic;
+  std::string type;
+  perflab_qos qos;
+  perflab_identity identity;  // all zero while it is being made
+};
+
+class Participant : private dds::DomainParticipantListener {
+ public:
+  Participant(const perflab_host& host, Settings settings);
+  ~Participant();
+  Participant(const Participant&) = delete;
+  Participant& operator=(const Participant&) = delete;
+
+  const char* describe();
+
+  dds::Publisher* publisher() const noexcept { return publisher_; }
+  dds::Subscriber* subscriber() const noexcept { return subscriber_; }
+  const Settings& settings() const noexcept { return settings_; }
+  const perflab_host& host() const noexcept { return host_; }
+  std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
+  const perflab_identity& identity() const noexcept { return identity_; }
+  bool is_own(const perflab_identity& entity) const noexcept;
+  // Delivered without transport: there is no reception.
+  bool is_intraprocess(const perflab_identity& writer) const noexcept;
+  // The library cannot be told to leave local endpoints apart; they are filtered here.
+  bool filters_local() const noexcept {
+    return !PERFLAB_FASTDDS_IGNORES_LOCAL && settings_.ignore_local_endpoints;
+  }
+  // Longer messages may have come in pieces.
+  std::uint32_t smallest_fragment() const noexcept;
+
+  // The topic, made when it is first used; `reader` with filters_local(): without what this participant
+  // writes. Throws StatusError where the topic has another type here, or the type another size.
+  struct Topic {
+    dds::Topic* topic;
+    dds::TopicDescription* description;
+    const MessageType* type;
+  };
+  Topic use_topic(const std::string& name, const std::string& type, std::size_t fixed_size, bool reader);
+  void leave_topic(const std::string& name) noexcept;
+
+  std::shared_ptr<Record> add_record(const std::string& topic, bool is_writer, std::size_t depth_of_pool);
+
+  void add_local(const void* endpoint, LocalEndpoint local);
+  void remove_local(const void* endpoint) noexcept;
+  // Whether the writer is one of this participant whose liveliness is automatic: it is alive as long as it is
+  // there. The library asserts such writers to remote readers only.
+  bool is_always_alive(const perflab_identity& writer) const;
+  // The policies for which the library will report that this endpoint does not match another of this
+  // participant.
+  std::vector<std::uint32_t> incompatible_policies(const LocalEndpoint& with) const;
+
+  // Writers with a finite lifespan. The library drops what has expired at the writer only, not at the reader.
+  void note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns);
+  bool has_expired(const perflab_identity& writer, std::int64_t source_timestamp_ns) const noexcept;
+
+ private:
+  struct KnownTopic {
+    std::string type;
+    dds::Topic* topic = nullptr;
+    dds::ContentFilteredTopic* without_own = nullptr;
+    std::size_t users = 0;
+  };
+
+  dds::DomainParticipantQos make_qos();
+  void apply_profiles(dds::DomainParticipantQos& qos);
+  void count_transports(dds::DomainParticipantQos& qos);
+  void close() noexcept;
+  const MessageType* use_type(const std::string& name, std::size_t fixed_size);
+  void report(perflab_event_kind kind, const perflab_identity& peer, const char* topic = nullptr,
+              const char* type = nullptr);
+  void report_participant(ParticipantStatus status, const rtps::GUID_t& guid);
+  template <typename Data>
+  void report_reader(ReaderStatus status, const rtps::GUID_t& guid, const Data& topic, const Data& type);
+  template <typename Data>
+  void report_writer(WriterStatus status, const rtps::GUID_t& guid, const Data& topic, const Data& type,
+                     const Duration& lifespan);
+
+#if PERFLAB_FASTDDS_3
+  void on_participant_discovery(dds::DomainParticipant*, ParticipantStatus status,
+                                const ParticipantData& data, bool& ignore) override;
+  void on_data_reader_discovery(dds::DomainParticipant*, ReaderStatus status, const ReaderData& data,
+                                bool& ignore) override;
+  void on_data_writer_discovery(dds::DomainParticipant*, WriterStatus status, const WriterData& data,
+                                bool& ignore) override;
+#else
+  void on_participant_discovery(dds::DomainParticipant*, rtps::ParticipantDiscoveryInfo&& info) override;
+  void on_subscriber_discovery(dds::DomainParticipant*, rtps::ReaderDiscoveryInfo&& info) override;
+  void on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDiscoveryInfo&& info) override;
+#endif
+
+  perflab_host host_;
+  Settings settings_;
+  std::string description_;
+  perflab_identity identity_{};
+  bool intraprocess_ = false;
+  bool counted_ = true;  // false: by the user's configuration there is a transport that is not counted
+  std::vector<std::string> overridden_;  // parts of perflab's settings that the user's configuration replaced
+
+  Traffic udp_;
+  Traffic shm_;
+  std::set<std::string> locks_;  // of the shared-memory transport, held by this participant
+
+  std::mutex report_mutex_;         // events come from several threads
+  mutable std::mutex local_mutex_;  // taken under locks of the library
+  std::map<const void*, LocalEndpoint> local_;
+  std::mutex mutex_;  // what follows
+  std::vector<std::shared_ptr<Record>> records_;
+  std::map<std::string, KnownTopic> topics_;
+  std::map<std::string, std::pair<dds::TypeSupport, const MessageType*>> types_;
+
+  mutable std::mutex lifespans_mutex_;
+  std::vector<std::pair<perflab_identity, std::int64_t>> lifespans_;
+  std::atomic<bool> any_lifespan_{false};
+
+  dds::DomainParticipant* participant_ = nullptr;
+  dds::Publisher* publisher_ = nullptr;
+  dds::Subscriber* subscriber_ = nullptr;
+};
+
+}  // namespace perflab::middleware::fastdds

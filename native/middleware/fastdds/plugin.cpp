@@ -1,0 +1,185 @@
+// The middleware "fastdds": eProsima Fast DDS 2.9 or later, also 3, without generated types.
+//
+// Messages are carried under the ROS 2 names, so that ROS 2 nodes on the same domain and network see them.
+//
+// Options:
+//   transport              udp, shm or udp+shm (what the library does by itself). With udp+shm, discovery
+//   goes over UDP on
+//                          a network without multicast, and data to participants of this machine through
+//                          shared memory; with shm alone only participants that have it too are found.
+//   data_sharing           on or off (off, as in rmw_fastrtps): types of fixed size are written and read in a
+//   shared-memory
+//                          file of the writer. Needed for loans.
+//   intraprocess           on or off (on, as in the library): delivery within the process without a
+//   transport. One setting
+//                          for all participants of a process.
+//   publish_mode           sync (as in rmw_fastrtps since Galactic): write() itself sends; or async: a thread
+//   does socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
+//   grants no more than socket_send_buffer     net.core.rmem_max and wmem_max) max_message_size       largest
+//   datagram, 2000..65500 (65500, the library's own), also of the shared-memory transport shm_segment_size of
+//   the shared-memory transport (512KiB, the library's own) lease_duration         how long a silent
+//   participant counts as alive (10s) max_blocking_time      how long a reliable writer may wait for room
+//   before write() fails (1s) config                 an XML file, or XML itself, with a participant profile
+//   marked is_default_profile. Each of its
+//                          parts (transport, wire_protocol, allocation, properties, user_data, name) that is
+//                          not the library's default replaces that part of perflab's settings;
+//                          library_settings too.
+//
+// The environment (FASTRTPS_DEFAULT_PROFILES_FILE, ROS_DISCOVERY_SERVER and the like) and profile files in
+// the working directory are ignored, and describe() names those that are there: a run must not depend on them
+// in silence.
+//
+// Histories. Keep-all holds 5000 messages, as in the library by itself; a reliable writer waits beyond, for
+// at most max_blocking_time. In shared memory it holds what fits into 64 MiB, 16 at least.
+//
+// Times. The reception time is the library's, which it takes from the wall clock in the receive thread when a
+// message is put into the history of its reader; take() converts it to the host's clock by the age that it
+// has then. Of a message in pieces the library stamps the first, therefore the host's clock is read here when
+// the last piece has arrived; where several such messages became available at once it is known of one of them
+// only. Within one process with intraprocess=on there is no reception: the writer's thread puts the message
+// into the reader's history itself, and reception_ns is PERFLAB_TIME_UNKNOWN. With data sharing it is the
+// time at which the reader's thread noticed the message.
+//
+// Loans with data sharing. A writer uses the memory of a message again when its history has gone on, also
+// while a reader still looks at it; the spare messages of shared memory (16, or 4 of more than 1 MiB) put
+// that off. A reader without loans copies and then looks whether the copy is whole; one with loans looks when
+// the message is returned. describe() counts `overwritten` for both.
+//
+// Threads: fdds.udp.disc, fdds.udp.user, fdds.shm.disc, fdds.shm.user (receiving; on_data comes on a user
+// one), fdds.sharing (one per reader with data sharing), fdds (timers, the log, shared-memory watchdogs,
+// sending with async).
+#include <cstring>
+#include <string>
+
+#include "middleware/fastdds/endpoint.h"
+#include "middleware/fastdds/library.h"
+#include "middleware/fastdds/participant.h"
+#include "middleware/fastdds/settings.h"
+#include "middleware/fastdds/waitset.h"
+#include "middleware/middleware.h"
+#include "middleware/support/status.h"
+
+namespace fastdds = perflab::middleware::fastdds;
+using perflab::middleware::support::guarded;
+using perflab::middleware::support::StatusError;
+
+struct perflab_participant final : fastdds::Participant {
+  using Participant::Participant;
+};
+struct perflab_writer final : fastdds::Writer {
+  using Writer::Writer;
+};
+struct perflab_reader final : fastdds::Reader {
+  using Reader::Reader;
+};
+struct perflab_waitset final : fastdds::WaitSet {
+  using WaitSet::WaitSet;
+};
+
+namespace {
+
+perflab_capabilities capabilities() {
+  return {.across_processes = true,
+          .data_ready_callbacks = true,
+          .source_timestamps = true,
+          .reception_timestamps = true,
+          .reports_endpoints = true,
+          .related_samples = true,
+          .loans = true};
+}
+
+perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
+                    perflab_participant** participant, perflab_error* error) {
+  return guarded(error, [&] {
+    // Classes of the library are extended here, whose layout changes between minor versions.
+    const std::string built =
+        std::to_string(FASTDDS_VERSION_MAJOR) + "." + std::to_string(FASTDDS_VERSION_MINOR) + ".";
+    if (std::string(fastdds::library_version()).rfind(built, 0) != 0) {
+      throw StatusError(PERFLAB_UNSUPPORTED, "fastdds: built for Fast DDS " + built + "x but loaded with " +
+                                                 fastdds::library_version());
+    }
+    *participant = new perflab_participant(*host, fastdds::read_settings(*settings));
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_writer(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_writer** writer,
+                             perflab_error* error) {
+  return guarded(error, [&] {
+    *writer = new perflab_writer(*participant, *settings, listener);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_reader(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_reader** reader,
+                             perflab_error* error) {
+  return guarded(error, [&] {
+    *reader = new perflab_reader(*participant, *settings, listener);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_waitset(perflab_participant* participant, perflab_waitset** waitset,
+                              perflab_error* error) {
+  return guarded(error, [&] {
+    *waitset = new perflab_waitset(*participant);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status attach(perflab_waitset* waitset, perflab_reader* reader, uint64_t cookie,
+                      perflab_error* error) {
+  return guarded(error, [&] {
+    waitset->attach(*reader, cookie);
+    return PERFLAB_OK;
+  });
+}
+
+constexpr perflab_middleware kMiddleware = {
+    .abi = PERFLAB_MIDDLEWARE_ABI,
+    .struct_size = sizeof(perflab_middleware),
+    .name = "fastdds",
+    .summary = "eProsima Fast DDS, serialized messages over UDP and shared memory",
+    .version = fastdds::library_version,
+    .capabilities = capabilities,
+    .open = open,
+    .close = [](perflab_participant* participant) { delete participant; },
+    .describe = [](perflab_participant* participant) { return participant->describe(); },
+    .create_writer = create_writer,
+    .destroy_writer = [](perflab_writer* writer) { delete writer; },
+    .create_reader = create_reader,
+    .destroy_reader = [](perflab_reader* reader) { delete reader; },
+    .writer_identity = [](const perflab_writer* writer) { return writer->identity(); },
+    .reader_identity = [](const perflab_reader* reader) { return reader->identity(); },
+    .matched_readers = [](perflab_writer* writer) { return writer->matched(); },
+    .matched_writers = [](perflab_reader* reader) { return reader->matched(); },
+    .write = [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
+                perflab_error* error) { return writer->write(parts, part_count, nullptr, nullptr, error); },
+    .write_related =
+        [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
+           const perflab_sample_identity* related, int64_t* sequence,
+           perflab_error* error) { return writer->write(parts, part_count, related, sequence, error); },
+    .loan = [](perflab_writer* writer, void** message,
+               perflab_error* error) { return writer->loan(message, error); },
+    .write_loaned = [](perflab_writer* writer, void* message,
+                       perflab_error* error) { return writer->write_loaned(message, error); },
+    .discard_loan = [](perflab_writer* writer, void* message) { writer->discard_loan(message); },
+    .take = [](perflab_reader* reader, perflab_sample* sample,
+               perflab_error* error) { return reader->take(sample, error); },
+    .return_sample = [](perflab_reader* reader, perflab_sample* sample) { reader->return_sample(sample); },
+    .create_waitset = create_waitset,
+    .destroy_waitset = [](perflab_waitset* waitset) { delete waitset; },
+    .attach = attach,
+    .wait = [](perflab_waitset* waitset, int64_t timeout_ns, uint64_t* ready, size_t capacity,
+               size_t* ready_count,
+               perflab_error*) { return waitset->wait(timeout_ns, ready, capacity, ready_count); },
+    .wake = [](perflab_waitset* waitset) { waitset->wake(); },
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const perflab_middleware* perflab_middleware_plugin() {
+  return &kMiddleware;
+}

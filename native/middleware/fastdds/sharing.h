@@ -1,0 +1,25 @@
+// Shared memory of the library: which files belong to this process, and which addresses lie in data sharing.
+//
+// Every file is known by something that only its owner has: a segment or a port of the shared-memory
+// transport by the lock file (`<name>_el`) that this process holds open, a data-sharing file by the GUID of
+// our writer or reader in its name.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::fastdds {
+
+// Lock files of the shared-memory transport that this process holds open, e.g. "/dev/shm/fastrtps_3f0e_el".
+std::set<std::string> held_locks();
+// The names in /dev/shm that go with these locks and exist, the locks included.
+std::set<std::string> files_of_locks(const std::set<std::string>& locks);
+// The names in /dev/shm of the data-sharing files of the participant with this identity (its first 12 bytes).
+std::set<std::string> data_sharing_files(const perflab_identity& participant);
+// Whether that address lies in a mapping of a data-sharing file. Reads /proc/self/maps.
+bool in_data_sharing(const void* address);
+
+}  // namespace perflab::middleware::fastdds

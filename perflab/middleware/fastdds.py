@@ -1,0 +1,25 @@
+"""eProsima Fast DDS, by its C++ API, over RTPS/UDP and shared memory."""
+
+from perflab.middleware.kind import MiddlewareKind, Option
+
+KIND = MiddlewareKind(
+    name="fastdds",
+    summary="eProsima Fast DDS over RTPS/UDP and shared memory",
+    runtime="dds",
+    install="install its library with `apt install libfastrtps-dev libfastcdr-dev` and build with `make`",
+    wire="rtps",
+    service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
+    options=(
+        Option("transport", "udp, shm or udp+shm; what was really used is counted (udp+shm)"),
+        Option("data_sharing", "on or off: types of fixed size in memory that processes share, needed for loans (off)"),
+        Option("intraprocess", "on or off: delivery within the process without a transport (on)"),
+        Option("publish_mode", "sync or async: whether write() itself sends (sync)"),
+        Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
+        Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),
+        Option("max_message_size", "largest datagram, 2000..65500 (65500)"),
+        Option("shm_segment_size", "of the shared-memory transport (512KiB)"),
+        Option("lease_duration", "how long a silent participant counts as alive (10s)"),
+        Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),
+        Option("config", "an XML file, or XML itself, with a default participant profile; wins over what perflab sets"),
+    ),
+)
