@@ -74,28 +74,39 @@ void check_publisher(const Publisher& publisher, const Item& item, const Reporte
   reporter.require_none(item, qualified_topic_problem(publisher.topic));
   reporter.require_none(item, type_problem(publisher.type));
   reporter.require_none(item, size_problem(publisher.type, publisher.size_bytes));
+  if (publisher.pass_by == PassBy::kLoaned) reporter.require_none(item, loan_problem(publisher.type));
   reporter.require_none(item, qos_problem(publisher.qos));
 }
 
 void check_subscription(const Subscription& subscription, const Item& item, const Reporter& reporter) {
   reporter.require_none(item, qualified_topic_problem(subscription.topic));
   reporter.require_none(item, type_problem(subscription.type));
+  if (subscription.pass_by == PassBy::kLoaned) reporter.fail(item, kLoanedSubscription);
   reporter.require_none(item, qos_problem(subscription.qos));
   if (subscription.qos.lifespan_ns != PERFLAB_DURATION_INFINITE) {
     reporter.fail(item, "lifespan is a policy of publishers; remove it from the subscription");
   }
 }
 
-template <typename Endpoints>
-void check_topics_unique(const Endpoints& endpoints, Part part, const Item& node, const Reporter& reporter) {
+// What clients and servers have in common.
+template <typename End>
+void check_service_end(const End& end, const Item& item, const Reporter& reporter) {
+  reporter.require_none(item, qualified_service_problem(end.service));
+  reporter.require_none(item, service_type_problem(end.type));
+  reporter.require_none(item, qos_problem(end.qos));
+}
+
+// `name` is the member that must be unique, `what` the word for it: "topic".
+template <typename Ends, typename Name>
+void check_ends_unique(const Ends& ends, Name name, std::string_view end, std::string_view what, Part part,
+                       const Item& node, const Reporter& reporter) {
   std::unordered_map<std::string_view, std::size_t> first;
-  for (std::size_t i = 0; i < endpoints.size(); ++i) {
-    const auto [found, added] = first.emplace(endpoints[i].topic, i);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto [found, added] = first.emplace(ends[i].*name, i);
     if (added) continue;
     reporter.fail(within(node, part, i),
-                  fmt::format("the node has a {} of {} already, at {}; a node has at most one per topic",
-                              part == Part::kPublisher ? "publisher" : "subscription", endpoints[i].topic,
-                              reporter.place(within(node, part, found->second))));
+                  fmt::format("the node has a {} of {} already, at {}; a node has at most one per {}", end,
+                              ends[i].*name, reporter.place(within(node, part, found->second)), what));
   }
 }
 
@@ -152,7 +163,57 @@ class Drivers {
   std::vector<Item> drivers_;
 };
 
-void check_timers(const Node& node, const Item& item, Drivers& drivers, const Reporter& reporter) {
+// Which timer requests each client; fails where a rule on that is broken.
+class Requesters {
+ public:
+  Requesters(const Node& node, const Item& item, const Reporter& reporter)
+      : node_(node), item_(item), reporter_(reporter), timers_(node.clients.size(), kNone) {}
+
+  void add(const Item& timer, const std::vector<std::size_t>& request) {
+    for (const std::size_t index : request) {
+      if (index >= timers_.size()) {
+        reporter_.fail(timer, fmt::format("requests with client {} of {}", index, timers_.size()));
+      }
+      const std::string& service = node_.clients[index].service;
+      if (timers_[index] == timer.index) {
+        reporter_.fail(timer, fmt::format("requests {} twice; name it once", service));
+      }
+      if (timers_[index] != kNone) {
+        reporter_.fail(timer, fmt::format("{} is requested at {} already; a client has one timer", service,
+                                          reporter_.place(within(item_, Part::kTimer, timers_[index]))));
+      }
+      timers_[index] = timer.index;
+    }
+  }
+
+  void finish() const {
+    for (std::size_t i = 0; i < timers_.size(); ++i) {
+      const Client& client = node_.clients[i];
+      const Item item = within(item_, Part::kClient, i);
+      if (timers_[i] == kNone) {
+        reporter_.fail(
+            item, fmt::format("nothing requests {}; give it a period, or name it in `request` of a timer",
+                              client.service));
+      }
+      const double expected = 1e9 / static_cast<double>(node_.timers[timers_[i]].period_ns);
+      if (!(std::abs(client.frequency_hz - expected) <= 1e-9 * expected)) {
+        reporter_.fail(item, fmt::format("frequency_hz of {} is {}; by the timer that requests it, it is {}",
+                                         client.service, client.frequency_hz, expected));
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  const Node& node_;
+  const Item& item_;
+  const Reporter& reporter_;
+  std::vector<std::size_t> timers_;
+};
+
+void check_timers(const Node& node, const Item& item, Drivers& drivers, Requesters& requesters,
+                  const Reporter& reporter) {
   std::unordered_set<std::string_view> names;
   for (std::size_t i = 0; i < node.timers.size(); ++i) {
     const Timer& timer = node.timers[i];
@@ -165,10 +226,11 @@ void check_timers(const Node& node, const Item& item, Drivers& drivers, const Re
     }
     reporter.require_none(here, period_problem(timer.period_ns));
     reporter.require_none(here, work_problem(timer.work_ns));
-    if (timer.publish.empty() && timer.work_ns == 0) {
-      reporter.fail(here, "the timer does nothing; give it `publish` or `work`");
+    if (timer.publish.empty() && timer.request.empty() && timer.work_ns == 0) {
+      reporter.fail(here, "the timer does nothing; give it `publish`, `request` or `work`");
     }
     drivers.add(here, timer.publish);
+    requesters.add(here, timer.request);
   }
 }
 
@@ -232,6 +294,8 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
   if (process.nodes.empty()) {
     reporter.fail(here, fmt::format("process {} has no nodes; give it at least one", process.name));
   }
+  reporter.require_none(here, thread_problem(process.threads.executors));
+  reporter.require_none(here, thread_problem(process.threads.middleware));
   std::unordered_set<int> ids;
   for (std::size_t i = 0; i < process.executors.size(); ++i) {
     const Executor& executor = process.executors[i];
@@ -243,6 +307,8 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
     }
     if (word_of(kExecutorWords, executor.kind).empty())
       reporter.fail(item, "the executor has no kind of this version");
+    reporter.require_none(item, threads_problem(executor.kind, executor.threads));
+    reporter.require_none(item, thread_problem(executor.thread));
   }
   for (std::size_t n = 0; n < process.nodes.size(); ++n) {
     const Node& node = process.nodes[n];
@@ -263,21 +329,25 @@ void check_bounds(const Graph& graph, const Reporter& reporter) {
       const Item here{Part::kNode, p, n, 0};
       if (nodes > kMaxNodes) reporter.fail(here, fmt::format("the graph has more than {} nodes", kMaxNodes));
       if (parts > kMaxParts) {
-        reporter.fail(
-            here, fmt::format("the graph has more than {} publishers, subscriptions, timers and reactions",
-                              kMaxParts));
+        reporter.fail(here, fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
       }
     }
   }
 }
 
-// All ends of one topic, in the order of the graph.
-struct Topic {
-  std::vector<std::pair<const Publisher*, Item>> publishers;
-  std::vector<std::pair<const Subscription*, Item>> subscriptions;
+// The ends of a topic or service, `offering` the publishers or servers, in the order of the graph.
+template <typename Offering, typename Taking>
+struct Ends {
+  std::vector<std::pair<const Offering*, Item>> offering;
+  std::vector<std::pair<const Taking*, Item>> taking;
 };
+using Topic = Ends<Publisher, Subscription>;
+using Service = Ends<Server, Client>;
 
-void check_type(const std::string& topic, const Topic& ends, const Reporter& reporter) {
+// `what` is the word for it: "topic".
+template <typename Offering, typename Taking>
+void check_type(std::string_view what, const std::string& name, const Ends<Offering, Taking>& ends,
+                const Reporter& reporter) {
   const std::string* type = nullptr;
   Item first;
   const auto compare = [&](const std::string& other, const Item& item) {
@@ -285,17 +355,17 @@ void check_type(const std::string& topic, const Topic& ends, const Reporter& rep
       type = &other;
       first = item;
     } else if (*type != other) {
-      reporter.fail(item, fmt::format("topic {} has type {} here but {} at {}; one topic has one type", topic,
-                                      other, *type, reporter.place(first)));
+      reporter.fail(item, fmt::format("{0} {1} has type {2} here but {3} at {4}; one {0} has one type", what,
+                                      name, other, *type, reporter.place(first)));
     }
   };
-  for (const auto& [publisher, item] : ends.publishers) compare(publisher->type, item);
-  for (const auto& [subscription, item] : ends.subscriptions) compare(subscription->type, item);
+  for (const auto& [end, item] : ends.offering) compare(end->type, item);
+  for (const auto& [end, item] : ends.taking) compare(end->type, item);
 }
 
 void check_compatibility(const std::string& topic, const Topic& ends, const Reporter& reporter) {
-  for (const auto& [subscription, item] : ends.subscriptions) {
-    for (const auto& [publisher, other] : ends.publishers) {
+  for (const auto& [subscription, item] : ends.taking) {
+    for (const auto& [publisher, other] : ends.offering) {
       const std::string problem = compatibility_problem(publisher->qos, subscription->qos);
       if (problem.empty()) continue;
       reporter.fail(item, fmt::format("the subscription of {} cannot match the publisher at {}: {}", topic,
@@ -325,7 +395,7 @@ void check_relay_sizes(const Graph& graph, const std::map<std::string, Topic>& t
         }
         for (const std::size_t in : reaction.on) {
           const std::string& topic = node.subscriptions[in].topic;
-          for (const auto& [source, item] : topics.at(topic).publishers) {
+          for (const auto& [source, item] : topics.at(topic).offering) {
             if (source->size_bytes == first.size_bytes) continue;
             reporter.fail(
                 {Part::kPublisher, p, n, reaction.publish.front()},
@@ -346,28 +416,78 @@ void check_topics(const Graph& graph, const Reporter& reporter) {
       const Node& node = graph.processes[p].nodes[n];
       const Item item{Part::kNode, p, n, 0};
       for (std::size_t i = 0; i < node.publishers.size(); ++i) {
-        topics[node.publishers[i].topic].publishers.emplace_back(&node.publishers[i],
-                                                                 within(item, Part::kPublisher, i));
+        topics[node.publishers[i].topic].offering.emplace_back(&node.publishers[i],
+                                                               within(item, Part::kPublisher, i));
       }
       for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
-        topics[node.subscriptions[i].topic].subscriptions.emplace_back(&node.subscriptions[i],
-                                                                       within(item, Part::kSubscription, i));
+        topics[node.subscriptions[i].topic].taking.emplace_back(&node.subscriptions[i],
+                                                                within(item, Part::kSubscription, i));
       }
     }
   }
   std::size_t edges = 0;
   for (const auto& [topic, ends] : topics) {
-    edges += ends.publishers.size() * ends.subscriptions.size();
+    edges += ends.offering.size() * ends.taking.size();
     if (edges > kMaxEdges) {
       reporter.fail(
-          ends.publishers.front().second,
+          ends.offering.front().second,
           fmt::format("the graph has more than {} edges (pairs of publisher and subscription of a topic)",
                       kMaxEdges));
     }
   }
-  for (const auto& [topic, ends] : topics) check_type(topic, ends, reporter);
+  for (const auto& [topic, ends] : topics) check_type("topic", topic, ends, reporter);
   for (const auto& [topic, ends] : topics) check_compatibility(topic, ends, reporter);
   check_relay_sizes(graph, topics, reporter);
+}
+
+// A request that nobody answers would never be complete, so a client needs a server. A server may be without
+// clients.
+void require_server(const std::string& service, const Service& ends,
+                    const std::map<std::string, Service>& services, const Reporter& reporter) {
+  if (!ends.offering.empty()) return;
+  std::vector<std::string_view> served;
+  for (const auto& [name, others] : services) {
+    if (!others.offering.empty()) served.push_back(name);
+  }
+  const std::string_view near = closest(service, served);
+  reporter.fail(ends.taking.front().second,
+                fmt::format("the graph has no server of {}; {}", service,
+                            near.empty() ? "add one" : fmt::format("did you mean {}?", near)));
+}
+
+void check_services(const Graph& graph, const Reporter& reporter) {
+  std::map<std::string, Service> services;
+  for (std::size_t p = 0; p < graph.processes.size(); ++p) {
+    for (std::size_t n = 0; n < graph.processes[p].nodes.size(); ++n) {
+      const Node& node = graph.processes[p].nodes[n];
+      const Item item{Part::kNode, p, n, 0};
+      for (std::size_t i = 0; i < node.servers.size(); ++i) {
+        services[node.servers[i].service].offering.emplace_back(&node.servers[i],
+                                                                within(item, Part::kServer, i));
+      }
+      for (std::size_t i = 0; i < node.clients.size(); ++i) {
+        services[node.clients[i].service].taking.emplace_back(&node.clients[i],
+                                                              within(item, Part::kClient, i));
+      }
+    }
+  }
+  for (const auto& [service, ends] : services) {
+    if (ends.offering.size() < 2) continue;
+    reporter.fail(ends.offering[1].second,
+                  fmt::format("service {} has a server already, at {}; a service has one", service,
+                              reporter.place(ends.offering[0].second)));
+  }
+  for (const auto& [service, ends] : services) {
+    require_server(service, ends, services, reporter);
+    check_type("service", service, ends, reporter);
+    const auto& [server, where] = ends.offering.front();
+    for (const auto& [client, item] : ends.taking) {
+      const std::string problem = service_compatibility_problem(server->qos, client->qos);
+      if (problem.empty()) continue;
+      reporter.fail(item, fmt::format("the client of {} cannot match the server at {}: {}", service,
+                                      reporter.place(where), problem));
+    }
+  }
 }
 
 void check_names_unique(const Graph& graph, const Reporter& reporter) {
@@ -395,9 +515,9 @@ void check_names_unique(const Graph& graph, const Reporter& reporter) {
 }  // namespace
 
 std::size_t count_parts(const Node& node) {
-  std::size_t parts =
-      node.publishers.size() + node.subscriptions.size() + node.timers.size() + node.reactions.size();
-  for (const Timer& timer : node.timers) parts += timer.publish.size();
+  std::size_t parts = node.publishers.size() + node.subscriptions.size() + node.clients.size() +
+                      node.servers.size() + node.timers.size() + node.reactions.size();
+  for (const Timer& timer : node.timers) parts += timer.publish.size() + timer.request.size();
   for (const Reaction& reaction : node.reactions) parts += reaction.on.size() + reaction.publish.size();
   return parts;
 }
@@ -407,9 +527,55 @@ std::string type_problem(std::string_view type) {
   std::vector<std::string_view> names;
   for (const message::MessageType& known : message::all_types()) names.push_back(known.name);
   const std::string_view near = closest(type, names);
-  if (near.empty())
-    return fmt::format("type {} is unknown; `perflab list messages` shows them", quote(type));
+  if (near.empty()) return fmt::format("type {} is unknown; `perflab list messages` shows them", quote(type));
   return fmt::format("type {} is unknown; did you mean {}?", quote(type), near);
+}
+
+std::string service_type_problem(std::string_view type) {
+  if (std::string problem = type_problem(type); !problem.empty()) return problem;
+  if (!message::find_type(type)->variable) return {};
+  return fmt::format("type {} has no fixed size, which services need; use one that has, like stamped1kb",
+                     type);
+}
+
+std::string loan_problem(std::string_view type) {
+  const message::MessageType* known = message::find_type(type);
+  if (known == nullptr) return type_problem(type);
+  if (!known->variable) return {};
+  return fmt::format("a {} cannot be loaned, it has no fixed size; use shared or unique, or another type",
+                     type);
+}
+
+std::string thread_problem(const realtime::ThreadSettings& settings) {
+  const int priority = settings.priority;
+  if (!settings.policy) {
+    if (priority != 0) return fmt::format("priority {} has no policy; add policy FIFO or RR", priority);
+  } else {
+    const std::string_view policy = word_of(kPolicyWords, *settings.policy);
+    if (policy.empty()) return "the scheduling policy has no value of this version";
+    if (*settings.policy == realtime::Policy::kOther) {
+      if (priority != 0) return "policy OTHER has no priority; remove it, or use FIFO or RR";
+    } else if (priority < realtime::kLowestPriority || priority > realtime::kHighestPriority) {
+      return fmt::format("policy {} needs a priority from {} to {}", policy, realtime::kLowestPriority,
+                         realtime::kHighestPriority);
+    }
+  }
+  try {
+    if (ordered_cpus(settings.cpus) != settings.cpus) return "cpus are not in ascending order; sort them";
+  } catch (const UnitError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string threads_problem(ExecutorKind kind, int threads) {
+  if (threads == 0) return {};
+  if (kind != ExecutorKind::kMultiThreaded) {
+    return fmt::format("threads is for multi_threaded executors, but this one is {}; remove it",
+                       word_of(kExecutorWords, kind));
+  }
+  if (threads > 0 && threads <= kMaxExecutorThreads) return {};
+  return fmt::format("threads is {}; it must be from 1 to {}", threads, kMaxExecutorThreads);
 }
 
 std::string size_problem(std::string_view type, std::uint32_t size_bytes) {
@@ -439,12 +605,25 @@ void check_node(const Node& node, const Item& item, const Locate& locate) {
   for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
     check_subscription(node.subscriptions[i], within(item, Part::kSubscription, i), reporter);
   }
-  check_topics_unique(node.publishers, Part::kPublisher, item, reporter);
-  check_topics_unique(node.subscriptions, Part::kSubscription, item, reporter);
+  for (std::size_t i = 0; i < node.clients.size(); ++i) {
+    check_service_end(node.clients[i], within(item, Part::kClient, i), reporter);
+  }
+  for (std::size_t i = 0; i < node.servers.size(); ++i) {
+    check_service_end(node.servers[i], within(item, Part::kServer, i), reporter);
+    reporter.require_none(within(item, Part::kServer, i), work_problem(node.servers[i].work_ns));
+  }
+  check_ends_unique(node.publishers, &Publisher::topic, "publisher", "topic", Part::kPublisher, item,
+                    reporter);
+  check_ends_unique(node.subscriptions, &Subscription::topic, "subscription", "topic", Part::kSubscription,
+                    item, reporter);
+  check_ends_unique(node.clients, &Client::service, "client", "service", Part::kClient, item, reporter);
+  check_ends_unique(node.servers, &Server::service, "server", "service", Part::kServer, item, reporter);
   Drivers drivers(node, item, reporter);
-  check_timers(node, item, drivers, reporter);
+  Requesters requesters(node, item, reporter);
+  check_timers(node, item, drivers, requesters, reporter);
   check_reactions(node, item, drivers, reporter);
   drivers.finish();
+  requesters.finish();
 }
 
 void check(const Graph& graph, const Locate& locate) {
@@ -460,6 +639,7 @@ void check(const Graph& graph, const Locate& locate) {
   }
   check_names_unique(graph, reporter);
   check_topics(graph, reporter);
+  check_services(graph, reporter);
   check_circulation(graph, locate);
 }
 

@@ -16,11 +16,26 @@
 namespace perflab::graph {
 
 inline constexpr std::size_t kMaxNodes = 10'000;
-// Publishers, subscriptions, timers, reactions and their references, over the whole graph.
+// Publishers, subscriptions, clients, servers, timers, reactions and their references, over the whole graph.
 inline constexpr std::size_t kMaxParts = 100'000;
+inline constexpr std::string_view kPartWords =
+    "publishers, subscriptions, clients, servers, timers and reactions";
 inline constexpr std::size_t kMaxEdges = 1'000'000;
 
-enum class Part { kGraph, kProcess, kExecutor, kNode, kPublisher, kSubscription, kTimer, kReaction };
+inline constexpr int kMaxExecutorThreads = 64;
+
+enum class Part {
+  kGraph,
+  kProcess,
+  kExecutor,
+  kNode,
+  kPublisher,
+  kSubscription,
+  kClient,
+  kServer,
+  kTimer,
+  kReaction
+};
 
 // One part of a graph, by indexes; those that `part` does not need are 0.
 struct Item {
@@ -44,11 +59,30 @@ std::size_t count_parts(const Node& node);
 // "" where the type is known, else a line that offers the nearest one.
 std::string type_problem(std::string_view type);
 
+// "" where the type is that of a service, else a line that says what is wrong with it.
+std::string service_type_problem(std::string_view type);
+
+// "" where a publisher of the known type `type` may lend its messages.
+std::string loan_problem(std::string_view type);
+
+// Why a subscription is refused that asks for loaned messages.
+inline constexpr std::string_view kLoanedSubscription =
+    "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique";
+
+// "" where policy, priority and CPUs go together.
+std::string thread_problem(const realtime::ThreadSettings& settings);
+
+// "" where an executor of that kind may have that many threads; 0 is one per CPU.
+std::string threads_problem(ExecutorKind kind, int threads);
+
 // "" where `size_bytes` is right for a publisher of the known type `type`.
 std::string size_problem(std::string_view type, std::uint32_t size_bytes);
 
 // The first QoS policy by which `subscription` asks for more than `publisher` offers, with what would be
 // right; "" where the two communicate.
 std::string compatibility_problem(const perflab_qos& publisher, const perflab_qos& subscription);
+
+// The same for a server, "there", and a client, "here": the client offers requests, the server replies.
+std::string service_compatibility_problem(const perflab_qos& server, const perflab_qos& client);
 
 }  // namespace perflab::graph

@@ -5,6 +5,8 @@
 #include <map>
 #include <string_view>
 
+#include "message/types.h"
+
 namespace perflab::graph {
 namespace {
 
@@ -70,6 +72,28 @@ bool same(const Rates& a, const Rates& b) {
   });
 }
 
+std::vector<ServiceDescription> describe_services(const Graph& graph) {
+  std::map<std::string_view, ServiceDescription> services;
+  for_each_node(graph, [&](const Node& node) {
+    for (const Server& server : node.servers) {
+      services[server.service].server = node.qualified_name();
+      services[server.service].type = server.type;
+    }
+    for (const Client& client : node.clients) {
+      ServiceDescription& service = services[client.service];
+      service.clients.push_back(node.qualified_name());
+      service.requests_per_s += client.frequency_hz;
+      service.request_bytes_per_s += client.frequency_hz * message::find_type(client.type)->payload_bytes;
+    }
+  });
+  std::vector<ServiceDescription> result;
+  for (auto& [name, service] : services) {
+    service.service = name;
+    result.push_back(std::move(service));
+  }
+  return result;
+}
+
 }  // namespace
 
 Description describe(const Graph& graph) {
@@ -87,6 +111,8 @@ Description describe(const Graph& graph) {
     result.nodes += 1;
     result.publishers += node.publishers.size();
     result.subscriptions += node.subscriptions.size();
+    result.clients += node.clients.size();
+    result.servers += node.servers.size();
     result.timers += node.timers.size();
     result.reactions += node.reactions.size();
     for (const Publisher& publisher : node.publishers) {
@@ -116,6 +142,8 @@ Description describe(const Graph& graph) {
     result.delivered_bytes_per_s += totals.bytes * readers;
     result.topics.push_back(std::move(topic));
   }
+  result.services = describe_services(graph);
+  for (const ServiceDescription& service : result.services) result.requests_per_s += service.requests_per_s;
   return result;
 }
 

@@ -24,12 +24,23 @@ struct TopicDescription {
   double published_bytes_per_s = 0.0;  // payload without headers
 };
 
+struct ServiceDescription {
+  std::string service;
+  std::string type;
+  std::string server;                // qualified name of its node
+  std::vector<std::string> clients;  // likewise
+  double requests_per_s = 0.0;       // of all clients; there are as many replies, of the same size
+  double request_bytes_per_s = 0.0;  // payload without headers
+};
+
 struct Description {
   std::size_t processes = 0;
   std::size_t executors = 0;
   std::size_t nodes = 0;
   std::size_t publishers = 0;
   std::size_t subscriptions = 0;
+  std::size_t clients = 0;
+  std::size_t servers = 0;
   std::size_t timers = 0;
   std::size_t reactions = 0;
   std::size_t edges = 0;
@@ -41,11 +52,14 @@ struct Description {
   double delivered_per_s = 0.0;
   double published_bytes_per_s = 0.0;
   double delivered_bytes_per_s = 0.0;
-  std::vector<TopicDescription> topics;  // by name
+  double requests_per_s = 0.0;
+  std::vector<TopicDescription> topics;      // by name
+  std::vector<ServiceDescription> services;  // by name
 };
 
 // Rates of a graph that keeps up: a relay or transform sends as many messages as it receives, a fusion as
 // many as its slowest input, a cyclic reaction one per period. Topics published outside of the graph count 0.
+// Requests and replies are in the figures of the services alone.
 Description describe(const Graph& graph);
 
 // Messages that timers deliver over all edges in a run of that length: the sum of floor(duration / period).

@@ -23,6 +23,10 @@ const Position* find_position(const ProcessOrigin& origin, const NodeOrigin& nod
       return at(node.publishers);
     case Part::kSubscription:
       return at(node.subscriptions);
+    case Part::kClient:
+      return at(node.clients);
+    case Part::kServer:
+      return at(node.servers);
     case Part::kTimer:
       return at(node.timers);
     case Part::kReaction:
@@ -51,20 +55,50 @@ void NodeAdder::first_copy(const Node& node, const ProcessOrigin& origin, std::s
   parts_ += copies * count_parts(node);
   if (nodes_ > kMaxNodes) document_.fail(offset, fmt::format("the graph has more than {} nodes", kMaxNodes));
   if (parts_ > kMaxParts) {
-    document_.fail(
-        offset,
-        fmt::format("the graph has more than {} publishers, subscriptions, timers and reactions", kMaxParts));
+    document_.fail(offset, fmt::format("the graph has more than {} {}", kMaxParts, kPartWords));
   }
   check_node(node, {Part::kNode, 0, 0, 0},
              [&](const Item& item) { return place_in(origin, origin.nodes.back(), item); });
+}
+
+std::string timer_name(std::string_view written) {
+  if (written.starts_with("~/")) written.remove_prefix(2);
+  if (written.starts_with('/')) written.remove_prefix(1);
+  return std::string(written);
+}
+
+Timer publishing_timer(std::string_view topic, Nanoseconds period_ns, std::size_t publisher) {
+  Timer timer;
+  timer.name = timer_name(topic);
+  timer.period_ns = period_ns;
+  timer.publish = {publisher};
+  return timer;
+}
+
+Timer requesting_timer(std::string_view service, Nanoseconds period_ns, std::size_t client) {
+  Timer timer;
+  timer.name = timer_name(service);
+  timer.period_ns = period_ns;
+  timer.request = {client};
+  return timer;
+}
+
+void separate_timer_names(Node& node) {
+  std::unordered_set<std::string> names;
+  for (const Timer& timer : node.timers) {
+    if (timer.request.empty()) names.insert(timer.name);
+  }
+  for (Timer& timer : node.timers) {
+    if (timer.request.empty()) continue;
+    if (!names.insert(timer.name).second) names.insert(timer.name += "_request");
+  }
 }
 
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes) {
   std::vector<Executor> executors;
   std::unordered_set<int> seen;
   for (const Node& node : nodes) {
-    if (seen.insert(node.executor).second)
-      executors.push_back({node.executor, ExecutorKind::kSingleThreaded});
+    if (seen.insert(node.executor).second) executors.push_back({.id = node.executor});
   }
   return executors;
 }

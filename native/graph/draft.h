@@ -15,6 +15,8 @@ struct NodeOrigin {
   Position node;
   std::vector<Position> publishers;
   std::vector<Position> subscriptions;
+  std::vector<Position> clients;
+  std::vector<Position> servers;
   std::vector<Position> timers;
   std::vector<Position> reactions;
 };
@@ -69,6 +71,18 @@ class NodeAdder {
 
 // Lists executors by the ids that nodes name, in the order of their first use.
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);
+
+// A timer that the file does not name is called after the first topic it publishes, or else the first service
+// it requests, as it is written there.
+std::string timer_name(std::string_view written);
+
+// The own timer of a publisher or client: its topic or service as written, its index in the node.
+Timer publishing_timer(std::string_view topic, Nanoseconds period_ns, std::size_t publisher);
+Timer requesting_timer(std::string_view service, Nanoseconds period_ns, std::size_t client);
+
+// A client's own timer that is called like another one of the node gets "_request" behind its name. To be
+// called before the timers are added that the file may name.
+void separate_timer_names(Node& node);
 
 // The readers of the two formats; `default_name` is the graph's name where the file gives none.
 Draft parse_perflab(const Document& document, std::string_view default_name);

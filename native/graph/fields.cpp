@@ -58,6 +58,11 @@ std::int64_t integer_of(const Document& document, const Value& value, std::strin
   return static_cast<std::int64_t>(number);
 }
 
+bool boolean_of(const Document& document, const Value& value, std::string_view what) {
+  require_kind(document, value, Kind::kBoolean, what);
+  return value.text.starts_with('t') || value.text.starts_with('T');
+}
+
 void fail_word(const Document& document, const Value& value, std::string_view what,
                const std::vector<std::string_view>& words) {
   const std::string_view near = closest(value.text, words);
@@ -67,15 +72,10 @@ void fail_word(const Document& document, const Value& value, std::string_view wh
 }
 
 Fields::Fields(const Document& document, const Value& value, std::string_view what,
-               std::vector<std::string_view> known, const std::vector<Unavailable>& unavailable)
+               std::vector<std::string_view> known)
     : document_(document), value_(value), what_(what) {
   require_kind(document, value, Kind::kMapping, what);
   for (const Key& key : value.keys) {
-    const auto later = std::ranges::find(unavailable, key.text, &Unavailable::key);
-    if (later != unavailable.end()) {
-      document.fail(key.offset,
-                    fmt::format("`{}` is not available in this version; {}", key.text, later->advice));
-    }
     if (std::ranges::find(known, key.text) != known.end()) continue;
     const std::string_view near = closest(key.text, known);
     document.fail(key.offset, fmt::format("the {} has no key {}; {}", what, quote(key.text),

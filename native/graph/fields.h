@@ -18,12 +18,6 @@
 
 namespace perflab::graph {
 
-// A key that is known but whose feature this version lacks.
-struct Unavailable {
-  std::string_view key;
-  std::string_view advice;  // completes "... is not available in this version; "
-};
-
 // Fails unless the value has that kind; `what` is the value's name in messages.
 void require_kind(const Document& document, const Value& value, Kind kind, std::string_view what);
 
@@ -31,25 +25,18 @@ const std::string& text_of(const Document& document, const Value& value, std::st
 std::int64_t integer_of(const Document& document, const Value& value, std::string_view what, std::int64_t low,
                         std::int64_t high);
 double number_of(const Document& document, const Value& value, std::string_view what);
+bool boolean_of(const Document& document, const Value& value, std::string_view what);
 
 // Fails with the list of words where `text` is none of them. `what` names what they are for: "reliability".
 [[noreturn]] void fail_word(const Document& document, const Value& value, std::string_view what,
                             const std::vector<std::string_view>& words);
 
-// The enumerator of a word; `later` are words whose feature this version lacks.
+// The enumerator of a word.
 template <typename Words>
-auto word_value(const Document& document, const Value& value, std::string_view what, const Words& words,
-                const std::vector<std::string_view>& later = {}) {
-  const std::string& text = value.text;
+auto word_value(const Document& document, const Value& value, std::string_view what, const Words& words) {
   if (value.kind == Kind::kList || value.kind == Kind::kMapping)
     require_kind(document, value, Kind::kString, what);
-  if (const auto found = value_of(words, text)) return *found;
-  for (const std::string_view word : later) {
-    if (word == text) {
-      document.fail(value.offset, std::string(what) + " " + text + " is not available in this version; use " +
-                                      list_of(texts_of(words)));
-    }
-  }
+  if (const auto found = value_of(words, value.text)) return *found;
   fail_word(document, value, what, texts_of(words));
 }
 
@@ -58,7 +45,7 @@ class Fields {
  public:
   // `what` names the mapping in messages: "publisher".
   Fields(const Document& document, const Value& value, std::string_view what,
-         std::vector<std::string_view> known, const std::vector<Unavailable>& unavailable = {});
+         std::vector<std::string_view> known);
 
   [[nodiscard]] const Value& value() const { return value_; }
   [[nodiscard]] const Value* find(std::string_view key) const { return value_.find(key); }

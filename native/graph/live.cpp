@@ -17,12 +17,45 @@ using measure::detail::load;
 namespace {
 
 runtime::ExecutorKind runtime_kind(ExecutorKind kind) {
-  return kind == ExecutorKind::kInline ? runtime::ExecutorKind::kInline
-                                       : runtime::ExecutorKind::kSingleThreaded;
+  switch (kind) {
+    case ExecutorKind::kInline:
+      return runtime::ExecutorKind::kInline;
+    case ExecutorKind::kEvents:
+      return runtime::ExecutorKind::kEvents;
+    case ExecutorKind::kMultiThreaded:
+      return runtime::ExecutorKind::kMultiThreaded;
+    case ExecutorKind::kSingleThreaded:
+      break;
+  }
+  return runtime::ExecutorKind::kSingleThreaded;
 }
 
-// A mutex only where there is somebody to exclude. With the inline executor a write may run the callbacks of readers of
-// this process while the mutex is held; locks then follow the flow of data, which has no loop (refuse_inline_loops).
+runtime::PassBy runtime_pass_by(PassBy pass_by) {
+  switch (pass_by) {
+    case PassBy::kShared:
+      return runtime::PassBy::kShared;
+    case PassBy::kUnique:
+      return runtime::PassBy::kUnique;
+    case PassBy::kLoaned:
+      return runtime::PassBy::kLoaned;
+    case PassBy::kUnspecified:
+      break;
+  }
+  return runtime::PassBy::kUnspecified;
+}
+
+// What an executor's thread is called: after its node, and how many more there are ("montreal+9").
+std::string thread_name(const Executor& executor, const std::vector<std::string>& nodes, bool after_nodes) {
+  if (!after_nodes || nodes.empty()) return "executor_" + std::to_string(executor.id);
+  constexpr std::size_t kKernelKeeps = 15;
+  const std::string more = nodes.size() > 1 ? "+" + std::to_string(nodes.size() - 1) : "";
+  const std::string& first = nodes.front();
+  return first.substr(first.rfind('/') + 1).substr(0, kKernelKeeps - more.size()) + more;
+}
+
+// A mutex only where there is somebody to exclude. With the inline executor a write may run the callbacks of
+// readers of this process while the mutex is held; locks then follow the flow of data, which has no loop
+// (refuse_inline_loops).
 class Guard {
  public:
   explicit Guard(bool needed) : mutex_(needed ? std::make_unique<std::mutex>() : nullptr) {}
@@ -70,10 +103,28 @@ std::map<std::string, TopicEnds> index_topics(const Graph& graph) {
   return topics;
 }
 
-// Publishers and edges of the processes that live here.
+// The server of a service, and how many clients it has, over all processes.
+struct ServiceEnds {
+  const Node* server = nullptr;
+  std::size_t clients = 0;
+};
+
+std::map<std::string, ServiceEnds> index_services(const Graph& graph) {
+  std::map<std::string, ServiceEnds> services;
+  for (const Process& process : graph.processes) {
+    for (const Node& node : process.nodes) {
+      for (const Server& server : node.servers) services[server.service].server = &node;
+      for (const Client& client : node.clients) ++services[client.service].clients;
+    }
+  }
+  return services;
+}
+
+// Publishers, edges and clients of the processes that live here.
 struct Sizes {
   std::size_t edges = 0;
   std::size_t publishers = 0;
+  std::size_t clients = 0;
 };
 
 Sizes count_recorders(const Graph& graph, std::optional<std::size_t> only,
@@ -83,6 +134,7 @@ Sizes count_recorders(const Graph& graph, std::optional<std::size_t> only,
     if (only && *only != p) continue;
     for (const Node& node : graph.processes[p].nodes) {
       sizes.publishers += node.publishers.size();
+      sizes.clients += node.clients.size();
       for (const Subscription& subscription : node.subscriptions) {
         sizes.edges += topics.at(subscription.topic).publishers.size();
       }
@@ -97,12 +149,15 @@ struct LiveGraph::Shared {
   Shared(const Graph& graph, std::optional<std::size_t> process, const measure::Clock& the_clock,
          measure::MessageEventQueue& event_queue)
       : topics(index_topics(graph)),
+        services(index_services(graph)),
         sizes(count_recorders(graph, process, topics)),
-        memory(sizes.edges, sizes.publishers),
+        memory(sizes.edges + sizes.clients, sizes.publishers + sizes.clients),
         clock(the_clock),
-        events(event_queue) {}
+        events(event_queue),
+        clients(static_cast<std::uint32_t>(sizes.edges)) {}
 
   std::map<std::string, TopicEnds> topics;
+  std::map<std::string, ServiceEnds> services;
   Sizes sizes;
   measure::RecorderMemory memory;
   measure::HistogramMemory merged_memory{1};
@@ -110,33 +165,89 @@ struct LiveGraph::Shared {
   const measure::Clock& clock;
   measure::MessageEventQueue& events;
   std::uint32_t edges = 0;
+  std::uint32_t clients;  // numbered after the edges
   std::atomic<std::uint64_t> foreign{0};
   std::atomic<std::uint64_t> malformed{0};
 };
 
+namespace {
+
+// Stamps and numbers the messages of one publisher or client, and records their sending.
+class Sender {
+ public:
+  Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::MessageType& type,
+         std::uint32_t size_bytes, double frequency_hz, bool concurrent)
+      : clock_(clock),
+        recorder_(memory),
+        variable_(type.variable),
+        payload_(message::make_payload(type, size_bytes)),
+        guard_(concurrent) {
+    header_.size_bytes = size_bytes;
+    header_.frequency_hz = static_cast<float>(frequency_hz);
+  }
+
+  // `prepare(payload)` and `publish(frame, payload)` are those of the endpoint.
+  template <typename Prepare, typename Publish>
+  void send(Nanoseconds intended_ns, std::uint32_t size_bytes, std::span<const std::uint8_t> payload,
+            const Prepare& prepare, const Publish& publish) noexcept {
+    const auto lock = guard_.lock();
+    message::Header header = header_;
+    header.intended_ns = intended_ns;
+    header.size_bytes = size_bytes;
+    header.sequence = recorder_.next_sequence(intended_ns);
+    message::Frame frame;
+    if (!prepare(payload)) {
+      recorder_.record_write_error(intended_ns);
+      return;
+    }
+    header.published_ns = clock_.now();
+    message::encode_frame(header, frame);
+    if (!publish(frame, payload)) {
+      recorder_.record_write_error(intended_ns);
+      return;
+    }
+    const Nanoseconds returned_ns = clock_.now();
+    recorder_.record_sent({intended_ns, header.published_ns, header.sequence}, returned_ns);
+  }
+
+  [[nodiscard]] std::uint32_t size_bytes() const noexcept { return header_.size_bytes; }
+  [[nodiscard]] bool variable() const noexcept { return variable_; }
+  [[nodiscard]] std::span<const std::uint8_t> payload() const noexcept { return payload_; }
+  [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
+  [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
+
+ private:
+  const measure::Clock& clock_;
+  measure::PublisherRecorder recorder_;
+  message::Header header_;
+  bool variable_;
+  std::vector<std::uint8_t> payload_;
+  Guard guard_;
+};
+
+}  // namespace
+
 class LiveGraph::LivePublisher {
  public:
-  LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, runtime::Publisher& endpoint,
-                bool concurrent)
+  LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, PassBy asked,
+                runtime::Publisher& endpoint, bool concurrent)
       : shared_(shared),
         node_(node),
         publisher_(publisher),
+        asked_(asked),
         endpoint_(endpoint),
-        recorder_(shared.memory),
-        variable_(type_of(publisher.type).variable),
-        payload_(message::make_payload(type_of(publisher.type), publisher.size_bytes)),
-        guard_(concurrent) {
-    header_.size_bytes = publisher.size_bytes;
-    header_.frequency_hz = static_cast<float>(publisher.frequency_hz);
-  }
+        sender_(shared.memory, shared.clock, type_of(publisher.type), publisher.size_bytes,
+                publisher.frequency_hz, concurrent) {}
 
   // Sends the publisher's own payload.
-  void publish(Nanoseconds intended_ns) noexcept { send(intended_ns, header_.size_bytes, payload_); }
+  void publish(Nanoseconds intended_ns) noexcept {
+    send(intended_ns, sender_.size_bytes(), sender_.payload());
+  }
 
   // Sends the payload of another message of the same type; `bytes` follow its frame, maybe with padding
   // behind.
   void relay(const message::Header& header, std::span<const std::uint8_t> bytes) noexcept {
-    const std::size_t size = header.size_bytes + (variable_ ? sizeof(std::uint32_t) : 0);
+    const std::size_t size = header.size_bytes + (sender_.variable() ? sizeof(std::uint32_t) : 0);
     send(header.intended_ns, header.size_bytes, bytes.first(std::min(size, bytes.size())));
   }
 
@@ -145,39 +256,24 @@ class LiveGraph::LivePublisher {
   }
   [[nodiscard]] std::size_t expected() const { return shared_.topics.at(publisher_.topic).subscriptions; }
   [[nodiscard]] std::size_t matched() { return endpoint_.matched(); }
-  [[nodiscard]] PublisherView view() const { return {&node_, &publisher_, &recorder_}; }
-  measure::PublisherRecorder& recorder() noexcept { return recorder_; }
+  [[nodiscard]] PublisherView view() const { return {&node_, &publisher_, &sender_.recorder()}; }
+  [[nodiscard]] PassingView passing() { return {&node_, &publisher_, asked_, endpoint_.passing()}; }
+  measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
 
  private:
   void send(Nanoseconds intended_ns, std::uint32_t size_bytes,
             std::span<const std::uint8_t> payload) noexcept {
-    const auto lock = guard_.lock();
-    message::Header header = header_;
-    header.intended_ns = intended_ns;
-    header.size_bytes = size_bytes;
-    header.sequence = recorder_.next_sequence(intended_ns);
-    message::Frame frame;
-    const std::array<perflab_bytes, 2> parts{
-        {{frame.data(), frame.size()}, {payload.data(), payload.size()}}};
-    header.published_ns = shared_.clock.now();
-    message::encode_frame(header, frame);
-    if (!endpoint_.publish(parts)) {
-      recorder_.record_write_error(intended_ns);
-      return;
-    }
-    const Nanoseconds returned_ns = shared_.clock.now();
-    recorder_.record_sent({intended_ns, header.published_ns, header.sequence}, returned_ns);
+    sender_.send(
+        intended_ns, size_bytes, payload, [this](const auto& bytes) { return endpoint_.prepare(bytes); },
+        [this](const auto& frame, const auto& bytes) { return endpoint_.publish(frame, bytes); });
   }
 
   Shared& shared_;
   const Node& node_;
   const Publisher& publisher_;
+  PassBy asked_;
   runtime::Publisher& endpoint_;
-  measure::PublisherRecorder recorder_;
-  message::Header header_;
-  bool variable_;
-  std::vector<std::uint8_t> payload_;
-  Guard guard_;
+  Sender sender_;
 };
 
 // What a node does with a message or, for a cyclic reaction, with its period.
@@ -345,16 +441,112 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   std::uint64_t completed_ = 0;
 };
 
+// Sends requests and measures their round trips.
+class LiveGraph::LiveClient final : public runtime::MessageHandler {
+ public:
+  LiveClient(Shared& shared, const Node& node, const Client& client, const LiveSettings& settings,
+             bool concurrent)
+      : shared_(shared),
+        node_(node),
+        client_(client),
+        sender_(shared.memory, shared.clock, type_of(client.type), type_of(client.type).payload_bytes,
+                client.frequency_hz, concurrent),
+        replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
+                 {.dispatch = settings.measure_dispatch, .work = false}) {}
+
+  void attach(runtime::Client& endpoint) noexcept { endpoint_ = &endpoint; }
+  void measure_from(Nanoseconds instant) noexcept {
+    sender_.recorder().measure_from(instant);
+    replies_.measure_from(instant);
+  }
+
+  void request(Nanoseconds intended_ns) noexcept {
+    sender_.send(
+        intended_ns, sender_.size_bytes(), sender_.payload(), [](const auto&) { return true; },
+        [this](const auto& frame, const auto& bytes) { return endpoint_->request(frame, bytes); });
+  }
+
+  void on_message(const runtime::Delivery& reply) noexcept override {
+    const Nanoseconds callback_ns = shared_.clock.now();
+    message::Header header;
+    if (!message::decode_header(reply.bytes, header)) {
+      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    const bool recorded = replies_.record_callback({header.intended_ns, header.published_ns, header.sequence},
+                                                   callback_ns, reply.arrived_ns);
+    if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
+  }
+
+  [[nodiscard]] const ServiceEnds& ends() const { return shared_.services.at(client_.service); }
+  [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
+  [[nodiscard]] std::string name() const { return node_.qualified_name() + " client " + client_.service; }
+  [[nodiscard]] std::uint64_t completed() const noexcept { return load(completed_); }
+  [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
+  [[nodiscard]] ServiceView view() const {
+    return {&node_, &client_, ends().server->qualified_name(), &sender_.recorder(), &replies_};
+  }
+
+ private:
+  Shared& shared_;
+  const Node& node_;
+  const Client& client_;
+  runtime::Client* endpoint_ = nullptr;
+  Sender sender_;
+  measure::EdgeRecorder replies_;
+  std::uint64_t completed_ = 0;
+};
+
+// Works and replies with the header of the request, by which the client knows which one it was.
+class LiveGraph::LiveServer final : public runtime::RequestHandler {
+ public:
+  LiveServer(Shared& shared, const Node& node, const Server& server, runtime::Runtime& runtime)
+      : shared_(shared),
+        node_(node),
+        server_(server),
+        runtime_(runtime),
+        payload_(message::make_payload(type_of(server.type), type_of(server.type).payload_bytes)) {}
+
+  void attach(runtime::Server& endpoint) noexcept { endpoint_ = &endpoint; }
+
+  void on_request(const runtime::Delivery& request, runtime::Reply& reply) noexcept override {
+    message::Header header;
+    if (!message::decode_header(request.bytes, header)) {
+      shared_.malformed.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    runtime_.work(server_.work_ns);
+    message::Frame frame;
+    message::encode_frame(header, frame);
+    // What could not be sent has been reported; the client counts it as lost.
+    static_cast<void>(reply.send(frame, payload_));
+  }
+
+  [[nodiscard]] std::size_t expected() const { return shared_.services.at(server_.service).clients; }
+  [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
+  [[nodiscard]] std::string name() const { return node_.qualified_name() + " server " + server_.service; }
+
+ private:
+  Shared& shared_;
+  const Node& node_;
+  const Server& server_;
+  runtime::Runtime& runtime_;
+  runtime::Server* endpoint_ = nullptr;
+  std::vector<std::uint8_t> payload_;
+};
+
 class LiveGraph::LiveTimer final : public runtime::TimerHandler {
  public:
-  LiveTimer(const Timer& timer, std::vector<LivePublisher*> publishers, runtime::Runtime& runtime)
-      : timer_(timer), publishers_(std::move(publishers)), runtime_(runtime) {}
+  LiveTimer(const Timer& timer, std::vector<LivePublisher*> publishers, std::vector<LiveClient*> clients,
+            runtime::Runtime& runtime)
+      : timer_(timer), publishers_(std::move(publishers)), clients_(std::move(clients)), runtime_(runtime) {}
 
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
   void on_tick(Nanoseconds due_ns) noexcept override {
     runtime_.work(timer_.work_ns);
     for (LivePublisher* publisher : publishers_) publisher->publish(due_ns);
+    for (LiveClient* client : clients_) client->request(due_ns);
   }
 
   void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
@@ -366,19 +558,22 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
       first_due_ns += static_cast<Nanoseconds>(before) * timer_.period_ns;
     }
     for (LivePublisher* publisher : publishers_) publisher->recorder().record_not_sent(first_due_ns, count);
+    for (LiveClient* client : clients_) client->recorder().record_not_sent(first_due_ns, count);
   }
 
  private:
   const Timer& timer_;
   std::vector<LivePublisher*> publishers_;
+  std::vector<LiveClient*> clients_;
   runtime::Runtime& runtime_;
   Nanoseconds measured_from_ = kUnknownTime;
 };
 
 namespace {
 
-// With the inline executor a write runs the callbacks of this process's readers before it returns, so a loop of
-// reactions would call itself without end, or wait for itself inside the middleware. Throws kBadInput naming it.
+// With the inline executor a write runs the callbacks of this process's readers before it returns, so a loop
+// of reactions would call itself without end, or wait for itself inside the middleware. Throws kBadInput
+// naming it.
 void refuse_inline_loops(const Process& process, const std::map<int, runtime::ExecutorKind>& kinds) {
   std::map<std::string, std::vector<std::string>> reached;  // topic -> topics published in reaction to it
   for (const Node& node : process.nodes) {
@@ -398,9 +593,10 @@ void refuse_inline_loops(const Process& process, const std::map<int, runtime::Ex
     states[topic] = State::kOpen;
     for (const std::string& next : reached[topic]) {
       if (states[next] == State::kOpen) {
-        throw runtime::Error(runtime::Error::Kind::kBadInput,
-                             "process " + process.name + ": the inline executor cannot run the loop from topic " + next +
-                                 " back to it; use single_threaded, or put a part of the loop into another process");
+        throw runtime::Error(
+            runtime::Error::Kind::kBadInput,
+            "process " + process.name + ": the inline executor cannot run the loop from topic " + next +
+                " back to it; use single_threaded, or put a part of the loop into another process");
       }
       if (states[next] == State::kNew) visit(next);
     }
@@ -421,28 +617,44 @@ LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, run
       settings_(settings),
       shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events)) {
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
-    if (process && *process != p) continue;
-    std::map<int, std::pair<std::size_t, runtime::ExecutorKind>> executors;
-    for (const Executor& executor : graph.processes[p].executors) {
-      const runtime::ExecutorKind kind = settings.executor.value_or(runtime_kind(executor.kind));
-      executors[executor.id] = {
-          runtime.add_executor(static_cast<int>(p), kind, "executor_" + std::to_string(executor.id)), kind};
-    }
-    std::map<int, runtime::ExecutorKind> kinds;
-    for (const auto& [id, executor] : executors) kinds[id] = executor.second;
-    refuse_inline_loops(graph.processes[p], kinds);
-    for (const Node& node : graph.processes[p].nodes) {
-      const auto& [executor, kind] = executors.at(node.executor);
-      build_node(p, node, executor, kind);
-    }
+    if (!process || *process == p) build_process(p, graph.processes[p]);
   }
 }
 
 LiveGraph::~LiveGraph() = default;
 
-void LiveGraph::build_node(std::size_t process_index, const Node& node, std::size_t executor,
-                           runtime::ExecutorKind kind) {
-  const bool concurrent = runtime::concurrent_callbacks(kind);
+void LiveGraph::build_process(std::size_t index, const Process& process) {
+  std::map<int, Place> places;
+  std::map<int, runtime::ExecutorKind> kinds;
+  for (const Executor& executor : process.executors) {
+    std::vector<std::string> nodes;
+    for (const Node& node : process.nodes) {
+      if (node.executor == executor.id) nodes.push_back(node.qualified_name());
+    }
+    const runtime::ExecutorKind kind = settings_.executor.value_or(runtime_kind(executor.kind));
+    const int threads = kind == runtime::ExecutorKind::kMultiThreaded
+                            ? settings_.executor_threads.value_or(executor.threads)
+                            : 1;
+    const std::size_t handle = runtime_.add_executor(
+        {.process = static_cast<int>(index),
+         .kind = kind,
+         .name = thread_name(executor, nodes, settings_.name_threads),
+         .threads = threads,
+         .thread = executor.thread.empty() ? process.threads.executors : executor.thread});
+    places[executor.id] = {index, handle, 0, kind};
+    kinds[executor.id] = kind;
+    executors_.push_back({index, &executor, kind, threads, std::move(nodes)});
+  }
+  refuse_inline_loops(process, kinds);
+  for (const Node& node : process.nodes) {
+    Place place = places.at(node.executor);
+    place.group = groups_++;
+    build_node(place, node);
+  }
+}
+
+void LiveGraph::build_node(const Place& place, const Node& node) {
+  const bool concurrent = runtime::concurrent_callbacks(place.kind);
   // A publisher with more than one trigger may be reached by two callbacks at a time.
   std::vector<std::size_t> triggers(node.publishers.size(), 0);
   for (const Timer& timer : node.timers) {
@@ -457,11 +669,16 @@ void LiveGraph::build_node(std::size_t process_index, const Node& node, std::siz
   for (std::size_t i = 0; i < node.publishers.size(); ++i) {
     const Publisher& publisher = node.publishers[i];
     const message::MessageType& type = type_of(publisher.type);
-    runtime::Publisher& endpoint = runtime_.create_publisher(
-        {static_cast<int>(process_index), publisher.topic, std::string(type.ros_type),
-         message::fixed_encoded_size(type), publisher.qos});
-    publishers_.push_back(
-        std::make_unique<LivePublisher>(*shared_, node, publisher, endpoint, concurrent && triggers[i] > 1));
+    const PassBy pass_by = settings_.pass_by.value_or(publisher.pass_by);
+    runtime::Publisher& endpoint = runtime_.create_publisher({.process = static_cast<int>(place.process),
+                                                              .group = place.group,
+                                                              .topic = publisher.topic,
+                                                              .ros_type = std::string(type.ros_type),
+                                                              .fixed_size = message::fixed_encoded_size(type),
+                                                              .qos = publisher.qos,
+                                                              .pass_by = runtime_pass_by(pass_by)});
+    publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint,
+                                                          concurrent && triggers[i] > 1));
     publishers.push_back(publishers_.back().get());
   }
   const auto chosen = [&publishers](const std::vector<std::size_t>& indexes) {
@@ -476,8 +693,13 @@ void LiveGraph::build_node(std::size_t process_index, const Node& node, std::siz
     subscriptions_.push_back(std::make_unique<LiveSubscription>(*shared_, node, subscription, settings_));
     subscriptions.push_back(subscriptions_.back().get());
   }
-  const auto ticks = [](Nanoseconds span, Nanoseconds period) {
-    return static_cast<std::int64_t>(span / period);
+  const auto timer_settings = [&](const std::string& name, Nanoseconds period_ns, bool skip_missed) {
+    return runtime::TimerSettings{.name = name,
+                                  .group = place.group,
+                                  .period_ns = period_ns,
+                                  .first_tick = 1 - settings_.warmup_ns / period_ns,
+                                  .last_tick = settings_.duration_ns / period_ns,
+                                  .skip_missed = skip_missed};
   };
   for (const Reaction& reaction : node.reactions) {
     reactions_.push_back(
@@ -486,28 +708,59 @@ void LiveGraph::build_node(std::size_t process_index, const Node& node, std::siz
       subscriptions.at(reaction.on[input])->add_reaction(*reactions_.back(), input);
     }
     if (reaction.kind == ReactionKind::kCyclic) {
-      runtime_.create_timer(
-          executor,
-          {node.name + "_cycle", reaction.period_ns, 1 - ticks(settings_.warmup_ns, reaction.period_ns),
-           ticks(settings_.duration_ns, reaction.period_ns), false},
-          *reactions_.back());
+      runtime_.create_timer(place.executor, timer_settings(node.name + "_cycle", reaction.period_ns, false),
+                            *reactions_.back());
     }
   }
   for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
     const Subscription& subscription = node.subscriptions[i];
     const message::MessageType& type = type_of(subscription.type);
-    subscriptions[i]->attach(runtime_.create_subscription(
-        executor,
-        {static_cast<int>(process_index), subscription.topic, std::string(type.ros_type),
-         message::fixed_encoded_size(type), subscription.qos},
-        *subscriptions[i]));
+    subscriptions[i]->attach(runtime_.create_subscription(place.executor,
+                                                          {.process = static_cast<int>(place.process),
+                                                           .group = place.group,
+                                                           .topic = subscription.topic,
+                                                           .ros_type = std::string(type.ros_type),
+                                                           .fixed_size = message::fixed_encoded_size(type),
+                                                           .qos = subscription.qos,
+                                                           .pass_by = runtime_pass_by(subscription.pass_by)},
+                                                          *subscriptions[i]));
   }
+  const std::size_t first_client = clients_.size();
+  build_services(place, node);
   for (const Timer& timer : node.timers) {
-    timers_.push_back(std::make_unique<LiveTimer>(timer, chosen(timer.publish), runtime_));
-    runtime_.create_timer(executor,
-                          {timer.name, timer.period_ns, 1 - ticks(settings_.warmup_ns, timer.period_ns),
-                           ticks(settings_.duration_ns, timer.period_ns), timer.overrun == Overrun::kSkip},
+    std::vector<LiveClient*> clients;
+    for (const std::size_t index : timer.request) clients.push_back(clients_.at(first_client + index).get());
+    timers_.push_back(
+        std::make_unique<LiveTimer>(timer, chosen(timer.publish), std::move(clients), runtime_));
+    runtime_.create_timer(place.executor,
+                          timer_settings(timer.name, timer.period_ns, timer.overrun == Overrun::kSkip),
                           *timers_.back());
+  }
+}
+
+void LiveGraph::build_services(const Place& place, const Node& node) {
+  const auto settings = [&](const std::string& service, const std::string& type, const perflab_qos& qos) {
+    return runtime::ServiceSettings{static_cast<int>(place.process), place.group, service,
+                                    message::service_ros_type(type_of(type)), qos};
+  };
+  for (const Server& server : node.servers) {
+    servers_.push_back(std::make_unique<LiveServer>(*shared_, node, server, runtime_));
+    servers_.back()->attach(runtime_.create_server(
+        place.executor, settings(server.service, server.type, server.qos), *servers_.back()));
+  }
+  std::vector<std::size_t> triggers(node.clients.size(), 0);
+  for (const Timer& timer : node.timers) {
+    for (const std::size_t index : timer.request) ++triggers.at(index);
+  }
+  for (std::size_t i = 0; i < node.clients.size(); ++i) {
+    const Client& client = node.clients[i];
+    if (shared_->services.at(client.service).server == nullptr)
+      throw runtime::Error(runtime::Error::Kind::kBadInput,
+                           "graph: service " + client.service + " has no server");
+    clients_.push_back(std::make_unique<LiveClient>(
+        *shared_, node, client, settings_, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
+    clients_.back()->attach(runtime_.create_client(
+        place.executor, settings(client.service, client.type, client.qos), *clients_.back()));
   }
 }
 
@@ -535,12 +788,16 @@ std::vector<std::string> LiveGraph::unmatched() {
   for (const auto& subscription : subscriptions_) {
     report(subscription->name(), subscription->matched(), subscription->expected(), "writers");
   }
+  for (const auto& client : clients_) report(client->name(), client->matched(), 1, "servers");
+  for (const auto& server : servers_)
+    report(server->name(), server->matched(), server->expected(), "clients");
   return lines;
 }
 
 void LiveGraph::start(Nanoseconds measured_from) {
   for (const auto& publisher : publishers_) publisher->recorder().measure_from(measured_from);
   for (const auto& subscription : subscriptions_) subscription->measure_from(measured_from);
+  for (const auto& client : clients_) client->measure_from(measured_from);
   for (const auto& timer : timers_) timer->measure_from(measured_from);
   runtime_.start(measured_from);
 }
@@ -557,6 +814,14 @@ Totals LiveGraph::totals() const noexcept {
     totals.completed += subscription->completed();
     subscription->append_views(views);
   }
+  for (const auto& client : clients_) {
+    const ServiceView view = client->view();
+    totals.sent += view.requests->sent();
+    totals.deliveries_expected += view.requests->sent();
+    totals.received += view.replies->sequence().received();
+    totals.completed += client->completed();
+    totals.lost += view.replies->sequence().gap();
+  }
   for (const EdgeView& view : views) {
     totals.received += view.recorder->sequence().received();
     totals.lost += view.recorder->sequence().gap();
@@ -570,6 +835,12 @@ const measure::Histogram& LiveGraph::merged_latency() {
   return shared_->merged;
 }
 
+const measure::Histogram& LiveGraph::merged_response() {
+  shared_->merged.clear();
+  for (const EdgeView& view : edges()) shared_->merged.merge(view.recorder->response());
+  return shared_->merged;
+}
+
 std::vector<PublisherView> LiveGraph::publishers() const {
   std::vector<PublisherView> views;
   for (const auto& publisher : publishers_) views.push_back(publisher->view());
@@ -579,6 +850,18 @@ std::vector<PublisherView> LiveGraph::publishers() const {
 std::vector<EdgeView> LiveGraph::edges() const {
   std::vector<EdgeView> views;
   for (const auto& subscription : subscriptions_) subscription->append_views(views);
+  return views;
+}
+
+std::vector<ServiceView> LiveGraph::services() const {
+  std::vector<ServiceView> views;
+  for (const auto& client : clients_) views.push_back(client->view());
+  return views;
+}
+
+std::vector<PassingView> LiveGraph::passing() const {
+  std::vector<PassingView> views;
+  for (const auto& publisher : publishers_) views.push_back(publisher->passing());
   return views;
 }
 

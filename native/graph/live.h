@@ -33,7 +33,10 @@ struct LiveSettings {
   measure::ThresholdSettings thresholds{};
   bool measure_dispatch = false;
   bool measure_work = false;
-  std::optional<runtime::ExecutorKind> executor{};  // replaces the kind of every executor
+  std::optional<runtime::ExecutorKind> executor{};  // replaces the kind of every executor; likewise below
+  std::optional<int> executor_threads{};
+  std::optional<PassBy> pass_by{};  // of every publisher
+  bool name_threads = true;         // executors' threads are called after their nodes
 };
 
 // Which writer is which publisher of the graph; exchanged between the processes before the start.
@@ -43,7 +46,7 @@ struct WriterName {
   perflab_identity identity{};
 };
 
-// Of the measured part; without warm-up.
+// Of the measured part; without warm-up. A request counts as one message with one delivery, its reply.
 struct Totals {
   std::uint64_t sent = 0;
   std::uint64_t deliveries_expected =
@@ -57,6 +60,30 @@ struct PublisherView {
   const Node* node;
   const Publisher* publisher;
   const measure::PublisherRecorder* recorder;
+};
+
+// How the messages of a publisher go; `asked` is what the graph or the settings say.
+struct PassingView {
+  const Node* node;
+  const Publisher* publisher;
+  PassBy asked;
+  runtime::Passing passing;
+};
+
+struct ServiceView {
+  const Node* client_node;
+  const Client* client;
+  std::string server_node;  // qualified
+  const measure::PublisherRecorder* requests;
+  const measure::EdgeRecorder* replies;  // latency: the round trip from the stamp of the request
+};
+
+struct ExecutorView {
+  std::size_t process;
+  const Executor* executor;
+  runtime::ExecutorKind kind;
+  int threads;                     // 0: one per CPU that the process may use
+  std::vector<std::string> nodes;  // qualified
 };
 
 struct EdgeView {
@@ -89,10 +116,15 @@ class LiveGraph {
   void start(Nanoseconds measured_from);
 
   [[nodiscard]] Totals totals() const noexcept;
-  // The latencies of all edges so far, merged. Valid until the next call.
+  // The latencies of all edges so far, merged. Valid until the next call of either.
   const measure::Histogram& merged_latency();
+  const measure::Histogram& merged_response();  // likewise
   [[nodiscard]] std::vector<PublisherView> publishers() const;
   [[nodiscard]] std::vector<EdgeView> edges() const;
+  [[nodiscard]] std::vector<ServiceView> services() const;
+  [[nodiscard]] const std::vector<ExecutorView>& executors() const noexcept { return executors_; }
+  // Once everything is matched.
+  [[nodiscard]] std::vector<PassingView> passing() const;
   [[nodiscard]] std::uint64_t foreign_messages() const noexcept;
   [[nodiscard]] std::uint64_t malformed_messages() const noexcept;
 
@@ -101,10 +133,20 @@ class LiveGraph {
   class LiveSubscription;
   class LiveTimer;
   class LiveReaction;
+  class LiveClient;
+  class LiveServer;
   struct Shared;
+  // Where a node's callbacks run.
+  struct Place {
+    std::size_t process;
+    std::size_t executor;  // the runtime's handle
+    std::size_t group;
+    runtime::ExecutorKind kind;
+  };
 
-  void build_node(std::size_t process_index, const Node& node, std::size_t executor,
-                  runtime::ExecutorKind kind);
+  void build_process(std::size_t index, const Process& process);
+  void build_node(const Place& place, const Node& node);
+  void build_services(const Place& place, const Node& node);
 
   runtime::Runtime& runtime_;
   LiveSettings settings_;
@@ -112,7 +154,11 @@ class LiveGraph {
   std::vector<std::unique_ptr<LivePublisher>> publishers_;
   std::vector<std::unique_ptr<LiveSubscription>> subscriptions_;
   std::vector<std::unique_ptr<LiveReaction>> reactions_;
+  std::vector<std::unique_ptr<LiveClient>> clients_;
+  std::vector<std::unique_ptr<LiveServer>> servers_;
   std::vector<std::unique_ptr<LiveTimer>> timers_;
+  std::vector<ExecutorView> executors_;
+  std::size_t groups_ = 0;
 };
 
 }  // namespace perflab::graph

@@ -11,21 +11,30 @@
 #include <vector>
 
 #include "middleware/middleware.h"
+#include "realtime/scheduling.h"
 
 namespace perflab::graph {
 
 using Nanoseconds = std::int64_t;
 
-enum class ExecutorKind { kInline, kSingleThreaded };
+enum class ExecutorKind { kInline, kSingleThreaded, kEvents, kMultiThreaded };
 
 struct Executor {
   int id = 0;  // unique within its process
   ExecutorKind kind = ExecutorKind::kSingleThreaded;
+  int threads = 0;                    // of kMultiThreaded; 0: one per CPU that the process may use
+  realtime::ThreadSettings thread{};  // of its threads, instead of the process's `executors`; empty: as these
+};
+
+// How the threads of a process are scheduled; empty settings leave a thread as the process was started.
+struct Threads {
+  realtime::ThreadSettings executors{};
+  realtime::ThreadSettings middleware{};
 };
 
 // How a message is handed over inside a process, as the file asks; irobot_benchmark's `msg_pass_by`.
 // Unspecified leaves the choice to the runtime; a subscription then takes messages as shared.
-enum class PassBy { kUnspecified, kShared, kUnique };
+enum class PassBy { kUnspecified, kShared, kUnique, kLoaned };
 
 // The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease.
 [[nodiscard]] constexpr perflab_qos default_qos() {
@@ -57,6 +66,21 @@ struct Subscription {
   perflab_qos qos = default_qos();  // lifespan is a writer's policy: always infinite here
 };
 
+// Services are named and matched like topics, but in a space of their own. One server per service.
+struct Client {
+  std::string service;  // fully qualified
+  std::string type;     // snake name of a service type: "stamped10b"
+  double frequency_hz = 0.0;
+  perflab_qos qos = default_qos();
+};
+
+struct Server {
+  std::string service;
+  std::string type;
+  perflab_qos qos = default_qos();
+  Nanoseconds work_ns = 0;  // CPU time per request, before the reply
+};
+
 enum class Overrun {
   kCatchUp,  // every due tick is sent, late if need be
   kSkip      // ticks that were missed are counted as not_sent
@@ -66,6 +90,7 @@ struct Timer {
   std::string name;
   Nanoseconds period_ns = 0;
   std::vector<std::size_t> publish;  // indexes of publishers
+  std::vector<std::size_t> request;  // indexes of clients, each of which sends one request
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
   Overrun overrun = Overrun::kCatchUp;
 };
@@ -93,6 +118,8 @@ struct Node {
   int executor = 0;                  // id of an executor of the process
   std::vector<Publisher> publishers;
   std::vector<Subscription> subscriptions;
+  std::vector<Client> clients;
+  std::vector<Server> servers;
   std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
 
@@ -104,6 +131,8 @@ struct Node {
 struct Process {
   std::string name;
   std::vector<Executor> executors;
+  Threads threads{};
+  bool lock_memory = false;  // mlockall: no page of the process is ever fetched from disk
   std::vector<Node> nodes;
 };
 

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMaxNodeName = 255;
 constexpr std::size_t kMaxNamespace = 245;
 constexpr std::size_t kMaxTopic = 247;
+constexpr std::size_t kMaxService = 246;
 constexpr std::size_t kMaxFileName = 100;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -46,6 +47,24 @@ std::string length_problem(std::string_view name, std::size_t limit, std::string
                      limit);
 }
 
+// A topic or service as written; `what` is which of them.
+std::string relative_problem(std::string_view name, std::string_view what) {
+  if (name.empty()) return fmt::format("{} is empty; give it a name", what);
+  std::string_view tokens = name;
+  if (name.starts_with("~/")) {
+    tokens.remove_prefix(2);
+  } else if (name.starts_with('/')) {
+    tokens.remove_prefix(1);
+  }
+  return tokens_problem(name, tokens, what);
+}
+
+std::string qualified_problem(std::string_view name, std::size_t limit, std::string_view what) {
+  if (!name.starts_with('/')) return fmt::format("{} {} does not begin with '/'", what, quote(name));
+  if (std::string problem = tokens_problem(name, name.substr(1), what); !problem.empty()) return problem;
+  return length_problem(name, limit, what);
+}
+
 }  // namespace
 
 std::string node_name_problem(std::string_view name) {
@@ -68,21 +87,16 @@ std::string namespace_problem(std::string_view name) {
   return length_problem(name, kMaxNamespace, "namespace");
 }
 
-std::string topic_problem(std::string_view topic) {
-  if (topic.empty()) return "topic is empty; give it a name";
-  std::string_view tokens = topic;
-  if (topic.starts_with("~/")) {
-    tokens.remove_prefix(2);
-  } else if (topic.starts_with('/')) {
-    tokens.remove_prefix(1);
-  }
-  return tokens_problem(topic, tokens, "topic");
-}
+std::string topic_problem(std::string_view topic) { return relative_problem(topic, "topic"); }
 
 std::string qualified_topic_problem(std::string_view topic) {
-  if (!topic.starts_with('/')) return fmt::format("topic {} does not begin with '/'", quote(topic));
-  if (std::string problem = tokens_problem(topic, topic.substr(1), "topic"); !problem.empty()) return problem;
-  return length_problem(topic, kMaxTopic, "topic");
+  return qualified_problem(topic, kMaxTopic, "topic");
+}
+
+std::string service_problem(std::string_view service) { return relative_problem(service, "service"); }
+
+std::string qualified_service_problem(std::string_view service) {
+  return qualified_problem(service, kMaxService, "service");
 }
 
 std::string file_name_problem(std::string_view name) {

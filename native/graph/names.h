@@ -24,6 +24,10 @@ std::string topic_problem(std::string_view topic);
 // A fully qualified topic: begins with "/", at most 247 characters (DDS allows 255 with ROS 2's prefix).
 std::string qualified_topic_problem(std::string_view topic);
 
+// Services are named like topics. At most 246 characters (DDS allows 255 with ROS 2's prefix and "Request").
+std::string service_problem(std::string_view service);
+std::string qualified_service_problem(std::string_view service);
+
 // A graph or process; it names files: letters, digits, '_', '-', '+' and '.', beginning with a letter or
 // digit, at most 100.
 std::string file_name_problem(std::string_view name);
@@ -34,7 +38,7 @@ std::string as_file_name(std::string_view text);
 // "robot" and "/robot" are the same namespace, "" is "/".
 std::string qualify_namespace(std::string_view name);
 
-// The fully qualified name of a valid topic in a node.
+// The fully qualified name of a valid topic or service in a node.
 std::string qualify_topic(std::string_view topic, std::string_view node_namespace,
                           std::string_view node_name);
 

@@ -14,10 +14,11 @@
 namespace perflab::graph {
 namespace {
 
-enum class End { kPublisher, kSubscription };
+enum class End { kPublisher, kSubscription, kService };
 
 constexpr std::array kIrobotPassByWords{Word{"unique_ptr", PassBy::kUnique},
-                                        Word{"shared_ptr", PassBy::kShared}};
+                                        Word{"shared_ptr", PassBy::kShared},
+                                        Word{"loaned_msg", PassBy::kLoaned}};
 
 const std::vector<std::string_view> kQosKeys{
     "qos_history",    "qos_depth",      "qos_reliability",
@@ -77,9 +78,10 @@ perflab_qos read_qos(const Document& document, const Fields& fields, End end) {
         integer_of(document, *depth, "'qos_depth'", 1, std::numeric_limits<std::int32_t>::max()));
   }
   if (qos.history == PERFLAB_KEEP_ALL) qos.depth = PERFLAB_DEPTH_UNLIMITED;
-  // DDS 1.4, 2.2.3: writers are reliable by default, readers best-effort.
+  // DDS 1.4, 2.2.3: writers are reliable by default, readers best-effort. A service has both; it is as its
+  // writer.
   read_policy(document, fields, "qos_reliability", kReliabilityWords,
-              end == End::kPublisher ? PERFLAB_RELIABLE : PERFLAB_BEST_EFFORT, qos.reliability);
+              end == End::kSubscription ? PERFLAB_BEST_EFFORT : PERFLAB_RELIABLE, qos.reliability);
   read_policy(document, fields, "qos_durability", kDurabilityWords, PERFLAB_VOLATILE, qos.durability);
   read_policy(document, fields, "qos_liveliness", kLivelinessWords, PERFLAB_AUTOMATIC, qos.liveliness);
   require_default(document, fields, "qos_deadline");
@@ -89,10 +91,13 @@ perflab_qos read_qos(const Document& document, const Fields& fields, End end) {
   return qos;
 }
 
-// "stamped_int64" or "irobot_interfaces_plugin::stamped_int64".
-std::string read_type(const Document& document, const Fields& fields) {
-  const Value& value = fields.at("msg_type");
-  std::string_view type = text_of(document, value, "'msg_type'");
+// "stamped_int64" or "irobot_interfaces_plugin::stamped_int64"; `find_problem` says whether such a type will
+// do.
+template <typename FindProblem>
+std::string read_type(const Document& document, const Fields& fields, std::string_view key,
+                      FindProblem find_problem) {
+  const Value& value = fields.at(key);
+  std::string_view type = text_of(document, value, fmt::format("'{}'", key));
   if (const std::size_t colons = type.find("::"); colons != std::string_view::npos) {
     const std::string_view plugin = type.substr(0, colons);
     if (plugin != "irobot_interfaces_plugin" && plugin != "perflab_msgs") {
@@ -103,7 +108,7 @@ std::string read_type(const Document& document, const Fields& fields) {
     }
     type.remove_prefix(colons + 2);
   }
-  if (const std::string problem = type_problem(type); !problem.empty()) document.fail(value.offset, problem);
+  if (const std::string problem = find_problem(type); !problem.empty()) document.fail(value.offset, problem);
   return std::string(type);
 }
 
@@ -117,16 +122,17 @@ std::string read_topic(const Document& document, const Fields& fields, const Nod
 
 PassBy read_pass_by(const Document& document, const Fields& fields, PassBy fallback) {
   const Value* value = fields.find("msg_pass_by");
-  return value == nullptr ? fallback
-                          : word_value(document, *value, "msg_pass_by", kIrobotPassByWords, {"loaned_msg"});
+  return value == nullptr ? fallback : word_value(document, *value, "msg_pass_by", kIrobotPassByWords);
 }
 
 // In single precision and cut to whole microseconds, as irobot_benchmark computes it: 15 Hz is 66'666 us.
-Nanoseconds read_period(const Document& document, const Fields& fields) {
+// `what` is what has the period: "publisher".
+Nanoseconds read_period(const Document& document, const Fields& fields, std::string_view what) {
   const Value* frequency = fields.find("freq_hz");
   const Value* period = fields.find("period_ms");
   if (frequency == nullptr && period == nullptr) {
-    document.fail(fields.value().offset, "the publisher misses the key 'period_ms' (or 'freq_hz')");
+    document.fail(fields.value().offset,
+                  fmt::format("the {} misses the key 'period_ms' (or 'freq_hz')", what));
   }
   double period_ms = 0.0;
   if (period != nullptr) period_ms = number_of(document, *period, "'period_ms'");
@@ -167,26 +173,23 @@ std::uint32_t read_size(const Document& document, const Fields& fields, const st
   return size;
 }
 
-// The timer that publishes, named after the topic as it was written.
-Timer timer_of(std::string_view topic, Nanoseconds period_ns, std::size_t publisher) {
-  if (topic.starts_with("~/")) topic.remove_prefix(2);
-  if (topic.starts_with('/')) topic.remove_prefix(1);
-  return {std::string(topic), period_ns, {publisher}, 0, Overrun::kCatchUp};
-}
-
 void add_publisher(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
   const Fields fields(
       document, value, "publisher",
       with_qos({"topic_name", "msg_type", "freq_hz", "period_ms", "msg_size", "msg_pass_by"}));
   Publisher publisher;
   publisher.topic = read_topic(document, fields, node);
-  publisher.type = read_type(document, fields);
+  publisher.type = read_type(document, fields, "msg_type", type_problem);
   publisher.size_bytes = read_size(document, fields, publisher.type);
-  const Nanoseconds period = read_period(document, fields);
+  const Nanoseconds period = read_period(document, fields, "publisher");
   publisher.frequency_hz = 1e9 / static_cast<double>(period);
   publisher.pass_by = read_pass_by(document, fields, PassBy::kUnique);
+  if (publisher.pass_by == PassBy::kLoaned) {
+    const std::string problem = loan_problem(publisher.type);
+    if (!problem.empty()) document.fail(fields.at("msg_pass_by").offset, problem);
+  }
   publisher.qos = read_qos(document, fields, End::kPublisher);
-  node.timers.push_back(timer_of(fields.text("topic_name"), period, node.publishers.size()));
+  node.timers.push_back(publishing_timer(fields.text("topic_name"), period, node.publishers.size()));
   node.publishers.push_back(std::move(publisher));
   origin.publishers.push_back(document.position(value.offset));
   origin.timers.push_back(document.position(value.offset));
@@ -196,18 +199,46 @@ void add_subscription(const Document& document, const Value& value, Node& node, 
   const Fields fields(document, value, "subscriber", with_qos({"topic_name", "msg_type", "msg_pass_by"}));
   Subscription subscription;
   subscription.topic = read_topic(document, fields, node);
-  subscription.type = read_type(document, fields);
+  subscription.type = read_type(document, fields, "msg_type", type_problem);
   subscription.pass_by = read_pass_by(document, fields, PassBy::kUnspecified);
+  // irobot_benchmark warns here and takes the message as shared.
+  if (subscription.pass_by == PassBy::kLoaned) subscription.pass_by = PassBy::kShared;
   subscription.qos = read_qos(document, fields, End::kSubscription);
   node.subscriptions.push_back(std::move(subscription));
   origin.subscriptions.push_back(document.position(value.offset));
 }
 
-void refuse_services(const Document& document, const Fields& fields, std::string_view key) {
-  const std::vector<Value>& services = fields.list(key);
-  if (services.empty()) return;
-  document.fail(services.front().offset,
-                fmt::format("`{}` is not available in this version; remove it or use topics", key));
+std::string read_service(const Document& document, const Fields& fields, const Node& node) {
+  const Value& value = fields.at("service_name");
+  const std::string& service = text_of(document, value, "'service_name'");
+  if (const std::string problem = service_problem(service); !problem.empty())
+    document.fail(value.offset, problem);
+  return qualify_topic(service, node.node_namespace, node.name);
+}
+
+void add_client(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
+  const Fields fields(document, value, "client",
+                      with_qos({"service_name", "srv_type", "freq_hz", "period_ms"}));
+  Client client;
+  client.service = read_service(document, fields, node);
+  client.type = read_type(document, fields, "srv_type", service_type_problem);
+  const Nanoseconds period = read_period(document, fields, "client");
+  client.frequency_hz = 1e9 / static_cast<double>(period);
+  client.qos = read_qos(document, fields, End::kService);
+  node.timers.push_back(requesting_timer(fields.text("service_name"), period, node.clients.size()));
+  node.clients.push_back(std::move(client));
+  origin.clients.push_back(document.position(value.offset));
+  origin.timers.push_back(document.position(value.offset));
+}
+
+void add_server(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
+  const Fields fields(document, value, "server", with_qos({"service_name", "srv_type"}));
+  Server server;
+  server.service = read_service(document, fields, node);
+  server.type = read_type(document, fields, "srv_type", service_type_problem);
+  server.qos = read_qos(document, fields, End::kService);
+  node.servers.push_back(std::move(server));
+  origin.servers.push_back(document.position(value.offset));
 }
 
 Node read_node(const Document& document, const Fields& fields, std::string_view suffix, NodeOrigin& origin) {
@@ -228,8 +259,9 @@ Node read_node(const Document& document, const Fields& fields, std::string_view 
   }
   for (const Value& item : fields.list("publishers")) add_publisher(document, item, node, origin);
   for (const Value& item : fields.list("subscribers")) add_subscription(document, item, node, origin);
-  refuse_services(document, fields, "clients");
-  refuse_services(document, fields, "servers");
+  for (const Value& item : fields.list("clients")) add_client(document, item, node, origin);
+  separate_timer_names(node);
+  for (const Value& item : fields.list("servers")) add_server(document, item, node, origin);
   return node;
 }
 

@@ -1,6 +1,7 @@
 // perflab's own format; docs/schema/graph.schema.json is its published description.
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -19,11 +20,8 @@ namespace {
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
-const std::vector<Unavailable> kLaterInProcess{{"threads", "remove it"}};
-const std::vector<Unavailable> kLaterInNode{{"threads", "remove it"},
-                                            {"clients", "remove it or use topics"},
-                                            {"servers", "remove it or use topics"},
-                                            {"services", "remove it or use topics"}};
+// What a process has beside its name and nodes; a graph of one process has it at the top level.
+constexpr std::array<std::string_view, 3> kProcessKeys{"executors", "threads", "lock_memory"};
 
 // Runs a function of units.h and says where its error stands.
 template <typename Parse>
@@ -74,7 +72,8 @@ Nanoseconds read_work(const Document& document, const Fields& fields) {
   return work == nullptr ? 0 : read_duration(document, *work, "work", 0);
 }
 
-perflab_qos read_qos(const Document& document, const Value& value, bool publisher) {
+// `writer` where the end writes messages, which can have a lifespan.
+perflab_qos read_qos(const Document& document, const Value& value, bool writer) {
   const Fields fields(document, value, "qos",
                       {"history", "depth", "reliability", "durability", "deadline", "lifespan", "liveliness",
                        "lease_duration"});
@@ -91,7 +90,7 @@ perflab_qos read_qos(const Document& document, const Value& value, bool publishe
   word("liveliness", kLivelinessWords, qos.liveliness);
   limit("deadline", qos.deadline_ns);
   limit("lease_duration", qos.lease_duration_ns);
-  if (const Value* lifespan = fields.find("lifespan"); lifespan != nullptr && !publisher) {
+  if (const Value* lifespan = fields.find("lifespan"); lifespan != nullptr && !writer) {
     document.fail(lifespan->offset, "'lifespan' is a policy of publishers; remove it from the subscription");
   }
   limit("lifespan", qos.lifespan_ns);
@@ -123,7 +122,11 @@ Endpoint read_endpoint(const Document& document, const Fields& fields, const Nod
     document.fail(fields.at("type").offset, problem);
   }
   if (const Value* pass_by = fields.find("pass_by")) {
-    endpoint.pass_by = word_value(document, *pass_by, "pass_by", kPassByWords, {"loaned"});
+    endpoint.pass_by = word_value(document, *pass_by, "pass_by", kPassByWords);
+    if (endpoint.pass_by == PassBy::kLoaned) {
+      const std::string problem = publisher ? loan_problem(endpoint.type) : std::string(kLoanedSubscription);
+      if (!problem.empty()) document.fail(pass_by->offset, problem);
+    }
   }
   if (const Value* qos = fields.find("qos")) endpoint.qos = read_qos(document, *qos, publisher);
   return endpoint;
@@ -150,21 +153,13 @@ std::uint32_t read_size(const Document& document, const Fields& fields, const st
   return size;
 }
 
-// A timer is called after the topic it publishes where the file gives it no name.
-std::string timer_name(std::string_view topic) {
-  if (topic.starts_with("~/")) topic.remove_prefix(2);
-  if (topic.starts_with('/')) topic.remove_prefix(1);
-  return std::string(topic);
-}
-
 void add_publisher(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
   const Fields fields(document, value, "publisher",
                       {"topic", "type", "size", "pass_by", "qos", "period", "frequency"});
   auto publisher = read_endpoint<Publisher>(document, fields, node, true);
   publisher.size_bytes = read_size(document, fields, publisher.type);
   if (const std::optional<Nanoseconds> period = read_period(document, fields)) {
-    node.timers.push_back(
-        {timer_name(fields.text("topic")), *period, {node.publishers.size()}, 0, Overrun::kCatchUp});
+    node.timers.push_back(publishing_timer(fields.text("topic"), *period, node.publishers.size()));
     origin.timers.push_back(document.position(value.offset));
   }
   node.publishers.push_back(std::move(publisher));
@@ -177,46 +172,91 @@ void add_subscription(const Document& document, const Value& value, Node& node, 
   origin.subscriptions.push_back(document.position(value.offset));
 }
 
-// The topics that `key` names, one or a list; none where it is absent.
-std::vector<const Value*> topics_at(const Document& document, const Fields& fields, std::string_view key) {
+// What clients and servers have in common.
+template <typename End>
+End read_service_end(const Document& document, const Fields& fields, const Node& node) {
+  End end;
+  const std::string& service = fields.text("service");
+  const std::size_t service_offset = fields.at("service").offset;
+  if (const std::string problem = service_problem(service); !problem.empty()) {
+    document.fail(service_offset, problem);
+  }
+  end.service = qualify_topic(service, node.node_namespace, node.name);
+  if (const std::string problem = qualified_service_problem(end.service); !problem.empty()) {
+    document.fail(service_offset, problem);
+  }
+  end.type = fields.text("type");
+  if (const std::string problem = service_type_problem(end.type); !problem.empty()) {
+    document.fail(fields.at("type").offset, problem);
+  }
+  if (const Value* qos = fields.find("qos")) end.qos = read_qos(document, *qos, true);
+  return end;
+}
+
+void add_client(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
+  const Fields fields(document, value, "client", {"service", "type", "qos", "period", "frequency"});
+  auto client = read_service_end<Client>(document, fields, node);
+  if (const std::optional<Nanoseconds> period = read_period(document, fields)) {
+    node.timers.push_back(requesting_timer(fields.text("service"), *period, node.clients.size()));
+    origin.timers.push_back(document.position(value.offset));
+  }
+  node.clients.push_back(std::move(client));
+  origin.clients.push_back(document.position(value.offset));
+}
+
+void add_server(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
+  const Fields fields(document, value, "server", {"service", "type", "qos", "work"});
+  auto server = read_service_end<Server>(document, fields, node);
+  server.work_ns = read_work(document, fields);
+  node.servers.push_back(std::move(server));
+  origin.servers.push_back(document.position(value.offset));
+}
+
+// The topics (or services: `what`) that `key` names, one or a list; none where it is absent.
+std::vector<const Value*> names_at(const Document& document, const Fields& fields, std::string_view key,
+                                   std::string_view what) {
   const Value* value = fields.find(key);
   if (value == nullptr) return {};
   if (value->kind == Kind::kString) return {value};
   if (value->kind != Kind::kList) {
-    document.fail(value->offset, fmt::format("'{}' must be a topic or a list of topics, but here is {}", key,
-                                             name_of(value->kind)));
+    document.fail(value->offset, fmt::format("'{0}' must be a {1} or a list of {1}s, but here is {2}", key,
+                                             what, name_of(value->kind)));
   }
   if (value->items.empty())
-    document.fail(value->offset, fmt::format("'{}' names no topic; name one, or remove it", key));
-  std::vector<const Value*> topics;
+    document.fail(value->offset, fmt::format("'{}' names no {}; name one, or remove it", key, what));
+  std::vector<const Value*> names;
   for (const Value& item : value->items) {
-    text_of(document, item, fmt::format("a topic in '{}'", key));
-    topics.push_back(&item);
+    text_of(document, item, fmt::format("a {} in '{}'", what, key));
+    names.push_back(&item);
   }
-  return topics;
+  return names;
 }
 
-// A node's publishers or subscriptions by topic.
-class TopicIndex {
+// A node's publishers or subscriptions by topic, or its clients by service.
+class NameIndex {
  public:
-  template <typename Endpoints>
-  TopicIndex(const Endpoints& endpoints, std::string_view what) : what_(what) {
-    for (std::size_t i = 0; i < endpoints.size(); ++i) indexes_.emplace(endpoints[i].topic, i);
+  // `name` is the member to go by, `what` the word for it ("topic"), `end` that for what has it
+  // ("publisher").
+  template <typename Ends, typename Name>
+  NameIndex(const Ends& ends, Name name, std::string_view what, std::string_view end)
+      : what_(what), end_(end) {
+    for (std::size_t i = 0; i < ends.size(); ++i) indexes_.emplace(ends[i].*name, i);
   }
 
-  // Indexes of the topics that `key` names.
+  // Indexes of the names at `key`.
   [[nodiscard]] std::vector<std::size_t> at(const Document& document, const Fields& fields,
                                             std::string_view key, const Node& node) const {
     std::vector<std::size_t> indexes;
     std::unordered_set<std::size_t> named;
-    for (const Value* value : topics_at(document, fields, key)) {
-      const std::string problem = topic_problem(value->text);
+    for (const Value* value : names_at(document, fields, key, what_)) {
+      const std::string problem =
+          what_ == "topic" ? topic_problem(value->text) : service_problem(value->text);
       if (!problem.empty()) document.fail(value->offset, problem);
-      const std::string topic = qualify_topic(value->text, node.node_namespace, node.name);
-      const auto found = indexes_.find(topic);
-      if (found == indexes_.end()) fail_unknown(document, *value, key, topic, node);
+      const std::string name = qualify_topic(value->text, node.node_namespace, node.name);
+      const auto found = indexes_.find(name);
+      if (found == indexes_.end()) fail_unknown(document, *value, key, name, node);
       if (!named.insert(found->second).second) {
-        document.fail(value->offset, fmt::format("'{}' names {} twice; name it once", key, topic));
+        document.fail(value->offset, fmt::format("'{}' names {} twice; name it once", key, name));
       }
       indexes.push_back(found->second);
     }
@@ -225,28 +265,30 @@ class TopicIndex {
 
  private:
   [[noreturn]] void fail_unknown(const Document& document, const Value& value, std::string_view key,
-                                 const std::string& topic, const Node& node) const {
+                                 const std::string& wanted, const Node& node) const {
     std::vector<std::string_view> known;
     for (const auto& [name, index] : indexes_) known.push_back(name);
-    const std::string_view near = closest(topic, known);
+    const std::string_view near = closest(wanted, known);
     document.fail(value.offset,
-                  fmt::format("'{}' names {}, but node {} has no {} of it; {}", key, topic, node.name, what_,
+                  fmt::format("'{}' names {}, but node {} has no {} of it; {}", key, wanted, node.name, end_,
                               near.empty() ? "add one" : fmt::format("did you mean {}?", near)));
   }
 
   std::string_view what_;
+  std::string_view end_;
   std::map<std::string, std::size_t> indexes_;
 };
 
-void add_timer(const Document& document, const Value& value, const TopicIndex& publishers, Node& node,
-               NodeOrigin& origin) {
+void add_timer(const Document& document, const Value& value, const NameIndex& publishers,
+               const NameIndex& clients, Node& node, NodeOrigin& origin) {
   const Fields fields(document, value, "timer",
-                      {"name", "period", "frequency", "publish", "work", "overrun"});
+                      {"name", "period", "frequency", "publish", "request", "work", "overrun"});
   Timer timer;
   const std::optional<Nanoseconds> period = read_period(document, fields);
   if (!period) document.fail(value.offset, "the timer misses the key 'period' (or 'frequency')");
   timer.period_ns = *period;
   timer.publish = publishers.at(document, fields, "publish", node);
+  timer.request = clients.at(document, fields, "request", node);
   timer.work_ns = read_work(document, fields);
   if (const Value* overrun = fields.find("overrun")) {
     timer.overrun = word_value(document, *overrun, "overrun", kOverrunWords);
@@ -254,7 +296,9 @@ void add_timer(const Document& document, const Value& value, const TopicIndex& p
   if (fields.find("name") != nullptr) {
     timer.name = fields.text("name");
   } else if (!timer.publish.empty()) {
-    timer.name = timer_name(topics_at(document, fields, "publish").front()->text);
+    timer.name = timer_name(names_at(document, fields, "publish", "topic").front()->text);
+  } else if (!timer.request.empty()) {
+    timer.name = timer_name(names_at(document, fields, "request", "service").front()->text);
   } else {
     timer.name = fmt::format("timer_{}", node.timers.size() + 1);
   }
@@ -273,8 +317,8 @@ ReactionKind read_reaction_kind(const Document& document, const Fields& fields, 
       "together)");
 }
 
-void add_reaction(const Document& document, const Value& value, const TopicIndex& publishers,
-                  const TopicIndex& subscriptions, Node& node, NodeOrigin& origin) {
+void add_reaction(const Document& document, const Value& value, const NameIndex& publishers,
+                  const NameIndex& subscriptions, Node& node, NodeOrigin& origin) {
   const Fields fields(document, value, "reaction", {"kind", "on", "publish", "work", "period"});
   Reaction reaction;
   fields.require("on");
@@ -293,9 +337,9 @@ void add_reaction(const Document& document, const Value& value, const TopicIndex
 
 void set_frequencies(Node& node) {
   for (const Timer& timer : node.timers) {
-    for (const std::size_t index : timer.publish) {
-      node.publishers[index].frequency_hz = 1e9 / static_cast<double>(timer.period_ns);
-    }
+    const double frequency_hz = 1e9 / static_cast<double>(timer.period_ns);
+    for (const std::size_t index : timer.publish) node.publishers[index].frequency_hz = frequency_hz;
+    for (const std::size_t index : timer.request) node.clients[index].frequency_hz = frequency_hz;
   }
 }
 
@@ -317,9 +361,15 @@ Node read_node(const Document& document, const Fields& fields, std::string_view 
                       : static_cast<int>(integer_of(document, *executor, "'executor'", 0, kMaxInt));
   for (const Value& item : fields.list("publishers")) add_publisher(document, item, node, origin);
   for (const Value& item : fields.list("subscriptions")) add_subscription(document, item, node, origin);
-  const TopicIndex publishers(node.publishers, "publisher");
-  const TopicIndex subscriptions(node.subscriptions, "subscription");
-  for (const Value& item : fields.list("timers")) add_timer(document, item, publishers, node, origin);
+  for (const Value& item : fields.list("clients")) add_client(document, item, node, origin);
+  separate_timer_names(node);
+  for (const Value& item : fields.list("servers")) add_server(document, item, node, origin);
+  const NameIndex publishers(node.publishers, &Publisher::topic, "topic", "publisher");
+  const NameIndex subscriptions(node.subscriptions, &Subscription::topic, "topic", "subscription");
+  const NameIndex clients(node.clients, &Client::service, "service", "client");
+  for (const Value& item : fields.list("timers")) {
+    add_timer(document, item, publishers, clients, node, origin);
+  }
   set_frequencies(node);
   for (const Value& item : fields.list("reactions")) {
     add_reaction(document, item, publishers, subscriptions, node, origin);
@@ -327,16 +377,77 @@ Node read_node(const Document& document, const Fields& fields, std::string_view 
   return node;
 }
 
+// A list of numbers, one number, or a text like "0-2,5".
+std::vector<int> read_cpus(const Document& document, const Value& value) {
+  const auto number = [&](const Value& cpu) {
+    return static_cast<int>(integer_of(document, cpu, "a CPU in 'cpus'", 0, kHighestCpu));
+  };
+  if (value.kind == Kind::kNumber) return {number(value)};
+  if (value.kind == Kind::kString) {
+    return with_place(document, value, "cpus", [&] { return parse_cpus(value.text); });
+  }
+  if (value.kind != Kind::kList) {
+    document.fail(
+        value.offset,
+        fmt::format("'cpus' must be a list of numbers, a number, or a text like 0-2,5, but here is {}",
+                    name_of(value.kind)));
+  }
+  if (value.items.empty()) document.fail(value.offset, "'cpus' names no CPU; name one, or remove it");
+  std::vector<int> cpus;
+  for (const Value& item : value.items) cpus.push_back(number(item));
+  return with_place(document, value, "cpus", [&] { return ordered_cpus(std::move(cpus)); });
+}
+
+// `key` is where the settings stand: "middleware".
+realtime::ThreadSettings read_thread(const Document& document, const Value& value, std::string_view key) {
+  const Fields fields(document, value, "thread setting", {"policy", "priority", "cpus"});
+  realtime::ThreadSettings settings;
+  const Value* policy = fields.find("policy");
+  if (policy != nullptr) settings.policy = word_value(document, *policy, "policy", kPolicyWords);
+  const Value* priority = fields.find("priority");
+  if (priority != nullptr) {
+    settings.priority =
+        static_cast<int>(integer_of(document, *priority, "'priority'", 0, realtime::kHighestPriority));
+  }
+  if (const Value* cpus = fields.find("cpus")) settings.cpus = read_cpus(document, *cpus);
+  if (const std::string problem = thread_problem(settings); !problem.empty()) {
+    document.fail((priority != nullptr ? priority : policy)->offset, problem);
+  }
+  if (settings.empty()) {
+    document.fail(value.offset,
+                  fmt::format("'{}' has neither 'policy' nor 'cpus'; add one, or remove it", key));
+  }
+  return settings;
+}
+
+Threads read_threads(const Document& document, const Value& value) {
+  const Fields fields(document, value, "thread setting", {"executors", "middleware"});
+  Threads threads;
+  const Value* executors = fields.find("executors");
+  const Value* middleware = fields.find("middleware");
+  if (executors != nullptr) threads.executors = read_thread(document, *executors, "executors");
+  if (middleware != nullptr) threads.middleware = read_thread(document, *middleware, "middleware");
+  if (executors == nullptr && middleware == nullptr) {
+    document.fail(value.offset, "'threads' has neither 'executors' nor 'middleware'; add one, or remove it");
+  }
+  return threads;
+}
+
 void read_executors(const Document& document, const Fields& fields, Process& process, ProcessOrigin& origin) {
   for (const Value& item : fields.list("executors")) {
-    const Fields executor(document, item, "executor", {"id", "kind"}, kLaterInProcess);
+    const Fields executor(document, item, "executor", {"id", "kind", "threads", "thread"});
     Executor read;
     read.id = static_cast<int>(integer_of(document, executor.at("id"), "'id'", 0, kMaxInt));
     if (const Value* kind = executor.find("kind")) {
-      read.kind = word_value(document, *kind, "executor kind", kExecutorWords,
-                             {"events", "multi_threaded", "static_single_threaded"});
+      read.kind = word_value(document, *kind, "executor kind", kExecutorWords);
     }
-    process.executors.push_back(read);
+    if (const Value* threads = executor.find("threads")) {
+      read.threads = static_cast<int>(integer_of(document, *threads, "'threads'", 1, kMaxExecutorThreads));
+      const std::string problem = threads_problem(read.kind, read.threads);
+      if (!problem.empty()) document.fail(threads->offset, problem);
+    }
+    if (const Value* thread = executor.find("thread")) read.thread = read_thread(document, *thread, "thread");
+    process.executors.push_back(std::move(read));
     origin.executors.push_back(document.position(item.offset));
   }
 }
@@ -346,10 +457,9 @@ void read_nodes(const Document& document, const Fields& fields, NodeAdder& adder
   const int default_executor = process.executors.empty() ? 0 : process.executors.front().id;
   fields.require("nodes");
   for (const Value& item : fields.list("nodes")) {
-    const Fields node(
-        document, item, "node",
-        {"name", "namespace", "executor", "number", "publishers", "subscriptions", "timers", "reactions"},
-        kLaterInNode);
+    const Fields node(document, item, "node",
+                      {"name", "namespace", "executor", "number", "publishers", "subscriptions", "clients",
+                       "servers", "timers", "reactions"});
     const Value* number = node.find("number");
     const std::int64_t copies = number == nullptr ? 1
                                                   : integer_of(document, *number, "'number'", 1,
@@ -371,6 +481,10 @@ void add_process(const Document& document, const Fields& fields, std::string nam
   origin.label = document.label();
   origin.process = document.position(fields.value().offset);
   read_executors(document, fields, process, origin);
+  if (const Value* threads = fields.find("threads")) process.threads = read_threads(document, *threads);
+  if (const Value* lock = fields.find("lock_memory")) {
+    process.lock_memory = boolean_of(document, *lock, "'lock_memory'");
+  }
   read_nodes(document, fields, adder, process, origin);
   draft.processes.push_back(std::move(process));
   draft.origins.push_back(std::move(origin));
@@ -388,7 +502,7 @@ std::string read_name(const Document& document, const Value& name, std::string_v
 
 Draft parse_perflab(const Document& document, std::string_view default_name) {
   const Fields root(document, document.root(), "graph",
-                    {"name", "processes", "nodes", "executors", "$schema"}, kLaterInProcess);
+                    {"name", "processes", "nodes", "executors", "threads", "lock_memory", "$schema"});
   if (const Value* schema = root.find("$schema")) text_of(document, *schema, "'$schema'");
   Draft draft;
   const Value* name = root.find("name");
@@ -402,14 +516,16 @@ Draft parse_perflab(const Document& document, std::string_view default_name) {
     add_process(document, root, draft.name, adder, draft);
     return draft;
   }
-  for (const std::string_view key : {"nodes", "executors"}) {
+  const auto refuse_beside = [&](std::string_view key) {
     if (const Value* beside = root.find(key)) {
       document.fail(beside->offset,
                     fmt::format("'{}' stands beside 'processes'; move it into a process", key));
     }
-  }
+  };
+  refuse_beside("nodes");
+  for (const std::string_view key : kProcessKeys) refuse_beside(key);
   for (const Value& item : root.list("processes")) {
-    const Fields fields(document, item, "process", {"name", "executors", "nodes"}, kLaterInProcess);
+    const Fields fields(document, item, "process", {"name", "executors", "threads", "lock_memory", "nodes"});
     add_process(document, fields, read_name(document, fields.at("name"), "process"), adder, draft);
   }
   if (draft.processes.empty())

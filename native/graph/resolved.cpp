@@ -61,11 +61,30 @@ ordered_json json_of(const Subscription& subscription) {
   return json;
 }
 
+ordered_json json_of(const Client& client) {
+  ordered_json json;
+  json["service"] = client.service;
+  json["type"] = client.type;
+  json["frequency_hz"] = client.frequency_hz;
+  json["qos"] = json_of(client.qos);
+  return json;
+}
+
+ordered_json json_of(const Server& server) {
+  ordered_json json;
+  json["service"] = server.service;
+  json["type"] = server.type;
+  json["qos"] = json_of(server.qos);
+  json["work_ns"] = server.work_ns;
+  return json;
+}
+
 ordered_json json_of(const Timer& timer) {
   ordered_json json;
   json["name"] = timer.name;
   json["period_ns"] = timer.period_ns;
   json["publish"] = timer.publish;
+  json["request"] = timer.request;
   json["work_ns"] = timer.work_ns;
   json["overrun"] = word_of(kOverrunWords, timer.overrun);
   return json;
@@ -79,6 +98,16 @@ ordered_json json_of(const Reaction& reaction) {
   json["work_ns"] = reaction.work_ns;
   json["period_ns"] =
       reaction.kind == ReactionKind::kCyclic ? ordered_json(reaction.period_ns) : ordered_json(nullptr);
+  return json;
+}
+
+ordered_json json_of(const realtime::ThreadSettings& thread) {
+  if (thread.empty()) return nullptr;
+  ordered_json json;
+  json["policy"] =
+      thread.policy ? ordered_json(word_of(kPolicyWords, *thread.policy)) : ordered_json(nullptr);
+  json["priority"] = thread.priority;
+  json["cpus"] = thread.cpus;
   return json;
 }
 
@@ -97,6 +126,8 @@ ordered_json json_of(const Executor& executor) {
   ordered_json json;
   json["id"] = executor.id;
   json["kind"] = word_of(kExecutorWords, executor.kind);
+  json["threads"] = executor.threads == 0 ? ordered_json(nullptr) : ordered_json(executor.threads);
+  json["thread"] = json_of(executor.thread);
   return json;
 }
 
@@ -107,6 +138,8 @@ ordered_json json_of(const Node& node) {
   json["executor"] = node.executor;
   json["publishers"] = list_to_json(node.publishers);
   json["subscriptions"] = list_to_json(node.subscriptions);
+  json["clients"] = list_to_json(node.clients);
+  json["servers"] = list_to_json(node.servers);
   json["timers"] = list_to_json(node.timers);
   json["reactions"] = list_to_json(node.reactions);
   return json;
@@ -116,6 +149,9 @@ ordered_json json_of(const Process& process) {
   ordered_json json;
   json["name"] = process.name;
   json["executors"] = list_to_json(process.executors);
+  json["threads"]["executors"] = json_of(process.threads.executors);
+  json["threads"]["middleware"] = json_of(process.threads.middleware);
+  json["lock_memory"] = process.lock_memory;
   json["nodes"] = list_to_json(process.nodes);
   return json;
 }
@@ -137,6 +173,12 @@ class Cursor {
   [[nodiscard]] Cursor at(const char* key) const {
     if (!has(key)) fail(fmt::format("misses the key '{}'", key));
     return {value_.at(key), fmt::format("{}.{}", path_, key)};
+  }
+  // Whether the key is there and not null; for what files of older versions do not have.
+  [[nodiscard]] bool gives(const char* key) const { return has(key) && !value_.at(key).is_null(); }
+  [[nodiscard]] bool boolean() const {
+    if (!value_.is_boolean()) fail("must be true or false");
+    return value_.get<bool>();
   }
   [[nodiscard]] std::string text() const {
     if (!value_.is_string()) fail("must be a string");
@@ -233,11 +275,30 @@ Subscription read_subscription(const Cursor& json) {
   return subscription;
 }
 
+Client read_client(const Cursor& json) {
+  Client client;
+  client.service = json.at("service").text();
+  client.type = json.at("type").text();
+  client.frequency_hz = json.at("frequency_hz").number();
+  client.qos = read_qos(json.at("qos"));
+  return client;
+}
+
+Server read_server(const Cursor& json) {
+  Server server;
+  server.service = json.at("service").text();
+  server.type = json.at("type").text();
+  server.qos = read_qos(json.at("qos"));
+  server.work_ns = duration(json.at("work_ns"), 0);
+  return server;
+}
+
 Timer read_timer(const Cursor& json) {
   Timer timer;
   timer.name = json.at("name").text();
   timer.period_ns = duration(json.at("period_ns"), kShortestPeriod);
   timer.publish = read_indexes(json.at("publish"));
+  if (json.has("request")) timer.request = read_indexes(json.at("request"));
   timer.work_ns = duration(json.at("work_ns"), 0);
   timer.overrun = json.at("overrun").word(kOverrunWords);
   return timer;
@@ -263,18 +324,51 @@ Node read_node(const Cursor& json) {
   json.at("subscriptions").each([&](const Cursor& item) {
     node.subscriptions.push_back(read_subscription(item));
   });
+  if (json.has("clients")) {
+    json.at("clients").each([&](const Cursor& item) { node.clients.push_back(read_client(item)); });
+  }
+  if (json.has("servers")) {
+    json.at("servers").each([&](const Cursor& item) { node.servers.push_back(read_server(item)); });
+  }
   json.at("timers").each([&](const Cursor& item) { node.timers.push_back(read_timer(item)); });
   json.at("reactions").each([&](const Cursor& item) { node.reactions.push_back(read_reaction(item)); });
   return node;
 }
 
+realtime::ThreadSettings read_thread(const Cursor& json) {
+  realtime::ThreadSettings settings;
+  const Cursor policy = json.at("policy");
+  if (!policy.is_null()) settings.policy = policy.word(kPolicyWords);
+  settings.priority = static_cast<int>(json.at("priority").integer(0, realtime::kHighestPriority));
+  json.at("cpus").each(
+      [&](const Cursor& cpu) { settings.cpus.push_back(static_cast<int>(cpu.integer(0, kHighestCpu))); });
+  return settings;
+}
+
+Executor read_executor(const Cursor& json) {
+  Executor executor;
+  executor.id = static_cast<int>(json.at("id").integer(0, kMaxInt));
+  executor.kind = json.at("kind").word(kExecutorWords);
+  if (json.gives("threads")) {
+    executor.threads = static_cast<int>(json.at("threads").integer(1, kMaxExecutorThreads));
+  }
+  if (json.gives("thread")) executor.thread = read_thread(json.at("thread"));
+  return executor;
+}
+
+Threads read_threads(const Cursor& json) {
+  Threads threads;
+  if (json.gives("executors")) threads.executors = read_thread(json.at("executors"));
+  if (json.gives("middleware")) threads.middleware = read_thread(json.at("middleware"));
+  return threads;
+}
+
 Process read_process(const Cursor& json) {
   Process process;
   process.name = json.at("name").text();
-  json.at("executors").each([&](const Cursor& item) {
-    process.executors.push_back(
-        {static_cast<int>(item.at("id").integer(0, kMaxInt)), item.at("kind").word(kExecutorWords)});
-  });
+  json.at("executors").each([&](const Cursor& item) { process.executors.push_back(read_executor(item)); });
+  if (json.has("threads")) process.threads = read_threads(json.at("threads"));
+  if (json.has("lock_memory")) process.lock_memory = json.at("lock_memory").boolean();
   json.at("nodes").each([&](const Cursor& item) { process.nodes.push_back(read_node(item)); });
   return process;
 }
@@ -295,6 +389,10 @@ std::string path_of(const Item& item) {
       return fmt::format("{}.publishers[{}]", node, item.index);
     case Part::kSubscription:
       return fmt::format("{}.subscriptions[{}]", node, item.index);
+    case Part::kClient:
+      return fmt::format("{}.clients[{}]", node, item.index);
+    case Part::kServer:
+      return fmt::format("{}.servers[{}]", node, item.index);
     case Part::kTimer:
       return fmt::format("{}.timers[{}]", node, item.index);
     case Part::kReaction:
@@ -322,6 +420,16 @@ Graph graph_from_json(const nlohmann::json& value) {
   root.at("processes").each([&](const Cursor& process) { graph.processes.push_back(read_process(process)); });
   check(graph, path_of);
   return graph;
+}
+
+ordered_json thread_settings_to_json(const realtime::ThreadSettings& settings) { return json_of(settings); }
+
+realtime::ThreadSettings thread_settings_from_json(const nlohmann::json& value, std::string_view path) {
+  const Cursor json(value, std::string(path));
+  if (json.is_null()) return {};
+  realtime::ThreadSettings settings = read_thread(json);
+  if (const std::string problem = thread_problem(settings); !problem.empty()) json.fail(problem);
+  return settings;
 }
 
 Graph read_resolved(std::string_view text) {

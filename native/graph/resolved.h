@@ -19,4 +19,10 @@ nlohmann::ordered_json graph_to_json(const Graph& graph);
 Graph graph_from_json(const nlohmann::json& json);
 Graph read_resolved(std::string_view text);
 
+// The settings of threads as a process or executor of the resolved graph has them; null is empty. `path` is
+// what messages call the value.
+realtime::ThreadSettings thread_settings_from_json(const nlohmann::json& json,
+                                                   std::string_view path = "thread");
+nlohmann::ordered_json thread_settings_to_json(const realtime::ThreadSettings& settings);
+
 }  // namespace perflab::graph

@@ -118,7 +118,7 @@ std::string_view closest(std::string_view word, const std::vector<std::string_vi
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, typed.size() * 2 / 5) + 1;
   for (const std::string_view candidate : candidates) {
-    const std::size_t d = distance(typed, candidate);
+    const std::size_t d = distance(typed, lower(candidate));
     if (d < best_distance && d < std::max(typed.size(), candidate.size())) {
       best = candidate;
       best_distance = d;
@@ -127,7 +127,7 @@ std::string_view closest(std::string_view word, const std::vector<std::string_vi
   if (!best.empty()) return best;
   for (const std::string_view candidate : candidates) {  // "topic_name" means "topic"
     if (candidate.size() > best.size() && candidate.size() > 2 &&
-        typed.find(candidate) != std::string::npos) {
+        typed.find(lower(candidate)) != std::string::npos) {
       best = candidate;
     }
   }
@@ -135,7 +135,7 @@ std::string_view closest(std::string_view word, const std::vector<std::string_vi
   std::size_t best_prefix = 0;
   for (const std::string_view candidate :
        candidates) {  // "freq" means "frequency", "subscribers" "subscriptions"
-    const auto end = std::ranges::mismatch(typed, candidate).in1;
+    const auto end = std::ranges::mismatch(typed, lower(candidate)).in1;
     const auto prefix = static_cast<std::size_t>(end - typed.begin());
     const bool abbreviated = prefix == typed.size() && prefix >= 3;
     if (prefix > best_prefix && (abbreviated || (prefix >= 5 && prefix * 2 >= candidate.size()))) {

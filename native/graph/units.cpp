@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -157,6 +158,59 @@ std::uint32_t parse_size(std::string_view text) {
     throw UnitError(fmt::format("{} is too large; at most 64MiB", quote(text)));
   }
   return static_cast<std::uint32_t>(value * unit->bytes);
+}
+
+std::vector<int> parse_cpus(std::string_view text) {
+  const auto fail = [&] {
+    throw UnitError(
+        fmt::format("{} is not a list of CPUs; write numbers and ranges like 0-2,5", quote(text)));
+  };
+  const auto number = [&](std::string_view digits) {
+    int value = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, value);
+    if (digits.empty() || stop != end || !is_digit(digits.front()) ||
+        (error != std::errc{} && error != std::errc::result_out_of_range)) {
+      fail();
+    }
+    if (error != std::errc{} || value > kHighestCpu) {
+      throw UnitError(fmt::format("{} names a CPU above {}; CPUs are from 0 to {}", quote(text), kHighestCpu,
+                                  kHighestCpu));
+    }
+    return value;
+  };
+  std::vector<int> cpus;
+  std::string_view rest = text;
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
+    const std::size_t dash = item.find('-');
+    const int first = number(item.substr(0, dash));
+    const int last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
+    if (last < first) {
+      throw UnitError(fmt::format("range {} runs backwards; write {}-{}", quote(item), last, first));
+    }
+    // A range cannot be longer than all CPUs, but a text can name many ranges.
+    if (cpus.size() + static_cast<std::size_t>(last - first) > kHighestCpu) {
+      throw UnitError(fmt::format("{} names a CPU twice; name it once", quote(text)));
+    }
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+  }
+  return ordered_cpus(std::move(cpus));
+}
+
+std::vector<int> ordered_cpus(std::vector<int> cpus) {
+  std::ranges::sort(cpus);
+  if (!cpus.empty() && (cpus.front() < 0 || cpus.back() > kHighestCpu)) {
+    const int wrong = cpus.front() < 0 ? cpus.front() : cpus.back();
+    throw UnitError(fmt::format("CPU {} is out of range; CPUs are from 0 to {}", wrong, kHighestCpu));
+  }
+  if (const auto twice = std::ranges::adjacent_find(cpus); twice != cpus.end()) {
+    throw UnitError(fmt::format("CPU {} is named twice; name it once", *twice));
+  }
+  return cpus;
 }
 
 }  // namespace perflab::graph

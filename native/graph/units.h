@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/model.h"
 
@@ -41,5 +42,13 @@ Nanoseconds period_of(double frequency_hz);
 
 // A whole number and B, kB, KiB, MB or MiB: "10kB" is 10'000, "1KiB" 1'024. At most 2^32 - 1 bytes.
 std::uint32_t parse_size(std::string_view text);
+
+inline constexpr int kHighestCpu = 1'023;
+
+// CPU numbers and ranges of them, as taskset(1) takes them: "0-2,5" is 0, 1, 2 and 5. Ascending.
+std::vector<int> parse_cpus(std::string_view text);
+
+// Sorts CPU numbers; refuses those out of range, and one that is there twice.
+std::vector<int> ordered_cpus(std::vector<int> cpus);
 
 }  // namespace perflab::graph

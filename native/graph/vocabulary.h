@@ -22,9 +22,14 @@ struct Word {
 template <typename Enumerator>
 Word(const char*, Enumerator) -> Word<Enumerator>;
 
-inline constexpr std::array kExecutorWords{Word{"inline", ExecutorKind::kInline},
-                                           Word{"single_threaded", ExecutorKind::kSingleThreaded}};
-inline constexpr std::array kPassByWords{Word{"shared", PassBy::kShared}, Word{"unique", PassBy::kUnique}};
+inline constexpr std::array kExecutorWords{
+    Word{"inline", ExecutorKind::kInline}, Word{"single_threaded", ExecutorKind::kSingleThreaded},
+    Word{"events", ExecutorKind::kEvents}, Word{"multi_threaded", ExecutorKind::kMultiThreaded}};
+inline constexpr std::array kPolicyWords{Word{"OTHER", realtime::Policy::kOther},
+                                         Word{"FIFO", realtime::Policy::kFifo},
+                                         Word{"RR", realtime::Policy::kRoundRobin}};
+inline constexpr std::array kPassByWords{Word{"shared", PassBy::kShared}, Word{"unique", PassBy::kUnique},
+                                         Word{"loaned", PassBy::kLoaned}};
 inline constexpr std::array kOverrunWords{Word{"catch_up", Overrun::kCatchUp}, Word{"skip", Overrun::kSkip}};
 inline constexpr std::array kReactionWords{
     Word{"relay", ReactionKind::kRelay}, Word{"transform", ReactionKind::kTransform},

@@ -113,6 +113,11 @@ def test_the_schema_names_exactly_the_message_types() -> None:
     assert json.loads(SCHEMA.read_text())["$defs"]["type"]["enum"] == types
 
 
+def test_the_schema_has_every_type_of_fixed_size_as_a_service_type() -> None:
+    types = [entry["name"] for entry in json.loads(run("types").stdout) if not entry["variable"]]
+    assert json.loads(SCHEMA.read_text())["$defs"]["service_type"]["enum"] == types
+
+
 @pytest.mark.parametrize("path", GOOD, ids=name_of)
 def test_a_good_file_is_accepted_by_schema_and_parser(path: Path) -> None:
     validator().validate(load(path))
@@ -182,6 +187,20 @@ def test_describe_tells_counts_and_rates() -> None:
     }
     assert {key: description[key] for key in expected} == expected
     assert len(description["topics"]) == 13
+
+
+def test_describe_tells_services_apart_from_topics() -> None:
+    description = json.loads(run("describe", str(CATALOG / "examples" / "services.yaml")).stdout)
+    expected = {"clients": 4, "servers": 2, "requests_per_s": 80.0, "edges": 1, "published_per_s": 10.0}
+    assert {key: description[key] for key in expected} == expected
+    assert description["services"][1] == {
+        "service": "/map/cost",
+        "type": "stamped1kb",
+        "server": "/map",
+        "clients": ["/planner", "/monitor"],
+        "requests_per_s": 60.0,
+        "request_bytes_per_s": 61440.0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ struct Example {
   std::string name;
   long published_per_s;
   long delivered_per_s;
+  long requests_per_s = 0;
 };
 
 class CatalogExample : public testing::TestWithParam<Example> {};
@@ -113,13 +114,16 @@ TEST_P(CatalogExample, HasTheRatesThatItsHeadStates) {
   const Description d = describe(read_catalog("examples/" + GetParam().name));
   EXPECT_EQ(std::lround(d.published_per_s), GetParam().published_per_s);
   EXPECT_EQ(std::lround(d.delivered_per_s), GetParam().delivered_per_s);
+  EXPECT_EQ(std::lround(d.requests_per_s), GetParam().requests_per_s);
   EXPECT_EQ(d.unmatched_publishers, 0U);
   EXPECT_EQ(d.unmatched_subscriptions, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, CatalogExample,
                          testing::Values(Example{"ping_pong", 200, 200}, Example{"fusion", 40, 40},
-                                         Example{"cyclic", 101, 101}, Example{"relay_chain", 90, 120}),
+                                         Example{"cyclic", 101, 101}, Example{"relay_chain", 90, 120},
+                                         Example{"executors", 50, 250}, Example{"threads", 100, 100},
+                                         Example{"services", 10, 10, 80}, Example{"loaned", 60, 60}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -71,6 +71,14 @@ TEST(Circulation, OneHeldBackLoopDoesNotExcuseAnother) {
           "/x -> /y -> /x");
 }
 
+TEST(Circulation, IsNotCausedByServicesThatNodesAskOfEachOther) {
+  accepts(
+      "  - {name: n1, clients: [{service: b, type: stamped10b, period: 1s}], servers: [{service: a, type: "
+      "stamped10b}]}\n"
+      "  - {name: n2, clients: [{service: a, type: stamped10b, period: 1s}], servers: [{service: b, type: "
+      "stamped10b}]}\n");
+}
+
 TEST(Circulation, ShortensLongLoops) {
   std::string nodes;
   for (int i = 0; i < 500; ++i) {

@@ -33,6 +33,33 @@ nodes:
   EXPECT_DOUBLE_EQ(d.delivered_bytes_per_s, 6'000.0);
 }
 
+TEST(Describe, CountsServicesApartFromTopics) {
+  const Description d = describe(test::parse(R"(
+nodes:
+  - {name: a, number: 2, clients: [{service: add, type: stamped100b, frequency: 10}, {service: sum, type: stamped10b, period: 1s}]}
+  - {name: b, servers: [{service: add, type: stamped100b, work: 1ms}, {service: unused, type: stamped10b}]}
+  - {name: c, servers: [{service: sum, type: stamped10b}]}
+)"));
+  EXPECT_EQ(d.clients, 4U);
+  EXPECT_EQ(d.servers, 3U);
+  EXPECT_EQ(d.timers, 4U);
+  EXPECT_DOUBLE_EQ(d.requests_per_s, 22.0);
+  EXPECT_EQ(d.edges, 0U);
+  EXPECT_DOUBLE_EQ(d.published_per_s, 0.0);
+  EXPECT_TRUE(d.topics.empty());
+  ASSERT_EQ(d.services.size(), 3U);
+  EXPECT_EQ(d.services[0].service, "/add");
+  EXPECT_EQ(d.services[0].type, "stamped100b");
+  EXPECT_EQ(d.services[0].server, "/b");
+  EXPECT_EQ(d.services[0].clients, (std::vector<std::string>{"/a_1", "/a_2"}));
+  EXPECT_DOUBLE_EQ(d.services[0].requests_per_s, 20.0);
+  EXPECT_DOUBLE_EQ(d.services[0].request_bytes_per_s, 2'000.0);
+  EXPECT_EQ(d.services[1].service, "/sum");
+  EXPECT_EQ(d.services[2].service, "/unused");
+  EXPECT_TRUE(d.services[2].clients.empty());
+  EXPECT_DOUBLE_EQ(d.services[2].requests_per_s, 0.0);
+}
+
 TEST(Describe, CarriesRatesAlongReactions) {
   const Description d = describe(test::parse(R"(
 nodes:

@@ -28,6 +28,16 @@ TEST(Topic, IsValidOrNotByTheRulesOfRos2) {
   EXPECT_NE(qualified_topic_problem("a"), "");
 }
 
+TEST(Service, IsNamedLikeATopicButShorter) {
+  for (const char* service : {"add", "/add", "~/add", "a/b_1"})
+    EXPECT_EQ(service_problem(service), "") << service;
+  EXPECT_EQ(service_problem(""), "service is empty; give it a name");
+  EXPECT_EQ(service_problem("a//b"), "service 'a//b' has two slashes in a row; remove one");
+  EXPECT_EQ(qualified_service_problem("/" + std::string(245, 'a')), "");
+  EXPECT_NE(qualified_service_problem("/" + std::string(246, 'a')), "");
+  EXPECT_EQ(qualified_service_problem("a"), "service 'a' does not begin with '/'");
+}
+
 TEST(Namespace, MayLackItsSlash) {
   EXPECT_EQ(qualify_namespace(""), "/");
   EXPECT_EQ(qualify_namespace("/"), "/");

@@ -66,6 +66,24 @@ TEST(IrobotFormat, ReadsEveryKey) {
   EXPECT_EQ(sink.subscriptions.at(0).pass_by, PassBy::kUnique);
   EXPECT_EQ(sink.subscriptions.at(0).qos.reliability, PERFLAB_BEST_EFFORT);
   EXPECT_EQ(sink.subscriptions.at(1).pass_by, PassBy::kShared);
+  EXPECT_EQ(sink.subscriptions.at(2).pass_by, PassBy::kShared) << "subscriptions cannot be lent messages";
+  EXPECT_EQ(sink.publishers.at(0).pass_by, PassBy::kLoaned);
+  EXPECT_EQ(sink.servers.at(0).service, "/add");
+  EXPECT_EQ(sink.servers.at(0).qos.history, PERFLAB_KEEP_ALL);
+  EXPECT_EQ(sink.servers.at(0).work_ns, 0);
+  ASSERT_EQ(second.clients.size(), 2U);
+  EXPECT_EQ(second.clients[0].service, "/add");
+  EXPECT_EQ(second.clients[0].type, "stamped10b") << "without its plugin";
+  EXPECT_EQ(second.clients[0].qos.depth, 3);
+  EXPECT_EQ(second.clients[0].qos.reliability, PERFLAB_RELIABLE) << "what a writer has by default";
+  EXPECT_DOUBLE_EQ(second.clients[0].frequency_hz, 1e9 / 66'666'000);
+  EXPECT_EQ(second.clients[1].service, "/robot_2/state");
+  EXPECT_EQ(second.servers.at(0).service, "/robot_2/state");
+  ASSERT_EQ(second.timers.size(), 4U);
+  EXPECT_EQ(second.timers[2].name, "add");
+  EXPECT_EQ(second.timers[2].request, std::vector<std::size_t>{0});
+  EXPECT_EQ(second.timers[2].period_ns, 66'666'000);
+  EXPECT_EQ(second.timers[3].name, "state_request") << "a publisher's timer has the other name";
 }
 
 TEST(IrobotFormat, PublishesUniquePointersByDefault) {

@@ -58,6 +58,13 @@ TEST(PerflabFormat, ReadsEveryKey) {
   ASSERT_EQ(graph.processes.size(), 2U);
   const Process& driver = graph.processes[0];
   EXPECT_EQ(driver.executors.at(0).kind, ExecutorKind::kInline);
+  EXPECT_TRUE(driver.executors.at(0).thread.empty());
+  EXPECT_EQ(driver.executors.at(1).kind, ExecutorKind::kMultiThreaded);
+  EXPECT_EQ(driver.executors.at(1).threads, 4);
+  EXPECT_EQ(driver.executors.at(1).thread, (realtime::ThreadSettings{realtime::Policy::kFifo, 10, {0, 2}}));
+  EXPECT_EQ(driver.threads.executors, (realtime::ThreadSettings{realtime::Policy::kRoundRobin, 98, {1}}));
+  EXPECT_EQ(driver.threads.middleware, (realtime::ThreadSettings{realtime::Policy::kOther, 0, {0, 1}}));
+  EXPECT_TRUE(driver.lock_memory);
   ASSERT_EQ(driver.nodes.size(), 3U);
   EXPECT_EQ(driver.nodes[1].qualified_name(), "/robot/left/source_2");
   EXPECT_EQ(driver.nodes[1].executor, 7);
@@ -80,6 +87,12 @@ TEST(PerflabFormat, ReadsEveryKey) {
   EXPECT_DOUBLE_EQ(camera.publishers.at(1).frequency_hz, 25.0);
   EXPECT_EQ(camera.timers.at(0).publish, (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(camera.timers.at(0).overrun, Overrun::kSkip);
+  EXPECT_EQ(camera.publishers.at(1).pass_by, PassBy::kLoaned);
+  EXPECT_EQ(camera.servers.at(0).service, "/camera/set_exposure");
+  EXPECT_EQ(camera.servers.at(0).type, "stamped10b");
+  EXPECT_EQ(camera.servers.at(0).work_ns, 1'000'000);
+  EXPECT_EQ(camera.servers.at(0).qos.depth, 3);
+  EXPECT_EQ(camera.servers.at(0).qos.lifespan_ns, 1'000'000'000);
   const Node& relay = graph.processes[1].nodes.at(0);
   EXPECT_EQ(relay.reactions.at(0).kind, ReactionKind::kRelay);
   EXPECT_EQ(relay.reactions.at(1).kind, ReactionKind::kTransform) << "kind left out";
@@ -91,6 +104,69 @@ TEST(PerflabFormat, ReadsEveryKey) {
   EXPECT_EQ(end.reactions.at(0).kind, ReactionKind::kSink);
   EXPECT_EQ(end.reactions.at(1).kind, ReactionKind::kCyclic);
   EXPECT_EQ(end.reactions.at(1).period_ns, 1'000'000'000);
+  ASSERT_EQ(end.clients.size(), 3U);
+  EXPECT_EQ(end.clients[0].service, "/camera/set_exposure");
+  EXPECT_DOUBLE_EQ(end.clients[0].frequency_hz, 10.0);
+  EXPECT_EQ(end.clients[1].service, "/end/reset");
+  EXPECT_EQ(end.clients[1].type, "stamped_int64");
+  EXPECT_DOUBLE_EQ(end.clients[1].frequency_hz, 2.0);
+  EXPECT_DOUBLE_EQ(end.clients[2].frequency_hz, 2.0) << "that of the timer that requests";
+  ASSERT_EQ(end.timers.size(), 3U);
+  EXPECT_EQ(end.timers[0].name, "camera/set_exposure");
+  EXPECT_EQ(end.timers[0].period_ns, 100'000'000);
+  EXPECT_EQ(end.timers[0].request, std::vector<std::size_t>{0});
+  EXPECT_EQ(end.timers[1].name, "reset");
+  EXPECT_EQ(end.timers[2].name, "status") << "the first service it requests";
+  EXPECT_EQ(end.timers[2].request, std::vector<std::size_t>{2});
+  EXPECT_TRUE(end.timers[2].publish.empty());
+  EXPECT_EQ(end.timers[2].work_ns, 2'000);
+  const Process& consumer = graph.processes[1];
+  EXPECT_TRUE(consumer.threads.executors.empty());
+  EXPECT_TRUE(consumer.threads.middleware.empty());
+  EXPECT_FALSE(consumer.lock_memory);
+}
+
+TEST(PerflabFormat, ReadsCpusAsListNumberOrText) {
+  const auto cpus = [](const std::string& text) {
+    return parse("threads: {middleware: {cpus: " + text + "}}\nnodes: [{name: a}]")
+        .processes[0]
+        .threads.middleware.cpus;
+  };
+  EXPECT_EQ(cpus("[5, 0, 2]"), (std::vector<int>{0, 2, 5}));
+  EXPECT_EQ(cpus("1023"), std::vector<int>{1023});
+  EXPECT_EQ(cpus("\"1023\""), std::vector<int>{1023});
+  EXPECT_EQ(cpus("0-2"), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(cpus("\"7,0-2,5-5\""), (std::vector<int>{0, 1, 2, 5, 7}));
+  EXPECT_EQ(cpus("0-1023").size(), 1024U);
+}
+
+TEST(PerflabFormat, TakesSettingsOfItsOnlyProcessAtTheTopLevel) {
+  const Graph graph = parse(
+      "threads: {executors: {policy: FIFO, priority: 1}}\nlock_memory: true\nexecutors: [{id: 0, kind: "
+      "events}]\nnodes: [{name: a}]");
+  EXPECT_EQ(graph.processes[0].threads.executors.policy, realtime::Policy::kFifo);
+  EXPECT_EQ(graph.processes[0].threads.executors.priority, 1);
+  EXPECT_TRUE(graph.processes[0].lock_memory);
+  EXPECT_EQ(graph.processes[0].executors[0].kind, ExecutorKind::kEvents);
+}
+
+TEST(PerflabFormat, LeavesTheThreadsOfAMultiThreadedExecutorToTheMachine) {
+  const Graph graph = parse("executors: [{id: 0, kind: multi_threaded}]\nnodes: [{name: a}]");
+  EXPECT_EQ(graph.processes[0].executors[0].kind, ExecutorKind::kMultiThreaded);
+  EXPECT_EQ(graph.processes[0].executors[0].threads, 0);
+}
+
+TEST(PerflabFormat, KeepsTimersApartThatGoByOneName) {
+  const Graph graph =
+      parse_graph({read_file(test::source_dir() / "tests/data/graphs/good/service_timers.yaml")});
+  const Node& node = graph.processes[0].nodes[0];
+  ASSERT_EQ(node.timers.size(), 3U);
+  EXPECT_EQ(node.timers[0].name, "add") << "the publisher's";
+  EXPECT_EQ(node.timers[1].name, "add_request") << "the client's";
+  EXPECT_EQ(node.timers[2].name, "state");
+  EXPECT_EQ(node.timers[2].request, (std::vector<std::size_t>{2, 1})) << "in the order of the file";
+  EXPECT_EQ(node.clients[1].service, "/a/own");
+  EXPECT_DOUBLE_EQ(node.clients[1].frequency_hz, 4.0);
 }
 
 TEST(PerflabFormat, InfersTheKindOfAReaction) {
@@ -163,6 +239,20 @@ TEST(SeveralFiles, BecomeOneGraph) {
   ASSERT_EQ(graph.processes.size(), 2U);
   EXPECT_EQ(graph.processes[1].name, "second");
   EXPECT_EQ(describe(graph).edges, 1U);
+}
+
+TEST(SeveralFiles, MayHoldAClientAndItsServerApart) {
+  const Input a{"a.yaml", "nodes: [{name: a, clients: [{service: s, type: stamped10b, period: 1s}]}]", "a"};
+  const Input b{"b.yaml", "nodes: [{name: b, servers: [{service: s, type: stamped10b}]}]", "b"};
+  const Graph graph = parse_graph({a, b});
+  ASSERT_EQ(describe(graph).services.size(), 1U);
+  EXPECT_EQ(describe(graph).services[0].server, "/b");
+  EXPECT_EQ(error_of([&] { parse_graph({a}); }), "a.yaml:1:29: the graph has no server of /s; add one");
+  const Input c{"c.yaml", "nodes: [{name: c, servers: [{service: s, type: stamped10b}]}]", "c"};
+  EXPECT_EQ(error_of([&] {
+              parse_graph({a, b, c});
+            }),
+            "c.yaml:1:29: service /s has a server already, at b.yaml:1:29; a service has one");
 }
 
 TEST(SeveralFiles, GetUniqueProcessNames) {

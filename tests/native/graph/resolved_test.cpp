@@ -15,6 +15,11 @@ using nlohmann::ordered_json;
 
 constexpr const char* kGraph = R"(
 name: documented
+executors:
+  - {id: 0, kind: multi_threaded, threads: 4, thread: {cpus: 0-1}}
+threads:
+  executors: {policy: RR, priority: 98, cpus: [1]}
+lock_memory: true
 nodes:
   - name: hamburg
     publishers:
@@ -23,13 +28,23 @@ nodes:
          durability: transient_local, deadline: 1ms, lifespan: 2ms, liveliness: manual_by_topic, lease_duration: 3ms}}
     subscriptions:
       - {topic: nile, type: stamped4_int32}
+    clients:
+      - {service: sea/depth, type: stamped10b}
+    servers:
+      - {service: sea/depth, type: stamped10b, work: 2us}
+    timers:
+      - {name: sound, period: 20ms, request: sea/depth}
     reactions:
       - {kind: cyclic, on: nile, publish: fast, period: 20ms, work: 1us}
 )";
 
 TEST(Resolved, IsTheDocumentedJson) {
   const ordered_json expected = ordered_json::parse(R"({"schema": 1, "name": "documented", "processes": [
-  {"name": "documented", "executors": [{"id": 0, "kind": "single_threaded"}],
+  {"name": "documented",
+   "executors": [{"id": 0, "kind": "multi_threaded", "threads": 4,
+                  "thread": {"policy": null, "priority": 0, "cpus": [0, 1]}}],
+   "threads": {"executors": {"policy": "RR", "priority": 98, "cpus": [1]}, "middleware": null},
+   "lock_memory": true,
    "nodes": [
     {"name": "hamburg", "namespace": "/", "executor": 0,
      "publishers":    [{"topic": "/parana", "type": "stamped3_float32", "size_bytes": 12, "frequency_hz": 100.0,
@@ -44,7 +59,18 @@ TEST(Resolved, IsTheDocumentedJson) {
                         "qos": {"history": "keep_last", "depth": 10, "reliability": "reliable",
                         "durability": "volatile", "deadline_ns": null, "lifespan_ns": null,
                         "liveliness": "automatic", "lease_duration_ns": null}}],
-     "timers":        [{"name": "parana", "period_ns": 10000000, "publish": [0], "work_ns": 0, "overrun": "catch_up"}],
+     "clients":       [{"service": "/sea/depth", "type": "stamped10b", "frequency_hz": 50.0,
+                        "qos": {"history": "keep_last", "depth": 10, "reliability": "reliable",
+                        "durability": "volatile", "deadline_ns": null, "lifespan_ns": null,
+                        "liveliness": "automatic", "lease_duration_ns": null}}],
+     "servers":       [{"service": "/sea/depth", "type": "stamped10b",
+                        "qos": {"history": "keep_last", "depth": 10, "reliability": "reliable",
+                        "durability": "volatile", "deadline_ns": null, "lifespan_ns": null,
+                        "liveliness": "automatic", "lease_duration_ns": null}, "work_ns": 2000}],
+     "timers":        [{"name": "parana", "period_ns": 10000000, "publish": [0], "request": [], "work_ns": 0,
+                        "overrun": "catch_up"},
+                       {"name": "sound", "period_ns": 20000000, "publish": [], "request": [0], "work_ns": 0,
+                        "overrun": "catch_up"}],
      "reactions":     [{"kind": "cyclic", "on": [0], "publish": [1], "work_ns": 1000, "period_ns": 20000000}]}]}]})");
   EXPECT_EQ(graph_to_json(test::parse(kGraph)).dump(2), expected.dump(2));
 }
@@ -65,6 +91,19 @@ TEST(Resolved, TakesAbsentQosPoliciesAsTheDefaultOfRos2) {
   json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
   graph["processes"][0]["nodes"][0]["subscriptions"][0]["qos"] = json::object();
   EXPECT_EQ(graph_to_json(graph_from_json(graph)), graph_to_json(test::parse(kGraph)));
+}
+
+// As perflab wrote them before there were services and thread settings.
+TEST(Resolved, TakesAbsentKeysOfLaterVersionsAsTheirDefaults) {
+  const char* text = "nodes: [{name: a, publishers: [{topic: x, type: stamped10b, period: 1s}]}]";
+  const ordered_json expected = graph_to_json(test::parse(text));
+  json graph = json::parse(expected.dump());
+  json& process = graph["processes"][0];
+  EXPECT_EQ(process.erase("threads") + process.erase("lock_memory"), 2U);
+  EXPECT_EQ(process["executors"][0].erase("threads") + process["executors"][0].erase("thread"), 2U);
+  json& node = process["nodes"][0];
+  EXPECT_EQ(node.erase("clients") + node.erase("servers") + node["timers"][0].erase("request"), 3U);
+  EXPECT_EQ(graph_to_json(graph_from_json(graph)).dump(), expected.dump());
 }
 
 TEST(Resolved, RefusesWhatIsWrongWithThePathToIt) {
@@ -100,6 +139,27 @@ TEST(Resolved, RefusesWhatIsWrongWithThePathToIt) {
   EXPECT_EQ(
       error((node + "/reactions/0/period_ns").c_str(), nullptr),
       "graph.processes[0].nodes[0].reactions[0]: period is 0ns; it must be at least 1us and at most one day");
+  EXPECT_EQ(error((node + "/timers/1/request/0").c_str(), 1),
+            "graph.processes[0].nodes[0].timers[1]: requests with client 1 of 1");
+  EXPECT_EQ(error((node + "/clients/0/type").c_str(), "stamped_int64"),
+            "graph.processes[0].nodes[0].clients[0]: service /sea/depth has type stamped_int64 here but "
+            "stamped10b at graph.processes[0].nodes[0].servers[0]; one service has one type");
+  EXPECT_EQ(error((node + "/servers/0/work_ns").c_str(), -1),
+            "graph.processes[0].nodes[0].servers[0].work_ns: must be from 0 to 86400000000000");
+  EXPECT_EQ(error("/processes/0/lock_memory", "yes"),
+            "graph.processes[0].lock_memory: must be true or false");
+  EXPECT_EQ(error("/processes/0/threads/middleware", json::object()),
+            "graph.processes[0].threads.middleware: misses the key 'policy'");
+  EXPECT_EQ(error("/processes/0/threads/executors/policy", "rr"),
+            "graph.processes[0].threads.executors.policy: 'rr' is unknown; use OTHER, FIFO or RR");
+  EXPECT_EQ(error("/processes/0/threads/executors/priority", 0),
+            "graph.processes[0]: policy RR needs a priority from 1 to 99");
+  EXPECT_EQ(error("/processes/0/threads/executors/cpus/0", 1024),
+            "graph.processes[0].threads.executors.cpus[0]: must be from 0 to 1023");
+  EXPECT_EQ(error("/processes/0/executors/0/thread/cpus/0", 1),
+            "graph.processes[0].executors[0]: CPU 1 is named twice; name it once");
+  EXPECT_EQ(error("/processes/0/executors/0/threads", 0),
+            "graph.processes[0].executors[0].threads: must be from 1 to 64");
   EXPECT_EQ(error((node + "/subscriptions/0/type").c_str(), "stamped4_int23"),
             "graph.processes[0].nodes[0].subscriptions[0]: type 'stamped4_int23' is unknown; did you mean "
             "stamped4_int32?");
@@ -110,6 +170,20 @@ TEST(Resolved, RefusesMissingKeys) {
   graph["processes"][0]["nodes"][0].erase("timers");
   EXPECT_EQ(test::error_of([&] { graph_from_json(graph); }),
             "graph.processes[0].nodes[0]: misses the key 'timers'");
+}
+
+TEST(Resolved, GivesThreadSettingsOnTheirOwn) {
+  const auto read = [](const char* text) {
+    return thread_settings_from_json(json::parse(text), "threads.middleware");
+  };
+  EXPECT_TRUE(read("null").empty());
+  EXPECT_EQ(read(R"({"policy": "FIFO", "priority": 7, "cpus": [0, 3]})"),
+            (realtime::ThreadSettings{realtime::Policy::kFifo, 7, {0, 3}}));
+  EXPECT_EQ(test::error_of([&] { read(R"({"policy": "FIFO", "priority": 0, "cpus": []})"); }),
+            "threads.middleware: policy FIFO needs a priority from 1 to 99");
+  EXPECT_EQ(test::error_of([&] { read(R"({"policy": "FIFO", "cpus": []})"); }),
+            "threads.middleware: misses the key 'priority'");
+  EXPECT_EQ(test::error_of([&] { read("[]"); }), "threads.middleware: must be an object");
 }
 
 TEST(Resolved, RefusesTextThatIsNotJson) {

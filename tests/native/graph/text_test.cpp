@@ -40,6 +40,8 @@ TEST(Closest, OffersWhatWasProbablyMeant) {
                                            "frequency", "reliability", "subscriptions"};
   EXPECT_EQ(closest("topci", keys), "topic");
   EXPECT_EQ(closest("Topic", keys), "topic");
+  EXPECT_EQ(closest("rr", {"FIFO", "RR"}), "RR");
+  EXPECT_EQ(closest("sched_fifo", {"FIFO", "RR"}), "FIFO");
   EXPECT_EQ(closest("topic_name", keys), "topic");
   EXPECT_EQ(closest("msg_type", keys), "type");
   EXPECT_EQ(closest("freq", keys), "frequency");

@@ -87,5 +87,31 @@ TEST(Size, DistinguishesDecimalAndBinaryPrefixes) {
   }
 }
 
+TEST(Cpus, AreNumbersAndRanges) {
+  EXPECT_EQ(parse_cpus("0"), std::vector<int>{0});
+  EXPECT_EQ(parse_cpus("0-2,5"), (std::vector<int>{0, 1, 2, 5}));
+  EXPECT_EQ(parse_cpus("7,3-4,0"), (std::vector<int>{0, 3, 4, 7})) << "in ascending order";
+  EXPECT_EQ(parse_cpus("0-1023").size(), 1024U);
+  for (const char* text : {"",       ",",
+                           "0,",     ",0",
+                           "-",      "-1",
+                           "1-",     "0--1",
+                           "0-1-2",  "a",
+                           "0x1",    "0 1",
+                           " 0",     "+1",
+                           "1.0",    "0-8:2",
+                           "1-0",    "1,1",
+                           "0-2,2",  "1024",
+                           "0-1024", "99999999999999999999"}) {
+    EXPECT_THROW(parse_cpus(text), UnitError) << text;
+  }
+}
+
+TEST(Cpus, OfManyRangesAreBounded) {
+  std::string text = "0-1023";
+  for (int i = 0; i < 100'000; ++i) text += ",0-1023";
+  EXPECT_THROW(parse_cpus(text), UnitError);
+}
+
 }  // namespace
 }  // namespace perflab::graph

@@ -210,8 +210,8 @@ TEST(Virtual, WarmUpTicksAreExcludedAndTheCountsStayExact) {
   lab.expect_conservation();
 }
 
-// Messages of one publisher need not come in the order of their intended times, so some of the warm-up may be sent
-// between measured ones. That must not look like a loss.
+// Messages of one publisher need not come in the order of their intended times, so some of the warm-up may be
+// sent between measured ones. That must not look like a loss.
 TEST(Virtual, WarmUpBetweenMeasuredMessagesIsNoGap) {
   constexpr const char* kMixed = R"(
 name: mixed
@@ -263,7 +263,8 @@ nodes:
     reactions: [{kind: cyclic, on: out, publish: plan, period: 50ms, work: 5ms}]
   - name: sink
     subscriptions: [{topic: plan, type: stamped_int64}, {topic: out, type: stamped_int64}]
-)", "shared"}});
+)",
+                              "shared"}});
   graph.processes[0].executors[0].kind = ExecutorKind::kInline;
   const VirtualLab lab(graph, kNanosecondsPerSecond, {{"delay", "1ms"}});
   EXPECT_EQ(lab.edge("/out", "sink").latency().max(), 1 * kMs);
