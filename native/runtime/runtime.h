@@ -9,7 +9,8 @@
 //
 // Threads: everything but publish(), clock() and work() is called from one controlling thread. Handlers are
 // called from the runtime's threads, never concurrently for one subscription or timer; whether two entities
-// of a node may run concurrently depends on the executor (concurrent_callbacks()).
+// of a node may run concurrently depends on the executor (concurrent_callbacks()). One publisher or client is
+// used by one thread at a time, its counts and passing() included.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 
 #include "measure/clock.h"
 #include "middleware/middleware.h"
+#include "realtime/scheduling.h"
 
 namespace perflab::runtime {
 
@@ -35,18 +37,34 @@ class Error : public std::runtime_error {
   Kind kind_;
 };
 
-enum class ExecutorKind { kInline, kSingleThreaded };
+enum class ExecutorKind {
+  kInline,          // in the thread that brings the message
+  kSingleThreaded,  // one thread and a wait-set, as rclcpp's SingleThreadedExecutor
+  kEvents,          // one thread and a queue that data-ready callbacks feed, as iRobot's EventsExecutor
+  kMultiThreaded    // several threads; callbacks of one group exclude each other, as rclcpp's
+                    // MultiThreadedExecutor
+};
 
-// True if callbacks of different entities of one executor may run at the same time.
+// True if callbacks of one group may run at the same time.
 [[nodiscard]] constexpr bool concurrent_callbacks(ExecutorKind kind) noexcept {
   return kind == ExecutorKind::kInline;
 }
+
+struct ExecutorSettings {
+  int process = 0;  // index in the graph; only `virtual` holds several
+  ExecutorKind kind = ExecutorKind::kSingleThreaded;
+  std::string name;                   // becomes the name of its threads; the kernel keeps 15 bytes
+  int threads = 0;                    // of kMultiThreaded; 0: one per CPU that the process may use
+  realtime::ThreadSettings thread{};  // of each of its threads; of kInline that of its timers
+};
 
 // A message on its way to the callback; the bytes live until the handler returns.
 struct Delivery {
   std::span<const std::uint8_t> bytes;  // CDR with encapsulation header
   perflab_identity writer;
-  Nanoseconds arrived_ns = kUnknownTime;            // in the receive thread, where it can be seen
+  std::int64_t sequence = 0;              // the middleware's number of the message, or 0
+  perflab_sample_identity related{};      // what it answers to, or zero
+  Nanoseconds arrived_ns = kUnknownTime;  // in the receive thread (intra-process: in the publisher's)
   std::int64_t source_timestamp_ns = kUnknownTime;  // wall clock of the writer
 };
 
@@ -69,18 +87,43 @@ class TimerHandler {
 // start().
 struct TimerSettings {
   std::string name;
+  std::size_t group =
+      0;  // callbacks of one group of an executor exclude each other, see concurrent_callbacks()
   Nanoseconds period_ns = 0;
   std::int64_t first_tick = 1;  // <= 0 for ticks before the measured part
   std::int64_t last_tick = 0;   // fewer than first_tick: never
   bool skip_missed = false;     // otherwise every missed tick is made up for, late
 };
 
+// How a publisher hands over a message, or a subscription takes it.
+enum class PassBy {
+  kUnspecified,  // a publisher's as kShared
+  kShared,       // the publisher keeps its message, as `publish(*message)`; subscriptions may share one
+  kUnique,       // the publisher gives its message away; a subscription gets one of its own
+  kLoaned        // the message is made in memory of the middleware
+};
+
+// The name on the wire: "rt/<topic>", "rq/<service>Request", "rr/<service>Reply".
+enum class TopicKind { kTopic, kRequest, kReply };
+
 struct EndpointSettings {
-  int process = 0;             // index in the graph; only `virtual` holds several
-  std::string topic;           // ROS name, fully qualified
-  std::string ros_type;        // "perflab_msgs/msg/StampedInt64"
+  int process = 0;        // index in the graph; only `virtual` holds several
+  std::size_t group = 0;  // of a subscription's callback
+  TopicKind kind = TopicKind::kTopic;
+  std::string topic;           // ROS name of the topic or service, fully qualified
+  std::string ros_type;        // "perflab_msgs/msg/StampedInt64", "perflab_msgs/srv/Stamped10b_Request"
   std::size_t fixed_size = 0;  // encoded bytes of every message, or 0
   perflab_qos qos{};
+  PassBy pass_by = PassBy::kUnspecified;
+  std::string user_data{};  // for peers, see middleware.h
+};
+
+// How the messages of a publisher really go, once everything is matched.
+struct Passing {
+  std::size_t intra_process = 0;  // subscriptions reached without the middleware
+  std::size_t copies = 0;         // of each message, made for them
+  std::size_t middleware = 0;     // readers reached through the middleware
+  bool loaned = false;            // in memory lent by the middleware
 };
 
 class Publisher {
@@ -89,8 +132,22 @@ class Publisher {
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
   virtual ~Publisher() = default;
-  // Sends the parts as one message. False if it was not sent. May run handlers of the `inline` executor.
-  virtual bool publish(std::span<const perflab_bytes> parts) noexcept = 0;
+  // Gets ready what will carry the next message, with its payload in place, before the message is stamped: a
+  // loan, or the message that will be given away. Does nothing where there is no such thing. False if it
+  // cannot be had; the reason has been reported, and the message counts as not written.
+  virtual bool prepare(std::span<const std::uint8_t> payload) noexcept {
+    static_cast<void>(payload);
+    return true;
+  }
+  // Sends the frame (encapsulation and header) and the payload as one message; with prepare() before it, the
+  // same payload. False if it was not sent. May run handlers of the `inline` executor.
+  virtual bool publish(std::span<const std::uint8_t> frame,
+                       std::span<const std::uint8_t> payload) noexcept = 0;
+  // For services. Sends any parts as one message, which says what it answers to (may be null). Puts the
+  // middleware's number of the message into `sequence` (may be null; 0 where there is none).
+  virtual bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
+                               std::int64_t* sequence) noexcept = 0;
+  [[nodiscard]] virtual Passing passing() noexcept = 0;
   [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;
 };
@@ -101,7 +158,60 @@ class Subscription {
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
   virtual ~Subscription() = default;
+  [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;
+};
+
+// Services, after the manner of ROS 2: a request and a reply topic (runtime/service.h).
+enum class ServiceFraming {
+  kRmwFastrtps,    // request and reply are tied together by RTPS's related_sample_identity
+  kRmwCyclonedds,  // ... by 16 bytes before the body: client identity and request number
+};
+
+struct ServiceSettings {
+  int process = 0;
+  std::size_t group = 0;
+  std::string service;   // ROS name, fully qualified
+  std::string ros_type;  // "perflab_msgs/srv/Stamped10b"
+  perflab_qos qos{};
+};
+
+class Client {
+ public:
+  Client() = default;
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  virtual ~Client() = default;
+  // Sends a request. False if it was not sent; the reason has been reported.
+  virtual bool request(std::span<const std::uint8_t> frame,
+                       std::span<const std::uint8_t> payload) noexcept = 0;
+  [[nodiscard]] virtual perflab_identity identity() const noexcept = 0;  // of the request writer
+  [[nodiscard]] virtual std::size_t matched() noexcept = 0;              // servers that have both of our ends
+};
+
+// A request that is being handled; valid until the handler returns.
+class Reply {
+ public:
+  virtual bool send(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept = 0;
+
+ protected:
+  ~Reply() = default;
+};
+
+class RequestHandler {
+ public:
+  virtual ~RequestHandler() = default;
+  // `request.bytes` are CDR with encapsulation header; no framing.
+  virtual void on_request(const Delivery& request, Reply& reply) noexcept = 0;
+};
+
+class Server {
+ public:
+  Server() = default;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  virtual ~Server() = default;
+  [[nodiscard]] virtual std::size_t matched() noexcept = 0;  // clients that have both of our ends
 };
 
 // Told of discovery and QoS events and of failures; may be called from any thread, allocates at will.
@@ -125,18 +235,25 @@ class Runtime {
   // The clock that handlers measure with. Inside a handler it shows that handler's time.
   [[nodiscard]] virtual const measure::Clock& clock() const noexcept = 0;
 
-  // Returns the handle for the functions below. `name` becomes the name of its threads.
-  virtual std::size_t add_executor(int process, ExecutorKind kind, const std::string& name) = 0;
+  // Returns the handle for the functions below. Throws Error.
+  virtual std::size_t add_executor(const ExecutorSettings& settings) = 0;
   // Each throws Error. What they return lives as long as the runtime; handlers outlive the runtime's stop().
   virtual Publisher& create_publisher(const EndpointSettings& settings) = 0;
   virtual Subscription& create_subscription(std::size_t executor, const EndpointSettings& settings,
                                             MessageHandler& handler) = 0;
+  // Replies to the client's own requests come as messages: CDR with encapsulation header, no framing.
+  virtual Client& create_client(std::size_t executor, const ServiceSettings& settings,
+                                MessageHandler& handler) = 0;
+  virtual Server& create_server(std::size_t executor, const ServiceSettings& settings,
+                                RequestHandler& handler) = 0;
+  [[nodiscard]] virtual ServiceFraming service_framing() const noexcept = 0;
   virtual void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) = 0;
 
   // Spends CPU time of the calling callback, real or virtual.
   virtual void work(Nanoseconds amount) noexcept = 0;
 
-  // Executors begin to run; timers count from `base_ns`. Until then no handler is called.
+  // Executors begin to run; timers count from `base_ns`. Until then no handler is called. Throws Error
+  // (kUnsupported) where the kernel refuses the settings of a thread; then nothing has run, nor will.
   virtual void start(Nanoseconds base_ns) = 0;
   // True once every timer has had its last tick.
   [[nodiscard]] virtual bool timers_done() const noexcept = 0;

@@ -1,10 +1,16 @@
 #include "runtime/dds/dds_runtime.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "message/types.h"
 #include "realtime/thread.h"
 #include "runtime/dds/executor.h"
+#include "runtime/dds/publisher.h"
+#include "runtime/dds/subscription.h"
+#include "runtime/names.h"
+#include "runtime/service.h"
 
 namespace perflab::runtime {
 namespace {
@@ -23,92 +29,168 @@ Error translated(const middleware::Error& error) {
   return {Error::Kind::kFailed, error.what()};
 }
 
+// Calls the function, whose middleware errors become errors of the runtime.
+template <typename Function>
+auto translating(Function&& function) {
+  try {
+    return function();
+  } catch (const middleware::Error& error) {
+    throw translated(error);
+  }
+}
+
+ServiceFraming choose_framing(const middleware::Plugin& plugin, const DdsSettings& settings) {
+  const bool can_relate = plugin.capabilities().related_samples;
+  if (settings.service_framing == ServiceFraming::kRmwFastrtps && !can_relate) {
+    throw Error(Error::Kind::kUnsupported,
+                std::string(plugin.name()) +
+                    ": has no related_sample_identity, by which rmw_fastrtps ties replies to requests; "
+                    "right would be --service-framing rmw_cyclonedds");
+  }
+  return settings.service_framing.value_or(can_relate ? ServiceFraming::kRmwFastrtps
+                                                      : ServiceFraming::kRmwCyclonedds);
+}
+
+middleware::EndpointSettings endpoint_settings(const EndpointSettings& settings) {
+  return {.topic = wire_name(settings),
+          .type = message::dds_type_name(settings.ros_type),
+          .fixed_size = settings.fixed_size,
+          .loans = settings.pass_by == PassBy::kLoaned,
+          .qos = settings.qos,
+          .user_data = settings.user_data};
+}
+
+// Unique among all processes of the domain.
+ServiceId random_service_id() {
+  std::random_device random;
+  ServiceId id;
+  for (std::uint8_t& byte : id) byte = static_cast<std::uint8_t>(random());
+  return id;
+}
+
 }  // namespace
 
-class DdsRuntime::DdsPublisher final : public Publisher {
- public:
-  explicit DdsPublisher(const measure::Clock& clock, EventSink& sink) : clock_(clock), sink_(sink) {}
-
-  bool publish(std::span<const perflab_bytes> parts) noexcept override {
-    perflab_error error;
-    if (writer_->write(parts, error) == PERFLAB_OK) [[likely]]
-      return true;
-    sink_.on_write_failed(clock_.now(), error.text);
-    return false;
-  }
-  [[nodiscard]] perflab_identity identity() const noexcept override { return writer_->identity(); }
-  [[nodiscard]] std::size_t matched() noexcept override { return writer_->matched_readers(); }
-
-  perflab_listener listener() noexcept { return {nullptr, &DdsPublisher::on_event, this}; }
-  void set_writer(middleware::Writer writer) { writer_.emplace(std::move(writer)); }
-
- private:
-  static void on_event(void* context, const perflab_event* event) {
-    static_cast<DdsPublisher*>(context)->sink_.on_event(*event);
-  }
-
-  const measure::Clock& clock_;
-  EventSink& sink_;
-  std::optional<middleware::Writer> writer_;
-};
-
-DdsRuntime::DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& settings,
-                       const measure::Clock& clock, EventSink& sink)
-    : plugin_(std::move(plugin)), clock_(clock), sink_(sink) {
+DdsRuntime::DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& participant,
+                       const DdsSettings& settings, const measure::Clock& clock, EventSink& sink)
+    : plugin_(std::move(plugin)),
+      settings_(settings),
+      framing_(choose_framing(plugin_, settings)),
+      clock_(clock),
+      sink_(sink) {
   perflab_host host{};
   host.now_ns = &host_now;
   host.on_event = [](void* context, const perflab_event* event) {
     static_cast<DdsRuntime*>(context)->sink_.on_event(*event);
   };
   host.context = this;
-  try {
-    participant_ = std::make_unique<middleware::Participant>(plugin_.open(host, settings));
-  } catch (const middleware::Error& error) {
-    throw translated(error);
-  }
+  middleware::ParticipantSettings given = participant;
+  given.ignore_local_endpoints = settings.intra_process;
+  participant_ =
+      translating([&] { return std::make_unique<middleware::Participant>(plugin_.open(host, given)); });
 }
 
 DdsRuntime::~DdsRuntime() { DdsRuntime::stop(); }
 
-std::size_t DdsRuntime::add_executor(int /*process*/, ExecutorKind kind, const std::string& name) {
-  try {
-    executors_.push_back(
-        kind == ExecutorKind::kInline
-            ? make_inline_executor(clock_, name)
-            : make_single_threaded_executor(clock_, name, participant_->create_waitset(), sink_));
-  } catch (const middleware::Error& error) {
-    throw translated(error);
+std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
+  if ((settings.kind == ExecutorKind::kEvents || settings.kind == ExecutorKind::kMultiThreaded) &&
+      !plugin_.capabilities().data_ready_callbacks) {
+    throw Error(Error::Kind::kUnsupported, settings.name + ": " + std::string(plugin_.name()) +
+                                               " has no data-ready callbacks, which this executor needs; "
+                                               "right would be single_threaded");
   }
+  executors_.push_back(translating([&] {
+    switch (settings.kind) {
+      case ExecutorKind::kInline:
+        return Executors::make_inline(clock_, settings);
+      case ExecutorKind::kEvents:
+        return Executors::make_events(clock_, settings);
+      case ExecutorKind::kMultiThreaded:
+        return Executors::make_multi_threaded(clock_, settings);
+      case ExecutorKind::kSingleThreaded:
+        break;
+    }
+    return Executors::make_single_threaded(clock_, settings, participant_->create_waitset(), sink_);
+  }));
   return executors_.size() - 1;
 }
 
 Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
-  auto publisher = std::make_unique<DdsPublisher>(clock_, sink_);
-  try {
-    publisher->set_writer(participant_->create_writer(
-        message::dds_topic_name(settings.topic), message::dds_type_name(settings.ros_type),
-        settings.fixed_size, settings.qos, publisher->listener()));
-  } catch (const middleware::Error& error) {
-    throw translated(error);
+  publishers_.push_back(
+      std::make_unique<DdsPublisher>(clock_, sink_, settings, plugin_.capabilities().related_samples));
+  DdsPublisher& publisher = *publishers_.back();
+  translating([&] {
+    publisher.set_writer(participant_->create_writer(endpoint_settings(settings), publisher.listener()));
+  });
+  if (settings_.intra_process) {
+    LocalTopic& topic = local_topic(settings);
+    for (DdsSubscription* const subscription : topic.subscriptions) connect(publisher, *subscription);
+    topic.publishers.push_back(&publisher);
   }
-  publishers_.push_back(std::move(publisher));
-  return *publishers_.back();
+  return publisher;
 }
 
 Subscription& DdsRuntime::create_subscription(std::size_t executor, const EndpointSettings& settings,
                                               MessageHandler& handler) {
   DdsExecutor& runner = *executors_.at(executor);
-  auto subscription = std::make_unique<DdsSubscription>(clock_, handler, sink_);
-  try {
-    subscription->set_reader(participant_->create_reader(
-        message::dds_topic_name(settings.topic), message::dds_type_name(settings.ros_type),
-        settings.fixed_size, settings.qos, subscription->listener(runner.runs_inline())));
-    runner.add_subscription(*subscription);
-  } catch (const middleware::Error& error) {
-    throw translated(error);
+  // Without a history that is bounded there is no delivery within the process; connect() says so if there is
+  // a need.
+  const bool bounded = settings.qos.history == PERFLAB_KEEP_LAST && settings.qos.depth > 0;
+  const std::size_t ring =
+      settings_.intra_process && bounded ? static_cast<std::size_t>(settings.qos.depth) : 0;
+  subscriptions_.push_back(std::make_unique<DdsSubscription>(clock_, handler, sink_, runner, settings, ring));
+  DdsSubscription& subscription = *subscriptions_.back();
+  runner.add_subscription(subscription);
+  translating([&] {
+    subscription.set_reader(participant_->create_reader(
+        endpoint_settings(settings), subscription.listener(runner.needs_data_callbacks())));
+    runner.attach(subscription);
+  });
+  if (settings_.intra_process) {
+    LocalTopic& topic = local_topic(settings);
+    for (DdsPublisher* const publisher : topic.publishers) connect(*publisher, subscription);
+    topic.subscriptions.push_back(&subscription);
   }
-  subscriptions_.push_back(std::move(subscription));
-  return *subscriptions_.back();
+  return subscription;
+}
+
+DdsRuntime::LocalTopic& DdsRuntime::local_topic(const EndpointSettings& settings) {
+  return local_topics_[{wire_name(settings), settings.ros_type}];
+}
+
+void DdsRuntime::connect(DdsPublisher& publisher, DdsSubscription& subscription) {
+  const std::string topic = wire_name(publisher.settings());
+  const std::string type = message::dds_type_name(publisher.settings().ros_type);
+  perflab_event event{};
+  event.at_ns = clock_.now();
+  event.topic = topic.c_str();
+  event.type = type.c_str();
+  event.count = 1;
+  event.policy = incompatible_policy(publisher.settings().qos, subscription.settings().qos);
+  if (event.policy == nullptr) {
+    require_intra_process(publisher.settings(), subscription.settings());
+    publisher.add_taker(subscription.taker(), subscription.settings().pass_by == PassBy::kUnique);
+    subscription.add_local_writer();
+  }
+  // The middleware, which ignores what is local, reports nothing of it.
+  event.kind = event.policy == nullptr ? PERFLAB_MATCHED : PERFLAB_INCOMPATIBLE_QOS;
+  event.peer = subscription.identity();
+  sink_.on_event(event);
+  event.peer = publisher.identity();
+  sink_.on_event(event);
+}
+
+Client& DdsRuntime::create_client(std::size_t executor, const ServiceSettings& settings,
+                                  MessageHandler& handler) {
+  clients_.push_back(
+      std::make_unique<ServiceClient>(*this, executor, settings, framing_, random_service_id(), handler));
+  return *clients_.back();
+}
+
+Server& DdsRuntime::create_server(std::size_t executor, const ServiceSettings& settings,
+                                  RequestHandler& handler) {
+  servers_.push_back(
+      std::make_unique<ServiceServer>(*this, executor, settings, framing_, random_service_id(), handler));
+  return *servers_.back();
 }
 
 void DdsRuntime::create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) {
@@ -119,7 +201,13 @@ void DdsRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(am
 
 void DdsRuntime::start(Nanoseconds base_ns) {
   for (const auto& executor : executors_) executor->set_base(base_ns);
-  for (const auto& executor : executors_) executor->start();
+  try {
+    for (const auto& executor : executors_) executor->create_threads();
+  } catch (const Error&) {
+    for (const auto& executor : executors_) executor->stop();
+    throw;
+  }
+  for (const auto& executor : executors_) executor->run();
 }
 
 bool DdsRuntime::timers_done() const noexcept {
@@ -128,8 +216,8 @@ bool DdsRuntime::timers_done() const noexcept {
 
 void DdsRuntime::stop() noexcept {
   for (const auto& executor : executors_) executor->stop();
-  // A closed reader runs no callback any more. The wait-sets of the executors let go of theirs first.
-  executors_.clear();
+  // A closed reader runs no callback any more. The executors stay: a publisher may still tell them of a
+  // message.
   for (const auto& subscription : subscriptions_) subscription->close();
 }
 

@@ -1,17 +1,27 @@
 // The `dds` runtime: executors of our own over a middleware plug-in, in real time.
 //
-// `inline` runs a callback in the middleware's receive thread as soon as the message is there; its timers
-// have a thread of their own. `single_threaded` waits on a wait-set, collects what is ready, runs each ready
-// timer and then one message of each ready subscription, and waits again.
+// Executors: `inline` runs a callback in the thread that brings the message; `single_threaded` waits on a
+// wait-set, `events` on a queue that the middleware's data-ready callbacks feed; `multi_threaded` is fed
+// likewise and has several threads. See dds/executor.h and the file of each.
+//
+// With `intra_process`, publishers hand messages directly to the subscriptions of this process by rclcpp's
+// rules (dds/intra_process.h), and the middleware, which then connects no two endpoints of this process,
+// carries only what has readers elsewhere.
+//
+// One publisher or client is used by one thread at a time. All endpoints are created before the first
+// message.
 //
 // Example:
 //   const auto plugin = middleware::Plugin::load(file);
-//   DdsRuntime runtime(plugin, {.domain = 7}, clock, sink);
+//   DdsRuntime runtime(plugin, {.domain = 7}, {.intra_process = true}, clock, sink);
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "middleware/plugin.h"
@@ -19,35 +29,72 @@
 
 namespace perflab::runtime {
 
+class ServiceClient;
+class ServiceServer;
+
+struct DdsSettings {
+  bool intra_process = false;
+  // Otherwise kRmwFastrtps where the plug-in can relate samples, else kRmwCyclonedds.
+  std::optional<ServiceFraming> service_framing{};
+};
+
 class DdsRuntime final : public Runtime {
  public:
   // Opens the participant. Throws Error. Clock and sink outlive the runtime.
-  DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& settings,
-             const measure::Clock& clock, EventSink& sink);
+  DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& participant,
+             const DdsSettings& settings, const measure::Clock& clock, EventSink& sink);
   ~DdsRuntime() override;
 
   [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }
-  std::size_t add_executor(int process, ExecutorKind kind, const std::string& name) override;
+  std::size_t add_executor(const ExecutorSettings& settings) override;
   Publisher& create_publisher(const EndpointSettings& settings) override;
   Subscription& create_subscription(std::size_t executor, const EndpointSettings& settings,
                                     MessageHandler& handler) override;
+  Client& create_client(std::size_t executor, const ServiceSettings& settings,
+                        MessageHandler& handler) override;
+  Server& create_server(std::size_t executor, const ServiceSettings& settings,
+                        RequestHandler& handler) override;
+  [[nodiscard]] ServiceFraming service_framing() const noexcept override { return framing_; }
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
   void work(Nanoseconds amount) noexcept override;
+  // Throws Error (kUnsupported) where the kernel refuses the settings of a thread; nothing has run then.
   void start(Nanoseconds base_ns) override;
   [[nodiscard]] bool timers_done() const noexcept override;
   void stop() noexcept override;
   [[nodiscard]] std::string describe() override;
 
+  class MessageSource;
   class DdsSubscription;
   class DdsPublisher;
   class DdsExecutor;
+  class OneThreadExecutor;
+  class InlineExecutor;
+  class SingleThreadedExecutor;
+  class EventsExecutor;
+  class MultiThreadedExecutor;
+  struct Executors;
 
  private:
+  // Publishers and subscriptions of this process under one name and type.
+  struct LocalTopic {
+    std::vector<DdsPublisher*> publishers;
+    std::vector<DdsSubscription*> subscriptions;
+  };
+
+  LocalTopic& local_topic(const EndpointSettings& settings);
+  // Throws Error.
+  void connect(DdsPublisher& publisher, DdsSubscription& subscription);
+
   middleware::Plugin plugin_;
+  const DdsSettings settings_;
+  const ServiceFraming framing_;
   const measure::Clock& clock_;
   EventSink& sink_;
   // Declared before what is made from it: endpoints go first.
   std::unique_ptr<middleware::Participant> participant_;
+  std::map<std::pair<std::string, std::string>, LocalTopic> local_topics_;
+  std::vector<std::unique_ptr<ServiceClient>> clients_;
+  std::vector<std::unique_ptr<ServiceServer>> servers_;
   std::vector<std::unique_ptr<DdsPublisher>> publishers_;
   std::vector<std::unique_ptr<DdsSubscription>> subscriptions_;
   std::vector<std::unique_ptr<DdsExecutor>> executors_;

@@ -1,86 +1,101 @@
-// The executors of the `dds` runtime. Each owns the timers given to it and runs the callbacks of its
-// subscriptions.
+// The executors of the `dds` runtime: who runs which callback when, and in which thread.
+//
+// An executor is told from any thread that a source has a message (on_ready()) and runs the callbacks of its
+// sources and timers. A new kind is one class, one line in make_executor() and one in
+// tests/conformance/executor.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "middleware/plugin.h"
 #include "runtime/dds/dds_runtime.h"
+#include "runtime/dds/workers.h"
 #include "runtime/timer.h"
 
 namespace perflab::runtime {
 
-// A reader and the handler of its messages.
-class DdsRuntime::DdsSubscription final : public Subscription {
- public:
-  DdsSubscription(const measure::Clock& clock, MessageHandler& handler, EventSink& sink)
-      : clock_(clock), handler_(handler), sink_(sink) {}
-
-  [[nodiscard]] std::size_t matched() noexcept override { return reader_ ? reader_->matched_writers() : 0; }
-
-  // Takes one message and runs its callback. False if there was none.
-  bool take_one() noexcept;
-  // The listener that keeps the receive thread out (`on_data` null) or lets it run the callbacks (inline).
-  perflab_listener listener(bool run_inline) noexcept;
-  void set_reader(middleware::Reader reader) { reader_.emplace(std::move(reader)); }
-  // No callback runs afterwards.
-  void close() noexcept { reader_->close(); }
-  // Inline callbacks begin; a reader may have data before that.
-  void open_gate() noexcept { open_.store(true, std::memory_order_release); }
-  middleware::Reader& reader() { return *reader_; }
-
- private:
-  static void on_data(void* context);
-  static void on_event(void* context, const perflab_event* event);
-
-  const measure::Clock& clock_;
-  MessageHandler& handler_;
-  EventSink& sink_;
-  std::optional<middleware::Reader> reader_;
-  std::atomic<bool> open_{false};
-};
-
 class DdsRuntime::DdsExecutor {
  public:
+  explicit DdsExecutor(const measure::Clock& clock, ExecutorSettings settings)
+      : clock_(clock), settings_(std::move(settings)) {}
+  DdsExecutor(const DdsExecutor&) = delete;
+  DdsExecutor& operator=(const DdsExecutor&) = delete;
   virtual ~DdsExecutor() = default;
-  [[nodiscard]] virtual bool runs_inline() const noexcept = 0;
+
+  // Whether readers are to call on_ready(); otherwise the executor is told of each reader by attach().
+  [[nodiscard]] virtual bool needs_data_callbacks() const noexcept { return true; }
+  // Before the reader exists.
   virtual void add_subscription(DdsSubscription& subscription) = 0;
-  virtual void start() = 0;
+  // Once the reader exists. Throws middleware::Error.
+  virtual void attach(DdsSubscription& /*subscription*/) {}
+  virtual void add_timer(const TimerSettings& settings, TimerHandler& handler) = 0;
+  // Ticks count from that instant.
+  virtual void set_base(Nanoseconds base_ns) noexcept = 0;
+
+  // Creates the threads and applies their settings; nothing runs yet. Throws Error.
+  virtual void create_threads() = 0;
+  virtual void run() = 0;
+  // Afterwards no callback runs; those that do are waited for. Idempotent.
   virtual void stop() noexcept = 0;
 
-  void add_timer(const TimerSettings& settings, TimerHandler& handler) { timers_.add(settings, handler); }
-  void set_base(Nanoseconds base_ns) noexcept {
+  // The source has a message, or may have: called at least once after each. From any thread; does not wait
+  // for callbacks of other threads.
+  virtual void on_ready(MessageSource& source) noexcept = 0;
+
+  [[nodiscard]] bool timers_done() const noexcept { return timers_done_.load(std::memory_order_acquire); }
+  [[nodiscard]] const ExecutorSettings& settings() const noexcept { return settings_; }
+
+ protected:
+  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
+
+  const measure::Clock& clock_;
+  const ExecutorSettings settings_;
+  Workers workers_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> timers_done_{false};
+};
+
+// What the executors with one thread have in common: all timers of it run in that thread.
+class DdsRuntime::OneThreadExecutor : public DdsExecutor {
+ public:
+  using DdsExecutor::DdsExecutor;
+
+  void add_timer(const TimerSettings& settings, TimerHandler& handler) override {
+    timers_.add(settings, handler);
+  }
+  void set_base(Nanoseconds base_ns) noexcept override {
     timers_.set_base(base_ns);
     timers_done_.store(timers_.empty(), std::memory_order_release);
   }
-  [[nodiscard]] bool timers_done() const noexcept { return timers_done_.load(std::memory_order_acquire); }
 
  protected:
-  DdsExecutor(const measure::Clock& clock, std::string name) : clock_(clock), name_(std::move(name)) {}
   // One tick of each timer that is due.
   void run_due_timers() noexcept {
     if (timers_.empty()) return;
     timers_.run_due(clock_.now());
     if (timers_.empty()) timers_done_.store(true, std::memory_order_release);
   }
+  // Until the next tick, at least 0; kNever if there is none.
+  [[nodiscard]] Nanoseconds until_next_tick() const noexcept {
+    const Nanoseconds due = timers_.earliest();
+    return due == TimerQueue::kNever ? due : std::max<Nanoseconds>(0, due - clock_.now());
+  }
 
-  const measure::Clock& clock_;
-  std::string name_;
   TimerQueue timers_;
-  std::atomic<bool> stopping_{false};
-  std::atomic<bool> timers_done_{false};
 };
 
-std::unique_ptr<DdsRuntime::DdsExecutor> make_inline_executor(const measure::Clock& clock,
-                                                              const std::string& name);
-std::unique_ptr<DdsRuntime::DdsExecutor> make_single_threaded_executor(const measure::Clock& clock,
-                                                                       const std::string& name,
-                                                                       middleware::WaitSet waitset,
-                                                                       EventSink& sink);
+struct DdsRuntime::Executors {
+  static std::unique_ptr<DdsExecutor> make_inline(const measure::Clock& clock,
+                                                  const ExecutorSettings& settings);
+  static std::unique_ptr<DdsExecutor> make_single_threaded(const measure::Clock& clock,
+                                                           const ExecutorSettings& settings,
+                                                           middleware::WaitSet waitset, EventSink& sink);
+  static std::unique_ptr<DdsExecutor> make_events(const measure::Clock& clock,
+                                                  const ExecutorSettings& settings);
+  static std::unique_ptr<DdsExecutor> make_multi_threaded(const measure::Clock& clock,
+                                                          const ExecutorSettings& settings);
+};
 
 }  // namespace perflab::runtime

@@ -1,9 +1,12 @@
 #include "runtime/virtual/virtual_runtime.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "middleware/plugin.h"
 #include "middleware/sim/disturbance.h"
@@ -11,6 +14,8 @@
 #include "middleware/support/options.h"
 #include "middleware/support/status.h"
 #include "realtime/thread.h"
+#include "runtime/names.h"
+#include "runtime/service.h"
 
 namespace perflab::runtime {
 
@@ -24,6 +29,8 @@ struct VirtualRuntime::Programme {
 struct VirtualRuntime::Message {
   std::vector<std::uint8_t> bytes;
   perflab_identity writer{};
+  std::int64_t sequence = 0;
+  perflab_sample_identity related{};
   Nanoseconds sent_ns = 0;
 };
 
@@ -47,37 +54,145 @@ struct VirtualRuntime::Reader final : Subscription {
     std::shared_ptr<Message> message;
     Nanoseconds at;
   };
+  [[nodiscard]] perflab_identity identity() const noexcept override { return id; }
   [[nodiscard]] std::size_t matched() noexcept override { return writers; }
 
   MessageHandler* handler = nullptr;
   Lane* lane = nullptr;
+  std::size_t group = 0;
+  bool queued = false;  // in the lane's arrivals, or in its group's queue
   std::size_t writers = 0;
   std::size_t depth = 0;  // 0: unlimited
   std::uint64_t overwritten = 0;
-  perflab_identity identity{};
+  perflab_identity id{};
   std::deque<Arrived> history;
 };
 
 struct VirtualRuntime::Writer final : Publisher {
-  bool publish(std::span<const perflab_bytes> parts) noexcept override {
-    runtime->send(*this, parts);
+  bool publish(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+    const std::array<perflab_bytes, 2> parts{
+        {{frame.data(), frame.size()}, {payload.data(), payload.size()}}};
+    return publish_related(parts, nullptr, nullptr);
+  }
+  bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
+                       std::int64_t* sequence) noexcept override {
+    ++sent;
+    runtime->send(*this, parts, related != nullptr ? *related : perflab_sample_identity{});
+    if (sequence != nullptr) *sequence = sent;
     return true;
+  }
+  // Every message goes over a link.
+  [[nodiscard]] Passing passing() noexcept override {
+    return {.intra_process = 0, .copies = 0, .middleware = links.size(), .loaned = false};
   }
   [[nodiscard]] perflab_identity identity() const noexcept override { return id; }
   [[nodiscard]] std::size_t matched() noexcept override { return links.size(); }
 
   VirtualRuntime* runtime = nullptr;
   perflab_identity id{};
+  std::int64_t sent = 0;
   std::string topic;
   std::vector<Link*> links;
 };
 
-// Something that runs one callback at a time: a single-threaded executor, or one thread of an inline one.
+// The threads of a multi-threaded executor and what they share. As in the real one
+// (dds/multi_threaded_executor.cpp): groups that have something to do and do nothing stand in a queue, and
+// each has a queue of its own.
+struct VirtualRuntime::Pool {
+  struct Group;
+  struct Timer {
+    TimerSchedule schedule;
+    Group* group;
+    bool queued = false;
+  };
+  // One of the two.
+  struct Ready {
+    Timer* timer = nullptr;
+    Reader* reader = nullptr;
+  };
+  struct Group {
+    std::deque<Ready> ready;
+    std::optional<Ready> running;
+    Nanoseconds busy_until = std::numeric_limits<Nanoseconds>::min();
+    bool listed = false;
+  };
+
+  void list(Group& group) {
+    if (group.listed || group.running || group.ready.empty()) return;
+    group.listed = true;
+    listed.push_back(&group);
+  }
+  void push(Reader& reader) {
+    if (reader.queued) return;
+    reader.queued = true;
+    Group& group = groups[reader.group];
+    group.ready.push_back({nullptr, &reader});
+    list(group);
+  }
+  void push_due(Nanoseconds now) {
+    std::vector<Timer*> due;
+    for (Timer& timer : timers) {
+      if (!timer.queued && !timer.schedule.done() && timer.schedule.next_due() <= now) due.push_back(&timer);
+    }
+    std::ranges::stable_sort(due, {}, [](const Timer* timer) { return timer->schedule.next_due(); });
+    for (auto timer = due.rbegin(); timer != due.rend(); ++timer) {
+      (*timer)->queued = true;
+      Group& group = *(*timer)->group;
+      group.ready.push_front({*timer, nullptr});
+      if (group.listed || group.running) continue;
+      group.listed = true;
+      listed.push_front(&group);
+    }
+  }
+  // Callbacks that have ended by now; what is left to do for them goes to the end of their queues.
+  void finish(Nanoseconds now) {
+    for (auto& [name, group] : groups) {
+      if (!group.running || group.busy_until > now) continue;
+      const Ready done = *std::exchange(group.running, std::nullopt);
+      if (done.reader != nullptr) {
+        if (!done.reader->history.empty()) push(*done.reader);
+      } else if (!done.timer->schedule.done() && done.timer->schedule.next_due() <= group.busy_until) {
+        group.ready.push_back(done);
+      } else {
+        done.timer->queued = false;
+      }
+      list(group);
+    }
+  }
+  // When something may begin, if nothing arrives.
+  [[nodiscard]] Nanoseconds next() const {
+    Nanoseconds next = std::numeric_limits<Nanoseconds>::max();
+    for (const auto& [name, group] : groups) {
+      if (group.running) next = std::min(next, group.busy_until);
+    }
+    for (const Timer& timer : timers) {
+      if (!timer.queued && !timer.schedule.done()) next = std::min(next, timer.schedule.next_due());
+    }
+    return next;
+  }
+
+  std::vector<Nanoseconds> servers;  // when each is free
+  std::map<std::size_t, Group> groups;
+  std::deque<Group*> listed;
+  std::deque<Timer> timers;
+};
+
+// Something that runs one callback at a time: an executor with one thread, or one thread of an inline one.
+// With a pool: an executor with several.
 struct VirtualRuntime::Lane {
-  bool in_arrival_order = false;  // the receive thread of an inline executor
+  enum class Order { kCycles, kMessages, kEvents };
+  Order order = Order::kCycles;  // single_threaded; the receive thread of inline; events
+  std::unique_ptr<Pool> pool;
   std::vector<TimerSchedule> timers;
   std::vector<Reader*> readers;
   std::deque<Reader*> arrivals;
+  Reader* last =
+      nullptr;  // of kEvents: whose callback ran last; has its next turn behind those who are waiting
+  // kEvents: a reader stands in the queue once at most.
+  void push(Reader& reader) {
+    if (std::exchange(reader.queued, true)) return;
+    arrivals.push_back(&reader);
+  }
   // The entities collected for this cycle.
   struct Ready {
     TimerSchedule* timer;
@@ -89,7 +204,8 @@ struct VirtualRuntime::Lane {
   Nanoseconds step_at = std::numeric_limits<Nanoseconds>::max();  // of the step that is scheduled
 };
 
-// One of: a step of `lane`; `message` sent by `writer`; `message` arriving over `link`; the end of a hold on `link`.
+// One of: a step of `lane`; `message` sent by `writer`; `message` arriving over `link`; the end of a hold on
+// `link`.
 struct VirtualRuntime::Event {
   Nanoseconds at;
   std::uint64_t order;
@@ -137,16 +253,38 @@ VirtualRuntime::VirtualRuntime(const Options& options, std::uint64_t seed)
 
 VirtualRuntime::~VirtualRuntime() { VirtualRuntime::stop(); }
 
-std::size_t VirtualRuntime::add_executor(int /*process*/, ExecutorKind kind, const std::string& /*name*/) {
-  const std::size_t first = lanes_.size();
-  lanes_.push_back(std::make_unique<Lane>());
-  if (kind == ExecutorKind::kSingleThreaded) {
-    executors_.push_back({first, first});
-  } else {
-    lanes_.back()->in_arrival_order = true;
-    lanes_.push_back(std::make_unique<Lane>());
-    executors_.push_back({first, first + 1});
+std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
+  if (!settings.thread.empty()) {
+    throw Error(Error::Kind::kUnsupported, settings.name + ": " + realtime::describe(settings.thread) +
+                                               ": virtual time has no threads to schedule");
   }
+  const std::size_t first = lanes_.size();
+  std::size_t timers = first;
+  lanes_.push_back(std::make_unique<Lane>());
+  Lane& lane = *lanes_.back();
+  switch (settings.kind) {
+    case ExecutorKind::kSingleThreaded:
+      break;
+    case ExecutorKind::kEvents:
+      lane.order = Lane::Order::kEvents;
+      break;
+    case ExecutorKind::kInline:
+      lane.order = Lane::Order::kMessages;
+      lanes_.push_back(std::make_unique<Lane>());
+      ++timers;
+      break;
+    case ExecutorKind::kMultiThreaded:
+      if (settings.threads <= 0) {
+        throw Error(
+            Error::Kind::kUnsupported,
+            settings.name + ": as many threads as CPUs: virtual time has no CPUs; right would be a number");
+      }
+      lane.pool = std::make_unique<Pool>();
+      lane.pool->servers.assign(static_cast<std::size_t>(settings.threads),
+                                std::numeric_limits<Nanoseconds>::min());
+      break;
+  }
+  executors_.push_back({first, timers});
   return executors_.size() - 1;
 }
 
@@ -157,38 +295,85 @@ void VirtualRuntime::connect(Writer& writer, Reader& reader) {
   ++reader.writers;
 }
 
+namespace {
+
+void refuse_loans(const EndpointSettings& settings) {
+  if (settings.pass_by != PassBy::kLoaned) return;
+  throw Error(Error::Kind::kUnsupported, "virtual: topic '" + settings.topic +
+                                             "' shall pass loaned messages; right would be unique or shared");
+}
+
+}  // namespace
+
 Publisher& VirtualRuntime::create_publisher(const EndpointSettings& settings) {
+  refuse_loans(settings);
   auto writer = std::make_unique<Writer>();
   writer->runtime = this;
   writer->id = make_identity(1, writers_.size());
-  writer->topic = settings.topic;
-  for (Reader* reader : readers_by_topic_[settings.topic]) {
+  const std::string name = wire_name(settings);
+  writer->topic = settings.kind == TopicKind::kTopic ? settings.topic : name;
+  for (Reader* reader : readers_by_topic_[name]) {
     connect(*writer, *reader);
   }
-  writers_by_topic_[settings.topic].push_back(writer.get());
+  writers_by_topic_[name].push_back(writer.get());
   writers_.push_back(std::move(writer));
   return *writers_.back();
 }
 
 Subscription& VirtualRuntime::create_subscription(std::size_t executor, const EndpointSettings& settings,
                                                   MessageHandler& handler) {
+  refuse_loans(settings);
   auto reader = std::make_unique<Reader>();
   reader->handler = &handler;
-  reader->lane = lanes_[executors_[executor].messages].get();
+  reader->lane = lanes_[executors_.at(executor).messages].get();
+  reader->group = settings.group;
   reader->depth = settings.qos.history == PERFLAB_KEEP_ALL ? 0 : static_cast<std::size_t>(settings.qos.depth);
-  reader->identity = make_identity(2, readers_.size());
+  reader->id = make_identity(2, readers_.size());
   reader->lane->readers.push_back(reader.get());
-  for (Writer* writer : writers_by_topic_[settings.topic]) {
+  const std::string name = wire_name(settings);
+  for (Writer* writer : writers_by_topic_[name]) {
     connect(*writer, *reader);
   }
-  readers_by_topic_[settings.topic].push_back(reader.get());
+  readers_by_topic_[name].push_back(reader.get());
   readers_.push_back(std::move(reader));
   return *readers_.back();
 }
 
 void VirtualRuntime::create_timer(std::size_t executor, const TimerSettings& settings,
                                   TimerHandler& handler) {
-  lanes_[executors_[executor].timers]->timers.emplace_back(settings, handler);
+  Lane& lane = *lanes_[executors_.at(executor).timers];
+  if (lane.pool) {
+    lane.pool->timers.push_back({TimerSchedule(settings, handler), &lane.pool->groups[settings.group]});
+  } else {
+    lane.timers.emplace_back(settings, handler);
+  }
+}
+
+namespace {
+
+// Differs from one client or server to the next; virtual time has but one process.
+ServiceId numbered_service_id(std::size_t number) {
+  ServiceId id{};
+  for (std::size_t i = 0; i < 8; ++i) id[i] = static_cast<std::uint8_t>((number + 1) >> (8 * i));
+  return id;
+}
+
+}  // namespace
+
+Client& VirtualRuntime::create_client(std::size_t executor, const ServiceSettings& settings,
+                                      MessageHandler& handler) {
+  clients_.push_back(std::make_unique<ServiceClient>(*this, executor, settings, service_framing(),
+                                                     numbered_service_id(clients_.size() + servers_.size()),
+                                                     handler));
+  return *clients_.back();
+}
+
+Server& VirtualRuntime::create_server(std::size_t executor, const ServiceSettings& settings,
+                                      RequestHandler& handler) {
+  servers_.push_back(std::make_unique<ServiceServer>(*this, executor, settings, service_framing(),
+                                                     numbered_service_id(clients_.size() + servers_.size()),
+                                                     handler));
+  return *servers_.back();
 }
 
 void VirtualRuntime::start(Nanoseconds base_ns) {
@@ -198,6 +383,10 @@ void VirtualRuntime::start(Nanoseconds base_ns) {
     for (TimerSchedule& timer : lane->timers) {
       timer.set_base(base_ns);
       if (!timer.done()) first = std::min(first, timer.next_due());
+    }
+    if (lane->pool) {
+      for (Pool::Timer& timer : lane->pool->timers) timer.schedule.set_base(base_ns);
+      first = lane->pool->next();
     }
     if (first != std::numeric_limits<Nanoseconds>::max()) wake(*lane, first);
   }
@@ -251,11 +440,15 @@ std::shared_ptr<VirtualRuntime::Message> VirtualRuntime::make_message(std::span<
   return message;
 }
 
-void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts) noexcept {
+void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts,
+                          const perflab_sample_identity& related) noexcept {
   const std::shared_ptr<Message> message = make_message(parts, writer.id);
+  message->sequence = writer.sent;
+  message->related = related;
   message->sent_ns = clock_.now();
   clock_.set(clock_.now() + programme_->publish_call);
-  // A callback runs whole, ahead of the virtual time of others; links must see messages in the order of their times.
+  // A callback runs whole, ahead of the virtual time of others; links must see messages in the order of their
+  // times.
   events_->push({message->sent_ns, next_order_++, nullptr, &writer, nullptr, message});
 }
 
@@ -293,7 +486,8 @@ void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message
 void VirtualRuntime::release_held(Link& link) {
   link.disturbance.release(link.arrivals);
   for (const auto& arrival : link.arrivals) {
-    events_->push({std::max(arrival.due_ns, clock_.now()), next_order_++, nullptr, nullptr, &link, link.held});
+    events_->push(
+        {std::max(arrival.due_ns, clock_.now()), next_order_++, nullptr, nullptr, &link, link.held});
     if (arrival.copy) ++link.duplicated;
   }
   link.held = nullptr;
@@ -305,10 +499,15 @@ void VirtualRuntime::arrive(Link& link, const std::shared_ptr<Message>& message)
   if (reader.depth != 0 && reader.history.size() == reader.depth) {
     reader.history.pop_front();
     ++reader.overwritten;
-  } else if (reader.lane->in_arrival_order) {
+  } else if (reader.lane->order == Lane::Order::kMessages) {
     reader.lane->arrivals.push_back(&reader);
   }
   reader.history.push_back({message, clock_.now()});
+  if (reader.lane->pool) {
+    reader.lane->pool->push(reader);
+  } else if (reader.lane->order == Lane::Order::kEvents) {
+    reader.lane->push(reader);
+  }
   wake(*reader.lane, clock_.now());
 }
 
@@ -328,21 +527,27 @@ bool VirtualRuntime::collect(Lane& lane) {
   for (TimerSchedule& timer : lane.timers) {
     if (!timer.done() && timer.next_due() <= clock_.now()) lane.ready.push_back({&timer, nullptr});
   }
-  if (lane.in_arrival_order) {
-    if (!lane.arrivals.empty()) {
-      lane.ready.push_back({nullptr, lane.arrivals.front()});
-      lane.arrivals.pop_front();
-    }
-  } else {
+  if (lane.order == Lane::Order::kCycles) {
     for (Reader* reader : lane.readers) {
       if (!reader->history.empty()) lane.ready.push_back({nullptr, reader});
     }
+  } else if (!lane.arrivals.empty()) {
+    lane.ready.push_back({nullptr, lane.arrivals.front()});
+    lane.arrivals.pop_front();
   }
   return !lane.ready.empty();
 }
 
 // Runs one callback; the lane is then busy until the callback's own time has passed.
 void VirtualRuntime::step(Lane& lane) {
+  if (lane.pool) {
+    step(*lane.pool, lane);
+    return;
+  }
+  if (lane.last != nullptr) {
+    Reader& reader = *std::exchange(lane.last, nullptr);
+    if (!reader.history.empty()) lane.push(reader);
+  }
   if (lane.next_ready == lane.ready.size() && !collect(lane)) {
     Nanoseconds next = std::numeric_limits<Nanoseconds>::max();
     for (const TimerSchedule& timer : lane.timers) {
@@ -355,21 +560,64 @@ void VirtualRuntime::step(Lane& lane) {
   clock_.set(clock_.now() + programme_->service);
   if (entity.timer != nullptr) {
     entity.timer->fire(clock_.now());
-  } else if (!entity.reader->history.empty()) {
-    const Reader::Arrived arrived = std::move(entity.reader->history.front());
-    entity.reader->history.pop_front();
-    entity.reader->handler->on_message(
-        {arrived.message->bytes, arrived.message->writer, arrived.at, kUnknownTime});
+  } else {
+    if (lane.order == Lane::Order::kEvents) {
+      entity.reader->queued = false;
+      lane.last = entity.reader;
+    }
+    take_one(*entity.reader);
   }
   lane.free_at = clock_.now();
   wake(lane, lane.free_at);
+}
+
+void VirtualRuntime::take_one(Reader& reader) {
+  if (reader.history.empty()) return;
+  const Reader::Arrived arrived = std::move(reader.history.front());
+  reader.history.pop_front();
+  const Message& message = *arrived.message;
+  reader.handler->on_message(
+      {message.bytes, message.writer, message.sequence, message.related, arrived.at, kUnknownTime});
+}
+
+// Gives every server that is free a callback of a group that is.
+void VirtualRuntime::step(Pool& pool, Lane& lane) {
+  const Nanoseconds now = clock_.now();
+  pool.finish(now);
+  pool.push_due(now);
+  for (Nanoseconds& server : pool.servers) {
+    if (pool.listed.empty()) break;
+    if (server > now) continue;
+    clock_.set(now);
+    run_next(pool, server);
+  }
+  // Work that is left waits for a server, whose end is that of a group's callback.
+  const Nanoseconds next = pool.next();
+  if (next != std::numeric_limits<Nanoseconds>::max()) wake(lane, std::max(next, now));
+}
+
+void VirtualRuntime::run_next(Pool& pool, Nanoseconds& server) {
+  Pool::Group& group = *pool.listed.front();
+  pool.listed.pop_front();
+  group.listed = false;
+  group.running = group.ready.front();
+  group.ready.pop_front();
+  clock_.set(clock_.now() + programme_->service);
+  if (group.running->timer != nullptr) {
+    group.running->timer->schedule.fire(clock_.now());
+  } else {
+    group.running->reader->queued = false;
+    take_one(*group.running->reader);
+  }
+  group.busy_until = clock_.now();
+  server = group.busy_until;
 }
 
 std::string VirtualRuntime::describe() {
   nlohmann::json edges = nlohmann::json::array();
   for (const auto& link : links_) {
     edges.push_back({{"writer", middleware::to_hex(link->writer->id)},
-                     {"reader", middleware::to_hex(link->reader->identity)},
+                     {"reader", middleware::to_hex(link->reader->id)},
                      {"topic", link->writer->topic},
                      {"offered", link->disturbance.offered()},
                      {"delivered", link->delivered},

@@ -4,9 +4,14 @@
 //
 // What is modelled: links (one per writer and reader) with the disturbances of the middleware `sim` (delay,
 // jitter, loss, reordering, duplication; sim/disturbance.h); reader histories (keep_last drops the oldest);
-// executors that run one callback at a time, each callback costing `service` plus the work of the graph;
-// `publish_call` as the duration of publish(). What is not: the operating system, and therefore resources and
-// scheduling.
+// executors, each callback costing `service` plus the work of the graph; `publish_call` as the duration of
+// publish(). What is not: the operating system, and therefore resources, scheduling, and how messages pass
+// through memory.
+//
+// Executors: `inline` has one server for messages, in the order of arrival, and one for timers;
+// `single_threaded` one that collects what is ready and runs it, timers first; `events` one that takes
+// readers in the order in which they became ready, and due timers between them; `multi_threaded` has as many
+// as threads are asked for, which never run two callbacks of one group at a time.
 //
 // Options: those of sim/disturbance.h, and the durations `service` and `publish_call`.
 //
@@ -30,6 +35,9 @@
 
 namespace perflab::runtime {
 
+class ServiceClient;
+class ServiceServer;
+
 // Written by the simulation's thread, readable from any.
 class VirtualClock final : public measure::Clock {
  public:
@@ -49,10 +57,17 @@ class VirtualRuntime final : public Runtime {
   ~VirtualRuntime() override;
 
   [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }
-  std::size_t add_executor(int process, ExecutorKind kind, const std::string& name) override;
+  std::size_t add_executor(const ExecutorSettings& settings) override;
   Publisher& create_publisher(const EndpointSettings& settings) override;
   Subscription& create_subscription(std::size_t executor, const EndpointSettings& settings,
                                     MessageHandler& handler) override;
+  Client& create_client(std::size_t executor, const ServiceSettings& settings,
+                        MessageHandler& handler) override;
+  Server& create_server(std::size_t executor, const ServiceSettings& settings,
+                        RequestHandler& handler) override;
+  [[nodiscard]] ServiceFraming service_framing() const noexcept override {
+    return ServiceFraming::kRmwCyclonedds;
+  }
   void create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) override;
   void work(Nanoseconds amount) noexcept override { clock_.set(clock_.now() + amount); }
   // Virtual time begins at `base_ns` less the ticks before it; the simulation runs in a thread of its own.
@@ -70,12 +85,14 @@ class VirtualRuntime final : public Runtime {
   struct Reader;
   struct Writer;
   struct Lane;
+  struct Pool;
   struct Event;
   struct LaterFirst;
 
   void connect(Writer& writer, Reader& reader);
   void simulate() noexcept;
-  void send(Writer& writer, std::span<const perflab_bytes> parts) noexcept;
+  void send(Writer& writer, std::span<const perflab_bytes> parts,
+            const perflab_sample_identity& related) noexcept;
   void offer(Writer& writer, const std::shared_ptr<Message>& message);
   void schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered);
   void release_held(Link& link);
@@ -83,6 +100,9 @@ class VirtualRuntime final : public Runtime {
   void wake(Lane& lane, Nanoseconds at);
   void step(Lane& lane);
   bool collect(Lane& lane);
+  void step(Pool& pool, Lane& lane);
+  void run_next(Pool& pool, Nanoseconds& server);
+  void take_one(Reader& reader);
   std::shared_ptr<Message> make_message(std::span<const perflab_bytes> parts, const perflab_identity& writer);
 
   VirtualClock clock_;
@@ -91,10 +111,12 @@ class VirtualRuntime final : public Runtime {
   std::unique_ptr<Programme> programme_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   struct ExecutorLanes {
-    std::size_t messages;
+    std::size_t messages;  // indexes of lanes
     std::size_t timers;
   };
   std::vector<ExecutorLanes> executors_;
+  std::vector<std::unique_ptr<ServiceClient>> clients_;
+  std::vector<std::unique_ptr<ServiceServer>> servers_;
   std::vector<std::unique_ptr<Writer>> writers_;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::vector<std::unique_ptr<Link>> links_;

@@ -44,16 +44,19 @@ class DirectRuntime final : public runtime::Runtime {
  public:
   class Endpoint final : public runtime::Publisher, public runtime::Subscription {
    public:
-    bool publish(std::span<const perflab_bytes> parts) noexcept override {
-      std::size_t size = 0;
-      for (const perflab_bytes& part : parts) {
-        std::memcpy(buffer_.data() + size, part.data, part.size);
-        size += part.size;
-      }
+    bool publish(std::span<const std::uint8_t> frame,
+                 std::span<const std::uint8_t> payload) noexcept override {
+      std::memcpy(buffer_.data(), frame.data(), frame.size());
+      std::memcpy(buffer_.data() + frame.size(), payload.data(), payload.size());
       if (handler != nullptr)
-        handler->on_message({{buffer_.data(), size}, identity(), kUnknownTime, kUnknownTime});
+        handler->on_message({.bytes = {buffer_.data(), frame.size() + payload.size()}, .writer = identity()});
       return true;
     }
+    bool publish_related(std::span<const perflab_bytes>, const perflab_sample_identity*,
+                         std::int64_t*) noexcept override {
+      return false;
+    }
+    [[nodiscard]] runtime::Passing passing() noexcept override { return {}; }
     [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
     [[nodiscard]] std::size_t matched() noexcept override { return 1; }
     runtime::MessageHandler* handler = nullptr;
@@ -63,12 +66,23 @@ class DirectRuntime final : public runtime::Runtime {
   };
 
   [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }
-  std::size_t add_executor(int, runtime::ExecutorKind, const std::string&) override { return 0; }
+  std::size_t add_executor(const runtime::ExecutorSettings&) override { return 0; }
   runtime::Publisher& create_publisher(const runtime::EndpointSettings&) override { return endpoint_; }
   runtime::Subscription& create_subscription(std::size_t, const runtime::EndpointSettings&,
                                              runtime::MessageHandler& handler) override {
     endpoint_.handler = &handler;
     return endpoint_;
+  }
+  runtime::Client& create_client(std::size_t, const runtime::ServiceSettings&,
+                                 runtime::MessageHandler&) override {
+    throw std::logic_error("no services here");
+  }
+  runtime::Server& create_server(std::size_t, const runtime::ServiceSettings&,
+                                 runtime::RequestHandler&) override {
+    throw std::logic_error("no services here");
+  }
+  [[nodiscard]] runtime::ServiceFraming service_framing() const noexcept override {
+    return runtime::ServiceFraming::kRmwCyclonedds;
   }
   void create_timer(std::size_t, const runtime::TimerSettings&, runtime::TimerHandler& handler) override {
     timer = &handler;
@@ -89,7 +103,7 @@ class DirectRuntime final : public runtime::Runtime {
 TEST(Allocations, AMessageFromTimerToCallbackDoesNotAllocate) {
   graph::Graph graph;
   graph.name = "pair";
-  graph.processes.push_back({"pair", {{0, graph::ExecutorKind::kSingleThreaded}}, {}});
+  graph.processes.push_back({.name = "pair", .executors = {{}}, .nodes = {}});
   const perflab_qos qos{.history = PERFLAB_KEEP_LAST,
                         .depth = 10,
                         .reliability = PERFLAB_RELIABLE,
@@ -103,7 +117,7 @@ TEST(Allocations, AMessageFromTimerToCallbackDoesNotAllocate) {
   node.node_namespace = "/";
   node.publishers.push_back({"/topic", "stamped1kb", 1024, 1000.0, graph::PassBy::kUnspecified, qos});
   node.subscriptions.push_back({"/topic", "stamped1kb", graph::PassBy::kUnspecified, qos});
-  node.timers.push_back({"tick", 1'000'000, {0}, 0, graph::Overrun::kCatchUp});
+  node.timers.push_back({.name = "tick", .period_ns = 1'000'000, .publish = {0}, .request = {}});
   node.reactions.push_back({graph::ReactionKind::kSink, {0}, {}, 0, 0});
   graph.processes[0].nodes.push_back(node);
 

@@ -29,7 +29,7 @@ class Recorder final : public TimerHandler {
 
 TEST(TimerSchedule, TickKIsDueAtBasePlusKPeriods) {
   Recorder recorder;
-  TimerSchedule timer({"t", 10, 1, 3, false}, recorder);
+  TimerSchedule timer({"t", 0, 10, 1, 3, false}, recorder);
   timer.set_base(100);
   EXPECT_EQ(timer.next_due(), 110);
   for (const Nanoseconds now : {110, 125, 130}) timer.fire(now);
@@ -39,7 +39,7 @@ TEST(TimerSchedule, TickKIsDueAtBasePlusKPeriods) {
 
 TEST(TimerSchedule, WarmUpTicksStandBeforeTheBaseInTheSameGrid) {
   Recorder recorder;
-  TimerSchedule timer({"t", 10, -1, 1, false}, recorder);
+  TimerSchedule timer({"t", 0, 10, -1, 1, false}, recorder);
   timer.set_base(100);
   for (const Nanoseconds now : {90, 100, 110}) timer.fire(now);
   EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{90, 100, 110}));
@@ -47,7 +47,7 @@ TEST(TimerSchedule, WarmUpTicksStandBeforeTheBaseInTheSameGrid) {
 
 TEST(TimerSchedule, CatchesUpTickByTick) {
   Recorder recorder;
-  TimerSchedule timer({"t", 10, 1, 5, false}, recorder);
+  TimerSchedule timer({"t", 0, 10, 1, 5, false}, recorder);
   timer.set_base(0);
   while (!timer.done() && timer.next_due() <= 47) timer.fire(47);
   EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{10, 20, 30, 40}));
@@ -56,7 +56,7 @@ TEST(TimerSchedule, CatchesUpTickByTick) {
 
 TEST(TimerSchedule, SkipsToTheLatestDueTickAndReportsTheRest) {
   Recorder recorder;
-  TimerSchedule timer({"t", 10, 1, 9, true}, recorder);
+  TimerSchedule timer({"t", 0, 10, 1, 9, true}, recorder);
   timer.set_base(0);
   timer.fire(10);
   timer.fire(47);
@@ -72,9 +72,9 @@ TEST(TimerQueue, FiresEachDueTimerOnceInTheOrderOfDueTimes) {
   std::vector<std::pair<int, Nanoseconds>> order;
   Recorder a(&order, 1), b(&order, 2), c(&order, 3);
   TimerQueue queue;
-  queue.add({"a", 7, 1, 100, false}, a);
-  queue.add({"b", 5, 1, 100, false}, b);
-  queue.add({"c", 50, 1, 100, false}, c);
+  queue.add({"a", 0, 7, 1, 100, false}, a);
+  queue.add({"b", 0, 5, 1, 100, false}, b);
+  queue.add({"c", 0, 50, 1, 100, false}, c);
   queue.set_base(0);
   EXPECT_EQ(queue.earliest(), 5);
   queue.run_due(20);
@@ -89,7 +89,7 @@ TEST(TimerQueue, ManyTimersGetEveryTickExactlyOnce) {
   std::vector<Recorder> recorders(kTimers);
   TimerQueue queue;
   for (int i = 0; i < kTimers; ++i) {
-    queue.add({"t", 3 + i % 17, 1, 50 + i, false}, recorders[static_cast<std::size_t>(i)]);
+    queue.add({"t", 0, 3 + i % 17, 1, 50 + i, false}, recorders[static_cast<std::size_t>(i)]);
   }
   queue.set_base(1'000);
   for (Nanoseconds now = 1'000; !queue.empty(); now += 13) queue.run_due(now);
@@ -105,7 +105,7 @@ TEST(TimerQueue, ManyTimersGetEveryTickExactlyOnce) {
 TEST(TimerQueue, ATimerWithoutTicksIsDoneAtOnce) {
   Recorder recorder;
   TimerQueue queue;
-  queue.add({"t", 10, 1, 0, false}, recorder);
+  queue.add({"t", 0, 10, 1, 0, false}, recorder);
   queue.set_base(0);
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.earliest(), TimerQueue::kNever);

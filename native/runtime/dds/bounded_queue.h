@@ -1,0 +1,57 @@
+// A queue of small values that allocates only while its capacity is raised.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace perflab::runtime {
+
+template <typename T>
+class BoundedQueue {
+ public:
+  // Room for that many; keeps what is queued.
+  void reserve(std::size_t capacity) {
+    if (capacity <= places_.size()) return;
+    std::vector<T> larger(capacity);
+    for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move(places_[place(i)]);
+    places_ = std::move(larger);
+    first_ = 0;
+  }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return places_.size(); }
+
+  // There must be room.
+  void push_back(T value) noexcept {
+    assert(size_ < places_.size());
+    places_[place(size_++)] = std::move(value);
+  }
+  void push_front(T value) noexcept {
+    assert(size_ < places_.size());
+    first_ = first_ == 0 ? places_.size() - 1 : first_ - 1;
+    places_[first_] = std::move(value);
+    ++size_;
+  }
+  // There must be one.
+  T pop_front() noexcept {
+    assert(size_ > 0);
+    T value = std::move(places_[first_]);
+    first_ = first_ + 1 == places_.size() ? 0 : first_ + 1;
+    --size_;
+    return value;
+  }
+
+ private:
+  [[nodiscard]] std::size_t place(std::size_t i) const noexcept {
+    const std::size_t at = first_ + i;
+    return at < places_.size() ? at : at - places_.size();
+  }
+
+  std::vector<T> places_;
+  std::size_t first_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace perflab::runtime

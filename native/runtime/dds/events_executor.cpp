@@ -1,0 +1,95 @@
+// `events`: one thread and a queue that the data-ready callbacks feed, after iRobot's EventsExecutor. One
+// message per event, in the order of arrival; a source with more takes its place at the end of the queue.
+// Timers that are due run between two events.
+//
+// A source stands in the queue once at most, so the queue needs a place for each source and no more. It may
+// be told of a message while it is in the queue, and a data-ready callback may stand for several messages:
+// after a message a source of the middleware is looked at once more.
+#include <condition_variable>
+#include <mutex>
+
+#include "runtime/dds/bounded_queue.h"
+#include "runtime/dds/executor.h"
+#include "runtime/dds/subscription.h"
+
+namespace perflab::runtime {
+
+class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
+ public:
+  using OneThreadExecutor::OneThreadExecutor;
+  ~EventsExecutor() override { EventsExecutor::stop(); }
+
+  void add_subscription(DdsSubscription& subscription) override {
+    sources_ += subscription.from_process() == nullptr ? 1 : 2;
+    const std::lock_guard lock(mutex_);  // readers that are there already may have data
+    queue_.reserve(sources_);
+  }
+
+  void create_threads() override {
+    workers_.create(settings_, 1, [this](std::size_t) { spin(); });
+  }
+  void run() override { workers_.release(); }
+  void stop() noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_.store(true, std::memory_order_relaxed);
+    }
+    arrived_.notify_one();
+    workers_.join();
+  }
+
+  void on_ready(MessageSource& source) noexcept override {
+    if (source.queued.exchange(true, std::memory_order_acq_rel)) return;
+    bool sleeping = false;
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(&source);
+      sleeping = std::exchange(sleeping_, false);
+    }
+    if (sleeping) arrived_.notify_one();
+  }
+
+ private:
+  void spin() noexcept {
+    while (!stopping()) {
+      run_due_timers();
+      MessageSource* const source = next();
+      if (source == nullptr) continue;
+      // Before the message is taken: from here on a new one queues the source again.
+      source->queued.exchange(false, std::memory_order_acq_rel);
+      if (source->run_one() == MessageSource::Turn::kMore) on_ready(*source);
+    }
+  }
+
+  // The oldest event; null if a timer became due first, or at the end.
+  MessageSource* next() noexcept {
+    std::unique_lock lock(mutex_);
+    if (queue_.empty() && !stopping()) wait(lock);
+    return queue_.empty() ? nullptr : queue_.pop_front();
+  }
+
+  void wait(std::unique_lock<std::mutex>& lock) noexcept {
+    const Nanoseconds wait = until_next_tick();
+    if (wait == 0) return;
+    sleeping_ = true;
+    if (wait == TimerQueue::kNever) {
+      arrived_.wait(lock);
+    } else {
+      arrived_.wait_for(lock, std::chrono::nanoseconds(wait));
+    }
+    sleeping_ = false;
+  }
+
+  std::size_t sources_ = 0;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  BoundedQueue<MessageSource*> queue_;
+  bool sleeping_ = false;
+};
+
+std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::Executors::make_events(
+    const measure::Clock& clock, const ExecutorSettings& settings) {
+  return std::make_unique<EventsExecutor>(clock, settings);
+}
+
+}  // namespace perflab::runtime

@@ -1,0 +1,155 @@
+// Messages handed over inside a process, by the rules of rclcpp's IntraProcessManager.
+//
+// A publisher gives a message away, and whoever wants one of his own gets one: where nobody does, all share
+// the message; else each owner but the last gets a copy and the last the message itself. A single sharing
+// subscription beside owners counts as an owner; several share one copy.
+//
+// Example:
+//   MessageRef message = Message::make(size);
+//   std::memcpy(message->bytes().data(), ...);
+//   hand_out(std::move(message), takers, false);
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "middleware/middleware.h"
+#include "runtime/dds/bounded_queue.h"
+#include "runtime/runtime.h"
+
+namespace perflab::runtime {
+
+class Message;
+
+// Counts who refers to a message.
+class MessageRef {
+ public:
+  MessageRef() = default;
+  MessageRef(const MessageRef& other) noexcept;
+  MessageRef(MessageRef&& other) noexcept : message_(std::exchange(other.message_, nullptr)) {}
+  MessageRef& operator=(MessageRef other) noexcept {
+    std::swap(message_, other.message_);
+    return *this;
+  }
+  ~MessageRef();
+
+  [[nodiscard]] explicit operator bool() const noexcept { return message_ != nullptr; }
+  [[nodiscard]] Message* operator->() const noexcept { return message_; }
+  [[nodiscard]] Message& operator*() const noexcept { return *message_; }
+  [[nodiscard]] Message* get() const noexcept { return message_; }
+
+ private:
+  friend class Message;
+  explicit MessageRef(Message* message) noexcept : message_(message) {}
+
+  Message* message_ = nullptr;
+};
+
+// Its bytes lie behind it in the same piece of memory.
+class Message {
+ public:
+  // With arbitrary content; nothing if there is no memory.
+  [[nodiscard]] static MessageRef make(std::size_t size) noexcept;
+  [[nodiscard]] MessageRef copy() const noexcept;
+
+  [[nodiscard]] std::span<std::uint8_t> bytes() noexcept { return {data(), size_}; }
+  [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept {
+    return {const_cast<Message*>(this)->data(), size_};
+  }
+
+  perflab_identity writer{};
+  std::int64_t sequence = 0;
+  perflab_sample_identity related{};
+
+ private:
+  friend class MessageRef;
+  // After the 4 bytes of the encapsulation, the body is aligned to 8.
+  static constexpr std::size_t kLead = 4;
+
+  explicit Message(std::size_t size) noexcept : size_(size) {}
+  [[nodiscard]] std::uint8_t* data() noexcept { return reinterpret_cast<std::uint8_t*>(this + 1) + kLead; }
+
+  std::size_t size_;
+  std::atomic<std::uint32_t> references_{1};
+};
+
+// The messages that wait for one subscription: keep-last, the oldest gives way.
+class Ring {
+ public:
+  struct Entry {
+    MessageRef message;
+    Nanoseconds arrived_ns = kUnknownTime;
+  };
+  enum class Popped { kNothing, kLast, kMore };
+
+  explicit Ring(std::size_t depth) { queue_.reserve(depth); }
+
+  // False if the oldest was dropped for it.
+  bool push(Entry entry) noexcept {
+    Entry dropped;  // freed without the lock
+    const std::lock_guard lock(mutex_);
+    const bool full = queue_.size() == queue_.capacity();
+    if (full) dropped = queue_.pop_front();
+    queue_.push_back(std::move(entry));
+    waiting_.store(queue_.size(), std::memory_order_release);
+    return !full;
+  }
+  // Says as well whether there is another one.
+  Popped pop(Entry& entry) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) return Popped::kNothing;
+    entry = queue_.pop_front();
+    waiting_.store(queue_.size(), std::memory_order_release);
+    return queue_.empty() ? Popped::kLast : Popped::kMore;
+  }
+  [[nodiscard]] bool empty() const noexcept { return waiting_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  std::mutex mutex_;
+  BoundedQueue<Entry> queue_;
+  std::atomic<std::size_t> waiting_{0};
+};
+
+// A subscription as the publishers of its process see it.
+class Taker {
+ public:
+  virtual void accept(MessageRef message) noexcept = 0;
+
+ protected:
+  ~Taker() = default;
+};
+
+struct Takers {
+  std::vector<Taker*> sharing;
+  std::vector<Taker*> owning;
+
+  [[nodiscard]] bool empty() const noexcept { return sharing.empty() && owning.empty(); }
+  [[nodiscard]] std::size_t count() const noexcept { return sharing.size() + owning.size(); }
+  // Copies that hand_out() makes of each message.
+  [[nodiscard]] std::size_t copies(bool keep) const noexcept;
+};
+
+struct HandedOut {
+  bool complete = false;  // otherwise there was no memory for a copy
+  MessageRef kept{};      // with `keep`: what the giver may still read
+};
+// Gives the message to all takers; with `keep` there is someone else who must read it afterwards (the
+// middleware, for readers of other processes), who counts as one that shares. Not for zero takers.
+HandedOut hand_out(MessageRef message, const Takers& takers, bool keep) noexcept;
+
+// The policy that keeps a writer and a reader apart, as DDS compares what is offered with what is requested;
+// or null.
+[[nodiscard]] const char* incompatible_policy(const perflab_qos& offered,
+                                              const perflab_qos& requested) noexcept;
+
+// Throws Error (kUnsupported) where a publisher and a subscription of one process cannot be connected in this
+// way, as rclcpp does.
+void require_intra_process(const EndpointSettings& publisher, const EndpointSettings& subscription);
+
+}  // namespace perflab::runtime

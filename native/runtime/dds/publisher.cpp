@@ -1,0 +1,170 @@
+#include "runtime/dds/publisher.h"
+
+#include <array>
+#include <cstring>
+
+#include "message/cdr.h"
+
+namespace perflab::runtime {
+namespace {
+
+constexpr const char* kNoMemory = "no memory for a message within the process";
+
+std::uint8_t* append(std::uint8_t* to, std::span<const std::uint8_t> bytes) noexcept {
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return to + bytes.size();
+}
+
+std::array<perflab_bytes, 2> parts_of(std::span<const std::uint8_t> frame,
+                                      std::span<const std::uint8_t> payload) noexcept {
+  return {{{frame.data(), frame.size()}, {payload.data(), payload.size()}}};
+}
+
+}  // namespace
+
+DdsRuntime::DdsPublisher::~DdsPublisher() {
+  if (loan_ != nullptr) writer_->discard_loan(loan_);
+}
+
+perflab_listener DdsRuntime::DdsPublisher::listener() noexcept {
+  return {nullptr,
+          [](void* context, const perflab_event* event) {
+            static_cast<DdsPublisher*>(context)->sink_.on_event(*event);
+          },
+          this};
+}
+
+void DdsRuntime::DdsPublisher::set_writer(middleware::Writer writer) {
+  identity_ = writer.identity();
+  writer_.emplace(std::move(writer));
+}
+
+bool DdsRuntime::DdsPublisher::prepare(std::span<const std::uint8_t> payload) noexcept {
+  if (lends()) return prepare_loan(payload);
+  if (!gives_away() || takers_.empty()) return true;
+  prepared_ = Message::make(message::kFrameBytes + payload.size());
+  if (!prepared_) return failed(kNoMemory);
+  append(prepared_->bytes().data() + message::kFrameBytes, payload);
+  return true;
+}
+
+bool DdsRuntime::DdsPublisher::publish(std::span<const std::uint8_t> frame,
+                                       std::span<const std::uint8_t> payload) noexcept {
+  if (!takers_.empty()) return publish_locally(frame, payload);
+  if (lends()) return publish_loaned(frame, payload);
+  return write(parts_of(frame, payload));
+}
+
+bool DdsRuntime::DdsPublisher::publish_locally(std::span<const std::uint8_t> frame,
+                                               std::span<const std::uint8_t> payload) noexcept {
+  const std::size_t size = frame.size() + payload.size();
+  MessageRef message = std::exchange(prepared_, {});
+  const bool payload_is_there =
+      message && frame.size() == message::kFrameBytes && message->bytes().size() == size;
+  if (!payload_is_there) {
+    message = Message::make(size);
+    if (!message) return failed(kNoMemory);
+    append(message->bytes().data() + frame.size(), payload);
+  }
+  append(message->bytes().data(), frame);
+  message->sequence = ++local_sequence_;
+  const bool others = writer_->matched_readers() > 0;
+  MessageRef kept;
+  if (!give(std::move(message), others, kept)) return false;
+  if (!others) return true;
+  const perflab_bytes whole{kept->bytes().data(), kept->bytes().size()};
+  return write({&whole, 1});
+}
+
+bool DdsRuntime::DdsPublisher::publish_related(std::span<const perflab_bytes> parts,
+                                               const perflab_sample_identity* related,
+                                               std::int64_t* sequence) noexcept {
+  if (lends()) return failed("a publisher of loaned messages has no requests or replies");
+  std::int64_t number = 0;
+  // The middleware first: what it numbers keeps that number within the process.
+  if (takers_.empty() || writer_->matched_readers() > 0) {
+    if (can_relate_) {
+      perflab_error error;
+      if (writer_->write_related(parts, related, &number, error) != PERFLAB_OK) return failed(error.text);
+    } else if (related != nullptr) {
+      return failed("this middleware cannot say what a message answers to");
+    } else if (!write(parts)) {
+      return false;
+    }
+  }
+  if (!takers_.empty()) {
+    std::size_t size = 0;
+    for (const perflab_bytes& part : parts) size += part.size;
+    MessageRef message = Message::make(size);
+    if (!message) return failed(kNoMemory);
+    std::uint8_t* to = message->bytes().data();
+    for (const perflab_bytes& part : parts) {
+      to = append(to, {static_cast<const std::uint8_t*>(part.data), part.size});
+    }
+    if (number == 0) number = local_sequence_ + 1;
+    local_sequence_ = number;
+    message->sequence = number;
+    if (related != nullptr) message->related = *related;
+    MessageRef kept;
+    if (!give(std::move(message), false, kept)) return false;
+  }
+  if (sequence != nullptr) *sequence = number;
+  return true;
+}
+
+Passing DdsRuntime::DdsPublisher::passing() noexcept {
+  const std::size_t readers = writer_->matched_readers();
+  const bool makes_own = takers_.empty() || gives_away();
+  return {.intra_process = takers_.count(),
+          .copies = (makes_own ? 0 : 1) + takers_.copies(readers > 0),
+          .middleware = readers,
+          .loaned = lends()};
+}
+
+// The payload goes behind the frame, whose length is what the fixed size leaves.
+bool DdsRuntime::DdsPublisher::prepare_loan(std::span<const std::uint8_t> payload) noexcept {
+  if (payload.size() > settings_.fixed_size)
+    return failed("the message is larger than its type, which is lent");
+  perflab_error error;
+  if (loan_ == nullptr && writer_->loan(loan_, error) != PERFLAB_OK) {
+    loan_ = nullptr;
+    return failed(error.text);
+  }
+  append(static_cast<std::uint8_t*>(loan_) + (settings_.fixed_size - payload.size()), payload);
+  return true;
+}
+
+bool DdsRuntime::DdsPublisher::publish_loaned(std::span<const std::uint8_t> frame,
+                                              std::span<const std::uint8_t> payload) noexcept {
+  if (frame.size() + payload.size() != settings_.fixed_size)
+    return failed("the message is not of the size of its type, which is lent");
+  if (loan_ == nullptr && !prepare_loan(payload)) return false;
+  append(static_cast<std::uint8_t*>(loan_), frame);
+  perflab_error error;
+  // Ends the loan, also where it fails.
+  if (writer_->write_loaned(std::exchange(loan_, nullptr), error) == PERFLAB_OK) [[likely]]
+    return true;
+  return failed(error.text);
+}
+
+bool DdsRuntime::DdsPublisher::give(MessageRef message, bool keep, MessageRef& kept) noexcept {
+  message->writer = identity_;
+  HandedOut result = hand_out(std::move(message), takers_, keep);
+  if (!result.complete) return failed(kNoMemory);
+  kept = std::move(result.kept);
+  return true;
+}
+
+bool DdsRuntime::DdsPublisher::write(std::span<const perflab_bytes> parts) noexcept {
+  perflab_error error;
+  if (writer_->write(parts, error) == PERFLAB_OK) [[likely]]
+    return true;
+  return failed(error.text);
+}
+
+bool DdsRuntime::DdsPublisher::failed(const char* text) noexcept {
+  sink_.on_write_failed(clock_.now(), text);
+  return false;
+}
+
+}  // namespace perflab::runtime

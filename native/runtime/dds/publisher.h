@@ -1,0 +1,57 @@
+// A publisher of the `dds` runtime: the writer, and the subscriptions of this process that it reaches without
+// it.
+#pragma once
+
+#include <optional>
+
+#include "middleware/plugin.h"
+#include "runtime/dds/dds_runtime.h"
+#include "runtime/dds/intra_process.h"
+
+namespace perflab::runtime {
+
+class DdsRuntime::DdsPublisher final : public Publisher {
+ public:
+  DdsPublisher(const measure::Clock& clock, EventSink& sink, const EndpointSettings& settings,
+               bool can_relate)
+      : clock_(clock), sink_(sink), settings_(settings), can_relate_(can_relate) {}
+  ~DdsPublisher() override;
+
+  bool prepare(std::span<const std::uint8_t> payload) noexcept override;
+  bool publish(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override;
+  bool publish_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
+                       std::int64_t* sequence) noexcept override;
+  [[nodiscard]] Passing passing() noexcept override;
+  [[nodiscard]] perflab_identity identity() const noexcept override { return identity_; }
+  [[nodiscard]] std::size_t matched() noexcept override {
+    return takers_.count() + writer_->matched_readers();
+  }
+
+  perflab_listener listener() noexcept;
+  void set_writer(middleware::Writer writer);
+  void add_taker(Taker& taker, bool owns) { (owns ? takers_.owning : takers_.sharing).push_back(&taker); }
+  [[nodiscard]] const EndpointSettings& settings() const noexcept { return settings_; }
+
+ private:
+  [[nodiscard]] bool gives_away() const noexcept { return settings_.pass_by == PassBy::kUnique; }
+  [[nodiscard]] bool lends() const noexcept { return settings_.pass_by == PassBy::kLoaned; }
+  bool prepare_loan(std::span<const std::uint8_t> payload) noexcept;
+  bool publish_loaned(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept;
+  bool publish_locally(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept;
+  bool give(MessageRef message, bool keep, MessageRef& kept) noexcept;
+  bool write(std::span<const perflab_bytes> parts) noexcept;
+  bool failed(const char* text) noexcept;
+
+  const measure::Clock& clock_;
+  EventSink& sink_;
+  const EndpointSettings settings_;
+  const bool can_relate_;
+  perflab_identity identity_{};
+  Takers takers_;
+  MessageRef prepared_;
+  void* loan_ = nullptr;
+  std::int64_t local_sequence_ = 0;
+  std::optional<middleware::Writer> writer_;
+};
+
+}  // namespace perflab::runtime

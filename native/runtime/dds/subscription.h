@@ -1,0 +1,87 @@
+// A subscription of the `dds` runtime: the reader, the messages from this process, and the handler of both.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "middleware/plugin.h"
+#include "runtime/dds/dds_runtime.h"
+#include "runtime/dds/intra_process.h"
+
+namespace perflab::runtime {
+
+// One of the two ways in which messages reach a subscription. This is what executors queue.
+class DdsRuntime::MessageSource {
+ public:
+  // What one turn did: there was no message; it handled one and there is no other; ... and there may be.
+  enum class Turn { kNothing, kLast, kMore };
+
+  explicit MessageSource(DdsSubscription& owner) noexcept : subscription(owner) {}
+  MessageSource(const MessageSource&) = delete;
+  MessageSource& operator=(const MessageSource&) = delete;
+  // Takes one message and runs its callback.
+  virtual Turn run_one() noexcept = 0;
+
+  DdsSubscription& subscription;
+  // The rest is the executor's.
+  std::atomic<bool> queued{false};
+  std::size_t index = 0;
+
+ protected:
+  ~MessageSource() = default;
+};
+
+class DdsRuntime::DdsSubscription final : public Subscription {
+ public:
+  // `ring_depth` is 0 where nothing is delivered within the process.
+  DdsSubscription(const measure::Clock& clock, MessageHandler& handler, EventSink& sink,
+                  DdsExecutor& executor, const EndpointSettings& settings, std::size_t ring_depth);
+
+  [[nodiscard]] perflab_identity identity() const noexcept override { return identity_; }
+  [[nodiscard]] std::size_t matched() noexcept override;
+
+  // The listener of its reader; without `tell_data` the executor waits on a wait-set.
+  perflab_listener listener(bool tell_data) noexcept;
+  void set_reader(middleware::Reader reader);
+  middleware::Reader& reader() { return *from_middleware_.reader; }
+  // No callback of the reader runs afterwards.
+  void close() noexcept;
+
+  [[nodiscard]] const EndpointSettings& settings() const noexcept { return settings_; }
+  MessageSource& from_middleware() noexcept { return from_middleware_; }
+  // Null where nothing is delivered within the process.
+  MessageSource* from_process() noexcept { return from_process_ ? &*from_process_ : nullptr; }
+  [[nodiscard]] bool process_waits() const noexcept { return from_process_ && !from_process_->ring.empty(); }
+  Taker& taker() noexcept { return *from_process_; }
+  void add_local_writer() noexcept { ++local_writers_; }
+
+  // Of the inline executor: who is in it, and what was left to him.
+  std::atomic<std::uint32_t> inline_state{0};
+
+ private:
+  struct FromMiddleware final : MessageSource {
+    using MessageSource::MessageSource;
+    Turn run_one() noexcept override;
+    std::optional<middleware::Reader> reader;
+  };
+  struct FromProcess final : MessageSource, Taker {
+    FromProcess(DdsSubscription& owner, std::size_t depth) : MessageSource(owner), ring(depth) {}
+    Turn run_one() noexcept override;
+    void accept(MessageRef message) noexcept override;
+    Ring ring;
+  };
+
+  const measure::Clock& clock_;
+  MessageHandler& handler_;
+  EventSink& sink_;
+  DdsExecutor& executor_;
+  const EndpointSettings settings_;
+  perflab_identity identity_{};
+  std::size_t local_writers_ = 0;
+  FromMiddleware from_middleware_{*this};
+  std::optional<FromProcess> from_process_;
+};
+
+}  // namespace perflab::runtime

@@ -1,0 +1,181 @@
+#include "runtime/service.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "message/cdr.h"
+
+namespace perflab::runtime {
+namespace {
+
+using message::kEncapsulationBytes;
+
+EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const std::string& user_data) {
+  EndpointSettings made;
+  made.process = settings.process;
+  made.group = settings.group;
+  made.kind = kind;
+  made.topic = settings.service;
+  made.ros_type = settings.ros_type + (kind == TopicKind::kRequest ? "_Request" : "_Response");
+  made.qos = settings.qos;
+  made.user_data = user_data;
+  return made;
+}
+
+perflab_bytes bytes(std::span<const std::uint8_t> span) noexcept { return {span.data(), span.size()}; }
+
+bool same(const perflab_identity& a, const perflab_identity& b) noexcept {
+  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
+}
+
+using Framed = std::array<std::uint8_t, kRequestIdBytes>;
+
+// In the byte order of the frame that it goes into, which is this machine's.
+Framed encode(const RequestId& id) noexcept {
+  Framed framed;
+  std::memcpy(framed.data(), &id.client, sizeof id.client);
+  std::memcpy(framed.data() + sizeof id.client, &id.number, sizeof id.number);
+  return framed;
+}
+
+std::uint64_t read_number(const std::uint8_t* from, bool swap) noexcept {
+  std::uint64_t value = 0;
+  std::memcpy(&value, from, sizeof value);
+  return swap ? __builtin_bswap64(value) : value;
+}
+
+// The identification of a framed message, or nothing if it has none.
+std::optional<RequestId> identification(std::span<const std::uint8_t> framed) noexcept {
+  if (framed.size() < kEncapsulationBytes + kRequestIdBytes || framed[0] != 0 || framed[1] > 1)
+    return std::nullopt;
+  const bool swap = framed[1] != message::kNativeEncapsulation;
+  const std::uint8_t* const id = framed.data() + kEncapsulationBytes;
+  return RequestId{read_number(id, swap),
+                   static_cast<std::int64_t>(read_number(id + sizeof(std::uint64_t), swap))};
+}
+
+// The message without its identification. The scratch grows to the largest message and stays.
+std::span<const std::uint8_t> plain(std::span<const std::uint8_t> framed,
+                                    std::vector<std::uint8_t>& scratch) {
+  const auto body = framed.subspan(kEncapsulationBytes + kRequestIdBytes);
+  scratch.resize(kEncapsulationBytes + body.size());
+  std::copy_n(framed.begin(), kEncapsulationBytes, scratch.begin());
+  std::ranges::copy(body, scratch.begin() + kEncapsulationBytes);
+  return scratch;
+}
+
+bool send_framed(Publisher& publisher, const RequestId& id, std::span<const std::uint8_t> frame,
+                 std::span<const std::uint8_t> payload) noexcept {
+  const Framed framed = encode(id);
+  const std::array<perflab_bytes, 4> parts{bytes(frame.first(kEncapsulationBytes)), bytes(framed),
+                                           bytes(frame.subspan(kEncapsulationBytes)), bytes(payload)};
+  return publisher.publish_related(parts, nullptr, nullptr);
+}
+
+bool send_related(Publisher& publisher, const perflab_sample_identity& related,
+                  std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept {
+  const std::array<perflab_bytes, 2> parts{bytes(frame), bytes(payload)};
+  return publisher.publish_related(parts, &related, nullptr);
+}
+
+}  // namespace
+
+std::string to_text(const ServiceId& id) {
+  std::string text;
+  for (const std::uint8_t byte : id) {
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%x", static_cast<unsigned>(byte));
+    if (!text.empty()) text += '.';
+    text += digits.data();
+  }
+  return text;
+}
+
+// ---- client ----
+
+ServiceClient::ServiceClient(Runtime& runtime, std::size_t executor, const ServiceSettings& settings,
+                             ServiceFraming framing, const ServiceId& id, MessageHandler& handler)
+    : framing_(framing), handler_(handler) {
+  std::memcpy(&next_.client, id.data(), sizeof next_.client);
+  const std::string user_data = "clientid=" + to_text(id) + ";";
+  // The reply reader first: who finds the request writer finds it as well.
+  replies_ = &runtime.create_subscription(executor, endpoint(settings, TopicKind::kReply, user_data), *this);
+  requests_ = &runtime.create_publisher(endpoint(settings, TopicKind::kRequest, user_data));
+}
+
+std::size_t ServiceClient::matched() noexcept { return std::min(requests_->matched(), replies_->matched()); }
+
+bool ServiceClient::request(std::span<const std::uint8_t> frame,
+                            std::span<const std::uint8_t> payload) noexcept {
+  if (framing_ == ServiceFraming::kRmwFastrtps)
+    return send_related(*requests_, {replies_->identity(), 0}, frame, payload);
+  ++next_.number;
+  return send_framed(*requests_, next_, frame, payload);
+}
+
+void ServiceClient::on_message(const Delivery& delivery) noexcept {
+  if (framing_ == ServiceFraming::kRmwFastrtps) {
+    const perflab_identity& asker = delivery.related.writer;
+    if (same(asker, replies_->identity()) || same(asker, requests_->identity()))
+      handler_.on_message(delivery);
+    return;
+  }
+  const auto id = identification(delivery.bytes);
+  if (!id || id->client != next_.client) return;
+  Delivery reply = delivery;
+  reply.related = {requests_->identity(), id->number};
+  reply.bytes = plain(delivery.bytes, scratch_);
+  handler_.on_message(reply);
+}
+
+// ---- server ----
+
+class ServiceServer::PendingReply final : public Reply {
+ public:
+  PendingReply(ServiceServer& server, const RequestId& id, const perflab_sample_identity& related) noexcept
+      : server_(server), id_(id), related_(related) {}
+
+  bool send(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+    return server_.framing_ == ServiceFraming::kRmwFastrtps
+               ? send_related(*server_.replies_, related_, frame, payload)
+               : send_framed(*server_.replies_, id_, frame, payload);
+  }
+
+ private:
+  ServiceServer& server_;
+  RequestId id_;
+  perflab_sample_identity related_;
+};
+
+ServiceServer::ServiceServer(Runtime& runtime, std::size_t executor, const ServiceSettings& settings,
+                             ServiceFraming framing, const ServiceId& id, RequestHandler& handler)
+    : framing_(framing), handler_(handler) {
+  const std::string user_data = "serviceid=" + to_text(id) + ";";
+  replies_ = &runtime.create_publisher(endpoint(settings, TopicKind::kReply, user_data));
+  requests_ =
+      &runtime.create_subscription(executor, endpoint(settings, TopicKind::kRequest, user_data), *this);
+}
+
+std::size_t ServiceServer::matched() noexcept { return std::min(requests_->matched(), replies_->matched()); }
+
+void ServiceServer::on_message(const Delivery& delivery) noexcept {
+  if (framing_ == ServiceFraming::kRmwFastrtps) {
+    // Clients before related_sample_identity are known by their request writer.
+    const bool reader_known = !same(delivery.related.writer, {});
+    PendingReply reply(*this, {},
+                       {reader_known ? delivery.related.writer : delivery.writer, delivery.sequence});
+    handler_.on_request(delivery, reply);
+    return;
+  }
+  const auto id = identification(delivery.bytes);
+  if (!id) return;
+  Delivery request = delivery;
+  request.sequence = id->number;
+  request.bytes = plain(delivery.bytes, scratch_);
+  PendingReply reply(*this, *id, {});
+  handler_.on_request(request, reply);
+}
+
+}  // namespace perflab::runtime
