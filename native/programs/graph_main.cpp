@@ -58,6 +58,8 @@ ordered_json description_of(const Graph& graph) {
   json["nodes"] = d.nodes;
   json["publishers"] = d.publishers;
   json["subscriptions"] = d.subscriptions;
+  json["clients"] = d.clients;
+  json["servers"] = d.servers;
   json["timers"] = d.timers;
   json["reactions"] = d.reactions;
   json["edges"] = d.edges;
@@ -68,6 +70,7 @@ ordered_json description_of(const Graph& graph) {
   json["delivered_per_s"] = d.delivered_per_s;
   json["published_bytes_per_s"] = d.published_bytes_per_s;
   json["delivered_bytes_per_s"] = d.delivered_bytes_per_s;
+  json["requests_per_s"] = d.requests_per_s;
   json["topics"] = ordered_json::array();
   for (const auto& topic : d.topics) {
     ordered_json entry;
@@ -78,6 +81,17 @@ ordered_json description_of(const Graph& graph) {
     entry["published_per_s"] = topic.published_per_s;
     entry["published_bytes_per_s"] = topic.published_bytes_per_s;
     json["topics"].push_back(std::move(entry));
+  }
+  json["services"] = ordered_json::array();
+  for (const auto& service : d.services) {
+    ordered_json entry;
+    entry["service"] = service.service;
+    entry["type"] = service.type;
+    entry["server"] = service.server;
+    entry["clients"] = service.clients;
+    entry["requests_per_s"] = service.requests_per_s;
+    entry["request_bytes_per_s"] = service.request_bytes_per_s;
+    json["services"].push_back(std::move(entry));
   }
   return json;
 }

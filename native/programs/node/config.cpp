@@ -1,8 +1,11 @@
 #include "programs/node/config.h"
 
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "graph/check.h"
 #include "graph/resolved.h"
 
 namespace perflab::node {
@@ -10,10 +13,59 @@ namespace {
 
 using nlohmann::json;
 
-runtime::ExecutorKind executor_kind(const std::string& name) {
-  if (name == "inline") return runtime::ExecutorKind::kInline;
-  if (name == "single_threaded") return runtime::ExecutorKind::kSingleThreaded;
-  throw std::invalid_argument("executor: unknown kind '" + name + "', known are inline and single_threaded");
+// One of `words` at `key`; null where the key is absent or null.
+template <typename Enumerator, std::size_t N>
+std::optional<Enumerator> word(const json& config, const char* key,
+                               const std::array<std::pair<std::string_view, Enumerator>, N>& words) {
+  if (!config.contains(key) || config.at(key).is_null()) return std::nullopt;
+  const auto text = config.at(key).get<std::string>();
+  std::string known;
+  for (const auto& [name, enumerator] : words) {
+    if (name == text) return enumerator;
+    known.append(known.empty() ? "" : ", ").append(name);
+  }
+  throw std::invalid_argument(std::string(key) + ": unknown '" + text + "', known are " + known);
+}
+
+constexpr std::array<std::pair<std::string_view, graph::PassBy>, 3> kPassByWords{
+    {{"shared", graph::PassBy::kShared},
+     {"unique", graph::PassBy::kUnique},
+     {"loaned", graph::PassBy::kLoaned}}};
+constexpr std::array<std::pair<std::string_view, runtime::ServiceFraming>, 2> kFramingWords{
+    {{"rmw_fastrtps", runtime::ServiceFraming::kRmwFastrtps},
+     {"rmw_cyclonedds", runtime::ServiceFraming::kRmwCyclonedds}}};
+
+// How things are done in the process, where the configuration differs from the graph.
+void read_overrides(const json& config, Config& result) {
+  result.live.executor = word(config, "executor", kExecutorWords);
+  if (config.contains("executor_threads") && !config.at("executor_threads").is_null()) {
+    const int threads = config.at("executor_threads").get<int>();
+    const std::string problem = graph::threads_problem(graph::ExecutorKind::kMultiThreaded, threads);
+    if (threads == 0 || !problem.empty())
+      throw std::invalid_argument("executor_threads: " + (problem.empty() ? "must be at least 1" : problem));
+    result.live.executor_threads = threads;
+  }
+  result.live.pass_by = word(config, "pass_by", kPassByWords);
+  result.live.name_threads = config.value("name_threads", true);
+  result.intra_process = config.value("intra_process", false);
+  result.service_framing = word(config, "service_framing", kFramingWords);
+  for (std::size_t p = 0; p < result.graph.processes.size(); ++p) {
+    if (result.process && *result.process != p) continue;
+    graph::Process& process = result.graph.processes[p];
+    if (config.contains("threads")) {
+      const json& threads = config.at("threads");
+      if (threads.contains("executors") && !threads.at("executors").is_null()) {
+        process.threads.executors = graph::thread_settings_from_json(threads.at("executors"));
+        for (graph::Executor& executor : process.executors) executor.thread = {};
+      }
+      if (threads.contains("middleware") && !threads.at("middleware").is_null()) {
+        process.threads.middleware = graph::thread_settings_from_json(threads.at("middleware"));
+      }
+    }
+    if (config.contains("lock_memory") && !config.at("lock_memory").is_null()) {
+      process.lock_memory = config.at("lock_memory").get<bool>();
+    }
+  }
 }
 
 Nanoseconds positive(const json& config, const char* key, Nanoseconds otherwise) {
@@ -62,9 +114,7 @@ Config parse(const json& config) {
       result.middleware_options.emplace_back(key, value.get<std::string>());
     }
   }
-  if (config.contains("executor") && !config.at("executor").is_null()) {
-    result.live.executor = executor_kind(config.at("executor").get<std::string>());
-  }
+  read_overrides(config, result);
   result.live.duration_ns = positive(config, "duration_ns", 0);
   result.live.warmup_ns = not_negative(config, "warmup_ns", 0);
   result.sampling_ns = positive(config, "sampling_ns", result.sampling_ns);

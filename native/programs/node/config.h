@@ -1,8 +1,10 @@
 // The configuration of one perflab-node (docs/formats.md, section 2).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,12 +24,20 @@ struct Config {
   std::string network = "lo";
   std::vector<std::pair<std::string, std::string>> middleware_options;
   graph::LiveSettings live;
+  bool intra_process = false;
+  std::optional<runtime::ServiceFraming> service_framing;  // null: the runtime's choice
   Nanoseconds sampling_ns = 500'000'000;
   Nanoseconds checkpoint_ns = 5 * kNanosecondsPerSecond;
   Nanoseconds discovery_timeout_ns = 30 * kNanosecondsPerSecond;
   std::uint64_t seed = 1;
   std::string records;
 };
+
+inline constexpr std::array<std::pair<std::string_view, runtime::ExecutorKind>, 4> kExecutorWords{
+    {{"inline", runtime::ExecutorKind::kInline},
+     {"single_threaded", runtime::ExecutorKind::kSingleThreaded},
+     {"events", runtime::ExecutorKind::kEvents},
+     {"multi_threaded", runtime::ExecutorKind::kMultiThreaded}}};
 
 // Throws runtime::Error (kBadInput) with one line that names the file.
 Config read_config(const std::string& file);

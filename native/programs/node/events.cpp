@@ -93,7 +93,9 @@ void EventLog::on_event(const perflab_event& event) noexcept {
        {"count", event.count}});
 }
 
-void EventLog::on_write_failed(Nanoseconds at_ns, const char* text) noexcept { note(at_ns, "write_failed", text); }
+void EventLog::on_write_failed(Nanoseconds at_ns, const char* text) noexcept {
+  note(at_ns, "write_failed", text);
+}
 
 void EventLog::on_failure(Nanoseconds at_ns, const char* text) noexcept {
   const std::lock_guard lock(mutex_);

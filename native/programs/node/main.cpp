@@ -3,7 +3,8 @@
 //   perflab-node --config FILE [--control-fd N] [--check]
 //
 // With a control channel it does what perflab says (docs/formats.md, section 3) and ends with it. Without one
-// it runs by itself, which is of use under a debugger or a profiler. With --check it creates everything and ends.
+// it runs by itself, which is of use under a debugger or a profiler. With --check it creates everything and
+// ends.
 
 #include <getopt.h>
 

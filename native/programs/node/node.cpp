@@ -7,8 +7,10 @@
 
 #include <algorithm>
 
+#include "graph/resolved.h"
 #include "measure/histogram_codec.h"
 #include "middleware/plugin.h"
+#include "realtime/thread.h"
 #include "runtime/dds/dds_runtime.h"
 #include "runtime/virtual/virtual_runtime.h"
 
@@ -43,22 +45,81 @@ std::unique_ptr<runtime::Runtime> make_runtime(const Config& config, const measu
             .network = config.network,
             .participants_expected = static_cast<std::uint32_t>(config.graph.processes.size()),
             .options = config.middleware_options},
-        clock, events);
+        runtime::DdsSettings{config.intra_process, config.service_framing}, clock, events);
   } catch (const middleware::Error& error) {
     throw runtime::Error(runtime::Error::Kind::kUnsupported, error.what());
   }
 }
 
-perflab_identity identity_from_hex(const std::string& text) {
-  perflab_identity identity{};
-  if (text.size() != 2 * sizeof identity.bytes ||
-      text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    throw runtime::Error(runtime::Error::Kind::kFailed, "control channel: '" + text + "' is no identity");
+std::string_view framing_text(runtime::ServiceFraming framing) {
+  return framing == runtime::ServiceFraming::kRmwFastrtps ? "rmw_fastrtps" : "rmw_cyclonedds";
+}
+
+json pass_by_json(graph::PassBy pass_by) {
+  switch (pass_by) {
+    case graph::PassBy::kShared:
+      return "shared";
+    case graph::PassBy::kUnique:
+      return "unique";
+    case graph::PassBy::kLoaned:
+      return "loaned";
+    case graph::PassBy::kUnspecified:
+      break;
   }
-  for (std::size_t i = 0; i < sizeof identity.bytes; ++i) {
-    identity.bytes[i] = static_cast<std::uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  return nullptr;
+}
+
+std::string_view executor_text(runtime::ExecutorKind kind) {
+  for (const auto& [name, known] : kExecutorWords) {
+    if (known == kind) return name;
   }
-  return identity;
+  return "?";
+}
+
+// A thread with what was asked for it.
+struct WatchedThread {
+  realtime::ThreadState state;
+  const char* role;
+  realtime::ThreadSettings asked;
+};
+
+std::vector<WatchedThread> watched_threads(const graph::Process& process) {
+  const std::vector<realtime::OwnThread> own = realtime::own_threads();
+  std::vector<WatchedThread> threads;
+  for (realtime::ThreadState& state : realtime::read_threads()) {
+    const auto known = std::ranges::find(own, state.tid, &realtime::OwnThread::tid);
+    if (known == own.end()) {
+      threads.push_back({std::move(state), "middleware", process.threads.middleware});
+    } else {
+      const bool executor = known->role == realtime::Role::kExecutor;
+      threads.push_back({std::move(state), executor ? "executor" : "perflab", known->asked});
+    }
+  }
+  return threads;
+}
+
+[[noreturn]] void refuse(const std::string& process, const std::string& what) {
+  throw runtime::Error(runtime::Error::Kind::kUnsupported, "process " + process + ", " + what);
+}
+
+// What is asked for the threads of executors, tried before anything is created.
+void try_executors(const graph::Process& process) {
+  const auto attempt = [&process](const std::string& who, const realtime::ThreadSettings& settings) {
+    try {
+      const realtime::Inherited trial(settings);
+    } catch (const realtime::SchedulingError& error) {
+      refuse(process.name, who + ": " + error.what());
+    }
+  };
+  attempt("threads of executors", process.threads.executors);
+  for (const graph::Executor& executor : process.executors) {
+    attempt("executor " + std::to_string(executor.id), executor.thread);
+  }
+}
+
+perflab_identity identity_of(const std::string& text) {
+  if (const auto identity = middleware::identity_from_hex(text)) return *identity;
+  throw runtime::Error(runtime::Error::Kind::kFailed, "control channel: '" + text + "' is no identity");
 }
 
 json writer_list(const std::vector<graph::WriterName>& writers) {
@@ -75,45 +136,147 @@ json writer_list(const std::vector<graph::WriterName>& writers) {
 Node::Node(const Config& config, Control& control)
     : config_(config), control_(control), records_(config.records) {
   events_.note(clock_.now(), "process_started");
-  // Before the middleware: start-up and discovery belong to the resources.
-  if (config.runtime != "virtual") sampler_ = std::make_unique<Sampler>(clock_, config.sampling_ns, records_);
-  runtime_ = make_runtime(config, clock_, events_);
-  events_.note(clock_.now(), "participant_created");
-  live_ = std::make_unique<graph::LiveGraph>(config.graph, config.process, *runtime_, message_events_,
-                                             config.live);
-  events_.note(clock_.now(), "endpoints_created");
+  realtime::register_this_thread(realtime::Role::kPerflab);
+  start_runtime();
   write_process_record();
   // Parsing the graph left much more free heap than the run needs.
   malloc_trim(0);
 }
 
+std::vector<const graph::Process*> Node::processes() const {
+  std::vector<const graph::Process*> list;
+  for (std::size_t p = 0; p < config_.graph.processes.size(); ++p) {
+    if (!config_.process || *config_.process == p) list.push_back(&config_.graph.processes[p]);
+  }
+  return list;
+}
+
+// The order matters: memory is locked before there are threads whose stacks it shall cover; the middleware's
+// threads inherit what the thread that creates them has at that moment; executors see to themselves when they
+// start.
+void Node::start_runtime() {
+  const bool virtual_time = config_.runtime == "virtual";
+  for (const graph::Process* process : processes()) {
+    const bool scheduled = !process->threads.executors.empty() || !process->threads.middleware.empty();
+    if (virtual_time && (scheduled || process->lock_memory))
+      refuse(process->name,
+             "threads and lock_memory: virtual time has neither threads nor memory of its own; use a real "
+             "middleware");
+    if (virtual_time) continue;
+    try {
+      if (process->lock_memory) realtime::lock_memory();
+    } catch (const realtime::SchedulingError& error) {
+      refuse(process->name, std::string("lock_memory: ") + error.what());
+    }
+    try_executors(*process);
+  }
+  if (virtual_time && config_.intra_process) {
+    throw runtime::Error(runtime::Error::Kind::kUnsupported,
+                         "virtual: intra-process delivery is not modelled; use a real middleware");
+  }
+  // Before the middleware: start-up and discovery belong to the resources.
+  if (!virtual_time) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, records_);
+  const realtime::ThreadSettings inherited =
+      virtual_time ? realtime::ThreadSettings{} : processes().front()->threads.middleware;
+  try {
+    const realtime::Inherited for_middleware(inherited);
+    runtime_ = make_runtime(config_, clock_, events_);
+    events_.note(clock_.now(), "participant_created");
+    live_ = std::make_unique<graph::LiveGraph>(config_.graph, config_.process, *runtime_, message_events_,
+                                               config_.live);
+    events_.note(clock_.now(), "endpoints_created");
+  } catch (const realtime::SchedulingError& error) {
+    refuse(processes().front()->name, std::string("threads of the middleware: ") + error.what());
+  }
+  if (!virtual_time) check_threads();
+}
+
+void Node::check_threads() const {
+  const graph::Process& process = *processes().front();
+  for (const WatchedThread& thread : watched_threads(process)) {
+    const std::string difference = realtime::difference(thread.asked, thread.state);
+    if (difference.empty()) continue;
+    refuse(process.name, std::string(thread.role) + " thread " + thread.state.name + " (" +
+                             std::to_string(thread.state.tid) + "): " + difference +
+                             "; something in this process or the middleware's configuration set it so");
+  }
+}
+
+void Node::write_thread_record(const char* when) {
+  json threads = json::array();
+  for (const WatchedThread& thread : watched_threads(*processes().front())) {
+    threads.push_back({{"tid", thread.state.tid},
+                       {"name", thread.state.name},
+                       {"role", thread.role},
+                       {"asked", json(graph::thread_settings_to_json(thread.asked))},
+                       {"policy", thread.state.policy},
+                       {"priority", thread.state.priority},
+                       {"nice", thread.state.nice},
+                       {"cpus", thread.state.cpus}});
+  }
+  const std::optional<long> locked = realtime::locked_memory_kb();
+  records_.write({{"type", "threads"},
+                  {"at_ns", clock_.now()},
+                  {"when", when},
+                  {"locked_memory_kb", locked ? json(*locked) : json(nullptr)},
+                  {"threads", std::move(threads)}});
+}
+
+void Node::write_passing_record() {
+  json publishers = json::array();
+  for (const graph::PassingView& view : live_->passing()) {
+    publishers.push_back({{"node", view.node->qualified_name()},
+                          {"topic", view.publisher->topic},
+                          {"asked", pass_by_json(view.asked)},
+                          {"intra_process", view.passing.intra_process},
+                          {"copies", view.passing.copies},
+                          {"middleware", view.passing.middleware},
+                          {"loaned", view.passing.loaned}});
+  }
+  records_.write({{"type", "passing"}, {"at_ns", clock_.now()}, {"publishers", std::move(publishers)}});
+}
+
 // The runtime's threads end before what their handlers use.
-Node::~Node() { runtime_->stop(); }
+Node::~Node() {
+  if (runtime_) runtime_->stop();
+}
 
 void Node::write_process_record() {
   json executors = json::array();
-  for (std::size_t p = 0; p < config_.graph.processes.size(); ++p) {
-    if (config_.process && *config_.process != p) continue;
-    for (const graph::Executor& executor : config_.graph.processes[p].executors) {
-      const bool is_inline = config_.live.executor ? *config_.live.executor == runtime::ExecutorKind::kInline
-                                                   : executor.kind == graph::ExecutorKind::kInline;
-      executors.push_back({{"process", config_.graph.processes[p].name},
-                           {"id", executor.id},
-                           {"kind", is_inline ? "inline" : "single_threaded"}});
-    }
+  for (const graph::ExecutorView& view : live_->executors()) {
+    const bool several = view.kind == runtime::ExecutorKind::kMultiThreaded;
+    executors.push_back({{"process", config_.graph.processes[view.process].name},
+                         {"id", view.executor->id},
+                         {"kind", executor_text(view.kind)},
+                         {"threads", several && view.threads > 0 ? json(view.threads) : json(nullptr)},
+                         {"nodes", view.nodes}});
   }
-  records_.write({{"type", "process"},
-                  {"pid", getpid()},
-                  {"process", config_.process_name},
-                  {"started_ns", clock_.now()},
-                  {"wall_ns", wall_clock()},
-                  {"middleware", json::parse(runtime_->describe())},
-                  {"executors", std::move(executors)},
-                  {"clock_cost_ns", measure::clock_cost(clock_)}});
+  const bool services = std::ranges::any_of(processes(), [](const graph::Process* process) {
+    return std::ranges::any_of(process->nodes, [](const graph::Node& node) {
+      return !node.clients.empty() || !node.servers.empty();
+    });
+  });
+  records_.write(
+      {{"type", "process"},
+       {"pid", getpid()},
+       {"process", config_.process_name},
+       {"started_ns", clock_.now()},
+       {"wall_ns", wall_clock()},
+       {"middleware", json::parse(runtime_->describe())},
+       {"executors", std::move(executors)},
+       {"intra_process", config_.intra_process},
+       {"service_framing", services ? json(framing_text(runtime_->service_framing())) : json(nullptr)},
+       {"clock_cost_ns", measure::clock_cost(clock_)}});
 }
 
 void Node::run() {
-  control_.send({{"type", "created"}, {"pid", getpid()}, {"writers", writer_list(live_->writers())}});
+  // What the middleware leaves in /dev/shm if this process is killed, where it can tell.
+  json shared_memory =
+      json::parse(runtime_->describe())["effective"].value("shared_memory_files", json::array());
+  control_.send({{"type", "created"},
+                 {"pid", getpid()},
+                 {"writers", writer_list(live_->writers())},
+                 {"shared_memory", shared_memory}});
   const bool matched = await_discovery();
   const std::optional<Start> start = stop_asked_ ? std::nullopt : await_start(matched);
   if (!start) {
@@ -192,7 +355,7 @@ std::optional<Node::Start> Node::await_start(bool matched) {
     Start start{message->at("at_ns").get<Nanoseconds>(), {}};
     for (const json& writer : message->at("writers")) {
       start.writers.push_back({writer.at("node").get<std::string>(), writer.at("topic").get<std::string>(),
-                               identity_from_hex(writer.at("identity").get<std::string>())});
+                               identity_of(writer.at("identity").get<std::string>())});
     }
     return start;
   }
@@ -200,9 +363,14 @@ std::optional<Node::Start> Node::await_start(bool matched) {
 }
 
 void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
+  write_passing_record();  // before the start: endpoints are asked by one thread at a time
   live_->start(measured_from);
   const Nanoseconds started = clock_.now();
   events_.note(started, "started");
+  if (config_.runtime != "virtual") {
+    check_threads();
+    write_thread_record("start");
+  }
   if (config_.runtime != "virtual" && started > start_ns) {
     // Others may have sent already what nobody here was ready to receive.
     throw runtime::Error(runtime::Error::Kind::kFailed,
@@ -251,18 +419,25 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
 void Node::send_progress(Nanoseconds measured_from, bool publishing) {
   const graph::Totals totals = live_->totals();
   const Nanoseconds now = runtime_->clock().now();
+  json progress = {{"type", "progress"},
+                   {"at_ns", now},
+                   {"elapsed_ns", now - measured_from},
+                   {"publishing", publishing},
+                   {"sent", totals.sent},
+                   {"deliveries_expected", totals.deliveries_expected},
+                   {"received", totals.received},
+                   {"completed", totals.completed},
+                   {"lost", totals.lost},
+                   {"latency", measure::encode_v2_base64(live_->merged_latency())}};
+  // While draining there are many of them; the last checkpoint has what they would say.
+  if (publishing) {
+    json record = progress;
+    record["response"] = measure::encode_v2_base64(live_->merged_response());
+    records_.write(record);
+  }
   const std::string error = records_.error();
-  control_.send({{"type", "progress"},
-                 {"at_ns", now},
-                 {"elapsed_ns", now - measured_from},
-                 {"publishing", publishing},
-                 {"sent", totals.sent},
-                 {"deliveries_expected", totals.deliveries_expected},
-                 {"received", totals.received},
-                 {"completed", totals.completed},
-                 {"lost", totals.lost},
-                 {"latency", measure::encode_v2_base64(live_->merged_latency())},
-                 {"checkpoint_error", error.empty() ? json(nullptr) : json(error)}});
+  progress["checkpoint_error"] = error.empty() ? json(nullptr) : json(error);
+  control_.send(progress);
 }
 
 void Node::write_checkpoint(bool final) {
@@ -270,6 +445,7 @@ void Node::write_checkpoint(bool final) {
 }
 
 void Node::finish() {
+  if (config_.runtime != "virtual") write_thread_record("end");
   runtime_->stop();
   events_.note(clock_.now(), "stopped");
   events_.flush(records_, message_events_);

@@ -31,6 +31,13 @@ class Node {
   };
 
   void write_process_record();
+  void write_thread_record(const char* when);
+  void write_passing_record();
+  // The processes of the graph that live here: one, or all on the virtual runtime.
+  [[nodiscard]] std::vector<const graph::Process*> processes() const;
+  void start_runtime();
+  // Throws runtime::Error (kUnsupported) if a thread is not scheduled as asked.
+  void check_threads() const;
   // False if the discovery timed out.
   bool await_discovery();
   std::optional<Start> await_start(bool matched);

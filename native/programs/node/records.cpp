@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "measure/histogram_codec.h"
+#include "message/types.h"
 
 namespace perflab::node {
 namespace {
@@ -100,11 +101,9 @@ json resource_record(const measure::ResourceSample& sample) {
 
 namespace {
 
-json publisher_record(const graph::PublisherView& view) {
-  const measure::PublisherRecorder& recorder = *view.recorder;
-  return {{"node", view.node->qualified_name()},
-          {"topic", view.publisher->topic},
-          {"sent", recorder.sent()},
+// What publishers and the requests of a client have in common.
+json sending_record(const measure::PublisherRecorder& recorder) {
+  return {{"sent", recorder.sent()},
           {"not_sent", recorder.not_sent()},
           {"write_errors", recorder.write_errors()},
           {"warmup_sent", recorder.warmup_sent()},
@@ -113,18 +112,20 @@ json publisher_record(const graph::PublisherView& view) {
           {"publish_call", histogram_record(recorder.publish_call())}};
 }
 
-json edge_record(const graph::EdgeView& view) {
-  const measure::EdgeRecorder& recorder = *view.recorder;
+json publisher_record(const graph::PublisherView& view) {
+  json record = sending_record(*view.recorder);
+  record["node"] = view.node->qualified_name();
+  record["topic"] = view.publisher->topic;
+  return record;
+}
+
+// What edges and the replies to a client have in common.
+json receiving_record(const measure::EdgeRecorder& recorder) {
   const measure::SequenceTracker& sequence = recorder.sequence();
   const bool any = sequence.received() > 0;
   // Dispatch needs the middleware's word on when a message arrived; without it nothing was measured.
   const bool dispatch = recorder.dispatch() != nullptr && recorder.dispatch()->count() > 0;
-  return {{"publisher", view.publisher_node},
-          {"topic", view.publisher->topic},
-          {"subscription", view.subscription_node->qualified_name()},
-          {"size_bytes", view.publisher->size_bytes},
-          {"frequency_hz", view.publisher->frequency_hz},
-          {"received", sequence.received()},
+  return {{"received", sequence.received()},
           {"first_sequence", any ? json(sequence.lowest()) : json(nullptr)},
           {"highest_sequence", any ? json(sequence.highest()) : json(nullptr)},
           {"gap", sequence.gap()},
@@ -139,6 +140,27 @@ json edge_record(const graph::EdgeView& view) {
           {"response", histogram_record(recorder.response())},
           {"dispatch", dispatch ? histogram_record(*recorder.dispatch()) : json(nullptr)},
           {"work", recorder.work() != nullptr ? histogram_record(*recorder.work()) : json(nullptr)}};
+}
+
+json edge_record(const graph::EdgeView& view) {
+  json record = receiving_record(*view.recorder);
+  record["publisher"] = view.publisher_node;
+  record["topic"] = view.publisher->topic;
+  record["subscription"] = view.subscription_node->qualified_name();
+  record["size_bytes"] = view.publisher->size_bytes;
+  record["frequency_hz"] = view.publisher->frequency_hz;
+  return record;
+}
+
+json service_record(const graph::ServiceView& view) {
+  json replies = receiving_record(*view.replies);
+  replies["size_bytes"] = message::find_type(view.client->type)->payload_bytes;
+  replies["frequency_hz"] = view.client->frequency_hz;
+  return {{"client", view.client_node->qualified_name()},
+          {"service", view.client->service},
+          {"server", view.server_node},
+          {"requests", sending_record(*view.requests)},
+          {"replies", std::move(replies)}};
 }
 
 }  // namespace
@@ -160,6 +182,12 @@ std::string checkpoint_line(const graph::LiveGraph& live, Nanoseconds at_ns, boo
   separator = "";
   for (const graph::EdgeView& view : live.edges()) {
     line.append(separator).append(edge_record(view).dump());
+    separator = ",";
+  }
+  line += "],\"services\":[";
+  separator = "";
+  for (const graph::ServiceView& view : live.services()) {
+    line.append(separator).append(service_record(view).dump());
     separator = ",";
   }
   return line += "]}";

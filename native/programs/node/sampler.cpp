@@ -8,7 +8,11 @@
 namespace perflab::node {
 
 Sampler::Sampler(const measure::Clock& clock, Nanoseconds period_ns, RecordFile& file)
-    : resources_(clock), clock_(clock), period_ns_(period_ns), file_(file), thread_([this] { run(); }) {}
+    : resources_(clock), clock_(clock), period_ns_(period_ns), file_(file), thread_([this] { run(); }) {
+  // Until then nobody could tell the thread from one of the middleware.
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return registered_; });
+}
 
 Sampler::~Sampler() { stop(); }
 
@@ -25,8 +29,11 @@ void Sampler::stop() {
 
 void Sampler::run() {
   realtime::name_this_thread("sampler");
+  realtime::register_this_thread(realtime::Role::kPerflab);
   Nanoseconds due = clock_.now();
   std::unique_lock lock(mutex_);
+  registered_ = true;
+  wake_.notify_all();
   while (!stopping_) {
     lock.unlock();
     file_.write(resource_record(resources_.sample()));

@@ -29,6 +29,7 @@ class Sampler {
   RecordFile& file_;
   std::mutex mutex_;
   std::condition_variable wake_;
+  bool registered_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };
