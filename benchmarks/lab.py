@@ -25,10 +25,10 @@ CYCLONE = (
 )
 
 
-def run_perflab(*arguments: str) -> dict[str, Any]:
-    """Runs `perflab run` on Cyclone DDS and returns the one result of its summary."""
+def run_perflab(*arguments: str, middleware: str = "cyclonedds") -> dict[str, Any]:
+    """Runs `perflab run` and returns the one result of its summary."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "perflab", "run", *arguments, "--middleware", "cyclonedds", "--json",
+        command = [sys.executable, "-m", "perflab", "run", *arguments, "--middleware", middleware, "--json",
                    "--output", str(Path(folder) / "run")]  # fmt: skip
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "PERFLAB_NATIVE": str(NATIVE)}, check=False
@@ -37,6 +37,16 @@ def run_perflab(*arguments: str) -> dict[str, Any]:
         raise SystemExit(f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip()}")
     result: dict[str, Any] = json.loads(done.stdout)["results"][0]
     return result
+
+
+def cpu_us_per_delivery(result: dict[str, Any]) -> float:
+    """CPU time of all threads of the process, the sampler included, over the messages received."""
+    cpu_us: float = result["resources"]["cpu_percent_mean"] / 100 * result["duration_s"] * 1e6
+    return cpu_us / int(result["totals"]["received"])
+
+
+def lost(result: dict[str, Any]) -> int:
+    return sum(result["totals"]["lost"].values())
 
 
 def median(values: list[float]) -> float:

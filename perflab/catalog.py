@@ -42,6 +42,13 @@ def experiments() -> list[Entry]:
     return [Entry(p.stem, p) for p in found]
 
 
+def targets() -> list[Entry]:
+    """The performance targets by name."""
+    root = folder() / "targets"
+    found = sorted(root.glob("*.json")) if root.is_dir() else []
+    return [Entry(p.stem, p) for p in found]
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file, or None where it is not one."""
     try:

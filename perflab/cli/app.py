@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from perflab import __version__
-from perflab.cli import doctor, list_, run, show
+from perflab.cli import check, compare, doctor, export, list_, plot, run, show
+from perflab.cli.grouped import GroupedCommand
 
 app = typer.Typer(
     name="perflab",
@@ -19,8 +20,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-app.command(name="run")(run.run)
+app.command(name="run", cls=GroupedCommand)(run.run)
 app.command(name="show")(show.show)
+app.command(name="compare")(compare.compare)
+app.command(name="check")(check.check)
+app.command(name="export")(export.export)
+app.command(name="plot")(plot.plot)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="list")(list_.list_)
 

@@ -12,7 +12,10 @@ from perflab.errors import BadInput, Unavailable
 
 Row = dict[str, Any]
 
-WHAT = ("workloads", "topologies", "middlewares", "executors", "messages", "conditions", "observers", "experiments")
+WHAT = (
+    "workloads", "topologies", "middlewares", "executors", "messages", "conditions", "observers", "experiments",
+    "targets",
+)  # fmt: skip
 
 
 def _complete_what(incomplete: str) -> list[str]:
@@ -87,12 +90,17 @@ def _describe(about: Row | None) -> str:
         return ""
     processes = f"{about['processes']} processes, " if about["processes"] > 1 else ""
     nodes = "1 node" if about["nodes"] == 1 else f"{about['nodes']} nodes"
-    if about["publishers"] == 0:
+    clients = about.get("clients", 0)
+    if about["publishers"] == 0 and not clients:
         return f"{processes}{nodes}, {about['subscriptions']} subscriptions; listens to another topology beside it"
-    return (
-        f"{processes}{nodes}, {about['publishers']} publishers, {about['subscriptions']} subscriptions, "
-        f"{about['delivered_per_s']:.5g} messages/s received"
-    )
+    parts = [f"{processes}{nodes}"]
+    if about["publishers"]:
+        parts.append(f"{about['publishers']} publishers, {about['subscriptions']} subscriptions")
+        parts.append(f"{about['delivered_per_s']:.5g} messages/s received")
+    if clients:
+        parts.append(f"{clients} clients of {len(about['services'])} services")
+        parts.append(f"{about['requests_per_s']:.5g} requests/s")
+    return ", ".join(parts)
 
 
 def _middlewares() -> list[Row]:
@@ -110,6 +118,8 @@ def _middlewares() -> list[Row]:
                 "summary": state,
                 "available": found.usable,
                 "version": found.version,
+                "wire": kind.wire,
+                "service_framings": list(kind.service_framings),
                 "options": [{"key": o.key, "help": o.help} for o in kind.options],
             }
         )
@@ -117,10 +127,9 @@ def _middlewares() -> list[Row]:
 
 
 def _executors() -> list[Row]:
-    return [
-        {"name": "inline", "summary": "callbacks run in the middleware's receive thread"},
-        {"name": "single_threaded", "summary": "one thread per executor waits for its subscriptions and timers"},
-    ]
+    from perflab.experiment.variant import EXECUTORS
+
+    return [{"name": name, "summary": summary} for name, summary in EXECUTORS.items()]
 
 
 def _messages() -> list[Row]:
@@ -157,6 +166,19 @@ def _experiments() -> list[Row]:
     return [{"name": e.name, "summary": "", "path": str(e.path)} for e in catalog.experiments()]
 
 
+def _targets() -> list[Row]:
+    from perflab import catalog
+    from perflab.formats.irobot import target as targets
+
+    rows = []
+    for entry in catalog.targets():
+        target = targets.read(entry.path)
+        bounds = ", ".join(f"{name} {bound:g}" for name, bound in target.bounds.items())
+        where = f" on {target.platform}" if target.platform else ""
+        rows.append({"name": entry.name, "summary": f"at most {bounds}{where}", "path": str(entry.path)})
+    return rows
+
+
 _LISTS = {
     "workloads": _workloads,
     "topologies": _topologies,
@@ -166,4 +188,5 @@ _LISTS = {
     "conditions": _conditions,
     "observers": _observers,
     "experiments": _experiments,
+    "targets": _targets,
 }

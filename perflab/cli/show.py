@@ -6,23 +6,33 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perflab.errors import DAMAGE, BadInput
 
+if TYPE_CHECKING:
+    from perflab.formats.rundata import RunData
+
 Json = dict[str, Any]
 
 
-def _complete_run(incomplete: str) -> list[str]:
+def complete_run(incomplete: str) -> list[str]:
+    """The runs below runs/ that a word of the command line may become."""
     return sorted(str(m.parent) for m in Path("runs").glob("*/manifest.json") if str(m.parent).startswith(incomplete))
 
 
 def show(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run directory, or its name in runs/.", autocompletion=_complete_run)
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run directory, its name in runs/, or output of irobot_benchmark.",
+            autocompletion=complete_run,
+        ),
     ],
+    edges: Annotated[bool, typer.Option("--edges", help="Print every edge, also of more than two results.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
 ) -> int:
     """Show the results of a run."""
@@ -31,6 +41,9 @@ def show(
     from perflab.experiment.run import still_running
     from perflab.host import Host
 
+    if (foreign := _foreign(run)) is not None:
+        sys.stdout.write(_foreign_report(foreign, as_json))
+        return 0
     directory = rundir.open_run(run)
     manifest = _checked(rundir.read_json(directory.manifest), directory.manifest)
     try:
@@ -47,7 +60,7 @@ def show(
             summary = _checked(rundir.read_json(directory.summary), directory.summary)
             if not isinstance(summary["results"], list):
                 raise BadInput(f"{directory.summary} is damaged: it has no results")
-            report = _report(summary, manifest, ())
+            report = _report(summary, manifest, (), edges)
         except BadInput as problem:
             summary = None
             notes.append(f"{problem}; these numbers are made from the records")
@@ -57,11 +70,48 @@ def show(
     if summary is None:
         summary, found = collect_run(directory)
         try:
-            report = _report(summary, manifest, [*notes, *found])
+            report = _report(summary, manifest, [*notes, *found], edges)
         except DAMAGE as error:
             raise _damaged(directory.path / rundir.TRIALS, error) from error
     sys.stdout.write(json.dumps(summary, indent=1, ensure_ascii=False) + "\n" if as_json else report)
     return 0
+
+
+def _foreign(run: str) -> RunData | None:
+    """The run, where it is one of another program. Raises BadInput."""
+    from perflab.formats import rundata
+
+    if rundata.is_perflab_run(run):
+        return None
+    from perflab.formats import irobot
+
+    found = irobot.find(Path(run))
+    return None if found is None else irobot.read(Path(run), found)
+
+
+def _foreign_report(run: RunData, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(run.summary, indent=1, ensure_ascii=False) + "\n"
+    # A report has words where the source does not say.
+    results = [
+        {
+            **result,
+            "middleware": result["middleware"] or "a middleware that is not recorded",
+            "duration_s": result["duration_s"] or float("nan"),
+            "edges": [{**edge, "publisher": edge["publisher"] or "?"} for edge in result["edges"]],
+            "services": [{**service, "server": "?"} for service in result["services"]],
+        }
+        for result in run.summary["results"]
+    ]
+    used = [
+        f"{process['process']} {process['cpu_percent_of_machine']:.3g} %"
+        for result in results
+        for process in result["resources"]["processes"]
+        if process["cpu_percent_of_machine"] is not None and process["cpu_percent_mean"] is None
+    ]
+    # The tables have per cent of one CPU, which cannot be told where nothing says how many there were.
+    notes = [*run.notes, f"CPU in per cent of all CPUs of the machine: {', '.join(used)}"] if used else run.notes
+    return _report({**run.summary, "results": results}, run.manifest, notes, True)
 
 
 def _checked(document: Json, path: Path) -> Json:
@@ -80,13 +130,13 @@ def _check_shown(manifest: Json) -> None:
         raise TypeError("a middleware or check is not described in words")
 
 
-def _report(summary: Json, manifest: Json, notes: Sequence[str]) -> str:
+def _report(summary: Json, manifest: Json, notes: Sequence[str], edges: bool) -> str:
     """The whole report, before any of it is printed. Raises one of DAMAGE."""
     from perflab.report import terminal
 
     out = terminal.console()
     with out.capture() as report:
-        terminal.print_summary(out, summary, manifest, notes)
+        terminal.print_summary(out, summary, manifest, notes, edges=edges or None)
     return report.get()
 
 

@@ -10,8 +10,17 @@ from perflab.errors import DAMAGE, BadInput
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
 from perflab.formats.records import ProcessRecords, RecordError
-from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, account
-from perflab.statistics.summary import Json, ProcessResources, TrialData, resources_of, summarize
+from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
+from perflab.statistics.summary import (
+    PASSING,
+    Json,
+    ProcessResources,
+    Thread,
+    TrialData,
+    resources_of,
+    summarize,
+    threads_of,
+)
 from perflab.units import NS_PER_S
 
 
@@ -29,7 +38,9 @@ def trial_document(directory: TrialDirectory) -> Json | None:
     return read_json(directory.trial_json) if directory.trial_json.exists() else None
 
 
-def collect(directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey]) -> Collected:
+def collect(
+    directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey], services: Sequence[ServiceKey] = ()
+) -> Collected:
     """Reads the records of a trial and draws up its accounts.
 
     A success whose records do not add up, or are not complete, becomes a harness_error that says where.
@@ -37,7 +48,7 @@ def collect(directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey]) ->
     notes: list[str] = []
     processes, problem = _read(directory, trial, notes)
     drained = trial["outcome"] == "success" or trial.get("drain") is not None
-    accounts, accounting_problem = _account(processes, edges, drained)
+    accounts, accounting_problem = _account(processes, edges, services, drained)
     problem = problem or accounting_problem
     starts = [p.start for p in processes if p.start is not None]
     from_ns = min((s.measured_from_ns for s in starts), default=None)
@@ -51,6 +62,12 @@ def collect(directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey]) ->
             resources = tuple(resources_of(p.name, p.resources, from_ns, until_ns) for p in processes if p.resources)
         except (KeyError, TypeError) as error:
             problem = problem or f"a resource record lacks {error}"
+    threads: tuple[Thread, ...] | None = None
+    passing: tuple[Json, ...] | None = None
+    try:
+        threads, passing = _threads(processes), _passing(processes)
+    except (KeyError, TypeError, ValueError) as error:
+        problem = problem or f"a record of threads or of passing lacks {error}"
     data = TrialData(
         number=int(trial["trial"]),
         order=int(trial["order"]),
@@ -67,6 +84,11 @@ def collect(directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey]) ->
         resources=resources,
         participants_found_ns=_discovery(processes, "all_participants_found"),
         endpoints_matched_ns=_discovery(processes, "all_endpoints_matched"),
+        executor=trial.get("executor"),
+        ipc=trial.get("ipc"),
+        pass_by=trial.get("pass_by"),
+        threads=threads,
+        passing=passing,
     )
     if data.outcome == "success":
         if problem is None and (accounts is None or not accounts.complete):
@@ -87,6 +109,7 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
     reading = run.manifest
     try:
         edges = [tuple(e) for e in manifest["workload"]["edges"]]
+        services = [tuple(s) for s in manifest["workload"].get("services", ())]
         name, planned = str(manifest["run"]), len(manifest["trials"])
         reading = run.path
         for directory in run.trials():
@@ -98,7 +121,7 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
             if document["status"] != "finished":
                 document["outcome"] = document["outcome"] or "harness_error"
                 document["reason"] = document["reason"] or "perflab ended before the trial did"
-            collected = collect(directory, document, edges)
+            collected = collect(directory, document, edges, services)
             trials.append(collected.data)
             notes.extend(collected.notes)
         return summarize(name, trials, planned_trials=planned), notes
@@ -135,15 +158,30 @@ def _discovery(processes: Sequence[ProcessRecords], code: str) -> int | None:
     return max(times, default=None)
 
 
+def _threads(processes: Sequence[ProcessRecords]) -> tuple[Thread, ...] | None:
+    """All threads of the trial; None where no process recorded its own."""
+    if not any(p.threads for p in processes):
+        return None
+    return tuple(t for p in processes for t in threads_of(p.name, p.thread_states.values()))
+
+
+def _passing(processes: Sequence[ProcessRecords]) -> tuple[Json, ...] | None:
+    """How the messages of all publishers went; None where no process recorded it."""
+    found = [p.passing["publishers"] for p in processes if p.passing is not None]
+    if not found:
+        return None
+    return tuple({key: p[key] for key in PASSING} for publishers in found for p in publishers)
+
+
 def _account(
-    processes: Sequence[ProcessRecords], edges: Sequence[EdgeKey], drained: bool
+    processes: Sequence[ProcessRecords], edges: Sequence[EdgeKey], services: Sequence[ServiceKey], drained: bool
 ) -> tuple[Accounts | None, str | None]:
     checkpoints: list[dict[str, Any] | None] = [p.checkpoint for p in processes]
     if not any(checkpoints):
         return None, None
     matched = all(p.start.matched for p in processes if p.start is not None)
     try:
-        accounts = account(checkpoints, edges, matched_at_start=matched, drained=drained)
+        accounts = account(checkpoints, edges, services, matched_at_start=matched, drained=drained)
     except AccountingError as error:
         return None, str(error)
     more = f" (and {len(accounts.problems) - 1} more)" if len(accounts.problems) > 1 else ""

@@ -133,6 +133,9 @@ class Supervisor:
     def __exit__(self, *_: object) -> None:
         self.kill()
         for node in self.nodes.values():
+            if node.channel_open:
+                with contextlib.suppress(ProtocolError):
+                    self._pending.extend(self._receive(node))
             self._close_channel(node)
         self._selector.close()
 
@@ -193,6 +196,11 @@ class Supervisor:
             if not ready and time.monotonic() >= deadline_s:
                 return Tick()
         return self._pending.pop(0)
+
+    @property
+    def unheard(self) -> list[Message]:
+        """What nodes had sent before they ended and nobody polled for."""
+        return [event for event in self._pending if isinstance(event, Message)]
 
     @property
     def running(self) -> list[NodeProcess]:

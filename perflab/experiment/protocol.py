@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from perflab.experiment.process import Message, ProtocolError
+from perflab.experiment.shared_memory import FOLDER
 
 
 class _Line(BaseModel):
@@ -14,11 +15,18 @@ class _Line(BaseModel):
 
 
 class Created(_Line):
-    """All endpoints of the process exist."""
+    """All endpoints of the process exist. `shared_memory` are names in /dev/shm; None: the middleware cannot tell."""
 
     type: Literal["created"]
     pid: int
     writers: list[dict[str, Any]]
+    shared_memory: list[str] | None = None
+
+    @field_validator("shared_memory")
+    @classmethod
+    def _names(cls, files: list[str] | None) -> list[str] | None:
+        """Without the folder, where the middleware tells it."""
+        return None if files is None else [file.removeprefix(f"{FOLDER}/") for file in files]
 
 
 class Waiting(_Line):

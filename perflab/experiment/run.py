@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,9 +25,10 @@ from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Una
 from perflab.experiment import domain, rundir
 from perflab.experiment.collect import collect
 from perflab.experiment.process import Signals
-from perflab.experiment.rundir import RunDirectory, write_json
+from perflab.experiment.rundir import RunDirectory, TrialDirectory, write_json
 from perflab.experiment.settings import Experiment
 from perflab.experiment.trial import (
+    Listener,
     LiveProgress,
     TrialOutcome,
     TrialPlan,
@@ -35,9 +36,9 @@ from perflab.experiment.trial import (
     node_configuration,
     run_trial,
 )
+from perflab.experiment.variant import Variant
 from perflab.formats import tables
 from perflab.host import Host
-from perflab.middleware import Middleware
 from perflab.native import Native
 from perflab.statistics.summary import Json, TrialData, summarize
 from perflab.units import NS_PER_S
@@ -74,7 +75,7 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
     for observer in experiment.observers:
         observer.check(host)
     with Signals() as signals:
-        check_middlewares(experiment, node_program, signals)
+        check_variants(experiment, node_program, signals)
         # What takes time comes first: a directory without a manifest is of no use to anybody.
         manifest = _manifest(experiment, native, host)
         directory = rundir.create(experiment.output, experiment.name)
@@ -84,11 +85,11 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
             write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
             directory.reserve()
             domain_before: int | None = None
-            for order, (repetition, middleware) in enumerate(experiment.order(), start=1):
+            for order, (repetition, variant) in enumerate(experiment.order(), start=1):
                 signals.raise_if_received()
-                with _domain(middleware, domain_before) as held:
+                with _domain(variant, domain_before) as held:
                     domain_before = held if held is not None else domain_before
-                    plan = _plan(experiment, order, repetition, middleware, held, node_program)
+                    plan = _plan(experiment, order, repetition, variant, held, node_program)
                     data, outcome = _one_trial(plan, experiment, directory, signals, reporter)
                 trials.append(data)
                 error = error or _error_of(plan, data, outcome)
@@ -117,33 +118,54 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
     return RunResult(directory, summary, error)
 
 
-def check_middlewares(experiment: Experiment, node_program: Path, signals: Signals) -> None:
-    """Lets perflab-node judge options that it would otherwise see only after other trials have run.
+def check_variants(experiment: Experiment, node_program: Path, signals: Signals) -> None:
+    """Lets perflab-node judge what it would otherwise see only after other trials have run.
 
-    Raises BadInput, Unavailable. The first middleware is judged by the first trial.
+    Raises BadInput, Unavailable. The first variant is judged by the first trial.
     """
-    for middleware in experiment.middlewares[1:]:
-        signals.raise_if_received()
-        with _domain(middleware, None) as held, tempfile.TemporaryDirectory() as folder:
-            plan = _plan(experiment, 1, 1, middleware, held, node_program)
-            process = next(iter(file_names(plan)))
-            config = Path(folder) / "config.json"
-            write_json(config, node_configuration(plan, process, Path(os.devnull)))
-            done = subprocess.run(
-                [node_program, "--check", "--config", config],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=CHECK_TIMEOUT_S,
-                check=False,
-            )
-            complaint = one_line(done.stderr).removeprefix("perflab-node: ")
-            for kind in (BadInput, Unavailable):
-                if done.returncode == kind.exit_code:
-                    raise kind(complaint)
-            if done.returncode != 0:
-                raise PerflabError(f"{middleware.name}: {complaint or f'perflab-node ended with {done.returncode}'}")
+    for variant in experiment.variants[1:]:
+        with _domain(variant, None) as held, tempfile.TemporaryDirectory() as folder:
+            plan = _plan(experiment, 1, 1, variant, held, node_program)
+            for process in file_names(plan):
+                signals.raise_if_received()
+                config = Path(folder) / "config.json"
+                write_json(config, node_configuration(plan, process, Path(os.devnull)))
+                _check(node_program, config, variant)
+
+
+def _check(node_program: Path, config: Path, variant: Variant) -> None:
+    done = subprocess.run(
+        [node_program, "--check", "--config", config],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=CHECK_TIMEOUT_S,
+        check=False,
+    )
+    complaint = one_line(done.stderr).removeprefix("perflab-node: ")
+    for kind in (BadInput, Unavailable):
+        if done.returncode == kind.exit_code:
+            raise kind(complaint)
+    if done.returncode != 0:
+        raise PerflabError(f"{variant.words}: {complaint or f'perflab-node ended with {done.returncode}'}")
+
+
+class _Keeper(Listener):
+    """Keeps trial.json up to date while the trial runs, so that it tells of processes even after a crash."""
+
+    def __init__(self, directory: TrialDirectory, document: Json) -> None:
+        self._directory = directory
+        self._document = document
+
+    def launched(self, pids: Mapping[str, int]) -> None:
+        for name, pid in pids.items():
+            self._document["processes"][name]["pid"] = pid
+        write_json(self._directory.trial_json, self._document)
+
+    def created(self, name: str, shared_memory: Sequence[str]) -> None:
+        self._document["processes"][name]["shared_memory"] = list(shared_memory)
+        write_json(self._directory.trial_json, self._document)
 
 
 def _one_trial(
@@ -154,13 +176,8 @@ def _one_trial(
     document = _trial_document(plan, experiment)
     write_json(directory.trial_json, document)
 
-    def launched(pids: Mapping[str, int]) -> None:
-        for name, pid in pids.items():
-            document["processes"][name]["pid"] = pid
-        write_json(directory.trial_json, document)
-
     with reporter(plan, len(experiment.order())) as report:
-        outcome = run_trial(plan, directory, signals, report, launched)
+        outcome = run_trial(plan, directory, signals, report, _Keeper(directory, document))
     run.release_reserve()
     document["status"] = "finished"
     document["ended_utc"] = _now()
@@ -171,9 +188,10 @@ def _one_trial(
     for name, status in outcome.statuses.items():
         document["processes"][name]["status"] = status
         document["processes"][name]["log_tail"] = outcome.log_tails.get(name, [])
-    collected = collect(directory, document, experiment.workload.graph.edges())
+    graph = experiment.workload.graph
+    collected = collect(directory, document, graph.edges(), graph.services())
     document["outcome"], document["reason"] = collected.data.outcome, collected.data.reason
-    document["notes"] = list(collected.notes)
+    document["notes"] = [*outcome.notes, *collected.notes]
     try:
         document["tables"] = tables.write(directory.path, collected.data.accounts, collected.processes)
     except OSError as problem:
@@ -192,13 +210,13 @@ def _one_trial(
 
 
 def _plan(
-    experiment: Experiment, order: int, repetition: int, middleware: Middleware, held: int | None, program: Path
+    experiment: Experiment, order: int, repetition: int, variant: Variant, held: int | None, program: Path
 ) -> TrialPlan:
     return TrialPlan(
         order=order,
         repetition=repetition,
         condition="+".join(c.name for c in experiment.conditions) or BASELINE,
-        middleware=middleware,
+        variant=variant,
         graph=experiment.workload.graph,
         settings=experiment.settings,
         domain=held,
@@ -209,9 +227,9 @@ def _plan(
 
 
 @contextlib.contextmanager
-def _domain(middleware: Middleware, before: int | None) -> Iterator[int | None]:
+def _domain(variant: Variant, before: int | None) -> Iterator[int | None]:
     """A domain for the trial; none for the virtual runtime, which meets nobody."""
-    if middleware.runtime == "virtual":
+    if variant.runtime == "virtual":
         yield None
         return
     with domain.hold(after=before) as held:
@@ -223,7 +241,7 @@ def _error_of(plan: TrialPlan, data: TrialData, outcome: TrialOutcome) -> Perfla
         return outcome.error
     if data.outcome == "success":
         return None
-    return TrialFailed(f"trial {plan.order} ({plan.middleware.name}) is a {data.outcome}: {data.reason}")
+    return TrialFailed(f"trial {plan.order} ({plan.variant.words}) is a {data.outcome}: {data.reason}")
 
 
 def _trial_document(plan: TrialPlan, experiment: Experiment) -> Json:
@@ -237,11 +255,9 @@ def _trial_document(plan: TrialPlan, experiment: Experiment) -> Json:
         "outcome": None,
         "reason": None,
         "workload": experiment.workload.name,
-        "middleware": {
-            "name": plan.middleware.name,
-            "version": plan.middleware.version,
-            "options": dict(plan.middleware.options),
-        },
+        "middleware": _middleware_document(plan),
+        **plan.variant.document(),
+        "service_framing": plan.variant.service_framing,
         "conditions": [c.name for c in experiment.conditions],
         "evidence": {},
         "artifacts": [],
@@ -252,7 +268,23 @@ def _trial_document(plan: TrialPlan, experiment: Experiment) -> Json:
         "ended_utc": None,
         "start_at_ns": None,
         "drain": None,
-        "processes": {name: {"process": process, "pid": None} for process, name in file_names(plan).items()},
+        "processes": {
+            name: {"process": process, "pid": None, "shared_memory": None} for process, name in file_names(plan).items()
+        },
+    }
+
+
+def _middleware_document(plan: TrialPlan) -> Json:
+    """That of all processes; where each has its own, `processes` says which."""
+    first, *others = plan.variant.middlewares
+    if not others:
+        return first.document()
+    each = zip(plan.graph.processes, plan.variant.middlewares, strict=True)
+    return {
+        "name": plan.variant.middleware_name,
+        "version": None,
+        "options": {},
+        "processes": {process: middleware.document() for process, middleware in each},
     }
 
 
@@ -270,20 +302,23 @@ def _manifest(experiment: Experiment, native: Native, host: Host) -> Json:
             "sources": [{"path": s.path, "sha256": s.sha256, "text": s.text} for s in workload.sources],
             "graph": workload.graph.document,
             "edges": [list(edge) for edge in workload.graph.edges()],
+            "services": [list(service) for service in workload.graph.services()],
         },
-        "middlewares": [
-            {"name": m.name, "version": m.version, "options": dict(m.options)} for m in experiment.middlewares
-        ],
+        "middlewares": list(
+            {m.name: m.document() for variant in experiment.variants for m in variant.middlewares}.values()
+        ),
+        "variants": [{"middleware": v.middleware_name, **v.document()} for v in experiment.variants],
         "conditions": [{"name": c.name, "parameters": c.parameters} for c in experiment.conditions],
         "observers": [{"name": o.name, "parameters": o.parameters} for o in experiment.observers],
         "trials": [
             {
                 "order": order,
                 "repetition": repetition,
-                "middleware": middleware.name,
+                "middleware": variant.middleware_name,
+                **variant.document(),
                 "seed": experiment.settings.seed + repetition - 1,
             }
-            for order, (repetition, middleware) in enumerate(experiment.order(), start=1)
+            for order, (repetition, variant) in enumerate(experiment.order(), start=1)
         ],
         "versions": _versions(native),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_ENVIRONMENT_PREFIXES)},

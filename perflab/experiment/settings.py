@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from perflab.condition import Condition
-from perflab.middleware import Middleware
+from perflab.experiment.scheduling import ThreadRequest
+from perflab.experiment.variant import Variant
 from perflab.observer import Observer
 from perflab.units import NS_PER_S
 from perflab.workload import Workload
 
-EXECUTORS = ("inline", "single_threaded")
 FIGURES = ("dispatch", "work")  # measured where asked; the others always are
 CHECKPOINT_NS = 5 * NS_PER_S
 
@@ -49,7 +49,9 @@ class Settings:
     checkpoint_ns: int = CHECKPOINT_NS
     discovery_timeout_ns: int = 30 * NS_PER_S
     measure: tuple[str, ...] = ()
-    executor: str | None = None
+    threads: tuple[ThreadRequest, ...] = ()
+    lock_memory: bool | None = None  # None: as the graph says
+    name_threads: bool = True
     network: str = "lo"
     seed: int = 1
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -66,7 +68,7 @@ class Experiment:
 
     name: str
     workload: Workload
-    middlewares: tuple[Middleware, ...]
+    variants: tuple[Variant, ...]
     conditions: tuple[Condition, ...]
     observers: tuple[Observer, ...]
     repetitions: int
@@ -74,6 +76,6 @@ class Experiment:
     output: Path | None
     command_line: tuple[str, ...]
 
-    def order(self) -> list[tuple[int, Middleware]]:
-        """(repetition from 1, middleware) of every trial; interleaved, so that drifts of the machine meet all alike."""
-        return [(n, middleware) for n in range(1, self.repetitions + 1) for middleware in self.middlewares]
+    def order(self) -> list[tuple[int, Variant]]:
+        """(repetition from 1, variant) of every trial; interleaved, so that drifts of the machine meet all alike."""
+        return [(n, variant) for n in range(1, self.repetitions + 1) for variant in self.variants]

@@ -5,17 +5,18 @@ launch -> created -> ready -> start -> publishing -> drain -> stop -> done -> ev
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from perflab.condition import Condition, Evidence, NotInEffect
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
-from perflab.experiment import protocol
+from perflab.experiment import protocol, scheduling
 from perflab.experiment.drain import Drain
 from perflab.experiment.process import (
     Ended,
@@ -30,8 +31,9 @@ from perflab.experiment.process import (
 )
 from perflab.experiment.rundir import TrialDirectory, write_json
 from perflab.experiment.settings import Settings
+from perflab.experiment.shared_memory import remove_left_over
 from perflab.experiment.surroundings import Surroundings, TrialView
-from perflab.middleware import Middleware
+from perflab.experiment.variant import Variant
 from perflab.observer import Artifact, Observer
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload import Graph, file_name
@@ -60,7 +62,7 @@ class TrialPlan:
     order: int
     repetition: int
     condition: str
-    middleware: Middleware
+    variant: Variant
     graph: Graph
     settings: Settings
     domain: int | None
@@ -100,11 +102,22 @@ class TrialOutcome:
     log_tails: dict[str, list[str]] = field(default_factory=dict)
     evidence: dict[str, Evidence] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Listener:
+    """Told what is known of the processes of a trial as soon as it is. This one does not listen."""
+
+    def launched(self, pids: Mapping[str, int]) -> None:
+        """The processes exist; `pids` by the names of their files."""
+
+    def created(self, name: str, shared_memory: Sequence[str]) -> None:
+        """The endpoints of a process exist; what its middleware made in /dev/shm, where it can tell."""
 
 
 def file_names(plan: TrialPlan) -> dict[str | None, str]:
     """For every process of the graph (None: all in one) the name of its files, each once."""
-    if plan.middleware.runtime == "virtual":
+    if plan.variant.runtime == "virtual":
         return {None: file_name(plan.graph.name)}
     names: dict[str | None, str] = {}
     for process in plan.graph.processes:
@@ -118,15 +131,23 @@ def file_names(plan: TrialPlan) -> dict[str | None, str]:
 
 def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> dict[str, Any]:
     """docs/formats.md, section 2."""
-    settings = plan.settings
+    settings, variant = plan.settings, plan.variant
     seed = settings.seed + plan.repetition - 1
+    middleware = variant.middleware_of(0 if process is None else plan.graph.processes.index(process))
     return {
         "schema": 1,
         "graph": plan.graph.document,
         "process": process,
-        "runtime": plan.middleware.runtime,
-        "executor": settings.executor,
-        "middleware": plan.middleware.configuration(plan.domain, settings.network, seed),
+        "runtime": variant.runtime,
+        "executor": None if variant.executor is None else variant.executor.kind,
+        "executor_threads": None if variant.executor is None else variant.executor.threads,
+        "intra_process": variant.intra_process,
+        "pass_by": variant.pass_by,
+        "service_framing": variant.service_framing,
+        "name_threads": settings.name_threads,
+        "threads": scheduling.of_process(settings.threads, process),
+        "lock_memory": settings.lock_memory,
+        "middleware": middleware.configuration(plan.domain, settings.network, seed),
         "duration_ns": settings.duration_ns,
         "warmup_ns": settings.warmup_ns,
         "sampling_ns": settings.sampling_ns,
@@ -149,26 +170,29 @@ def run_trial(
     directory: TrialDirectory,
     signals: Signals,
     report: Report,
-    on_launched: Callable[[Mapping[str, int]], None] = lambda pids: None,
+    listener: Listener | None = None,
 ) -> TrialOutcome:
-    """Runs a trial to its end and leaves no process behind. What goes wrong is in the outcome.
+    """Runs a trial to its end and leaves no process and no shared memory behind. What goes wrong is in the outcome.
 
-    `on_launched` is told the processes as soon as they exist. Raises OSError where a file cannot be written before
-    the processes run.
+    Raises OSError where a file cannot be written before the processes run.
     """
+    listener = listener or Listener()
     result = TrialOutcome()
     surroundings = Surroundings(plan.conditions, plan.observers, TrialView(directory.path, plan.domain, result.pids))
+    supervisor = Supervisor(signals)
+    life = _Life(plan, directory, supervisor, surroundings, report, listener, result)
     try:
-        with Supervisor(signals) as supervisor:
-            life = _Life(plan, directory, supervisor, surroundings, report, result)
+        with supervisor:
             try:
                 life.launch()
-                on_launched(result.pids)
+                listener.launched(result.pids)
                 life.run()
             except (Failed, PerflabError, NotInEffect) as error:
                 _note(result, _failure_of(error))
                 life.say_farewell()
     finally:
+        # Whoever was killed could not take away what it had made; now nobody is left to use it.
+        result.notes += remove_left_over(life.shared_memory).notes
         problems = surroundings.close()
     if problems and result.outcome == "success":
         _note(result, Failed("harness_error", problems[0]))
@@ -207,6 +231,7 @@ class _Life:
         supervisor: Supervisor,
         surroundings: Surroundings,
         report: Report,
+        listener: Listener,
         result: TrialOutcome,
     ) -> None:
         self._plan = plan
@@ -214,6 +239,7 @@ class _Life:
         self._supervisor = supervisor
         self._surroundings = surroundings
         self._report = report
+        self._listener = listener
         self._result = result
         self._limits = plan.settings.limits
         self._created: dict[str, protocol.Created] = {}
@@ -221,6 +247,16 @@ class _Life:
         self._progress: dict[str, protocol.Progress] = {}
         self._done: set[str] = set()
         self._silent_since: dict[str, float] = {}
+
+    @property
+    def shared_memory(self) -> list[str]:
+        """What the middleware made in /dev/shm, as far as the processes have told; also those that were killed."""
+        created = list(self._created.values())
+        for message in self._supervisor.unheard:
+            with contextlib.suppress(ProtocolError):
+                line = protocol.parse(message)
+                created += [line] if isinstance(line, protocol.Created) else []
+        return [name for line in created for name in line.shared_memory or ()]
 
     def launch(self) -> None:
         """Writes the configurations and starts the processes, in the conditions that come before them."""
@@ -287,6 +323,8 @@ class _Life:
         name, line = self._interpret(event)
         if isinstance(line, protocol.Created):
             self._created[name] = line
+            if line.shared_memory is not None:
+                self._listener.created(name, line.shared_memory)
         elif isinstance(line, protocol.Ready):
             self._ready[name] = line
         elif isinstance(line, protocol.Waiting):
@@ -304,7 +342,8 @@ class _Life:
         """Until the publishers have ended and the graph is at rest."""
         settings = self._plan.settings
         # A message that the middleware holds back on purpose, or a callback that works, is no silence.
-        known_ns = self._plan.middleware.programmed_delay_ns + self._plan.graph.longest_work_ns
+        held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
+        known_ns = held_back_ns + self._plan.graph.longest_work_ns
         drain = Drain(
             list(self._supervisor.nodes), self._limits.drain_quiet_ns + known_ns, self._limits.drain_limit_ns + known_ns
         )
@@ -314,7 +353,7 @@ class _Life:
         while True:
             now_ns = time.monotonic_ns()
             verdict = drain.verdict(now_ns)
-            if self._plan.middleware.runtime == "virtual" and not drain.publishing:
+            if self._plan.variant.runtime == "virtual" and not drain.publishing:
                 verdict = "rest"  # it says so when no event is left
             if verdict is not None:
                 self._result.drain = verdict

@@ -38,6 +38,13 @@ class ProcessRecords:
     resources: list[dict[str, Any]] = field(default_factory=list)
     checkpoint: dict[str, Any] | None = None
     truncated: bool = False
+    threads: list[dict[str, Any]] = field(default_factory=list)  # readings of the kernel, at the start and at the end
+    passing: dict[str, Any] | None = None
+
+    @property
+    def thread_states(self) -> dict[int, dict[str, Any]]:
+        """The last reading of every thread, by its number."""
+        return {thread["tid"]: thread for reading in self.threads for thread in reading.get("threads", ())}
 
     @property
     def final(self) -> bool:
@@ -52,8 +59,10 @@ def read(path: Path, name: str) -> ProcessRecords:
     checkpoint: dict[str, Any] | None = None
     events: list[dict[str, Any]] = []
     resources: list[dict[str, Any]] = []
+    threads: list[dict[str, Any]] = []
+    passing: dict[str, Any] | None = None
     truncated = False
-    for record in _lines(path):
+    for record in lines(path):
         if record is None:
             truncated = True
             continue
@@ -68,12 +77,16 @@ def read(path: Path, name: str) -> ProcessRecords:
                 resources.append(record)
             case "checkpoint":
                 checkpoint = record
+            case "threads":
+                threads.append(record)
+            case "passing":
+                passing = record
             case _:
                 pass  # readers ignore what they do not know
-    return ProcessRecords(name, process, start, events, resources, checkpoint, truncated)
+    return ProcessRecords(name, process, start, events, resources, checkpoint, truncated, threads, passing)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
+def lines(path: Path) -> Iterator[dict[str, Any] | None]:
     """The objects of a file, and None in place of a truncated last line."""
     if not path.exists():
         return

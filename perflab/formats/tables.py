@@ -33,15 +33,21 @@ _RESOURCES = (
     "at_ns", "interval_ns", "cpu_ns", "cpu_interval_ns", "rss_kb", "rss_peak_kb", "vsz_kb", "arena_kb", "in_use_kb",
     "mmap_kb", "voluntary_switches", "involuntary_switches", "run_delay_ns",
 )  # fmt: skip
+_SERVICE_TEXT = {"client": "publisher", "service": "topic", "server": "subscription"}
+_SERVICE_HISTOGRAMS = {"latency": "round_trip", "response": "round_trip_response"}
 _THREADS = ("cpu_ns", "cpu_interval_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "cpu")
 
 
 def write(directory: Path, accounts: Accounts | None, processes: Sequence[ProcessRecords]) -> list[str]:
-    """Writes edges, publishers, resources, threads and events; returns the names of the files. Raises OSError."""
+    """Writes edges, publishers, services, resources, threads and events, and returns the names of the files.
+
+    Raises OSError.
+    """
     _import_polars()
     tables = {
         "edges": edges(accounts),
         "publishers": publishers(accounts),
+        "services": services(accounts),
         "resources": resources(processes),
         "threads": threads(processes),
         "events": events(processes),
@@ -80,6 +86,32 @@ def publishers(accounts: Accounts | None) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def services(accounts: Accounts | None) -> pl.DataFrame:
+    """One row per client and service: the counts of its requests and replies, in the columns of publishers and edges.
+
+    `requested` are the requests written; `sent` is the same where both ends are known. `latency` and `response` are
+    called `round_trip` and `round_trip_response`.
+    """
+    import polars as pl
+
+    requests = tuple(name for name in _PUBLISHER_COUNTS if name not in _EDGE_COUNTS)
+    figures = tuple(_SERVICE_HISTOGRAMS.get(name, name) for name in EDGE_HISTOGRAMS)
+    schema: dict[str, Any] = dict.fromkeys(_SERVICE_TEXT, pl.String)
+    schema |= {"size_bytes": pl.Int64, "frequency_hz": pl.Float64}
+    schema |= dict.fromkeys((*_EDGE_COUNTS, "requested", *requests), pl.Int64)
+    schema |= _histogram_schema((*figures, *PUBLISHER_HISTOGRAMS))
+    rows = [
+        {name: getattr(s.replies, member) for name, member in _SERVICE_TEXT.items()}
+        | {name: getattr(s.replies, name) for name in ("size_bytes", "frequency_hz", *_EDGE_COUNTS)}
+        | {"requested": s.requests.sent}
+        | {name: getattr(s.requests, name) for name in requests}
+        | _histogram_columns({_SERVICE_HISTOGRAMS.get(n, n): h for n, h in s.replies.histograms.items()})
+        | _histogram_columns(s.requests.histograms)
+        for s in (accounts.services if accounts else ())
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def resources(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
     """One row per sample of a process."""
     import polars as pl
@@ -90,17 +122,22 @@ def resources(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
 
 
 def threads(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
-    """One row per sample of a thread."""
+    """One row per sample of a thread; how it is scheduled is its last reading, `cpus` as "0,1"."""
     import polars as pl
 
     schema: dict[str, Any] = {"process": pl.String, "at_ns": pl.Int64, "tid": pl.Int64, "name": pl.String}
     schema |= dict.fromkeys(_THREADS, pl.Int64)
-    rows = [
-        _pick(t, ("tid", "name", *_THREADS)) | {"process": p.name, "at_ns": r["at_ns"]}
-        for p in processes
-        for r in p.resources
-        for t in r.get("threads", ())
-    ]
+    schema |= {"role": pl.String, "policy": pl.String, "priority": pl.Int64, "cpus": pl.String}
+    rows = []
+    for process in processes:
+        scheduled = {tid: _scheduling(state) for tid, state in process.thread_states.items()}
+        for record in process.resources:
+            rows += [
+                _pick(t, ("tid", "name", *_THREADS))
+                | {"process": process.name, "at_ns": record["at_ns"]}
+                | scheduled.get(t.get("tid"), {})
+                for t in record.get("threads", ())
+            ]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -120,6 +157,11 @@ def events(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
                 | {"process": process.name, "details": json.dumps(rest) if rest else None}
             )
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _scheduling(state: Mapping[str, Any]) -> Row:
+    cpus = state.get("cpus")
+    return _pick(state, ("role", "policy", "priority")) | {"cpus": None if cpus is None else ",".join(map(str, cpus))}
 
 
 def _pick(record: Mapping[str, Any], names: Sequence[str]) -> Row:

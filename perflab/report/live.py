@@ -29,7 +29,7 @@ def on_terminal(plan: TrialPlan, trials: int) -> Iterator[Report]:
     from rich.text import Text
 
     terminal = Console(file=sys.stderr, highlight=False)
-    prefix = f"[{plan.order}/{trials}] {plan.middleware.name}: " if trials > 1 else f"{plan.middleware.name}: "
+    prefix = f"[{plan.order}/{trials}] {plan.variant.words}: " if trials > 1 else f"{plan.variant.words}: "
     total_s = plan.settings.duration_ns / NS_PER_S
     line, pace = LiveLine(prefix, total_s), Pace()
     # Refreshed by progress only: a refreshing thread would run beside the measurement.

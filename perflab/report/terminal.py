@@ -1,4 +1,5 @@
-"""Results on a terminal: a header, totals in words, a table of distributions, a table of edges, and what to know.
+"""Results on a terminal: a header, totals in words, a table of distributions, a table of edges, and what to know;
+after several results one table that compares them.
 
 Tables never wrap: where the terminal is narrow the columns that matter least are left out, and long names end in an
 ellipsis.
@@ -9,44 +10,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import IO, Any
 
-from rich import box
-from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from perflab.report.label import labels
+from perflab.report.table import COLUMN_GAP, Column, print_table
+from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
+
+__all__ = ["COLUMN_GAP", "Column", "console", "print_summary", "print_table", "totals_in_words"]
 
 Json = dict[str, Any]
 
 PLAIN_WIDTH = 160  # of output that goes into a file or a pipe, where COLUMNS does not say otherwise
-MIN_NAME_WIDTH = 18
 MAX_EDGES = 60
-COLUMN_GAP = 2
+MAX_RESULTS_WITH_EDGES = 2
 
 _OUTCOME_STYLES = {"success": "green", "failed": "red", "invalid": "yellow", "harness_error": "red"}
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table. The higher its rank, the earlier it is left out, together with all others of that rank.
-
-    Rank 0 stays, and is cut where it must be.
-    """
-
-    header: str
-    rank: int
-    cells: Sequence[Text]
-    right: bool = True
-    group: str = ""  # written above the first column of the group that is shown
-
-    @property
-    def width(self) -> int:
-        lines = [self.header, self.group, *(cell.plain for cell in self.cells)]
-        return max(cell_len(line) for line in lines)
 
 
 def console(file: IO[str] | None = None) -> Console:
@@ -65,55 +47,27 @@ _DRAIN_WORDS = {
 }
 
 
-def print_summary(out: Console, summary: Json, manifest: Json, notes: Sequence[str] = ()) -> None:
-    """The report of a run."""
+def print_summary(
+    out: Console, summary: Json, manifest: Json, notes: Sequence[str] = (), *, edges: bool | None = None
+) -> None:
+    """The report of a run. `edges` says whether to print the tables of edges; None: where there are few results."""
     for note in notes:
         _line(out, f"Note: {note}", "yellow")
     if notes:
         out.print()
     versions = {m["name"]: m.get("version") for m in manifest.get("middlewares", ())}
+    with_edges = len(summary["results"]) <= MAX_RESULTS_WITH_EDGES if edges is None else edges
     for result in summary["results"]:
-        _print_result(out, result, versions.get(result["middleware"]))
+        names = result["middleware"].split("+")  # one for all processes, or one for each
+        versioned = [f"{name} {versions[name]}" if versions.get(name) else name for name in names]
+        _print_result(out, result, " + ".join(versioned), with_edges)
+    if len(summary["results"]) > 1 and any(_delivered(result) is not None for result in summary["results"]):
+        _print_comparison(out, summary["results"])
     if not summary["results"]:
         _line(out, "No trial was recorded.", "yellow")
         out.print()
     if any(result["middleware"] != "virtual" for result in summary["results"]):
         _print_noise(out, manifest.get("preflight", ()))
-
-
-def print_table(out: Console, columns: Sequence[Column]) -> None:
-    """A table that fits: columns of high rank are left out first, then the first column of rank 0 is cut."""
-    shown = list(columns)
-    while _width(shown) > out.width and any(c.rank for c in shown):
-        lowest = max(c.rank for c in shown)
-        shown = [c for c in shown if c.rank != lowest]
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
-    )
-    spare = out.width - _width(shown)
-    groups = {""}
-    two_lines = any(column.group for column in shown)
-    for column in shown:
-        width = column.width
-        if spare < 0 and column.rank == 0:
-            cut = min(-spare, max(0, width - MIN_NAME_WIDTH))
-            width, spare = width - cut, spare + cut
-        above = "" if column.group in groups else column.group
-        groups.add(column.group)
-        table.add_column(
-            f"{above}\n{column.header}" if two_lines else column.header,
-            justify="right" if column.right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            width=width,
-        )
-    for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*row)
-    out.print(table)
-
-
-def _width(columns: Sequence[Column]) -> int:
-    return sum(c.width for c in columns) + COLUMN_GAP * (len(columns) - 1)
 
 
 def _discovery(result: Json) -> str:
@@ -126,7 +80,17 @@ def _discovery(result: Json) -> str:
     return ", ".join(parts)
 
 
-def _print_result(out: Console, result: Json, version: str | None) -> None:
+def _variant(result: Json) -> str:
+    """What was asked for beside middleware and conditions: "events, ipc on, "."""
+    asked = (
+        result.get("executor"),
+        "ipc on" if result.get("ipc") == "on" else None,
+        f"by {result['pass_by']}" if result.get("pass_by") else None,
+    )
+    return "".join(f"{word}, " for word in asked if word)
+
+
+def _print_header(out: Console, result: Json, middleware: str) -> None:
     conditions = " + ".join(result["conditions"]) or "baseline"
     trials = result["trials"]
     how_often = "1 trial" if trials == 1 else f"{trials} trials"
@@ -134,10 +98,14 @@ def _print_result(out: Console, result: Json, version: str | None) -> None:
     worst = next((o for o in ("harness_error", "failed", "invalid") if result["outcomes"][o]), "success")
     header = Text()
     header.append(result["workload"], "bold")
-    header.append(f" on {result['middleware']}{f' {version}' if version else ''}, {conditions}: {how_often} of ")
+    header.append(f" on {middleware}, {_variant(result)}{conditions}: {how_often} of ")
     header.append(f"{format_duration(result['duration_s'])}, ")
     header.append(", ".join(outcomes), f"bold {_OUTCOME_STYLES[worst]}")
     out.print(header)
+
+
+def _print_result(out: Console, result: Json, middleware: str, with_edges: bool) -> None:
+    _print_header(out, result, middleware)
     for trial in result["trials_detail"]:
         if trial["outcome"] != "success" and trial["reason"]:
             _line(out, f"trial {trial['trial']}: {trial['reason']}", "red")
@@ -146,58 +114,38 @@ def _print_result(out: Console, result: Json, version: str | None) -> None:
     for trial in result["trials_detail"]:
         if trial["drain"] in _DRAIN_WORDS and trial["totals"]["lost"]["tail"]:
             _line(out, f"trial {trial['trial']}: {_DRAIN_WORDS[trial['drain']]}", "yellow")
-    totals = result["totals"]
-    if totals["received"] is None and totals["published"] is None:
+    totals, services = result["totals"], result["services"]
+    topics = totals["received"] is not None or totals["published"] is not None
+    if not topics and not services:
         _line(out, "Nothing was recorded.", "yellow")
         out.print()
         return
     out.print()
-    out.print(totals_in_words(totals))
-    if (discovery := _discovery(result)) and result["middleware"] != "virtual":
-        _line(out, f"Discovery: {discovery}", "dim")
+    _print_words(out, result, topics)
     out.print()
-    _print_distributions(out, totals)
-    out.print()
-    _print_edges(out, result["edges"])
-    out.print()
+    if topics:
+        _print_distributions(out, totals)
+        out.print()
+        if with_edges:
+            _print_edges(out, result["edges"])
+            out.print()
+    if services:
+        _print_services(out, services)
+        out.print()
     _print_resources(out, result["resources"])
 
 
-def totals_in_words(totals: Json) -> Text:
-    """ "10 540 of 10 540 messages received, 0 lost, 12 late (0.11 %), 0 too late"; only what is known."""
-    received = totals["received"]
-    text = Text()
-    of = f" of {format_count(totals['sent'])}" if totals["sent"] is not None else ""
-    text.append(f"{format_count(received)}{of} messages received", "bold")
-    lost = totals["lost"]
-    known = [n for n in lost.values() if n is not None]
-    amount = sum(known)
-    kinds = ", ".join(f"{format_count(n)} {_LOST_WORDS[kind]}" for kind, n in lost.items() if n)
-    text.append(", ")
-    if not known:
-        text.append("losses not known", "yellow")
-    else:
-        least = "" if len(known) == len(lost) else "at least "
-        style = "red" if amount else "green" if not least else ""
-        text.append(f"{least}{format_count(amount)} lost{f' ({kinds})' if kinds else ''}", style)
-    for key, word, style in (("late", "late", "yellow"), ("too_late", "too late", "red")):
-        if (n := totals[key]) is not None:
-            share = f" ({100 * n / received:.3g} %)" if n and received else ""
-            text.append(", ")
-            text.append(f"{format_count(n)} {word}{share}", style if n else "")
-    extras = (
-        ("reordered", "reordered"),
-        ("duplicate", "duplicates"),
-        ("not_sent", "ticks not sent"),
-        ("write_errors", "write errors"),
-    )
-    for key, word in extras:
-        if totals[key]:
-            text.append(f", {format_count(totals[key])} {word}", "yellow")
-    return text
-
-
-_LOST_WORDS = {"pre_match": "before matching", "gap": "in gaps", "tail": "at the end"}
+def _print_words(out: Console, result: Json, topics: bool) -> None:
+    if topics:
+        out.print(totals_in_words(result["totals"]))
+    if services := result["services"]:
+        out.print(totals_in_words(replies_of(services), "replies"))
+    if (discovery := _discovery(result)) and result["middleware"] != "virtual":
+        _line(out, f"Discovery: {discovery}", "dim")
+    for text, style in passing_in_words(result):
+        _line(out, text, style)
+    if threads := threads_in_words(result.get("threads") or ()):
+        _line(out, f"Threads: {threads}", "")
 
 
 def _print_distributions(out: Console, totals: Json) -> None:
@@ -251,6 +199,110 @@ def _print_edges(out: Console, edges: Sequence[Json]) -> None:
     )
     if len(edges) > len(shown):
         _line(out, f"… and {len(edges) - len(shown)} more with a lower p99; `--json` has all of them", "dim")
+
+
+def _print_services(out: Console, services: Sequence[Json]) -> None:
+    shown = list(services)
+    if len(shown) > MAX_EDGES:
+        shown = sorted(shown, key=lambda s: _quantile(s, "round_trip_ns", "p99") or 0, reverse=True)[:MAX_EDGES]
+
+    def column(header: str, rank: int, cell: Callable[[Json], Text | str], *, right: bool = True) -> Column:
+        return Column(header, rank, [c if isinstance(c := cell(s), Text) else Text(c) for s in shown], right)
+
+    def times(key: str, rank: int) -> Column:
+        cells = [Text(format_time(_quantile(s, "round_trip_ns", key))) for s in shown]
+        return Column(key, rank, cells, group="round trip")
+
+    print_table(
+        out,
+        [
+            column("client → server", 0, lambda s: f"{s['client']} → {s['server']}", right=False),
+            column("service", 7, lambda s: s["service"], right=False),
+            column("Hz", 10, lambda s: format_rate(s["frequency_hz"] or None)),
+            column("sent", 9, lambda s: format_count(s["sent"])),
+            column("received", 2, lambda s: format_count(s["received"])),
+            column("lost", 3, lambda s: _count(_lost(s), "red")),
+            column("late", 8, lambda s: _count(s["late"], "yellow")),
+            times("p50", 6),
+            times("p99", 4),
+            times("max", 5),
+        ],
+    )
+    if len(services) > len(shown):
+        _line(out, f"… and {len(services) - len(shown)} more with a lower p99; `--json` has all of them", "dim")
+
+
+def _print_comparison(out: Console, results: Sequence[Json]) -> None:
+    """One row per result, called by what it differs in."""
+
+    def column(header: str, rank: int, cell: Callable[[Json], Text | str], group: str = "") -> Column:
+        cells = [c if isinstance(c := cell(r), Text) else Text(c) for r in results]
+        return Column(header, rank, cells, group=group)
+
+    def times(owner: str, key: str, rank: int) -> Column:
+        return column(key, rank, lambda r: format_time(_quantile(r["totals"], f"{owner}_ns", key)), owner)
+
+    figures = [
+        column("received/expected", 2, lambda r: f"{format_count(_delivered(r))}/{format_count(_expected(r))}"),
+        column("lost", 3, lambda r: _count(_all(r, _lost), "red")),
+        column("late", 8, lambda r: _count(_all(r, lambda owner: owner["late"]), "yellow")),
+        times("latency", "p50", 6),
+        times("latency", "p99", 1),
+        times("latency", "max", 5),
+        times("response", "p99", 7),
+        column("p99", 4, _slowest_round_trip, "round trip"),
+        column("CPU", 9, lambda r: _percent(r["resources"]["cpu_percent_mean"])),
+        column("per message", 10, lambda r: format_time(_cpu_per_message_ns(r)), "CPU"),
+        column("RSS peak", 11, lambda r: format_bytes(_bytes(r["resources"]["rss_kb_max"]))),
+    ]
+    _line(out, "Compared:", "bold")
+    measured = [figure for figure in figures if any(cell.plain != format_time(None) for cell in figure.cells)]
+    print_table(out, [Column("", 0, [Text(name) for name in labels(results)], right=False), *measured])
+    out.print()
+
+
+def _all(result: Json, count: Callable[[Json], int | None]) -> int | None:
+    """Over the topics, as far as there are any, and all services; None where one is not known."""
+    totals = result["totals"]
+    topics = totals["received"] is not None or totals["published"] is not None
+    counts = [count(owner) for owner in ([totals] if topics else []) + result["services"]]
+    known = [n for n in counts if n is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
+
+
+def _delivered(result: Json) -> int | None:
+    return _all(result, lambda owner: owner["received"])
+
+
+def _expected(result: Json) -> int | None:
+    return _all(result, lambda owner: owner["sent"])
+
+
+def _slowest_round_trip(result: Json) -> str:
+    """Of the slowest service: percentiles of several cannot be merged from here."""
+    return format_time(
+        max((q for s in result["services"] if (q := _quantile(s, "round_trip_ns", "p99"))), default=None)
+    )
+
+
+def _cpu_per_message_ns(result: Json) -> int | None:
+    """CPU time of all processes for each message that was delivered, in the measured part of the merged trials."""
+    percent: float | None = result["resources"]["cpu_percent_mean"]
+    delivered = _delivered(result)
+    trials = result["trials_detail"]
+    merged = [t for t in trials if t["outcome"] == "success"] or trials
+    measured_s: float = sum(t["measured_s"] or 0.0 for t in merged)
+    if percent is None or not delivered or not measured_s:
+        return None
+    return round(percent / 100 * measured_s * 1e9 / delivered)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g} %"
+
+
+def _bytes(kilobytes: int | None) -> int | None:
+    return None if kilobytes is None else kilobytes * 1024
 
 
 def _quantile(edge: Json, owner: str, key: str) -> int | None:

@@ -8,6 +8,9 @@ An edge is one (publisher, topic, subscription). A publisher's measured messages
 - after the last received: `tail`; so is everything where nothing was received (`pre_match` where never matched).
 
 Conservation: sent = received + pre_match + gap + tail. Duplicates are apart; a reordered message was received.
+
+A client of a service counts its requests as a publisher its messages, and its replies as an edge what it receives;
+the same holds for them, and they are kept apart from topics.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ PUBLISHER_HISTOGRAMS = ("publish_delay", "publish_call")
 
 PublisherKey = tuple[str, str]
 EdgeKey = tuple[str, str, str]
+ServiceKey = tuple[str, str, str]
 
 
 class AccountingError(ValueError):
@@ -88,8 +92,24 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Service:
+    """What one client asked of one service, and the replies that it got; what is missing stands with the replies.
+
+    Node and publisher are the client, the topic is the service, and the subscription is the server.
+    """
+
+    requests: Publisher
+    replies: Edge
+
+    @property
+    def key(self) -> ServiceKey:
+        """Client, service, server."""
+        return self.replies.key
+
+
+@dataclass(frozen=True)
 class Accounts:
-    """All publishers and edges of one trial.
+    """All publishers, edges and services of one trial.
 
     `complete`: every process wrote its final checkpoint, and all of it adds up. `problems`: what does not, one line
     each, with the name of the edge or publisher; such a trial must not be believed.
@@ -101,11 +121,13 @@ class Accounts:
     problems: tuple[str, ...]
     foreign_messages: int
     malformed_messages: int
+    services: tuple[Service, ...] = ()
 
 
 def account(
     checkpoints: Sequence[Mapping[str, Any] | None],
     expected_edges: Iterable[EdgeKey] = (),
+    expected_services: Iterable[ServiceKey] = (),
     *,
     matched_at_start: bool = True,
     drained: bool = True,
@@ -113,15 +135,16 @@ def account(
     """Joins the last checkpoints of all processes of a trial (None for a process that wrote none).
 
     `expected_edges` are those of the graph: one that no checkpoint knows has lost everything when the trial is
-    complete, and is left out when it is not. Of a trial that was ended before it was `drained`, what is missing at the
-    end may still have been under way, so it is not known. Of an edge whose counts contradict each other only its own
-    view is kept. Raises AccountingError.
+    complete, and is left out when it is not; a service that only the graph knows contradicts a complete trial. Of a
+    trial that was ended before it was `drained`, what is missing at the end may still have been under way, so it is
+    not known. Of an edge whose counts contradict each other only its own view is kept. Raises AccountingError.
     """
     known = [c for c in checkpoints if c is not None]
     complete = bool(checkpoints) and len(known) == len(checkpoints) and all(c.get("final") for c in known) and drained
     try:
         publishers = [_publisher(p, drained and bool(c.get("final"))) for c in known for p in c["publishers"]]
         edges = [_edge(e, drained and bool(c.get("final"))) for c in known for e in c["edges"]]
+        services = [_service(s, drained and bool(c.get("final"))) for c in known for s in c.get("services", ())]
         foreign = sum(int(c.get("foreign_messages", 0)) for c in known)
         malformed = sum(int(c.get("malformed_messages", 0)) for c in known)
     except (KeyError, TypeError) as error:
@@ -147,6 +170,8 @@ def account(
         joined.append(whole)
         if problem is not None:
             problems.append(f"edge {_name(edge)} does not add up: {problem}")
+    answered, service_problems = _join_services(services, expected_services if complete else (), matched_at_start)
+    problems += service_problems
     return Accounts(
         publishers=tuple(publishers),
         edges=tuple(joined),
@@ -154,6 +179,7 @@ def account(
         problems=tuple(problems),
         foreign_messages=foreign,
         malformed_messages=malformed,
+        services=answered,
     )
 
 
@@ -182,6 +208,39 @@ def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge,
             f"{edge.first_sequence} to {edge.highest_sequence}, {edge.gap} missing between them"
         )
     return replace(edge, sent=publisher.sent, pre_match=pre_match, gap=gap, tail=tail), None
+
+
+def _join_services(
+    services: Sequence[Service], expected: Iterable[ServiceKey], matched: bool
+) -> tuple[tuple[Service, ...], list[str]]:
+    """Services with every missing reply accounted for, and what does not add up. Raises AccountingError."""
+    problems: list[str] = []
+    joined: dict[ServiceKey, Service] = {}
+    for service in services:
+        name = _service_name(service.key)
+        if service.key in joined:
+            raise AccountingError(f"{name} is recorded twice")
+        replies, problem = _join(service.replies, service.requests, matched)
+        joined[service.key] = Service(service.requests, replies)
+        problems += [f"{name}: {text}" for owner in (service.requests, replies) for text in _check_histograms(owner)]
+        if problem is not None:
+            problems.append(f"{name} does not add up: {problem}")
+    problems += [f"{_service_name(key)} is in the graph, and its client recorded nothing of it"
+                 for key in expected if key not in joined]  # fmt: skip
+    return tuple(joined.values()), problems
+
+
+def _service(record: Mapping[str, Any], final: bool) -> Service:
+    client, service, server = record["client"], record["service"], record["server"]
+    return Service(
+        requests=_publisher({**record["requests"], "node": client, "topic": service}, final),
+        replies=_edge({**record["replies"], "publisher": client, "topic": service, "subscription": server}, final),
+    )
+
+
+def _service_name(key: ServiceKey) -> str:
+    client, service, server = key
+    return f"service {service} of {client} at {server}"
 
 
 def _publisher(record: Mapping[str, Any], final: bool) -> Publisher:

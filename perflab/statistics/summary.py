@@ -3,7 +3,7 @@
 Totals of a trial are merged over its edges (publish_delay and publish_call over its publishers); those of a result
 over its trials. `sent` is what the subscriptions should have received, each message counted once per subscription,
 so that sent = received + lost; `published` counts each message once. A total that depends on complete data is None
-where one part is not known.
+where one part is not known. Services are apart from all that: a reply is no message of a topic.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from perflab.statistics import histogram as hg
-from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts, Edge, Publisher
+from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts, Edge, Publisher, Service
 from perflab.statistics.histogram import Histogram
 
 SCHEMA = 1
 OUTCOMES = ("success", "failed", "invalid", "harness_error")
 PERCENTILES = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99_9", 99.9), ("p99_99", 99.99))
+# Of a publisher, how its messages went (docs/formats.md, section 4).
+PASSING = ("node", "topic", "asked", "intra_process", "copies", "middleware", "loaned")
 
 Json = dict[str, Any]
 
@@ -30,6 +32,20 @@ class ProcessResources:
     name: str
     cpu_percent_mean: float | None  # of one CPU
     rss_kb_max: int | None
+
+
+@dataclass(frozen=True)
+class Thread:
+    """Threads of one process that have one name and are scheduled alike, as the kernel says it."""
+
+    process: str
+    name: str
+    role: str
+    asked: Mapping[str, Any] | None
+    policy: str
+    priority: int
+    cpus: tuple[int, ...]
+    tids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,16 @@ class TrialData:
     resources: tuple[ProcessResources, ...]
     participants_found_ns: int | None = None  # from the creation of the participant; likewise below
     endpoints_matched_ns: int | None = None
+    executor: str | None = None  # as asked for; None: as the graph says, likewise pass_by
+    ipc: str | None = None
+    pass_by: str | None = None
+    threads: tuple[Thread, ...] | None = None  # None: not recorded, likewise below
+    passing: tuple[Mapping[str, Any], ...] | None = None
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Trials of which this is equal belong to one result."""
+        return self.workload, self.middleware, self.executor, self.ipc, self.pass_by, self.conditions
 
 
 @dataclass(frozen=True)
@@ -62,13 +88,13 @@ class _Timed:
 
 
 def summarize(run: str, trials: Sequence[TrialData], planned_trials: int | None = None) -> Json:
-    """summary.json of a run: one result per (workload, middleware, conditions), in order of first appearance.
+    """summary.json of a run: one result per variant and conditions, in order of first appearance.
 
     A result merges its successful trials; where there is none, all that recorded anything. `coverage` says which.
     """
-    groups: dict[tuple[str, str, tuple[str, ...]], list[TrialData]] = {}
+    groups: dict[tuple[object, ...], list[TrialData]] = {}
     for trial in trials:
-        groups.setdefault((trial.workload, trial.middleware, trial.conditions), []).append(trial)
+        groups.setdefault(trial.group, []).append(trial)
     planned = len(trials) if planned_trials is None else planned_trials
     return {
         "schema": SCHEMA,
@@ -94,6 +120,34 @@ def resources_of(name: str, records: Sequence[Mapping[str, Any]], from_ns: int, 
             cpu_ns, wall_ns = cpu_ns + used_ns, wall_ns + interval_ns
     peaks = [r["rss_peak_kb"] for r in records if r["rss_peak_kb"] is not None]
     return ProcessResources(name, 100.0 * cpu_ns / wall_ns if wall_ns else None, max(peaks, default=None))
+
+
+def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[Thread]:
+    """The threads of one process from their readings; those with one name that are scheduled alike are one entry."""
+    merged: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for state in states:
+        key = (
+            state["name"],
+            state["role"],
+            str(state["asked"]),
+            state["policy"],
+            state["priority"],
+            str(state["cpus"]),
+        )
+        merged.setdefault(key, []).append(state)
+    return [
+        Thread(
+            process=process,
+            name=str(alike[0]["name"]),
+            role=str(alike[0]["role"]),
+            asked=alike[0]["asked"],
+            policy=str(alike[0]["policy"]),
+            priority=int(alike[0]["priority"]),
+            cpus=tuple(alike[0]["cpus"]),
+            tids=tuple(int(state["tid"]) for state in alike),
+        )
+        for alike in merged.values()
+    ]
 
 
 def quantiles(histogram: Histogram | None, started_ns: int | None = None) -> Json | None:
@@ -138,6 +192,9 @@ def _result(trials: Sequence[TrialData]) -> Json:
     return {
         "workload": first.workload,
         "middleware": first.middleware,
+        "executor": first.executor,
+        "ipc": first.ipc,
+        "pass_by": first.pass_by,
         "conditions": list(first.conditions),
         "trials": len(trials),
         "outcomes": {outcome: sum(t.outcome == outcome for t in trials) for outcome in OUTCOMES},
@@ -160,9 +217,11 @@ def _result(trials: Sequence[TrialData]) -> Json:
             for t in trials
         ],
         "intervals": {},
-        "services": [],
+        "services": _services(merged),
         "edges": _edges(merged),
         "resources": _resources(merged),
+        "threads": _threads(merged),
+        "passing": _passing(merged),
     }
 
 
@@ -205,6 +264,68 @@ def _edges(trials: Sequence[TrialData]) -> list[Json]:
             **_histograms(parts, publishers.get(key[:2], [])),
         }
         for key, parts in edges.items()
+    ]
+
+
+def _services(trials: Sequence[TrialData]) -> list[Json]:
+    """Each client and service merged over trials, in the order of the first trial that has it."""
+    services: dict[tuple[str, str, str], list[tuple[Service, int | None]]] = {}
+    for trial in trials:
+        for service in trial.accounts.services if trial.accounts is not None else ():
+            services.setdefault(service.key, []).append((service, trial.started_ns))
+    results = []
+    for (client, name, server), parts in services.items():
+        replies = [(s.replies, started) for s, started in parts]
+        figures = _histograms(replies, [(s.requests, started) for s, started in parts])
+        results.append(
+            {
+                "client": _name(client),
+                "service": _name(name),
+                "server": _name(server),
+                "size_bytes": next((r.size_bytes for r, _ in replies if r.size_bytes is not None), None),
+                "frequency_hz": next((r.frequency_hz for r, _ in replies if r.frequency_hz is not None), None),
+                **_counts([r for r, _ in replies]),
+                **_publisher_counts([s.requests for s, _ in parts]),
+                "round_trip_ns": figures.pop("latency_ns"),
+                "round_trip_response_ns": figures.pop("response_ns"),
+                **figures,
+            }
+        )
+    return results
+
+
+def _threads(trials: Sequence[TrialData]) -> list[Json] | None:
+    """Those of the first trial that recorded them."""
+    threads = next((t.threads for t in trials if t.threads is not None), None)
+    if threads is None:
+        return None
+    return [
+        {
+            "process": t.process,
+            "name": t.name,
+            "role": t.role,
+            "asked": None if t.asked is None else dict(t.asked),
+            "policy": t.policy,
+            "priority": t.priority,
+            "cpus": list(t.cpus),
+            "tids": list(t.tids),
+        }
+        for t in threads
+    ]
+
+
+def _passing(trials: Sequence[TrialData]) -> list[Json] | None:
+    """How the messages of each publisher went, in the first trial that recorded it."""
+    passing = next((t.passing for t in trials if t.passing is not None), None)
+    if passing is None:
+        return None
+    return [
+        {
+            "node": _name(str(p["node"])),
+            "topic": _name(str(p["topic"])),
+            **{key: p[key] for key in PASSING[2:]},
+        }
+        for p in passing
     ]
 
 

@@ -38,7 +38,7 @@ class Graph:
 
     @property
     def shortest_period_ns(self) -> int | None:
-        """Of its timers and cyclic reactions; None where there is none."""
+        """Of its timers, those of clients included, and cyclic reactions; None where there is none."""
         return min(
             (
                 entry["period_ns"]
@@ -53,7 +53,11 @@ class Graph:
     def longest_work_ns(self) -> int:
         """The CPU time of its longest callback."""
         return max(
-            (entry["work_ns"] for _, node in self._nodes() for entry in (*node["timers"], *node["reactions"])),
+            (
+                entry["work_ns"]
+                for _, node in self._nodes()
+                for entry in (*node["timers"], *node["reactions"], *node.get("servers", ()))
+            ),
             default=0,
         )
 
@@ -70,6 +74,16 @@ class Graph:
         subscriptions = self.subscriptions()
         return [
             (node, topic, to) for node, topic in self.publishers() for to, wanted in subscriptions if wanted == topic
+        ]
+
+    def services(self) -> list[tuple[str, str, str]]:
+        """(client, service, server) of every client whose service has a server."""
+        servers = {s["service"]: node for node, entry in self._nodes() for s in entry.get("servers", ())}
+        return [
+            (node, c["service"], servers[c["service"]])
+            for node, entry in self._nodes()
+            for c in entry.get("clients", ())
+            if c["service"] in servers
         ]
 
     def _nodes(self) -> list[tuple[str, dict[str, Any]]]:

@@ -29,8 +29,8 @@ def native_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.write_text(f'#!/bin/sh\nPYTHONPATH="{SOURCE}" exec "{sys.executable}" "{HERE / script}" "$@"\n')
         path.chmod(0o755)
     (folder / "middleware").mkdir()
-    for name, across, abi in (("cyclonedds", "true", 1), ("sim", "false", 1)):
-        build_plugin(folder / "middleware" / f"{name}.so", name, across, abi)
+    for name, across in (("cyclonedds", "true"), ("sim", "false")):
+        build_plugin(folder / "middleware" / f"{name}.so", name, across)
     return folder
 
 

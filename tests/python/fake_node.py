@@ -1,7 +1,9 @@
 """A test double of perflab-node: speaks docs/formats.md without sending a message.
 
 What a publisher has sent and a subscription received follows from the clock alone, with a latency of exactly
-100 µs. The middleware option `fake=WHAT` or `fake=WHAT:PROCESS` makes the process misbehave:
+100 µs; a reply takes 200 µs. It cannot lend messages, and with `--check` it says so. With the middleware option
+`shared_memory=on` it makes a file in /dev/shm, and takes it away if it ends by itself. The middleware option
+`fake=WHAT` or `fake=WHAT:PROCESS` makes the process misbehave:
 
     die          killed by SIGKILL in the middle          abort         dies with a last word on stderr
     exit         exits with 5 in the middle               hang          falls silent after the start
@@ -13,7 +15,8 @@ What a publisher has sent and a subscription received follows from the clock alo
     late_start   the first 2 messages never arrive        contradiction counts that do not add up
     child        leaves a child process behind            endless       never stops publishing
     slow_create  never creates its endpoints              never_ready   never finishes discovery
-    no_final     ends without a final checkpoint
+    no_final     ends without a final checkpoint          unanswered  the last 3 requests get no reply
+    no_services  records no services                      miscounted  replies that do not add up
 """
 
 from __future__ import annotations
@@ -34,6 +37,9 @@ from typing import Any
 from perflab.statistics import histogram as hg
 
 LATENCY_NS = 100_000
+ROUND_TRIP_NS = 200_000
+SHARED_MEMORY = Path("/dev/shm")
+NO_LOANS = "pass_by loaned: the double cannot lend messages"
 PROGRESS_S = 0.1
 DRAIN_PROGRESS_S = 0.02
 
@@ -48,6 +54,7 @@ class FakeNode:
         self.records = Path(config["records"]).open("ab", buffering=0)  # noqa: SIM115 - open for the process's life
         self.at_ns = 0
         self.last_checkpoint = 0.0
+        self.shared_memory = f"perflab_double_{os.getpid()}"
 
     # -- the graph ---------------------------------------------------------------------------------------------------
 
@@ -68,6 +75,16 @@ class FakeNode:
                 found.append((name, publisher["topic"], periods[0] if periods else 0, publisher))
         return found
 
+    def clients(self) -> list[tuple[str, str, int]]:
+        """Node, service and period of those in this process."""
+        return [
+            (name, client["service"], timer["period_ns"])
+            for name, node in self.nodes(every=False)
+            for index, client in enumerate(node.get("clients", ()))
+            for timer in node["timers"]
+            if index in timer.get("request", ())
+        ]
+
     def sent(self, period_ns: int) -> int:
         if not period_ns:
             return 0
@@ -87,47 +104,79 @@ class FakeNode:
         edges = []
         for publisher, topic, period_ns, about in self.publishers(every=True):
             sent = self.sent(period_ns)
-            first = self.warmup_ticks(period_ns)
             missing_first = min(sent, 2) if self.fault == "late_start" else 0
             missing_last = min(sent, 3) if self.fault == "tail" else 0
             gap = 1 if self.fault == "gap" and sent > 5 else 0
-            received = sent - missing_first - missing_last - gap
-            if self.fault == "contradiction":
-                received -= 1
             for subscriber, node in self.nodes(every=False):
                 for subscription in node["subscriptions"]:
-                    if subscription["topic"] != topic:
-                        continue
-                    latency = hg.to_record(
-                        hg.from_values(
-                            [LATENCY_NS] * received, [self.at_ns + period_ns * (k + 1) for k in range(received)]
-                        )
-                    )
-                    edges.append(
-                        {
-                            "publisher": publisher,
-                            "topic": topic,
-                            "subscription": subscriber,
-                            "size_bytes": about["size_bytes"],
-                            "frequency_hz": about["frequency_hz"],
-                            "received": received,
-                            "first_sequence": first + missing_first if received else None,
-                            "highest_sequence": first + sent - missing_last - 1 if received else None,
-                            "gap": gap,
-                            "reordered": 0,
-                            "duplicate": 0,
-                            "beyond_window": 0,
-                            "warmup_received": first,
-                            "on_time": received,
-                            "late": 0,
-                            "too_late": 0,
-                            "latency": latency,
-                            "response": latency,
-                            "dispatch": None,
-                            "work": None,
-                        }
-                    )
+                    if subscription["topic"] == topic:
+                        ends = {"publisher": publisher, "topic": topic, "subscription": subscriber}
+                        size = {"size_bytes": about["size_bytes"], "frequency_hz": about["frequency_hz"]}
+                        counts = self.counts(period_ns, sent, missing_first, missing_last, gap, LATENCY_NS)
+                        if self.fault == "contradiction":
+                            counts["received"] -= 1
+                        edges.append({**ends, **size, **counts})
         return edges
+
+    def counts(
+        self, period_ns: int, sent: int, missing_first: int, missing_last: int, gap: int, latency_ns: int
+    ) -> dict[str, Any]:
+        """What an edge says of its messages."""
+        first = self.warmup_ticks(period_ns)
+        received = sent - missing_first - missing_last - gap
+        instants = [self.at_ns + period_ns * (k + 1) for k in range(received)]
+        latency = hg.to_record(hg.from_values([latency_ns] * received, instants))
+        return {
+            "received": received,
+            "first_sequence": first + missing_first if received else None,
+            "highest_sequence": first + sent - missing_last - 1 if received else None,
+            "gap": gap,
+            "reordered": 0,
+            "duplicate": 0,
+            "beyond_window": 0,
+            "warmup_received": first,
+            "on_time": received,
+            "late": 0,
+            "too_late": 0,
+            "latency": latency,
+            "response": latency,
+            "dispatch": None,
+            "work": None,
+        }
+
+    def sending(self, period_ns: int) -> dict[str, Any]:
+        """What a publisher says of its messages."""
+        sent = self.sent(period_ns)
+        delay = hg.to_record(hg.from_values([1000] * sent))
+        return {
+            "sent": sent,
+            "not_sent": 0,
+            "write_errors": 0,
+            "warmup_sent": self.warmup_ticks(period_ns),
+            "first_sequence": self.warmup_ticks(period_ns) if sent else None,
+            "publish_delay": delay,
+            "publish_call": delay,
+        }
+
+    def services(self) -> list[dict[str, Any]]:
+        servers = {s["service"]: name for name, node in self.nodes(every=True) for s in node.get("servers", ())}
+        services = []
+        for client, service, period_ns in self.clients() if self.fault != "no_services" else ():
+            sent = self.sent(period_ns)
+            missing = min(sent, 3) if self.fault == "unanswered" else 0
+            replies = self.counts(period_ns, sent, 0, missing, 0, ROUND_TRIP_NS)
+            if self.fault == "miscounted":
+                replies["received"] -= 1
+            services.append(
+                {
+                    "client": client,
+                    "service": service,
+                    "server": servers[service],
+                    "requests": self.sending(period_ns),
+                    "replies": {"size_bytes": 10, "frequency_hz": 1e9 / period_ns, **replies},
+                }
+            )
+        return services
 
     # -- records -----------------------------------------------------------------------------------------------------
 
@@ -135,19 +184,8 @@ class FakeNode:
         self.records.write(json.dumps(record).encode() + b"\n")
 
     def checkpoint(self, final: bool) -> None:
-        delay = hg.to_record(hg.from_values([1000]))
         publishers = [
-            {
-                "node": node,
-                "topic": topic,
-                "sent": self.sent(period_ns),
-                "not_sent": 0,
-                "write_errors": 0,
-                "warmup_sent": self.warmup_ticks(period_ns),
-                "first_sequence": self.warmup_ticks(period_ns) if self.sent(period_ns) else None,
-                "publish_delay": delay,
-                "publish_call": delay,
-            }
+            {"node": node, "topic": topic, **self.sending(period_ns)}
             for node, topic, period_ns, _ in self.publishers(every=False)
         ]
         now = time.monotonic_ns()
@@ -158,11 +196,60 @@ class FakeNode:
                 "final": final,
                 "publishers": publishers,
                 "edges": self.edges(),
+                "services": self.services(),
                 "foreign_messages": 0,
                 "malformed_messages": 0,
             }
         )
         self.last_checkpoint = time.monotonic()
+
+    def threads(self, when: str) -> None:
+        def state(tid: int, name: str, role: str, asked: dict[str, Any] | None) -> dict[str, Any]:
+            return {
+                "tid": tid,
+                "name": name,
+                "role": role,
+                "asked": asked,
+                "policy": (asked or {}).get("policy") or "OTHER",
+                "priority": (asked or {}).get("priority") or 0,
+                "nice": 0,
+                "cpus": (asked or {}).get("cpus") or [0, 1],
+            }
+
+        asked, pid = self.config["threads"], os.getpid()
+        threads = [
+            state(pid, "fake", "executor", asked["executors"]),
+            *(state(pid + n, "recv", "middleware", asked["middleware"]) for n in (1, 2)),
+            state(pid + 3, "sampler", "perflab", None),
+        ]
+        self.write(
+            {
+                "type": "threads",
+                "at_ns": 1,
+                "when": when,
+                "locked_memory_kb": 0,
+                "threads": threads[: 3 if when == "start" else 4],
+            }
+        )
+
+    def passing(self) -> None:
+        mine = [s["topic"] for _, node in self.nodes(every=False) for s in node["subscriptions"]]
+        everybody = [s["topic"] for _, node in self.nodes(every=True) for s in node["subscriptions"]]
+        publishers = []
+        for name, topic, _, about in self.publishers(every=False):
+            direct = mine.count(topic) if self.config["intra_process"] else 0
+            publishers.append(
+                {
+                    "node": name,
+                    "topic": topic,
+                    "asked": self.config["pass_by"] or about["pass_by"],
+                    "intra_process": direct,
+                    "copies": 1 if direct else 0,
+                    "middleware": everybody.count(topic) - direct,
+                    "loaned": False,
+                }
+            )
+        self.write({"type": "passing", "at_ns": 1, "publishers": publishers})
 
     def sample(self) -> None:
         self.write(
@@ -198,16 +285,17 @@ class FakeNode:
     def progress(self) -> None:
         subscriptions = [s["topic"] for _, node in self.nodes(every=True) for s in node["subscriptions"]]
         sent = [(topic, self.sent(period_ns)) for _, topic, period_ns, _ in self.publishers(every=False)]
-        edges = self.edges()
-        received = sum(e["received"] for e in edges)
+        edges, services = self.edges(), self.services()
+        received = sum(e["received"] for e in (*edges, *(s["replies"] for s in services)))
+        requested = sum(s["requests"]["sent"] for s in services)
         self.send(
             {
                 "type": "progress",
                 "at_ns": time.monotonic_ns(),
                 "elapsed_ns": self.elapsed_ns(),
                 "publishing": self.publishing(),
-                "sent": sum(n for _, n in sent),
-                "deliveries_expected": sum(n * subscriptions.count(topic) for topic, n in sent),
+                "sent": sum(n for _, n in sent) + requested,
+                "deliveries_expected": sum(n * subscriptions.count(topic) for topic, n in sent) + requested,
                 "received": received,
                 "completed": received,
                 "lost": sum(e["gap"] for e in edges),
@@ -220,6 +308,9 @@ class FakeNode:
 
     def run(self) -> int:
         print("fake node is here", file=sys.stderr, flush=True)
+        if self.config["pass_by"] == "loaned":
+            self.send({"type": "error", "kind": "unsupported", "text": NO_LOANS})
+            return 3
         errors = {"bad_option": ("bad_input", 2), "unsupported": ("unsupported", 3), "failed": ("failed", 1)}
         if self.fault in errors:
             kind, status = errors[self.fault]
@@ -231,11 +322,17 @@ class FakeNode:
             time.sleep(600)
         self.write({"type": "process", "pid": os.getpid(), "process": self.config["process"]})
         writers = [{"node": n, "topic": t, "identity": "0" * 32} for n, t, _, _ in self.publishers(every=False)]
-        self.send({"type": "created", "pid": os.getpid(), "writers": writers})
+        names = None
+        if self.config["middleware"]["options"].get("shared_memory") == "on":
+            names = [f"/dev/shm/{self.shared_memory}" if self.config["process"] == "ping" else self.shared_memory]
+            (SHARED_MEMORY / self.shared_memory).write_text("a segment")
+        self.send({"type": "created", "pid": os.getpid(), "writers": writers, "shared_memory": names})
         unmatched = ["/lyon subscription /amazon: 0 of 1 writers"] if self.fault == "unmatched" else []
         self.send({"type": "waiting", "unmatched": unmatched})
         if self.fault == "never_ready":
             time.sleep(600)
+        self.threads("start")
+        self.passing()
         self.send({"type": "ready", "matched": not unmatched, "unmatched": unmatched})
         while True:
             message = self.receive(60.0)
@@ -247,8 +344,10 @@ class FakeNode:
         self.measure()
         if self.fault == "linger":
             time.sleep(600)
+        self.threads("end")
         if self.fault != "no_final":
             self.checkpoint(final=True)
+        (SHARED_MEMORY / self.shared_memory).unlink(missing_ok=True)
         self.send({"type": "done", "files": [self.config["records"]]})
         return 0
 
@@ -303,10 +402,13 @@ def main() -> int:
     parser.add_argument("--control-fd", type=int)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
+    config = json.loads(arguments.config.read_text())
     if arguments.check:
+        if config["pass_by"] == "loaned":
+            print(f"perflab-node: {NO_LOANS}", file=sys.stderr)
+            return 3
         return 0
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    config = json.loads(arguments.config.read_text())
     with socket.socket(fileno=arguments.control_fd) as control:
         return FakeNode(config, control).run()
 

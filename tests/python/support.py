@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from perflab.middleware.probe import ABI
 from perflab.statistics import histogram as hg
 
 HERE = Path(__file__).resolve().parent
@@ -27,9 +28,16 @@ def graph(processes: dict[str, list[dict[str, Any]]], name: str = "small") -> di
     }
 
 
-def node(name: str, publishes: dict[str, int] | None = None, subscribes: list[str] | None = None) -> dict[str, Any]:
-    """A node that publishes topics with periods in ms and subscribes to topics."""
-    publishes = publishes or {}
+def node(
+    name: str,
+    publishes: dict[str, int] | None = None,
+    subscribes: list[str] | None = None,
+    *,
+    asks: dict[str, int] | None = None,
+    serves: list[str] | None = None,
+) -> dict[str, Any]:
+    """A node that publishes topics with periods in ms and subscribes to topics; likewise with services."""
+    publishes, asks = publishes or {}, asks or {}
     return {
         "name": name,
         "namespace": "/",
@@ -46,11 +54,28 @@ def node(name: str, publishes: dict[str, int] | None = None, subscribes: list[st
             for t, ms in publishes.items()
         ],
         "subscriptions": [{"topic": t, "type": "stamped_int64", "pass_by": None, "qos": {}} for t in subscribes or []],
+        "clients": [
+            {"service": s, "type": "stamped10b", "frequency_hz": 1000 / ms, "qos": {}} for s, ms in asks.items()
+        ],
+        "servers": [{"service": s, "type": "stamped10b", "qos": {}, "work_ns": 0} for s in serves or []],
         "timers": [
-            {"name": t, "period_ns": ms * 1_000_000, "publish": [i], "work_ns": 0, "overrun": "catch_up"}
-            for i, (t, ms) in enumerate(publishes.items())
+            *(timer(t, ms, publish=[i]) for i, (t, ms) in enumerate(publishes.items())),
+            *(timer(s, ms, request=[i]) for i, (s, ms) in enumerate(asks.items())),
         ],
         "reactions": [],
+    }
+
+
+def timer(
+    name: str, period_ms: int, publish: list[int] | None = None, request: list[int] | None = None
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "period_ns": period_ms * 1_000_000,
+        "publish": publish or [],
+        "request": request or [],
+        "work_ns": 0,
+        "overrun": "catch_up",
     }
 
 
@@ -107,19 +132,36 @@ def edge(
     }
 
 
+def service(requests: dict[str, Any], replies: dict[str, Any], client: str = "/a") -> dict[str, Any]:
+    """The record of a service, of those of a publisher and an edge."""
+    names = ("node", "topic", "publisher", "subscription")
+    return {
+        "client": client,
+        "service": "/add",
+        "server": "/s",
+        "requests": {key: value for key, value in requests.items() if key not in names},
+        "replies": {key: value for key, value in replies.items() if key not in names},
+    }
+
+
 def checkpoint(
-    publishers: list[dict[str, Any]] | None = None, edges: list[dict[str, Any]] | None = None, final: bool = True
+    publishers: list[dict[str, Any]] | None = None,
+    edges: list[dict[str, Any]] | None = None,
+    services: list[dict[str, Any]] | None = None,
+    *,
+    final: bool = True,
 ) -> dict[str, Any]:
     return {
         "final": final,
         "publishers": publishers or [],
         "edges": edges or [],
+        "services": services or [],
         "foreign_messages": 0,
         "malformed_messages": 0,
     }
 
 
-def build_plugin(target: Path, name: str, across_processes: str = "true", abi: int = 1) -> None:
+def build_plugin(target: Path, name: str, across_processes: str = "true", abi: int = ABI) -> None:
     compiler = shutil.which("cc") or pytest.skip("no C compiler `cc` to build the plug-in double with")
     defines = [f'-DFAKE_NAME="{name}"', f"-DFAKE_ACROSS_PROCESSES={across_processes}", f"-DFAKE_ABI={abi}"]
     source = [str(HERE / "fake_plugin.c"), "-I", str(SOURCE / "native")]

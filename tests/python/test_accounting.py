@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from support import checkpoint, edge, publisher
+from support import checkpoint, edge, publisher, service
 
 from perflab.statistics.accounting import AccountingError, Accounts, Edge, account
 
@@ -131,3 +131,40 @@ def test_conservation_holds_for_any_pattern_of_loss(seed: int) -> None:
     for matched in (True, False):
         result = only(account([checkpoint([publisher(sent, first)], [record])], matched_at_start=matched))
         assert result.sent == sent == result.received + sum(n or 0 for n in lost(result))
+
+
+def test_replies_are_accounted_like_messages_and_kept_apart_from_them() -> None:
+    record = service(publisher(10), edge(7, 0, 7, gap=1))
+    accounts = account([checkpoint([publisher(4)], [edge(4, 0, 3)], [record])], (), [("/a", "/add", "/s")])
+    assert accounts.complete
+    assert [s.key for s in accounts.services] == [("/a", "/add", "/s")]
+    replies = accounts.services[0].replies
+    assert (replies.sent, replies.received, lost(replies)) == (10, 7, (0, 1, 2))
+    assert only(accounts).sent == 4
+    assert [p.key for p in accounts.publishers] == [("/a", "/t")]
+
+
+def test_replies_that_do_not_add_up_name_the_service() -> None:
+    accounts = account([checkpoint(services=[service(publisher(10), edge(9, 0, 9))])])
+    assert not accounts.complete
+    assert accounts.problems[0].startswith("service /add of /a at /s does not add up: 10 sent")
+
+
+def test_a_service_that_its_client_does_not_record_contradicts_a_complete_trial() -> None:
+    accounts = account([checkpoint()], (), [("/a", "/add", "/s")])
+    assert accounts.problems == ("service /add of /a at /s is in the graph, and its client recorded nothing of it",)
+    assert account([checkpoint(final=False)], (), [("/a", "/add", "/s")]).problems == ()
+
+
+def test_without_a_final_checkpoint_the_replies_that_are_missing_are_not_known() -> None:
+    accounts = account([checkpoint(services=[service(publisher(10), edge(7, 0, 6))], final=False)])
+    replies = accounts.services[0].replies
+    assert (replies.sent, replies.received, lost(replies)) == (None, 7, (None, 0, None))
+
+
+def test_a_service_recorded_twice_or_in_part_is_refused() -> None:
+    record = service(publisher(1), edge(1, 0, 0))
+    with pytest.raises(AccountingError, match="service /add of /a at /s is recorded twice"):
+        account([checkpoint(services=[record, record])])
+    with pytest.raises(AccountingError, match="lacks 'replies'"):
+        account([checkpoint(services=[{k: v for k, v in record.items() if k != "replies"}])])

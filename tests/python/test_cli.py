@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import polars as pl
@@ -54,8 +55,19 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--middleware-option", "novalue"], "'novalue' is not [NAME.]key=value"),
         (["run", "GRAPH", "--middleware-option", "sim.a=b"], "is for sim, which --middleware does not name"),
         (["run", "GRAPH", "--middleware-option", "fake=bad_option"], "fake: bad_option"),
+        (["run", "GRAPH", "--middleware", "cyclonedds+sim"], "cyclonedds and sim do not meet on the wire"),
         (["run", "GRAPH", "--executor", "magic"], "no executor named 'magic'"),
+        (["run", "GRAPH", "--executor", "inline:2"], "only multi_threaded has a number of threads"),
         (["run", "GRAPH", "--ipc", "maybe"], "--ipc 'maybe' is not on or off"),
+        (["run", "GRAPH", "--ipc", "on,on"], "--ipc 'on,on' names one twice"),
+        (["run", "GRAPH", "--pass-by", "hand"], "--pass-by 'hand' is not shared, unique or loaned"),
+        (["run", "GRAPH", "--service-framing", "x"], "--service-framing 'x' is not rmw_fastrtps or rmw_cyclonedds"),
+        (["run", "GRAPH", "--thread", "pang.executors=RR:1"], "no process named 'pang'; there are ping, pong"),
+        (["run", "GRAPH", "--thread", "executors=RR"], "there is no priority within 1..99"),
+        (["run", "GRAPH", "--lock-memory", "maybe"], "--lock-memory 'maybe' is not on or off"),
+        (["run", "GRAPH", "--name-threads", "1"], "--name-threads '1' is not on or off"),
+        (["run", "GRAPH", "--ros-params", "x"], "--ros-params 'x' is not on or off"),
+        (["run", "GRAPH", "--node-type", "x"], "--node-type 'x' is not node or lifecycle"),
         (["run", "GRAPH", "--network", "eth99"], "no network interface 'eth99'; there are lo"),
         (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1.0 is not a number"),
         (["run", "GRAPH", "--too-late-absolute", "inf"], "--too-late-absolute inf is not a number"),
@@ -65,7 +77,7 @@ def one_line(text: str) -> str:
         (["run", "siera_nevada"], "no workload named 'siera_nevada'; did you mean sierra_nevada"),
         (["run", "./none.yaml"], "workload file './none.yaml' does not exist"),
         (["run", "BROKEN"], "broken.json:1: Expecting"),
-        (["run", "EMPTY"], "no topic with a publisher and a subscription"),
+        (["run", "EMPTY"], "no topic with a publisher and a subscription, and no service with a client"),
         (["run", "."], "workload file '.' does not exist|is a directory"),
         (["run", "GRAPH", "--output", "FULL"], "is not empty; name a new or an empty directory"),
         (["run", "GRAPH", "--output", "BELOW_FILE"], "small.json is not a directory"),
@@ -112,7 +124,11 @@ def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--ipc", "on"], "intra-process delivery is not available in this version"),
+        (["--pass-by", "loaned"], "pass_by loaned: the double cannot lend messages"),
+        (["--pass-by", "shared,loaned"], "pass_by loaned: the double cannot lend messages"),
+        (["--ros-params", "on"], "parameter services need the rclcpp runtime"),
+        (["--node-type", "lifecycle"], "lifecycle nodes need the rclcpp runtime"),
+        (["--service-framing", "rmw_fastrtps"], "middleware cyclonedds can only carry rmw_cyclonedds"),
         (["--middleware-option", "fake=unsupported"], "fake: unsupported"),
     ],
 )
@@ -123,6 +139,19 @@ def test_what_this_machine_cannot_do_is_exit_3(
     assert (done.returncode, done.stdout) == (3, "")
     assert expected in one_line(done.stderr)
     assert list((tmp_path / "work/runs").glob("*")) == []
+
+
+def test_a_later_variant_is_judged_before_the_first_trial(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    done = perflab("run", graph_file, "--time", "300", "--executor", "inline,events", "--pass-by", "unique,loaned")
+    assert (done.returncode, done.stderr) == (3, "perflab: pass_by loaned: the double cannot lend messages\n")
+    assert not (tmp_path / "work/runs").exists()
+
+
+def test_the_virtual_middleware_has_no_threads(perflab: Perflab, graph_file: Path) -> None:
+    for option in (["--thread", "executors=@0"], ["--lock-memory", "on"]):
+        done = perflab("run", graph_file, "--middleware", "virtual", *option)
+        assert done.returncode == 3
+        assert "the virtual middleware has no threads" in one_line(done.stderr)
 
 
 def test_missing_programs_and_plugins_name_the_command_that_builds_them(
@@ -230,6 +259,143 @@ def test_trials_of_several_middlewares_are_interleaved(perflab: Perflab, tmp_pat
     ]
 
 
+def test_every_combination_runs_and_is_a_result(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    variants = ["--executor", "events,multi_threaded:3", "--ipc", "off,on", "--pass-by", "unique"]
+    done = perflab("run", graph_file, "-t", "0.2", "-s", "0.1", *variants, "--trials", "2", "-o", out)
+    assert done.returncode == 0, done.stderr
+    asked = [(e, i) for e in ("events", "multi_threaded:3") for i in ("off", "on")]
+    trials = [json.loads(p.read_text()) for p in sorted(out.glob("trials/*/trial.json"))]
+    assert [(t["executor"], t["ipc"], t["pass_by"]) for t in trials] == [(e, i, "unique") for e, i in asked * 2]
+    config = json.loads((out / "trials/0004_baseline/processes/ping.config.json").read_text())
+    keys = ("executor", "executor_threads", "intra_process", "pass_by", "service_framing", "name_threads")
+    assert [config[key] for key in keys] == ["multi_threaded", 3, True, "unique", None, True]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert [(v["executor"], v["ipc"]) for v in manifest["variants"]] == asked
+    assert [(t["executor"], t["ipc"]) for t in manifest["trials"]] == asked * 2
+    summary = json.loads((out / "summary.json").read_text())
+    jsonschema.validate(summary, SCHEMA)
+    assert [(r["executor"], r["ipc"], r["trials"]) for r in summary["results"]] == [(e, i, 2) for e, i in asked]
+    assert "small on cyclonedds 0.0.1, events, ipc on, by unique, baseline: 2 trials of 0.2 s" in done.stdout
+    assert "Note: --ipc on had no effect" in done.stdout  # each node is in a process of its own
+    compared = done.stdout[done.stdout.index("Compared:") :]
+    assert [line.split("  ")[0] for line in compared.splitlines()[2:] if "ipc" in line] == [
+        f"{e}, ipc {i}" for e, i in asked
+    ]
+    assert "publisher → subscription" not in done.stdout
+    assert perflab("show", out).stdout.startswith(done.stdout.partition("Run directory")[0].rstrip("\n"))
+
+
+def test_what_was_asked_of_threads_reaches_the_nodes_and_comes_back(
+    perflab: Perflab, graph_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    threads = ["--thread", "executors=RR:9@1", "--thread", "pong.executors=FIFO:3", "--thread", "ping.middleware=OTHER"]
+    more = ["--lock-memory", "on", "--name-threads", "off"]
+    done = perflab("run", graph_file, "-t", "0.3", "-s", "0.1", *threads, *more, "-o", out)
+    assert done.returncode == 0, done.stderr
+    configs = {
+        n: json.loads((out / f"trials/0001_baseline/processes/{n}.config.json").read_text()) for n in ("ping", "pong")
+    }
+    assert {n: (c["lock_memory"], c["name_threads"]) for n, c in configs.items()} == dict.fromkeys(
+        configs, (True, False)
+    )
+    assert [c["threads"]["executors"]["priority"] for c in configs.values()] == [9, 3]
+    assert [c["threads"]["middleware"] is None for c in configs.values()] == [False, True]
+    (result,) = json.loads((out / "summary.json").read_text())["results"]
+    read = [(t["process"], t["name"], t["role"], t["policy"], len(t["tids"])) for t in result["threads"]]
+    assert read == [
+        (process, name, role, policy if role == "executor" else "OTHER", count)
+        for process, policy in (("ping", "RR"), ("pong", "FIFO"))
+        for name, role, count in (("fake", "executor", 1), ("recv", "middleware", 2), ("sampler", "perflab", 1))
+    ]
+    expected = (
+        "Threads: ping fake RR 9 on CPU 1; middleware (2 threads) OTHER; pong fake FIFO 3; middleware (2 threads)"
+    )
+    assert expected in done.stdout
+    table = pl.read_parquet(out / "trials/0001_baseline/threads.parquet")
+    assert table.select("process", "role", "policy", "priority", "cpus").unique().sort("process").rows() == [
+        ("ping", "executor", "RR", 9, "1"),
+        ("pong", "executor", "FIFO", 3, "0,1"),
+    ]
+
+
+def services(topics: bool = False) -> dict[str, Any]:
+    """asking asks /add of answering every 10 ms and /sub every 20 ms; with topics beside them if wanted."""
+    published, subscribed = ({"/t": 10}, ["/t"]) if topics else ({}, [])
+    return graph(
+        {
+            "asking": [node("asking", published, asks={"/add": 10, "/sub": 20})],
+            "answering": [node("answering", {}, subscribed, serves=["/add", "/sub"])],
+        }
+    )
+
+
+@pytest.mark.parametrize("topics", [False, True])
+def test_services_are_measured(perflab: Perflab, tmp_path: Path, topics: bool) -> None:
+    file, out = tmp_path / "services.json", tmp_path / "run"
+    file.write_text(json.dumps(services(topics)))
+    done = perflab("run", file, "-t", "0.5", "--warmup", "0.1", "-o", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads((out / "summary.json").read_text())
+    jsonschema.validate(summary, SCHEMA)
+    (result,) = summary["results"]
+    assert [(s["client"], s["service"], s["server"], s["sent"], s["received"]) for s in result["services"]] == [
+        ("asking", "add", "answering", 50, 50),
+        ("asking", "sub", "answering", 25, 25),
+    ]
+    assert all(200_000 <= s["round_trip_ns"]["p50"] <= 200_200 for s in result["services"])
+    assert all(s["publish_call_ns"]["count"] == s["sent"] for s in result["services"])
+    assert result["totals"]["received"] == (50 if topics else None)
+    assert "75 of 75 replies received, 0 lost" in done.stdout
+    assert ("50 of 50 messages received" in done.stdout) == topics
+    assert "asking → answering" in done.stdout
+    table = pl.read_parquet(out / "trials/0001_baseline/services.parquet")
+    columns = ("client", "service", "server", "sent", "requested", "received", "warmup_sent", "round_trip_max")
+    assert table.select(columns).rows() == [
+        ("/asking", "/add", "/answering", 50, 50, 50, 10, 200_000),
+        ("/asking", "/sub", "/answering", 25, 25, 25, 5, 200_000),
+    ]
+    assert json.loads((out / "manifest.json").read_text())["workload"]["services"] == [
+        ["/asking", "/add", "/answering"],
+        ["/asking", "/sub", "/answering"],
+    ]
+    (out / "summary.json").unlink()
+    assert json.loads(perflab("show", out, "--json").stdout) == summary
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "expected"),
+    [
+        ("unanswered", 0, "69 of 75 replies received, 6 lost (6 at the end)"),
+        ("miscounted", 1, "service /add of /asking at /answering does not add up"),
+        ("no_services", 1, "service /add of /asking at /answering is in the graph, and its client recorded nothing"),
+        ("die:asking", 1, "process 'asking'"),
+    ],
+)
+def test_replies_that_are_missing(perflab: Perflab, tmp_path: Path, fault: str, code: int, expected: str) -> None:
+    file, out = tmp_path / "services.json", tmp_path / "run"
+    file.write_text(json.dumps(services()))
+    option = ["--middleware-option", f"fake={fault}", "--drain-quiet", "0.2"]
+    done = perflab("run", file, "-t", "0.5", *option, "-o", out)
+    assert done.returncode == code, done.stderr
+    assert expected in " ".join((done.stdout + done.stderr).split())
+    jsonschema.validate(json.loads((out / "summary.json").read_text()), SCHEMA)
+
+
+def test_shared_memory_of_a_killed_process_is_removed_and_noted(
+    perflab: Perflab, graph_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    options = ["--middleware-option", "shared_memory=on", "--middleware-option", "fake=die:pong"]
+    assert perflab("run", graph_file, "-t", "0.5", *options, "-o", out).returncode == 1
+    trial = json.loads((out / "trials/0001_baseline/trial.json").read_text())
+    pong = trial["processes"]["pong"]
+    assert pong["shared_memory"] == [f"perflab_double_{pong['pid']}"]
+    assert f"the middleware left shared memory behind, removed: {pong['shared_memory'][0]}" in trial["notes"]
+    assert not Path("/dev/shm", pong["shared_memory"][0]).exists()
+
+
 def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert perflab("run", graph_file, "-t", "0.5", "--warmup", "0.2", "-o", out, "-q").returncode == 0
@@ -246,7 +412,7 @@ def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph
     assert edges["first_sequence"].to_list() == [10, 20, 20]
     assert pl.read_parquet(trial / "resources.parquet")["process"].unique().sort().to_list() == ["ping", "pong"]
     assert {p.name for p in trial.glob("*.parquet")} == {
-        f"{n}.parquet" for n in ("edges", "publishers", "resources", "threads", "events")
+        f"{n}.parquet" for n in ("edges", "publishers", "services", "resources", "threads", "events")
     }
     assert not list(out.rglob(".*")), "temporary files were left behind"
 
@@ -390,7 +556,7 @@ def test_list_and_doctor_speak_json(perflab: Perflab) -> None:
     names = {row["name"] for row in json.loads(perflab("list", "topologies", "--json").stdout)}
     assert {"sierra_nevada", "mont_blanc"} <= names
     everything = json.loads(perflab("list", "--json").stdout)
-    assert [row["name"] for row in everything["middlewares"]] == ["cyclonedds", "sim", "virtual"]
+    assert [row["name"] for row in everything["middlewares"]] == ["cyclonedds", "fastdds", "sim", "virtual"]
     assert everything["messages"][0]["name"] == "stamped_int64"
     health = json.loads(perflab("doctor", "--json").stdout)
     assert {"host", "programs", "middlewares", "preflight"} <= health.keys()
@@ -413,6 +579,31 @@ def test_a_reader_that_goes_away_is_no_error(graph_file: Path, environment: dict
     done = subprocess.run(command, env=environment, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write_end)
     assert done.stderr == ""
+
+
+def test_what_can_be_completed() -> None:
+    from perflab.cli import run
+
+    assert run._complete_executor("events,mul") == ["events,multi_threaded"]
+    assert run._complete_ipc("off,") == ["off,off", "off,on"]
+    assert run._complete_pass_by("un") == ["unique"]
+    assert run._complete_middleware("sim,cyclonedds+vir") == ["sim,cyclonedds+virtual"]
+    assert run._complete_thread("ping.mid") == ["ping.middleware="]
+    assert run._complete_thread("executors=F") == ["executors=FIFO:"]
+    assert run._complete_framing("rmw_f") == ["rmw_fastrtps"]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_options_of_run_stand_in_groups(perflab: Perflab, width: int) -> None:
+    done = perflab("run", "--help", COLUMNS=str(width))
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    groups = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert groups[0] == "Arguments:"
+    assert len(groups) >= 7
+    assert lines.index(next(g for g in groups if g.startswith("Variants"))) < lines.index("Output:")
+    assert "executors=RR:98@1" in done.stdout
 
 
 def test_help_names_every_verb(perflab: Perflab) -> None:

@@ -73,7 +73,7 @@ def test_ctrl_c_while_the_tables_are_written_leaves_a_whole_run(
     summary = json.loads((out / "summary.json").read_text())
     jsonschema.validate(summary, SCHEMA)
     assert summary["valid"] is True
-    assert len(list(out.glob("trials/*/*.parquet"))) == 5
+    assert len(list(out.glob("trials/*/*.parquet"))) == 6
     assert not list(out.rglob(".*"))
 
 
@@ -231,6 +231,22 @@ def test_text_in_a_number_of_the_records_is_bad_input(perflab: Perflab, finished
     assert f"{finished}/trials" in shown.stderr
     assert "is damaged" in shown.stderr
     assert shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("kind", "member"), [("threads", "policy"), ("passing", "copies")])
+def test_records_of_threads_and_passing_that_lack_a_member_are_a_harness_error(
+    perflab: Perflab, finished: Path, kind: str, member: str
+) -> None:
+    (finished / "summary.json").unlink()
+    for path in finished.glob("trials/*/processes/*.jsonl"):
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        for record in records:
+            for entry in (*record.get("threads", ()), *record.get("publishers", ())) if record["type"] == kind else ():
+                del entry[member]
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    shown = perflab("show", finished)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert f"trial 1: a record of threads or of passing lacks '{member}'" in shown.stdout
 
 
 def test_a_fifo_does_not_hang(perflab: Perflab, finished: Path) -> None:

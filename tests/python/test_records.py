@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,16 @@ def test_every_kind_of_record_is_kept_and_unknown_ones_are_ignored(tmp_path: Pat
     )
     records = read(path, "p")
     assert (records.process, len(records.events), len(records.resources)) == ({"type": "process", "pid": 1}, 1, 1)
+
+
+def test_the_last_reading_of_a_thread_counts(tmp_path: Path) -> None:
+    def reading(when: str, **priorities: int) -> dict[str, Any]:
+        threads = [{"tid": int(tid[1:]), "priority": priority} for tid, priority in priorities.items()]
+        return {"type": "threads", "when": when, "threads": threads}
+
+    path = write(tmp_path / "p.jsonl", reading("start", t1=1, t2=2), reading("end", t2=5, t3=3))
+    assert {tid: t["priority"] for tid, t in read(path, "p").thread_states.items()} == {1: 1, 2: 5, 3: 3}
+    assert read(path, "p").passing is None
 
 
 @pytest.mark.parametrize("cut", range(1, len(json.dumps(CHECKPOINT)) + 1))

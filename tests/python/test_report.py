@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from support import checkpoint, edge, publisher
+from support import checkpoint, edge, publisher, service
 from test_summary import trial
 
 from perflab.experiment.trial import LiveProgress
@@ -17,7 +17,7 @@ from perflab.report import terminal
 from perflab.report.live import LiveLine
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
-from perflab.statistics.summary import TrialData, summarize
+from perflab.statistics.summary import Thread, TrialData, summarize
 
 MANIFEST = {
     "middlewares": [{"name": "m", "version": "1.2.3"}],
@@ -38,10 +38,10 @@ def large(edges: int = 12, namespace: str = "/") -> TrialData:
     return replace(trial(), accounts=account([checkpoint(publishers, records)]))
 
 
-def render(width: int, *trials: TrialData, notes: tuple[str, ...] = ()) -> str:
+def render(width: int, *trials: TrialData, notes: tuple[str, ...] = (), edges: bool | None = None) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, no_color=True, highlight=False)
-    terminal.print_summary(console, summarize("run", trials), MANIFEST, notes)
+    terminal.print_summary(console, summarize("run", trials), MANIFEST, notes, edges=edges)
     return out.getvalue()
 
 
@@ -104,3 +104,96 @@ def test_the_live_line() -> None:
     assert text == "m: 2/60 s  1 054/s received  latency p50 1.00 µs p99 2.00 µs max 2.00 µs  2 lost"
     assert line.text(LiveProgress("measuring", 2_000_000_000, 1160, 1154, 2, (h, h))) is None
     assert "latency" not in (line.text(LiveProgress("draining", 3, 1, 1, 0, ("damaged",))) or "")
+
+
+def variants(*ways: dict[str, Any]) -> list[TrialData]:
+    return [replace(large(4), number=n, order=n, **way) for n, way in enumerate(ways, start=1)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 132, 160])
+def test_variants_are_compared_by_what_they_differ_in(width: int) -> None:
+    trials = variants({"ipc": "off"}, {"ipc": "on"})
+    text = render(width, *trials)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    table = text[text.index("Compared:") :]
+    rows = [line for line in table.splitlines() if line.startswith("ipc")]
+    assert [row.split("  ")[0].strip() for row in rows] == ["ipc off", "ipc on"]
+    assert all("360/400" in row for row in rows)
+    if width == 160:
+        assert all(word in table for word in ("lost", "late", "latency", "response", "CPU", "per message", "RSS peak"))
+        # 15 % of one CPU for 1 s and 360 deliveries
+        assert all("15 %" in row and "417 µs" in row and "300 KiB" in row for row in rows)
+
+
+def test_edges_of_many_variants_are_shown_where_asked_for() -> None:
+    ways = [{"executor": name} for name in ("inline", "events", "multi_threaded:2")]
+    assert render(160, *variants(*ways[:2])).count("publisher → subscription") == 2
+    assert render(160, *variants(*ways)).count("publisher → subscription") == 0
+    assert render(160, *variants(*ways), edges=True).count("publisher → subscription") == 3
+    assert render(160, *variants(*ways[:1]), edges=False).count("publisher → subscription") == 0
+
+
+def test_the_header_names_what_was_asked_for() -> None:
+    (asked,) = variants({"executor": "events", "ipc": "on", "pass_by": "unique", "middleware": "m+other"})
+    assert "w on m 1.2.3 + other, events, ipc on, by unique, baseline: 1 trial" in render(160, asked)
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_services_have_a_table_of_their_own(width: int) -> None:
+    requests = publisher(100)
+    records = [service(requests, edge(90, 0, 89, late=2), client=f"/client_with_a_long_name_{n}") for n in range(3)]
+    accounts = account([checkpoint(services=records)])
+    text = render(width, replace(trial(), accounts=accounts))
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert "270 of 300 replies received, 30 lost (30 at the end), 6 late" in " ".join(text.split())
+    assert sum("→" in line for line in text.splitlines()) == 4
+    assert "messages received" not in text
+    if width == 160:
+        assert all(
+            word in text for word in ("client → server", "service", "round trip", "client_with_a_long_name_2 → s")
+        )
+
+
+def thread(name: str, role: str, asked: dict[str, Any] | None, **more: Any) -> Thread:
+    state = {"policy": "OTHER", "priority": 0, "cpus": (0, 1), "tids": (1,)}
+    return Thread(process="ping", name=name, role=role, asked=asked, **{**state, **more})
+
+
+def test_threads_are_shown_where_something_was_asked_for() -> None:
+    pinned = {"policy": "RR", "priority": 98, "cpus": [1]}
+    receivers = [thread(f"recv{n}", "middleware", None, tids=(n,)) for n in range(5)]
+    asked = thread("executor_0", "executor", pinned, policy="RR", priority=98, cpus=(1,))
+    text = render(160, replace(trial(), threads=(asked, *receivers, thread("sampler", "perflab", None))))
+    assert "Threads: ping executor_0 RR 98 on CPU 1; middleware (5 threads) OTHER\n" in text
+    assert "Threads" not in render(160, replace(trial(), threads=tuple(receivers)))
+
+
+def passed(intra_process: int, copies: int, middleware: int, asked: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"node": "/a", "topic": "/t", "asked": asked, "intra_process": intra_process, "copies": copies,
+            "middleware": middleware, "loaned": False, **more}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("way", "passing", "expected"),
+    [
+        ({"ipc": "on"}, [passed(16, 1, 1)], "Intra-process: 16 of 17 subscriptions, 1.00 copies per message"),
+        (
+            {"ipc": "on"},
+            [passed(2, 0, 0), passed(2, 3, 0, topic="/unknown")],
+            "Intra-process: 4 of 4 subscriptions\n",
+        ),
+        ({"ipc": "on"}, [passed(0, 0, 3)], "Note: --ipc on had no effect: no subscription is in the process"),
+        ({"ipc": "off"}, [passed(0, 0, 3)], None),
+        ({"pass_by": "unique"}, [passed(0, 0, 3, "unique")], "Passing: 1 of 1 publishers by unique"),
+        ({"pass_by": "loaned"}, [passed(0, 0, 3, "loaned", loaned=True)], "Loaned: 1 of 1 publishers write into"),
+        ({}, [passed(0, 0, 3, "loaned")], "Note: loaned: 0 of 1 publishers write into memory of the middleware"),
+    ],
+)
+def test_what_took_effect_is_said_in_words(
+    way: dict[str, Any], passing: list[dict[str, Any]], expected: str | None
+) -> None:
+    text = render(160, replace(trial(), passing=tuple(passing), **way))
+    if expected is None:
+        assert not any(word in text for word in ("Intra-process", "ipc", "Passing", "Loaned"))
+    else:
+        assert expected in text

@@ -7,11 +7,18 @@ from typing import Any
 
 import jsonschema
 import pytest
-from support import SOURCE, checkpoint, edge, publisher
+from support import SOURCE, checkpoint, edge, publisher, service
 
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
-from perflab.statistics.summary import ProcessResources, TrialData, quantiles, resources_of, summarize
+from perflab.statistics.summary import (
+    ProcessResources,
+    TrialData,
+    quantiles,
+    resources_of,
+    summarize,
+    threads_of,
+)
 
 SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 
@@ -102,6 +109,84 @@ def test_a_run_that_lacks_planned_trials_is_not_valid() -> None:
 def test_middlewares_are_results_of_their_own() -> None:
     summary = summarize("run", [trial(1), trial(2, middleware="n"), trial(3)])
     assert [(r["middleware"], r["trials"]) for r in summary["results"]] == [("m", 2), ("n", 1)]
+
+
+def test_every_variant_is_a_result_of_its_own() -> None:
+    ways: list[dict[str, Any]] = [
+        {"ipc": "off"},
+        {"ipc": "on"},
+        {"ipc": "on", "executor": "multi_threaded:4"},
+        {"ipc": "on", "pass_by": "unique"},
+        {"ipc": "off", "conditions": ("noise",)},
+    ]
+    summary = summarize("run", [trial(n, **way) for n, way in enumerate(ways * 2, start=1)])
+    jsonschema.validate(summary, SCHEMA)
+    keys = ("ipc", "executor", "pass_by", "conditions")
+    assert [tuple(r[k] for k in keys) for r in summary["results"]] == [
+        ("off", None, None, []),
+        ("on", None, None, []),
+        ("on", "multi_threaded:4", None, []),
+        ("on", None, "unique", []),
+        ("off", None, None, ["noise"]),
+    ]
+    assert all(r["trials"] == 2 for r in summary["results"])
+
+
+def test_services_are_merged_over_trials_and_in_no_total() -> None:
+    def asking(number: int) -> TrialData:
+        h = hg.to_record(hg.from_values([1000 * number] * 10))
+        record = service(publisher(12), edge(10, 0, 9, latency=h, response=h))
+        return trial(number, accounts=account([checkpoint([publisher(10)], [edge(10, 0, 9)], [record])]))
+
+    result = only_result(summarize("run", [asking(1), asking(2)]))
+    assert (result["totals"]["sent"], result["totals"]["published"]) == (20, 20)
+    (answered,) = result["services"]
+    assert (answered["client"], answered["service"], answered["server"]) == ("a", "add", "s")
+    assert (answered["sent"], answered["received"], answered["published"]) == (24, 20, 24)
+    assert answered["lost"] == {"pre_match": 0, "gap": 0, "tail": 4}
+    assert (answered["round_trip_ns"]["count"], answered["round_trip_ns"]["mean"]) == (20, 1500.0)
+    assert answered["publish_call_ns"] is None
+
+
+def test_a_trial_of_services_alone_has_no_totals_of_topics() -> None:
+    accounts = account([checkpoint(services=[service(publisher(5), edge(5, 0, 4))])])
+    result = only_result(summarize("run", [trial(accounts=accounts)]))
+    assert (result["totals"]["sent"], result["totals"]["latency_ns"]) == (None, None)
+    assert result["services"][0]["received"] == 5
+
+
+def test_threads_that_are_alike_are_one_entry() -> None:
+    def state(tid: int, name: str, priority: int = 0) -> dict[str, Any]:
+        asked = {"policy": "RR", "priority": 5, "cpus": None} if priority else None
+        policy = "RR" if priority else "OTHER"
+        return {"tid": tid, "name": name, "role": "executor", "asked": asked, "policy": policy, "priority": priority,
+                "nice": 0, "cpus": [0, 1]}  # fmt: skip
+
+    threads = threads_of("p", [state(7, "a"), state(8, "a"), state(9, "a", 5), state(10, "b")])
+    assert [(t.name, t.policy, t.tids) for t in threads] == [
+        ("a", "OTHER", (7, 8)),
+        ("a", "RR", (9,)),
+        ("b", "OTHER", (10,)),
+    ]
+    result = only_result(summarize("run", [trial(), trial(2, threads=tuple(threads))]))
+    assert result["threads"][1] == {
+        "process": "p",
+        "name": "a",
+        "role": "executor",
+        "asked": {"policy": "RR", "priority": 5, "cpus": None},
+        "policy": "RR",
+        "priority": 5,
+        "cpus": [0, 1],
+        "tids": [9],
+    }
+
+
+def test_what_was_not_recorded_of_threads_and_passing_is_null() -> None:
+    result = only_result(summarize("run", [trial()]))
+    assert (result["threads"], result["passing"]) == (None, None)
+    passing = {"asked": None, "intra_process": 1, "copies": 0, "middleware": 2, "loaned": False}
+    result = only_result(summarize("run", [trial(passing=({"node": "/a", "topic": "/t", **passing},))]))
+    assert result["passing"] == [{"node": "a", "topic": "t", **passing}]
 
 
 def test_resources_are_summed_over_processes_and_averaged_over_trials() -> None:

@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from perflab.errors import BadInput, Interrupted, Unavailable
 from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.settings import Limits, Settings
-from perflab.experiment.trial import LiveProgress, TrialOutcome, TrialPlan, run_trial
+from perflab.experiment.trial import Listener, LiveProgress, TrialOutcome, TrialPlan, run_trial
+from perflab.experiment.variant import Variant
 from perflab.middleware import Middleware
 from perflab.workload import Graph
 
@@ -39,7 +41,7 @@ def plan(native: Path, fake: str = "", limits: Limits = SHORT, **settings: Any) 
         order=1,
         repetition=1,
         condition="baseline",
-        middleware=Middleware("cyclonedds", "dds", native / "middleware/cyclonedds.so", "0", options),
+        variant=Variant((Middleware("cyclonedds", "dds", native / "middleware/cyclonedds.so", "0", options),)),
         graph=Graph(two_processes()),
         settings=replace(Settings(duration_ns=600 * MS, limits=limits), **settings),
         domain=7,
@@ -165,14 +167,64 @@ def test_a_broken_protocol_is_a_harness_error(native_folder: Path, directory: Tr
 
 
 def test_what_a_node_started_ends_with_it(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
-    groups: dict[str, int] = {}
-    outcome = run_trial(plan(native_folder, "child"), directory, signals, lambda progress: None, groups.update)
+    outcome = run_trial(plan(native_folder, "child"), directory, signals, lambda progress: None)
     assert outcome.outcome == "success"
-    for leader in groups.values():
+    for leader in outcome.pids.values():
         deadline = time.monotonic() + 20
         while members(leader) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not members(leader)
+
+
+def left_over() -> set[str]:
+    return {p.name for p in Path("/dev/shm").glob("perflab_double_*")}
+
+
+@pytest.mark.parametrize("fault", ["", "die:pong", "linger"])
+def test_no_shared_memory_is_left_behind(
+    native_folder: Path, directory: TrialDirectory, signals: Signals, fault: str
+) -> None:
+    told: dict[str, Sequence[str]] = {}
+
+    class Ears(Listener):
+        def created(self, name: str, shared_memory: Sequence[str]) -> None:
+            told[name] = shared_memory
+
+    limits = replace(SHORT, done_ns=500 * MS, farewell_ns=500 * MS)
+    trial = plan(native_folder, fault, limits)
+    (middleware,) = trial.variant.middlewares
+    options = {**middleware.options, "shared_memory": "on"}
+    trial = replace(trial, variant=Variant((replace(middleware, options=options),)))
+    outcome = run_trial(trial, directory, signals, lambda progress: None, Ears())
+    names = {name: f"perflab_double_{pid}" for name, pid in outcome.pids.items()}
+    assert told == {name: [file] for name, file in names.items()}
+    assert not left_over() & set(names.values())
+    killed = {"": [], "die:pong": ["pong"], "linger": ["ping", "pong"]}[fault]
+    expected = [f"the middleware left shared memory behind, removed: {', '.join(sorted(names[n] for n in killed))}"]
+    assert outcome.notes == (expected if killed else [])
+
+
+def test_shared_memory_that_nobody_had_heard_of_yet_is_removed(
+    native_folder: Path, directory: TrialDirectory, signals: Signals
+) -> None:
+    """ping breaks off before pong's line about its endpoints is taken in."""
+    trial = plan(native_folder, "bad_option:ping")
+    (middleware,) = trial.variant.middlewares
+    options = {**middleware.options, "shared_memory": "on"}
+    trial = replace(trial, variant=Variant((replace(middleware, options=options),)))
+
+    class Slow(Listener):
+        def launched(self, pids: Mapping[str, int]) -> None:
+            deadline = time.monotonic() + 20
+            records = directory.records("pong")
+            while not (records.exists() and '"threads"' in records.read_text()):  # written after that line
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert f"perflab_double_{pids['pong']}" in left_over()
+
+    outcome = run_trial(trial, directory, signals, lambda progress: None, Slow())
+    assert outcome.outcome == "harness_error"
+    assert f"perflab_double_{outcome.pids['pong']}" not in left_over()
 
 
 def members(group: int) -> list[str]:

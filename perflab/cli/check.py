@@ -1,0 +1,353 @@
+"""`perflab check`: a run against a performance target."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perflab.cli.show import complete_run
+from perflab.errors import DAMAGE, BadInput, PerflabError
+
+if TYPE_CHECKING:
+    from perflab.formats.irobot.target import Target
+    from perflab.formats.rundata import RunData, TrialTables
+
+Json = dict[str, Any]
+
+MET = "met"
+MISSED = "missed"
+NOT_MEASURED = "not measured"
+
+_WORDS = {
+    "cpu_perc": ("CPU", "% of all CPUs"),
+    "rss_KB": ("RSS, peak", "KB"),
+    "mean_us": ("latency, mean", "µs"),
+    "late_msgs": ("late", "messages"),
+    "late_perc": ("late", "% of received"),
+    "too_late_msgs": ("too late", "messages"),
+    "too_late_perc": ("too late", "% of received"),
+    "lost_msgs": ("lost", "messages"),
+    "lost_perc": ("lost", "% of sent"),
+}
+
+
+def complete_target(incomplete: str) -> list[str]:
+    from perflab import catalog
+
+    return [entry.name for entry in catalog.targets() if entry.name.startswith(incomplete)]
+
+
+def check(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run directory, its name in runs/, or output of irobot_benchmark.",
+            autocompletion=complete_run,
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="A target of irobot_benchmark, or a name of the catalog (`perflab list targets`).",
+            autocompletion=complete_target,
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> int:
+    """Compare a run with a target: no figure may be above its bound.
+
+    A figure that was not measured is a miss. Exit code 1 where there is one.
+    """
+    from perflab.formats.rundata import open_run
+
+    wanted = open_target(target)
+    data = open_run(run)
+    try:
+        checked = _check(data, wanted)
+        report = "" if as_json else _report(checked)
+    except DAMAGE as error:
+        raise BadInput(f"{data.path} is damaged: {type(error).__name__}: {error}") from error
+    sys.stdout.write(json.dumps(checked, indent=1, ensure_ascii=False) + "\n" if as_json else report)
+    figures = [figure for result in checked["results"] for figure in result["figures"]]
+    bad = [figure for figure in figures if figure["verdict"] != MET]
+    if bad:
+        names = list(dict.fromkeys(f"{figure['key']} {figure['verdict']}" for figure in bad))
+        raise PerflabError(f"{len(bad)} of {len(figures)} targets not met: {', '.join(names)}")
+    return 0
+
+
+def open_target(word: str) -> Target:
+    from perflab import catalog
+    from perflab.formats.irobot import target as targets
+
+    try:
+        if Path(word).is_file():
+            return targets.read(Path(word))
+    except OSError as error:
+        raise BadInput(f"cannot read target {word!r}: {error.strerror}") from error
+    known = {entry.name: entry.path for entry in catalog.targets()}
+    if word in known:
+        return targets.read(known[word])
+    names = f"; the catalog has {', '.join(known)}" if known else ""
+    raise BadInput(f"--target {word!r} is neither a file nor a target of the catalog{names}")
+
+
+def _check(data: RunData, target: Target) -> Json:
+    from perflab.report.label import labels
+
+    results = data.summary["results"]
+    if not results:
+        raise BadInput(f"{data.path} holds no trial that recorded anything")
+    return {
+        "run": data.name,
+        "target": {
+            "path": str(target.path),
+            "topology_file": target.topology_file,
+            "platform": target.platform,
+            "additional_options": target.additional_options,
+            "comments": target.comments,
+        },
+        "results": [
+            {"label": label, "workload": result["workload"], **_result(data, target, result)}
+            for label, result in zip(labels(results), results, strict=True)
+        ],
+        "notes": [*data.notes, *_notes(data, target, results)],
+    }
+
+
+def _result(data: RunData, target: Target, result: Json) -> Json:
+    use = _use(data, target, result)
+    measured = _measured(data, result["totals"], use)
+    figures = []
+    for key, bound in target.bounds.items():
+        value = measured[key]
+        verdict = NOT_MEASURED if value is None else MET if value <= bound else MISSED
+        name, unit = _WORDS[key]
+        figures.append(
+            {"key": key, "name": name, "unit": unit, "target": bound, "measured": value, "verdict": verdict}
+            | {"beside": _beside(key, use)}
+        )
+    return {"processes": use.processes, "figures": figures, "met": all(f["verdict"] == MET for f in figures)}
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What the processes that a target is about used; None: not measured."""
+
+    processes: list[str]
+    cpu_of_machine: float | None
+    cpu_of_one: float | None
+    rss_peak_kb: int | None
+    rss_mean_kb: float | None
+    rss_last_kb: float | None
+
+
+def _use(data: RunData, target: Target, result: Json) -> _Use:
+    """Of the process that is named like the target's topology; where there is none, of all: CPU together, RSS of the
+    largest."""
+    from perflab.formats.irobot.accounts import machine_cpus
+
+    processes = result["resources"]["processes"]
+    name = Path(target.topology_file).stem if target.topology_file else None
+    chosen = [p for p in processes if p["process"] == name] or processes
+    one = _sum([p["cpu_percent_mean"] for p in chosen])
+    machine = _sum([p.get("cpu_percent_of_machine") for p in chosen])
+    cpus = machine_cpus(data.manifest)
+    if machine is None and one is not None and cpus is not None:
+        machine = one / cpus
+    names = [p["process"] for p in chosen]
+    mean, last = _current_rss(_trials_of(data, result), names)
+    peaks = [p["rss_kb_max"] for p in chosen if p["rss_kb_max"] is not None]
+    return _Use(names, machine, one, max(peaks, default=None), mean, last)
+
+
+def _trials_of(data: RunData, result: Json) -> list[TrialTables]:
+    """The trials that a result merges: its successful ones, or where there is none all."""
+    numbers = [t["trial"] for t in result["trials_detail"] if t["outcome"] == "success"]
+    numbers = numbers or [t["trial"] for t in result["trials_detail"]]
+    return [trial for trial in data.trials if trial.number in numbers]
+
+
+def _current_rss(trials: Sequence[TrialTables], processes: Sequence[str]) -> tuple[float | None, float | None]:
+    """Mean over the samples, and last sample, of the process with the largest mean; averaged over trials."""
+    means: dict[str, list[float]] = {}
+    lasts: dict[str, list[float]] = {}
+    for trial in trials:
+        rows = trial.resources.select("process", "rss_kb").drop_nulls()
+        for name in processes:
+            values = [kb for process, kb in rows.iter_rows() if process == name]
+            if values:
+                means.setdefault(name, []).append(sum(values) / len(values))
+                lasts.setdefault(name, []).append(values[-1])
+    if not means:
+        return None, None
+    name = max(means, key=lambda process: sum(means[process]) / len(means[process]))
+    return sum(means[name]) / len(means[name]), sum(lasts[name]) / len(lasts[name])
+
+
+def _measured(data: RunData, totals: Json, use: _Use) -> dict[str, float | None]:
+    received, late, too_late = (totals[key] for key in ("received", "late", "too_late"))
+    lost = _lost(data, totals["lost"])
+    mean_ns = (totals["latency_ns"] or {}).get("mean")
+    return {
+        "cpu_perc": use.cpu_of_machine,
+        "rss_KB": use.rss_peak_kb,
+        "mean_us": None if mean_ns is None else mean_ns / 1000,
+        "late_msgs": late,
+        "late_perc": _percent(late, received),
+        "too_late_msgs": too_late,
+        "too_late_perc": _percent(too_late, received),
+        "lost_msgs": lost,
+        "lost_perc": None if lost is None or received is None else _percent(lost, received + lost),
+    }
+
+
+def _lost(data: RunData, classes: Json) -> int | None:
+    """All losses; of a foreign run the one number that it has."""
+    from perflab.formats.rundata import PERFLAB
+
+    values = list(classes.values()) if data.origin == PERFLAB else [classes["gap"]]
+    return None if None in values else sum(values)
+
+
+def _percent(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else 100 * part / whole
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _beside(key: str, use: _Use) -> Json:
+    """What is not compared but belongs to it."""
+    if key == "cpu_perc":
+        return {"cpu_percent_of_one_cpu": use.cpu_of_one}
+    if key == "rss_KB":
+        return {"rss_kb_mean": use.rss_mean_kb, "rss_kb_last": use.rss_last_kb}
+    return {}
+
+
+def _notes(data: RunData, target: Target, results: Sequence[Json]) -> list[str]:
+    from perflab.report.label import labels
+
+    notes = []
+    workloads = {str(result["workload"]) for result in results}
+    if target.topology_file:
+        stem = Path(target.topology_file).stem
+        if not all(stem in workload.split("+") for workload in workloads):
+            notes.append(f"the target is for {stem}, the run is of {', '.join(sorted(workloads))}")
+    if target.platform:
+        machine = _machine(data)
+        if target.platform.lower() not in machine.lower():
+            notes.append(f"the target is for {target.platform}; this was measured on {machine}")
+    if (differing := _differing(data, target)) is not None:
+        notes.append(differing)
+    for label, result in zip(labels(results), results, strict=True):
+        if (failed := no_success(result)) is not None:
+            notes.append(f"{label}: {failed}" if len(results) > 1 else failed)
+    incomplete = [r for r in results if not r["coverage"]["complete"]]
+    if incomplete:
+        notes.append("not every process wrote its last record: what was lost at the end is not known")
+    return notes
+
+
+def no_success(result: Json) -> str | None:
+    """What to say of a result whose figures are not those of successful trials."""
+    if result["outcomes"]["success"]:
+        return None
+    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in result["outcomes"].items() if n)
+    reason = next((t["reason"] for t in result["trials_detail"] if t["reason"]), None)
+    return f"no successful trial ({outcomes}{f': {reason}' if reason else ''})"
+
+
+def _machine(data: RunData) -> str:
+    from perflab.formats.irobot.accounts import machine_cpus
+
+    host = data.manifest.get("host") or {}
+    words = [str(host[key]) for key in ("hardware_model", "cpu_model", "machine") if host.get(key)]
+    cpus = machine_cpus(data.manifest)
+    if cpus is not None:
+        words.append(f"{cpus} CPUs" if cpus > 1 else "1 CPU")
+    return ", ".join(words) or "a machine that is not recorded"
+
+
+_THRESHOLDS = (
+    ("--late-percentage", "late_percent", 1.0),
+    ("--late-absolute", "late_ns", 1e3),
+    ("--too-late-percentage", "too_late_percent", 1.0),
+    ("--too-late-absolute", "too_late_ns", 1e3),
+)
+
+
+def _differing(data: RunData, target: Target) -> str | None:
+    """Which options that decide the verdict the run was not made with."""
+    try:
+        words = shlex.split(target.additional_options or "")
+    except ValueError:
+        return None
+    said = dict(itertools.pairwise(words))
+    thresholds = (data.manifest.get("settings") or {}).get("thresholds") or {}
+    differing = []
+    for option, key, scale in _THRESHOLDS:
+        used = thresholds.get(key)
+        wanted = said.get(option, "")
+        if used is not None and wanted.isdigit() and used / scale != float(wanted):
+            differing.append(f"{option} {wanted} (was {used / scale:g})")
+    return f"the target asks for {', '.join(differing)}" if differing else None
+
+
+def _report(checked: Json) -> str:
+    from rich.text import Text
+
+    from perflab.report import terminal
+    from perflab.report.table import Column, print_table
+
+    out = terminal.console()
+    styles = {MET: "green", MISSED: "red", NOT_MEASURED: "yellow"}
+    with out.capture() as report:
+        for note in checked["notes"]:
+            out.print(Text(f"Note: {note}", "yellow"))
+        for result in checked["results"]:
+            if checked["notes"] or len(checked["results"]) > 1:
+                out.print()
+            of = f" (resources of {', '.join(result['processes'])})" if result["processes"] else ""
+            out.print(Text(f"{result['workload']}, {result['label']}{of}", "bold"))
+            out.print()
+            figures = result["figures"]
+            print_table(
+                out,
+                [
+                    Column("figure", 0, [Text(f["name"]) for f in figures], right=False),
+                    Column("unit", 2, [Text(f["unit"]) for f in figures], right=False),
+                    Column("target", 1, [Text(_number(f["target"])) for f in figures]),
+                    Column("measured", 1, [Text(_number(f["measured"])) for f in figures]),
+                    Column("", 1, [Text(f["verdict"], styles[f["verdict"]]) for f in figures], right=False),
+                    Column("", 3, [Text(_beside_text(f["beside"])) for f in figures], right=False),
+                ],
+            )
+    return report.get()
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _beside_text(beside: Json) -> str:
+    words = {
+        "cpu_percent_of_one_cpu": ("{} % of one CPU", "{:.3g}"),
+        "rss_kb_mean": ("{} KB on average", "{:.0f}"),
+        "rss_kb_last": ("{} KB at the end", "{:.0f}"),
+    }
+    parts = [words[key][0].format(words[key][1].format(v)) for key, v in beside.items() if v is not None]
+    return ", ".join(parts)

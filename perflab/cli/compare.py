@@ -1,0 +1,224 @@
+"""`perflab compare`: the figures of several results side by side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perflab.cli.check import no_success
+from perflab.cli.show import complete_run
+from perflab.errors import DAMAGE, BadInput
+from perflab.units import format_bytes, format_count, format_time
+
+if TYPE_CHECKING:
+    from perflab.formats.rundata import RunData
+    from perflab.report.table import Column
+
+Json = dict[str, Any]
+
+MAX_HEADER = 28  # of a column; longer labels stand above the table
+
+NO_INTERVALS = "figures side by side, without intervals: whether a difference is more than chance, they do not say"
+
+
+def compare(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run directories, names in runs/, or output of irobot_benchmark; also one run with several results.",
+            autocompletion=complete_run,
+            show_default=False,
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> int:
+    """Show the figures of several runs, or of the results of one, side by side; ratios are to the first."""
+    from perflab.formats.rundata import open_run
+
+    data = [open_run(run, with_tables=False) for run in runs]
+    opened: RunData | None = None
+    try:
+        for opened in data:
+            _check_whole(opened)
+        columns = _columns(data)
+    except DAMAGE as error:
+        where = opened.path if opened is not None else runs[0]
+        raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
+    if len(columns) < 2:
+        raise BadInput("there is one result and nothing to compare it with; name another run")
+    notes = [f"{run.name}: {note}" for run in data for note in run.notes]
+    results = [result for run in data for result in run.summary["results"]]
+    for column, result in zip(columns, results, strict=True):
+        if (failed := no_success(result)) is not None:
+            notes.append(f"{column['label']}: {failed}")
+    if not any(value is not None for column in columns for value in column["figures"].values()):
+        raise BadInput(f"nothing was recorded in {' nor in '.join(str(run.path) for run in data)}")
+    if as_json:
+        document = {"notes": [NO_INTERVALS, *notes], "reference": columns[0]["label"], "columns": columns}
+        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    else:
+        _print(columns, notes)
+    return 0
+
+
+def _check_whole(data: RunData) -> None:
+    """Raises one of DAMAGE where a result lacks what is compared."""
+    for result in data.summary["results"]:
+        _figures(data, result)
+
+
+def _columns(data: Sequence[RunData]) -> list[Json]:
+    from perflab.report.label import labels
+
+    pairs = [(run, result) for run in data for result in run.summary["results"]]
+    names = labels([result for _, result in pairs], [run.name for run, _ in pairs])
+    figures = [_figures(run, result) for run, result in pairs]
+    return [
+        {
+            "label": name,
+            "run": run.name,
+            "origin": run.origin,
+            **{key: result.get(key) for key in ("workload", "middleware", "executor", "ipc", "pass_by", "conditions")},
+            "duration_s": result["duration_s"],
+            "trials_merged": result["coverage"]["trials_merged"],
+            "complete": result["coverage"]["complete"],
+            "figures": own,
+            "ratios": {key: _ratio(value, figures[0][key]) for key, value in own.items()},
+        }
+        for name, (run, result), own in zip(names, pairs, figures, strict=True)
+    ]
+
+
+def _figures(data: RunData, result: Json) -> dict[str, float | None]:
+    from perflab.formats.irobot.accounts import machine_cpus
+
+    totals, resources = result["totals"], result["resources"]
+    figures: dict[str, float | None] = {}
+    for name in ("latency", "response"):
+        distribution = totals[f"{name}_ns"] or {}
+        for key in ("mean", "p50", "p99", "max"):
+            figures[f"{name}_{key}_ns"] = distribution.get(key)
+    for key in ("p99", "max"):
+        # Of the slowest service: percentiles of several cannot be merged.
+        slowest = [s["round_trip_ns"][key] for s in result["services"] if s["round_trip_ns"] is not None]
+        figures[f"round_trip_{key}_ns"] = max((ns for ns in slowest if ns is not None), default=None)
+    known = [n for n in totals["lost"].values() if n is not None]
+    figures |= {
+        "delivered": totals["received"],
+        "late": totals["late"],
+        "too_late": totals["too_late"],
+        "lost": sum(known) if known else None,
+        "cpu_percent": resources["cpu_percent_mean"],
+        "cpu_percent_of_machine": resources.get("cpu_percent_of_machine"),
+        "rss_kb_max": resources["rss_kb_max"],
+    }
+    cpus = machine_cpus(data.manifest)
+    one = figures["cpu_percent"]
+    if figures["cpu_percent_of_machine"] is None and one is not None and cpus is not None:
+        figures["cpu_percent_of_machine"] = one / cpus
+    return figures
+
+
+def _ratio(value: float | None, reference: float | None) -> float | None:
+    return None if value is None or not reference else value / reference
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g} %"
+
+
+def _whole(value: float | None) -> str:
+    return format_count(None if value is None else int(value))
+
+
+_ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("latency_mean_ns", "latency mean", format_time),
+    ("latency_p50_ns", "latency p50", format_time),
+    ("latency_p99_ns", "latency p99", format_time),
+    ("latency_max_ns", "latency max", format_time),
+    ("response_mean_ns", "response mean", format_time),
+    ("response_p50_ns", "response p50", format_time),
+    ("response_p99_ns", "response p99", format_time),
+    ("response_max_ns", "response max", format_time),
+    ("round_trip_p99_ns", "round trip p99", format_time),
+    ("round_trip_max_ns", "round trip max", format_time),
+    ("delivered", "delivered", _whole),
+    ("late", "late", _whole),
+    ("too_late", "too late", _whole),
+    ("lost", "lost", _whole),
+    ("cpu_percent", "CPU, of one", _percent),
+    ("cpu_percent_of_machine", "CPU, of all", _percent),
+    ("rss_kb_max", "RSS, largest", lambda kb: format_bytes(None if kb is None else kb * 1024)),
+)
+
+
+def _print(columns: Sequence[Json], notes: Sequence[str]) -> None:
+    from rich.text import Text
+
+    from perflab.report import terminal
+    from perflab.report.table import print_table
+
+    out = terminal.console()
+    for note in notes:
+        out.print(Text(f"Note: {note}", "yellow"))
+    if notes:
+        out.print()
+    headers = [str(column["label"]) for column in columns]
+    if max(map(len, headers)) > MAX_HEADER:
+        numbers = [f"({n})" for n in range(1, len(columns) + 1)]
+        for number, label in zip(numbers, headers, strict=True):
+            out.print(Text(f"{number} {label}"))
+        out.print()
+        headers = numbers
+    first, *rest = zip(headers, columns, strict=True)
+    while rest:
+        # As many beside the first as fit; a narrow terminal gets several tables.
+        count = len(rest)
+        while count > 1 and _width(_table([first, *rest[:count]])) > out.width:
+            count -= 1
+        print_table(out, _table([first, *rest[:count]]))
+        out.print()
+        rest = rest[count:]
+    for words in _alike(columns):
+        out.print(Text(words, "dim"))
+    out.print(Text(f"{NO_INTERVALS[0].upper()}{NO_INTERVALS[1:]}.", "dim"))
+
+
+def _table(shown: Sequence[tuple[str, Json]]) -> list[Column]:
+    """The figures of some results under their headers; the first is what the others are divided by."""
+    from rich.text import Text
+
+    from perflab.report.table import Column
+
+    rows = [row for row in _ROWS if any(column["figures"][row[0]] is not None for _, column in shown)]
+    table = [Column("", 0, [Text(name) for _, name, _ in rows], right=False)]
+    for number, (header, column) in enumerate(shown):
+        table.append(Column(header, 0, [Text(form(column["figures"][key])) for key, _, form in rows]))
+        if number:
+            ratios = [column["ratios"][key] for key, _, _ in rows]
+            table.append(Column("ratio", 1, [Text("–" if r is None else f"{r:.2f}") for r in ratios]))
+    return table
+
+
+def _width(table: Sequence[Column]) -> int:
+    from perflab.report.table import COLUMN_GAP
+
+    return sum(column.width for column in table) + COLUMN_GAP * (len(table) - 1)
+
+
+def _alike(columns: Sequence[Json]) -> list[str]:
+    """What keeps the figures from being about the same thing."""
+    words = []
+    durations = {column["duration_s"] for column in columns}
+    if len(durations) > 1:
+        words.append("The durations differ, and so do the counts.")
+    if len({column["workload"] for column in columns}) > 1:
+        words.append("The workloads differ.")
+    if not all(column["complete"] for column in columns):
+        words.append("Not every process of every run wrote its last record: losses at the end are not all known.")
+    return words

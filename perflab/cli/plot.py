@@ -1,0 +1,216 @@
+"""`perflab plot`: pictures of one or several runs, to look at, to print and to explore."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perflab.cli.check import complete_target, open_target
+from perflab.cli.show import complete_run
+from perflab.errors import BadInput
+
+if TYPE_CHECKING:
+    from perflab.formats.rundata import RunData
+    from perflab.report.figures import Target
+    from perflab.report.pictures import Pictures
+    from perflab.report.results import Result
+
+FORMATS = ("html", "svg", "png")
+THEMES = ("auto", "light", "dark")
+DEFAULT_FORMATS = ("html", "svg")
+MIN_DPI, MAX_DPI = 50, 600
+PAGE = "plots.html"
+FOLDER = "plots"
+
+
+def plot(
+    run: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run directories, or their names in runs/; also output of irobot_benchmark.",
+            autocompletion=complete_run,
+            show_default=False,
+        ),
+    ],
+    kind: Annotated[
+        str, typer.Option(metavar="K[,K]", help="all, or some of: percentiles, edges, time, cpu, rss.")
+    ] = "all",
+    fmt: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F[,F]", help="html, svg, png; default html,svg.", show_default=False),
+    ] = None,
+    figure: Annotated[
+        str,
+        typer.Option(
+            metavar="F[,F]",
+            help="One or two of: latency, response, publish_delay, publish_call, dispatch, work.",
+        ),
+    ] = "latency",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="A target of irobot_benchmark, drawn over CPU and memory.",
+            autocompletion=complete_target,
+            show_default=False,
+        ),
+    ] = None,
+    theme: Annotated[
+        str, typer.Option(metavar="T", help="light, dark, or auto: the page follows the screen, pictures are light.")
+    ] = "auto",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR|FILE", help="Default: plots/ in the first run.", show_default=False
+        ),
+    ] = None,
+    dpi: Annotated[int, typer.Option(metavar="N", help="Dots per inch of a PNG.")] = 150,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list of files as JSON.")] = False,
+) -> int:
+    """Draw what runs measured.
+
+    Example: perflab plot RUN ANOTHER_RUN --kind percentiles --figure latency,response
+    """
+    from perflab.formats.rundata import open_run
+    from perflab.report import pictures as made
+    from perflab.report.figures import KINDS
+    from perflab.report.results import FIGURES, results_of
+
+    kinds = KINDS if kind == "all" else _chosen(kind, KINDS, "--kind", "picture")
+    measured = _chosen(figure, FIGURES, "--figure", "figure")
+    if len(measured) > 2:
+        raise BadInput(f"--figure {figure!r} names {len(measured)} figures; one or two fit into a picture")
+    if theme not in THEMES:
+        raise BadInput(f"--theme {theme!r} is not one of {', '.join(THEMES)}")
+    if not MIN_DPI <= dpi <= MAX_DPI:
+        raise BadInput(f"--dpi {dpi} is not within {MIN_DPI}..{MAX_DPI}")
+    formats = _formats(fmt, output)
+    limits = None if target is None else _target(target)
+
+    runs = [open_run(word) for word in run]
+    results = results_of(runs)
+    _check_measured(runs, results, measured, kinds)
+    pictures = made.build(results, kinds, measured, limits)
+    if not pictures.figures:
+        raise BadInput(f"nothing to draw: {'; '.join(pictures.missing)}")
+    files = _files(pictures, formats, output, runs[0].path / FOLDER)
+    _write(files, pictures, runs, theme, dpi)
+    if as_json:
+        document = {"files": [str(path) for path, _ in files], "missing": list(pictures.missing)}
+        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        return 0
+    for path, _ in files:
+        sys.stdout.write(f"{path}\n")
+    for line in pictures.missing:
+        sys.stdout.write(f"Not drawn: {line}\n")
+    return 0
+
+
+def _chosen(text: str, known: Sequence[str], option: str, what: str) -> tuple[str, ...]:
+    """The words of a list, each once. Raises BadInput for one that is not known."""
+    words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    for word in words:
+        if word not in known:
+            raise BadInput(f"{option} {word!r} is no {what}; there are {', '.join(known)}")
+    return words
+
+
+def _formats(text: str | None, output: Path | None) -> tuple[str, ...]:
+    """What --format says, or else the name of the file that is to be written."""
+    suffix = "" if output is None else output.suffix.lower().removeprefix(".")
+    if text is None:
+        return (suffix,) if suffix in FORMATS else DEFAULT_FORMATS
+    formats = _chosen(text, FORMATS, "--format", "format")
+    if suffix in FORMATS and formats != (suffix,):
+        raise BadInput(f"--format {text} does not go with --output {output}; name a directory")
+    return formats
+
+
+def _target(word: str) -> Target:
+    from perflab.report.figures import Target
+
+    target = open_target(word)
+    cpu, rss = target.bounds.get("cpu_perc"), target.bounds.get("rss_KB")
+    if cpu is None and rss is None:
+        raise BadInput(f"--target {word} bounds neither cpu nor rss; there is no line to draw")
+    return Target(target.path.stem, cpu, rss)
+
+
+def _check_measured(
+    runs: Sequence[RunData], results: Sequence[Result], measured: Sequence[str], kinds: Sequence[str]
+) -> None:
+    """Raises BadInput where there is nothing to draw from, or nobody measured what is asked for."""
+    from perflab.report.results import was_measured
+
+    names = ", ".join(run.name for run in runs)
+    if not results:
+        raise BadInput(f"nothing to draw: no trial of {names} recorded anything")
+    if not {"percentiles", "edges", "time"} & set(kinds):
+        return
+    for name in measured:
+        if not any(was_measured(result, name) for result in results):
+            how = f"; measure it with `perflab run --measure {name}`" if name in ("dispatch", "work") else ""
+            raise BadInput(f"--figure {name} was not measured in {names}{how}")
+
+
+def _files(
+    pictures: Pictures, formats: Sequence[str], output: Path | None, default: Path
+) -> list[tuple[Path, int | None]]:
+    """Every file to write with the index of its figure; None is the page with all of them. Raises BadInput."""
+    names = [(PAGE, None)] if "html" in formats else []
+    files: list[tuple[str, int | None]] = [*names]
+    for i, figure in enumerate(pictures.figures):
+        files += [(f"{figure.name}.{f}", i) for f in formats if f != "html"]
+    if output is None or output.suffix.lower().removeprefix(".") not in FORMATS or output.is_dir():
+        folder = default if output is None else output
+        return [(folder / name, i) for name, i in files]
+    if len(files) > 1:
+        made = ", ".join(name for name, _ in files)
+        raise BadInput(f"--output {output} is one file, but there are {len(files)} pictures ({made}); name a directory")
+    return [(output, files[0][1])]
+
+
+def _write(
+    files: Sequence[tuple[Path, int | None]], pictures: Pictures, runs: Sequence[RunData], theme: str, dpi: int
+) -> None:
+    from perflab.report import draw_html, draw_static
+
+    notes = [note if len(runs) == 1 else f"{run.name}: {note}" for run in runs for note in run.notes]
+    notes += [f"Not drawn: {line}." for line in pictures.missing]
+    title = " and ".join(dict.fromkeys(run.name for run in runs))
+    for path, index in files:
+        if index is None:
+            choice = next(c for c in draw_html.CHOICES if c == theme)
+            content = draw_html.page(pictures.figures, title, notes, choice).encode()
+        else:
+            content = draw_static.draw(
+                pictures.figures[index],
+                "png" if path.suffix.lower() == ".png" else "svg",
+                "dark" if theme == "dark" else "light",
+                dpi,
+            )
+        _write_whole(path, content)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all. Raises BadInput where that is not possible."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}; choose another place with --output") from error

@@ -1,0 +1,74 @@
+"""Shared memory that a middleware made and did not take away, because its process was killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path("/dev/shm")
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What became of left-over files: their names, and one line for each that could not be removed."""
+
+    removed: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """For the trial, one line each; none where nothing was left."""
+        if not self.removed:
+            return list(self.problems)
+        shown = ", ".join(self.removed[:SHOWN])
+        more = f" and {len(self.removed) - SHOWN} more" if len(self.removed) > SHOWN else ""
+        return [f"the middleware left shared memory behind, removed: {shown}{more}", *self.problems]
+
+
+def remove_left_over(names: Iterable[str], folder: Path = FOLDER) -> Removal:
+    """Removes those files of `folder` that a trial's ended processes had named and that still exist.
+
+    Only plain names of regular files of this user: what a process says must not reach anything else. Never raises.
+    """
+    removed: list[str] = []
+    problems: list[str] = []
+    for name in sorted(set(names)):
+        try:
+            if not _ours(folder, name) or _taken_over(folder, name):
+                continue
+            (folder / name).unlink()
+            removed.append(name)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            problems.append(f"{folder / name} was left behind and cannot be removed: {reason}")
+    return Removal(tuple(removed), tuple(problems))
+
+
+def _taken_over(folder: Path, name: str) -> bool:
+    """Whether another process uses the file by now: Fast DDS holds a lock on the `_el` beside what it uses."""
+    lock = folder / f"{name.removeprefix('sem.').removesuffix('_mutex').removesuffix('_el')}_el"
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _ours(folder: Path, name: str) -> bool:
+    if "/" in name or name in ("", ".", ".."):
+        return False
+    status = (folder / name).lstat()
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()

@@ -1,0 +1,150 @@
+"""Variants: the ways in which an experiment runs its workload, and how the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from perflab.errors import BadInput
+from perflab.middleware import Middleware, common_framing
+
+EXECUTORS = {
+    "inline": "callbacks run in the middleware's receive thread",
+    "single_threaded": "one thread waits for its subscriptions and timers, as rclcpp's SingleThreadedExecutor",
+    "events": "one thread and a queue that arriving messages feed, as iRobot's EventsExecutor",
+    "multi_threaded": "several threads, multi_threaded:N says how many; callbacks of one node exclude each other",
+}
+WITH_THREADS = "multi_threaded"
+MAX_THREADS = 64
+PASS_BY = ("shared", "unique", "loaned")
+FRAMINGS = ("rmw_fastrtps", "rmw_cyclonedds")
+
+
+@dataclass(frozen=True)
+class Executor:
+    """What replaces every executor of the graph; `threads` None: as the node decides."""
+
+    kind: str
+    threads: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.kind if self.threads is None else f"{self.kind}:{self.threads}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run the workload. `middlewares` is one for all processes, or one for each in the graph's order."""
+
+    middlewares: tuple[Middleware, ...]
+    executor: Executor | None = None  # None: as the graph says; likewise pass_by
+    intra_process: bool = False
+    pass_by: str | None = None
+    service_framing: str | None = None  # None: as the middleware does by itself
+
+    def middleware_of(self, process: int) -> Middleware:
+        """That of the graph's process of this index."""
+        return self.middlewares[process] if len(self.middlewares) > 1 else self.middlewares[0]
+
+    @property
+    def runtime(self) -> str:
+        """perflab-node's; middlewares that share a graph share it."""
+        return self.middlewares[0].runtime
+
+    @property
+    def middleware_name(self) -> str:
+        return "+".join(m.name for m in self.middlewares)
+
+    @property
+    def executor_name(self) -> str | None:
+        return None if self.executor is None else self.executor.name
+
+    @property
+    def ipc(self) -> str:
+        return "on" if self.intra_process else "off"
+
+    @property
+    def words(self) -> str:
+        """What was asked for, in short: "cyclonedds, events, ipc on, by unique"."""
+        asked = (
+            self.middleware_name,
+            self.executor_name,
+            "ipc on" if self.intra_process else None,
+            f"by {self.pass_by}" if self.pass_by else None,
+        )
+        return ", ".join(word for word in asked if word)
+
+    def document(self) -> dict[str, Any]:
+        """The keys by which results are grouped, as in trial.json and summary.json."""
+        return {"executor": self.executor_name, "ipc": self.ipc, "pass_by": self.pass_by}
+
+
+def product_of(
+    middlewares: Sequence[tuple[Middleware, ...]],
+    executors: Sequence[Executor | None] = (None,),
+    ipc: Sequence[bool] = (False,),
+    pass_by: Sequence[str | None] = (None,),
+    framing: str | None = None,
+) -> tuple[Variant, ...]:
+    """Every combination of what was asked for; what stands last varies first. Raises Unavailable."""
+    framed = [(mixture, common_framing(mixture, framing)) for mixture in middlewares]
+    return tuple(
+        Variant(mixture, executor, intra_process, passing, common)
+        for (mixture, common), executor, intra_process, passing in product(framed, executors, ipc, pass_by)
+    )
+
+
+def parse_executors(text: str | None) -> tuple[Executor | None, ...]:
+    """Those of "inline,multi_threaded:4". Raises BadInput."""
+    return (None,) if text is None else tuple(_executor(word) for word in _words(text, "--executor"))
+
+
+def parse_ipc(text: str) -> tuple[bool, ...]:
+    """Off and on, of "off,on". Raises BadInput."""
+    words = _words(text, "--ipc")
+    for word in words:
+        if word not in ("on", "off"):
+            raise BadInput(f"--ipc {word!r} is not on or off")
+    return tuple(word == "on" for word in words)
+
+
+def parse_pass_by(text: str | None) -> tuple[str | None, ...]:
+    """Ways to hand over a message, of "shared,unique". Raises BadInput."""
+    words = () if text is None else _words(text, "--pass-by")
+    for word in words:
+        if word not in PASS_BY:
+            raise BadInput(f"--pass-by {word!r} is not {_choice(PASS_BY)}")
+    return words or (None,)
+
+
+def parse_framing(text: str | None) -> str | None:
+    """A service framing. Raises BadInput."""
+    if text is not None and text not in FRAMINGS:
+        raise BadInput(f"--service-framing {text!r} is not {_choice(FRAMINGS)}")
+    return text
+
+
+def _executor(word: str) -> Executor:
+    kind, colon, number = word.partition(":")
+    if kind not in EXECUTORS:
+        raise BadInput(f"no executor named {kind!r}; there are {', '.join(EXECUTORS)}")
+    if not colon:
+        return Executor(kind)
+    if kind != WITH_THREADS:
+        raise BadInput(f"--executor {word!r}: only {WITH_THREADS} has a number of threads")
+    if not (number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MAX_THREADS):
+        raise BadInput(f"--executor {word!r}: the number of threads is not within 1..{MAX_THREADS}")
+    return Executor(kind, int(number))
+
+
+def _words(text: str, option: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    if len(set(words)) != len(words):
+        raise BadInput(f"{option} {text!r} names one twice; use --trials to repeat it")
+    return words
+
+
+def _choice(names: Sequence[str]) -> str:
+    return " or ".join((", ".join(names[:-1]), names[-1]))

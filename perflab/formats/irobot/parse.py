@@ -1,0 +1,297 @@
+"""Reading irobot_benchmark's files. Every complaint names file and line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perflab.errors import BadInput
+from perflab.formats.irobot import dialect
+from perflab.formats.irobot.dialect import Column
+from perflab.formats.irobot.model import Event, Output, Sample
+from perflab.statistics.irobot import Row, Total
+
+_RESULTS = (dialect.LATENCY_ALL, dialect.LATENCY_TOTAL, dialect.RESOURCES)
+_TITLES = (dialect.SUBSCRIPTIONS, dialect.CLIENTS, dialect.PUBLISHERS)
+_EVENT = re.compile(r"\s*(-?\d+)\s+(\S+)\s+(\d)\s+(\S.*)")
+_EVENT_WITHOUT_GAP = re.compile(r"\s*(-?\d+)\s+(\S+)(\d) +(\S.*)")  # a caller as long as its column or longer
+
+
+def find(path: Path) -> tuple[Path, ...] | None:
+    """The output directories that a path means: itself, or the *_log directories in it. None where it is neither.
+
+    Raises BadInput where that cannot be told.
+    """
+    try:
+        if not path.is_dir():
+            return None
+        if _has_results(path):
+            return (path,)
+        inside = sorted(p for p in path.iterdir() if p.name.endswith(dialect.LOG_SUFFIX) and _has_results(p))
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    return tuple(inside) or None
+
+
+def parse(directory: Path) -> Output:
+    """What a directory says. Raises BadInput."""
+    metadata = _metadata(directory / dialect.METADATA)
+    latency = _sections(directory / dialect.LATENCY_ALL)
+    total = _table(directory / dialect.LATENCY_TOTAL, dialect.TOTAL_COLUMNS)
+    resources = _table(directory / dialect.RESOURCES, dialect.RESOURCE_COLUMNS)
+    durations = [d for table in latency.values() for d in _durations(table)] if latency else []
+    tables = [table for table in (*(latency or {}).values(), total, resources) if table is not None]
+    return Output(
+        process=_process_name(directory, metadata),
+        subscriptions=None if latency is None else _rows(latency.get(dialect.SUBSCRIPTIONS)),
+        clients=_rows(latency.get(dialect.CLIENTS)) if latency else (),
+        publishers=_rows(latency.get(dialect.PUBLISHERS)) if latency else (),
+        total=_total(total) if total is not None else None,
+        resources=None if resources is None else tuple(_sample(line) for line in resources.lines),
+        events=_events(directory / dialect.EVENTS),
+        metadata=metadata,
+        duration_s=max(durations, default=None),
+        legacy=any(table.legacy for table in tables),
+    )
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The cells of a line by the current names of their columns."""
+
+    path: Path
+    number: int
+    cells: Mapping[str, str]
+
+    def text(self, name: str) -> str:
+        try:
+            return self.cells[name]
+        except KeyError:
+            raise BadInput(f"{self.path} has no column {name}") from None
+
+    def number_of(self, name: str) -> float | None:
+        """A number; None where the column is missing, or where it says that there is none (nan, -nan)."""
+        text = self.cells.get(name)
+        if text is None:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            raise BadInput(f"{self.path}:{self.number}: {name} is {text!r}, which is not a number") from None
+        return value if math.isfinite(value) else None
+
+    def value(self, name: str) -> float:
+        """A number; NaN where there is none."""
+        number = self.number_of(name)
+        return math.nan if number is None else number
+
+    def count(self, name: str) -> int:
+        text = self.text(name)
+        try:
+            return int(text)  # exact also beyond 2**53, where lost may have wrapped
+        except ValueError:
+            raise BadInput(f"{self.path}:{self.number}: {name} is {text!r}, which is not a whole number") from None
+
+    def count_or_none(self, name: str) -> int | None:
+        return None if self.cells.get(name, "nan").lower().lstrip("-") == "nan" else self.count(name)
+
+
+@dataclass(frozen=True)
+class _Table:
+    lines: tuple[_Line, ...]
+    legacy: bool
+
+
+def _has_results(directory: Path) -> bool:
+    return directory.is_dir() and any((directory / name).is_file() for name in _RESULTS)
+
+
+def _process_name(directory: Path, metadata: Mapping[str, str]) -> str:
+    name = directory.resolve().name
+    if name.endswith(dialect.LOG_SUFFIX):
+        return name.removesuffix(dialect.LOG_SUFFIX)
+    topologies = metadata.get("topology_json_list", "").split()
+    return Path(topologies[0]).stem if len(topologies) == 1 else name
+
+
+def _text(path: Path) -> list[str] | None:
+    if not path.is_file():
+        return None
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is not text") from None
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    pairs = (line.partition(":") for line in _text(path) or ())
+    return {key.strip(): value.strip() for key, colon, value in pairs if colon}
+
+
+def _sections(path: Path) -> dict[str, _Table] | None:
+    """The tables of latency_all.txt by their titles; the older dialect has subscriptions alone, without a title."""
+    lines = _text(path)
+    if lines is None:
+        return None
+    parts: dict[str, list[tuple[int, str]]] = {}
+    title = dialect.SUBSCRIPTIONS
+    for number, line in enumerate(lines, start=1):
+        if line.strip() in _TITLES:
+            title = line.strip()
+        elif line.strip():
+            parts.setdefault(title, []).append((number, line))
+    columns = (*dialect.LATENCY_COLUMNS, dialect.THROUGHPUT)
+    return {title: _parse_table(path, part, columns) for title, part in parts.items()}
+
+
+def _table(path: Path, columns: Sequence[Column]) -> _Table | None:
+    lines = _text(path)
+    if lines is None:
+        return None
+    filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    return _parse_table(path, filled, columns)
+
+
+def _parse_table(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence[Column]) -> _Table:
+    """A header and the lines below it."""
+    if not lines:
+        return _Table((), legacy=False)
+    number, header = lines[0]
+    csv = "," in header
+    names = _cells(header, csv)
+    known = [dialect.current_name(name) for name in names]
+    if columns[0].name not in known:
+        raise BadInput(f"{path}:{number}: not a table of irobot_benchmark: no column {columns[0].name}")
+    parsed = []
+    for line_number, line in lines[1:]:
+        cells: list[str] | None = _cells(line, csv)
+        if cells is not None and len(cells) != len(known):
+            cells = None if csv else _by_width(line, [c.width for c in columns], known)
+        if cells is None:
+            raise BadInput(f"{path}:{line_number}: the columns cannot be told apart; there should be {len(known)}")
+        parsed.append(_Line(path, line_number, dict(zip(known, cells, strict=True))))
+    return _Table(tuple(parsed), legacy=any("[" in name for name in names))
+
+
+def _cells(line: str, csv: bool) -> list[str]:
+    if not csv:
+        return line.split()
+    cells = [cell.strip() for cell in line.split(",")]
+    return cells[:-1] if cells and not cells[-1] else cells
+
+
+def _by_width(line: str, widths: Sequence[int], names: Sequence[str]) -> list[str] | None:
+    """The cells of a line of text in which one is so long that it touches the next; None where that is not clear.
+
+    All cells are padded to their widths, so what the line is longer than usual belongs to the one cell that fills its
+    column.
+    """
+    if len(widths) != len(names):
+        return None
+    extra = len(line) - sum(widths)
+    cells: list[str] = []
+    at = 0
+    for width in widths:
+        cell = line[at : at + width]
+        at += width
+        if cell.strip() and not cell.endswith(" ") and extra > 0 and len(cells) + 1 < len(widths):
+            cell += line[at : at + extra]
+            at += extra
+            extra = 0
+        cells.append(cell.strip())
+    return cells if at >= len(line) and all(cells) and not any(" " in cell for cell in cells) else None
+
+
+def _durations(table: _Table) -> Iterator[float]:
+    for line in table.lines:
+        duration_s = line.number_of(dialect.DURATION.name)
+        if duration_s is not None:
+            yield duration_s
+
+
+def _rows(table: _Table | None) -> tuple[Row, ...]:
+    return () if table is None else tuple(_row(line) for line in table.lines)
+
+
+def _row(line: _Line) -> Row:
+    return Row(
+        node=line.text("node"),
+        topic=line.text("topic"),
+        size_bytes=line.count("size_b"),
+        received=line.count("received_msgs"),
+        late=line.count("late_msgs"),
+        too_late=line.count("too_late_msgs"),
+        lost=line.count_or_none("lost_msgs"),
+        mean_us=line.value("mean_us"),
+        sd_us=line.value("sd_us"),
+        min_us=line.value("min_us"),
+        max_us=line.value("max_us"),
+        frequency_hz=line.value("freq_hz"),
+        throughput_kib_s=line.value(dialect.THROUGHPUT.name),
+    )
+
+
+def _total(table: _Table) -> Total | None:
+    if not table.lines:
+        return None
+    line = table.lines[0]
+
+    return Total(
+        received=line.count("received_msgs"),
+        mean_us=line.value("mean_us"),
+        late=line.count("late_msgs"),
+        late_percent=line.value("late_perc"),
+        too_late=line.count("too_late_msgs"),
+        too_late_percent=line.value("too_late_perc"),
+        lost=line.count_or_none("lost_msgs"),
+        lost_percent=line.value("lost_perc"),
+    )
+
+
+def _sample(line: _Line) -> Sample:
+    def whole(name: str) -> int | None:
+        number = line.number_of(name)
+        return None if number is None else int(number)
+
+    return Sample(
+        time_ms=int(line.number_of("time_ms") or 0),
+        cpu_percent=line.number_of("cpu_perc"),
+        arena_kb=whole("arena_KB"),
+        in_use_kb=whole("in_use_KB"),
+        mmap_kb=whole("mmap_KB"),
+        rss_kb=whole("rss_KB"),
+        vsz_kb=whole("vsz_KB"),
+    )
+
+
+def _events(path: Path) -> tuple[Event, ...] | None:
+    lines = _text(path)
+    if lines is None:
+        return None
+    if not lines:
+        return ()
+    split: Callable[[str], Sequence[str] | None] = _split_csv_event if "," in lines[0] else _split_event
+    events = []
+    for number, line in enumerate(lines[1:], start=2):
+        if not line.strip():
+            continue
+        cells = split(line)
+        if cells is None:
+            raise BadInput(f"{path}:{number}: not an event; expected a time, a caller, a code and a description")
+        events.append(Event(int(cells[0]), cells[1], int(cells[2]), cells[3].strip()))
+    return tuple(events)
+
+
+def _split_event(line: str) -> Sequence[str] | None:
+    match = _EVENT.fullmatch(line) or _EVENT_WITHOUT_GAP.fullmatch(line)
+    return match.groups() if match else None
+
+
+def _split_csv_event(line: str) -> Sequence[str] | None:
+    cells = [cell.strip() for cell in line.split(",", 3)]
+    return cells if len(cells) == 4 and cells[0].lstrip("-").isdigit() and cells[2].isdigit() else None

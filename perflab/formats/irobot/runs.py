@@ -1,0 +1,507 @@
+"""Output directories of irobot_benchmark as a run: summary and tables with the keys of perflab, null where they do not
+say.
+
+What differs from perflab's own figures, and is said in the notes: `lost` holds gaps and what was sent before the match,
+and stands in `gap`; losses at the end are not seen; too late messages are in the counts but not in the times; there
+are no percentiles. CPU use is of the whole machine; it becomes per cent of one CPU where the metadata says how many
+there were. Beside the documented keys, `sd` stands with the times, and with the resources `cpu_percent_of_machine`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.formats.irobot import dialect
+from perflab.formats.irobot.model import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
+from perflab.formats.irobot.parse import parse
+from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, TrialTables, empty_tables
+from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row
+from perflab.statistics.summary import OUTCOMES, SCHEMA
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Json = dict[str, Any]
+
+# What perflab adds to the metadata of what it exports.
+MEASURED_BY = "measured_by"
+MIDDLEWARE = "middleware"
+ACCOUNTING = "accounting"
+CPUS = "cpus"
+
+_EXECUTORS = {
+    "SingleThreadedExecutor": "single_threaded",
+    "StaticSingleThreadedExecutor": "static_single_threaded",
+    "EventsExecutor": "events",
+}
+_CODES = {LATE: "late", TOO_LATE: "too_late", LOST: "lost", SERVICE_UNAVAILABLE: "service_unavailable"}
+_DISCOVERY_CODES = (("PDP", "all_participants_found"), ("EDP", "all_endpoints_matched"))
+_LATE_TEXT = re.compile(r"msg (\d+) (?:too )?late\. (\d+)us > (\d+)us")
+_LOST_TEXT = re.compile(r"msgs? (\d+)(?: to (\d+))? lost\.")
+_WRAPPED = 1 << 31
+_TIMES = ("latency", "response", "publish_delay", "publish_call", "dispatch", "work")
+
+
+def read(path: Path, directories: Sequence[Path]) -> RunData:
+    """The run in these directories, one process each; `path` is what they were found by. Raises BadInput."""
+    outputs = [parse(directory) for directory in directories]
+    origin = IROBOT_LEGACY if any(output.legacy for output in outputs) else IROBOT
+    tracked = _tracked(outputs)
+    workload = "+".join(_ordered_names(outputs))
+    metadata = next((output.metadata for output in outputs if output.metadata), {})
+    duration_s = _duration_s(outputs)
+    middleware = metadata.get(MIDDLEWARE)
+    executor = _executor(metadata)
+    ipc = metadata.get("ipc")
+    edges = [_edge(row, outputs, tracked) for output in outputs for row in output.subscriptions or ()]
+    totals = _totals(edges, outputs, tracked)
+    resources = _resources(outputs)
+    result = {
+        "workload": workload,
+        "middleware": middleware,
+        "executor": executor,
+        "ipc": ipc,
+        "pass_by": None,
+        "conditions": [],
+        "trials": 1,
+        "outcomes": {outcome: int(outcome == "success") for outcome in OUTCOMES},
+        "duration_s": duration_s,
+        "coverage": {"trials_merged": 1, "complete": True},
+        "totals": totals,
+        "trials_detail": [
+            {
+                "trial": 1,
+                "order": 1,
+                "outcome": "success",
+                "reason": None,
+                "drain": None,
+                "measured_s": duration_s,
+                "discovery_ns": {"participants": None, "endpoints": None},
+                "complete": True,
+                "totals": totals,
+                "resources": resources,
+            }
+        ],
+        "intervals": {},
+        "services": [_service(row, tracked) for output in outputs for row in output.clients],
+        "edges": edges,
+        "resources": resources,
+        "threads": None,
+        "passing": None,
+    }
+    name = path.resolve().name
+    trial = TrialTables(
+        number=1,
+        workload=workload,
+        middleware=middleware or UNKNOWN,
+        executor=executor,
+        ipc=ipc,
+        pass_by=None,
+        conditions=(),
+        outcome="success",
+        started_ns=None,
+        duration_s=duration_s if duration_s is not None else math.nan,
+        **_tables(outputs, edges),
+    )
+    return RunData(
+        name=name,
+        path=path,
+        origin=origin,
+        summary={"schema": SCHEMA, "run": name, "valid": True, "results": [result]},
+        manifest={
+            "schema": 1,
+            "run": name,
+            "directories": [str(directory) for directory in directories],
+            "metadata": {output.process: output.metadata for output in outputs},
+            "settings": _settings(metadata, duration_s),
+        },
+        trials=(trial,),
+        notes=tuple(_notes(outputs, origin, tracked, duration_s)),
+    )
+
+
+def _tracked(outputs: Sequence[Output]) -> bool | None:
+    """Whether messages were classified: as the metadata says, or else as the files show. None: not known."""
+    for output in outputs:
+        if (said := output.metadata.get("tracking.is_enabled")) is not None:
+            return said == "on"
+    rows = [row for output in outputs for row in output.subscriptions or ()]
+    seen = any(output.events is not None for output in outputs)
+    return True if seen or any(row.late or row.too_late or row.lost for row in rows) else None
+
+
+def _ordered_names(outputs: Sequence[Output]) -> list[str]:
+    """The processes in the order of the command line where it is known, else by name."""
+    names = [output.process for output in outputs]
+    for output in outputs:
+        said = [Path(topology).stem for topology in output.metadata.get("topology_json_list", "").split()]
+        if sorted(said) == sorted(names):
+            return said
+    return names
+
+
+def _duration_s(outputs: Sequence[Output]) -> float | None:
+    for output in outputs:
+        match = re.match(r"\d+(?:\.\d+)?", output.metadata.get("duration_sec", ""))
+        if match and float(match.group()) > 0:
+            return float(match.group())
+    known = [output.duration_s for output in outputs if output.duration_s]
+    if not known:
+        known = [output.resources[-1].time_ms / 1000 for output in outputs if output.resources]
+    longest = max(known, default=0.0)
+    return longest if longest > 0 else None
+
+
+def _executor(metadata: dict[str, str]) -> str | None:
+    said = metadata.get("system_executor")
+    return None if not said or said.startswith("Unknown") else _EXECUTORS.get(said, said)
+
+
+def _settings(metadata: dict[str, str], duration_s: float | None) -> Json:
+    def whole(key: str, scale: int = 1) -> int | None:
+        text = metadata.get(key, "")
+        return int(text) * scale if text.isdigit() else None
+
+    return {
+        "duration_ns": None if duration_s is None else round(duration_s * 1e9),
+        "sampling_ns": whole("resources_sampling_per_ms", 1_000_000),
+        "executor": _executor(metadata),
+        "thresholds": {
+            "late_percent": whole("late_percentage"),
+            "late_ns": whole("late_absolute_us", 1000),
+            "too_late_percent": whole("too_late_percentage"),
+            "too_late_ns": whole("too_late_absolute_us", 1000),
+        },
+    }
+
+
+def _samples(row: Row, tracked: bool | None) -> int | None:
+    """How many messages the times of a row are of."""
+    return None if tracked is None else row.received - (row.too_late if tracked else 0)
+
+
+def _ns(us: float) -> int | None:
+    return None if math.isnan(us) else round(us * 1000)
+
+
+def _distribution(count: int | None, mean: float | None, low: int | None, high: int | None, sd: float | None) -> Json:
+    nothing = dict.fromkeys(("p50", "p90", "p99", "p99_9", "p99_99"))
+    rest = dict.fromkeys(("max_at_s", "saturated", "negative"))
+    return {"count": count, "min": low, "mean": mean, **nothing, "max": high, **rest, "sd": sd}
+
+
+def _of_row(row: Row, count: int | None) -> Json:
+    mean, sd = (None if math.isnan(us) else us * 1000 for us in (row.mean_us, row.sd_us))
+    return _distribution(count, mean, _ns(row.min_us), _ns(row.max_us), sd)
+
+
+def _publisher_of(topic: str, outputs: Sequence[Output]) -> Row | None:
+    """The publisher of a topic, where there is just one."""
+    found = [row for output in outputs for row in output.publishers if row.topic == topic]
+    return found[0] if len(found) == 1 else None
+
+
+def _edge(row: Row, outputs: Sequence[Output], tracked: bool | None) -> Json:
+    publisher = _publisher_of(row.topic, outputs)
+    # The size and frequency of a subscription are those of its first message: 0 where there was none.
+    source = row if row.received or publisher is None else publisher
+    return {
+        "publisher": None if publisher is None else publisher.node,
+        "topic": row.topic,
+        "subscription": row.node,
+        "size_bytes": source.size_bytes if source.size_bytes or row.received else None,
+        "frequency_hz": source.frequency_hz or None,
+        **_counts(row.received, row.late, row.too_late, row.lost, tracked),
+        "latency_ns": _of_row(row, _samples(row, tracked)),
+        **dict.fromkeys(("response_ns", "publish_delay_ns")),
+        "publish_call_ns": None if publisher is None else _of_row(publisher, None),
+        **dict.fromkeys(("dispatch_ns", "work_ns")),
+    }
+
+
+def _counts(
+    received: int | None, late: int | None, too_late: int | None, lost: int | None, tracked: bool | None
+) -> Json:
+    if not tracked:
+        late = too_late = lost = None
+    on_time = None if received is None or late is None or too_late is None else received - late - too_late
+    return {
+        "sent": None,
+        "received": received,
+        "on_time": on_time,
+        "late": late,
+        "too_late": too_late,
+        "lost": {"pre_match": None, "gap": lost, "tail": None},
+        **dict.fromkeys(("reordered", "duplicate", "beyond_window", "published", "not_sent", "write_errors")),
+    }
+
+
+def _totals(edges: Sequence[Json], outputs: Sequence[Output], tracked: bool | None) -> Json:
+    """Over all edges; where latency_all.txt is missing, what latency_total.txt says."""
+
+    def added(values: Iterable[int | None]) -> int | None:
+        known = list(values)
+        return None if not known or None in known else sum(n for n in known if n is not None)
+
+    if not edges:
+        totals = [output.total for output in outputs if output.total is not None]
+        counts = _counts(
+            added(t.received for t in totals),
+            added(t.late for t in totals),
+            added(t.too_late for t in totals),
+            added(t.lost for t in totals),
+            tracked,
+        )
+        mean = totals[0].mean_us * 1000 if len(totals) == 1 and not math.isnan(totals[0].mean_us) else None
+        latency = _distribution(None, mean, None, None, None) if totals else None
+        return {**counts, **{f"{name}_ns": None for name in _TIMES}, "latency_ns": latency}
+    counts = _counts(
+        added(e["received"] for e in edges),
+        added(e["late"] for e in edges),
+        added(e["too_late"] for e in edges),
+        added(e["lost"]["gap"] for e in edges),
+        tracked,
+    )
+    latency = _pooled([(_weight(e), e["latency_ns"]) for e in edges], added(e["latency_ns"]["count"] for e in edges))
+    calls = [_of_row(row, None) for output in outputs for row in output.publishers]
+    return {
+        **counts,
+        **{f"{name}_ns": None for name in _TIMES},
+        "latency_ns": latency,
+        "publish_call_ns": _pooled([(0, call) for call in calls], None) if calls else None,
+    }
+
+
+def _weight(edge: Json) -> int:
+    """How many messages the mean of an edge stands for; all of them where the too late ones are not known."""
+    count = edge["latency_ns"]["count"]
+    return int(edge["received"] if count is None else count)
+
+
+def _pooled(parts: Sequence[tuple[int, Json]], count: int | None) -> Json:
+    """The distribution of all messages of some rows, each (number of messages, distribution)."""
+    lows = [d["min"] for _, d in parts if d["min"] is not None]
+    highs = [d["max"] for _, d in parts if d["max"] is not None]
+    filled = [(n, d["mean"], d["sd"]) for n, d in parts if n and d["mean"] is not None and d["sd"] is not None]
+    weight = sum(n for n, _, _ in filled)
+    mean = sd = None
+    if weight:
+        mean = sum(n * m for n, m, _ in filled) / weight
+        sd = math.sqrt(max(0.0, sum(n * (s * s + m * m) for n, m, s in filled) / weight - mean * mean))
+    return _distribution(count, mean, min(lows, default=None), max(highs, default=None), sd)
+
+
+def _service(row: Row, tracked: bool | None) -> Json:
+    return {
+        "client": row.node,
+        "service": row.topic,
+        "server": None,
+        "size_bytes": row.size_bytes,
+        "frequency_hz": row.frequency_hz or None,
+        **_counts(row.received, row.late, row.too_late, row.lost, tracked),
+        "round_trip_ns": _of_row(row, _samples(row, tracked)),
+        "round_trip_response_ns": None,
+        **dict.fromkeys(("publish_delay_ns", "publish_call_ns", "dispatch_ns", "work_ns")),
+    }
+
+
+def _cpus(output: Output) -> int | None:
+    said = output.metadata.get(CPUS, "")
+    return int(said) if said.isdigit() and int(said) > 0 else None
+
+
+def measured_samples(output: Output) -> list[Sample]:
+    """The samples of a process, without the line of zeros that the original puts first."""
+    samples = list(output.resources or ())
+    first = samples[0] if samples else None
+    if first is not None and not any((first.time_ms, first.cpu_percent, first.rss_kb, first.vsz_kb)):
+        return samples[1:]
+    return samples
+
+
+def _resources(outputs: Sequence[Output]) -> Json:
+    processes = []
+    for output in outputs:
+        samples = measured_samples(output)
+        machine = cpu_percent_of_machine(output)
+        cpus = _cpus(output)
+        peaks = [sample.rss_kb for sample in samples if sample.rss_kb is not None]
+        processes.append(
+            {
+                "process": output.process,
+                "cpu_percent_mean": None if machine is None or cpus is None else machine * cpus,
+                "cpu_percent_of_machine": machine,
+                "rss_kb_max": max(peaks, default=None),
+            }
+        )
+
+    def added(key: str) -> float | None:
+        values: list[Any] = [process[key] for process in processes]
+        return None if not values or None in values else sum(values)
+
+    return {
+        "cpu_percent_mean": added("cpu_percent_mean"),
+        "cpu_percent_of_machine": added("cpu_percent_of_machine"),
+        "rss_kb_max": max((p["rss_kb_max"] for p in processes if p["rss_kb_max"] is not None), default=None),
+        "processes": processes,
+    }
+
+
+def cpu_percent_of_machine(output: Output) -> float | None:
+    """The mean CPU use of a process since it started, in per cent of all CPUs.
+
+    In the current dialect each line is about the time since the one before; in the older one it is the mean since the
+    start of the process, so that the last one says it all.
+    """
+    samples = [sample for sample in measured_samples(output) if sample.cpu_percent is not None]
+    if not samples:
+        return None
+    if output.legacy:
+        return samples[-1].cpu_percent
+    before = 0
+    used = 0.0
+    for sample in samples:
+        used += (sample.cpu_percent or 0.0) * (sample.time_ms - before)
+        before = sample.time_ms
+    return used / before if before else None
+
+
+def _tables(outputs: Sequence[Output], edges: Sequence[Json]) -> dict[str, pl.DataFrame]:
+    frames = empty_tables()
+    frames["edges"] = _frame(frames["edges"], [_edge_line(edge) for edge in edges], {"latency_mean": "Float64"})
+    frames["publishers"] = _frame(
+        frames["publishers"],
+        [
+            {
+                "node": f"/{row.node}",
+                "topic": f"/{row.topic}",
+                "publish_call_min": _ns(row.min_us),
+                "publish_call_max": _ns(row.max_us),
+            }
+            for output in outputs
+            for row in output.publishers
+        ],
+    )
+    frames["resources"] = _frame(
+        frames["resources"],
+        [line for output in outputs for line in _resource_lines(output)],
+        {"cpu_percent_of_machine": "Float64"},
+    )
+    frames["events"] = _frame(
+        frames["events"],
+        [_event_line(output, event) for output in outputs for event in output.events or ()],
+    )
+    return frames
+
+
+def _frame(empty: pl.DataFrame, lines: Sequence[Json], more: dict[str, str] | None = None) -> pl.DataFrame:
+    """Lines in the schema of an empty table, and in further columns that only a foreign run has."""
+    import polars as pl
+
+    schema = dict(empty.schema) | {name: getattr(pl, dtype) for name, dtype in (more or {}).items()}
+    whole = [{name: line.get(name) for name in schema} for line in lines]
+    return pl.DataFrame(whole, schema=schema, orient="row")
+
+
+def _edge_line(edge: Json) -> Json:
+    publisher, latency = edge["publisher"], edge["latency_ns"]
+    return {
+        "publisher": None if publisher is None else f"/{publisher}",
+        "topic": f"/{edge['topic']}",
+        "subscription": f"/{edge['subscription']}",
+        **{key: edge[key] for key in ("size_bytes", "frequency_hz", "received", "on_time", "late", "too_late")},
+        "gap": edge["lost"]["gap"],
+        "latency_count": latency["count"],
+        "latency_mean": latency["mean"],
+        "latency_min": latency["min"],
+        "latency_max": latency["max"],
+    }
+
+
+def _resource_lines(output: Output) -> Iterable[Json]:
+    before = 0
+    cpus = _cpus(output)
+    for sample in measured_samples(output):
+        interval_ns = (sample.time_ms - before) * 1_000_000
+        before = sample.time_ms
+        known = cpus is not None and sample.cpu_percent is not None and not output.legacy and interval_ns > 0
+        yield {
+            "process": output.process,
+            "at_ns": sample.time_ms * 1_000_000,
+            "interval_ns": interval_ns or None,
+            "cpu_interval_ns": round((sample.cpu_percent or 0) / 100 * interval_ns * (cpus or 0)) if known else None,
+            "cpu_percent_of_machine": sample.cpu_percent,
+            "rss_peak_kb": sample.rss_kb,
+            "vsz_kb": sample.vsz_kb,
+            "arena_kb": sample.arena_kb,
+            "in_use_kb": sample.in_use_kb,
+            "mmap_kb": sample.mmap_kb,
+        }
+
+
+def _event_line(output: Output, event: Event) -> Json:
+    code = _CODES.get(event.code, "unknown")
+    if event.code == DISCOVERY:
+        code = next((ours for word, ours in _DISCOVERY_CODES if word in event.description), "discovery")
+    details: Json = {}
+    topic, arrow, node = event.caller.partition("->")
+    if arrow:
+        details = {"topic": f"/{topic}", "subscription": f"/{node}"}
+    if match := _LATE_TEXT.fullmatch(event.description):
+        number, latency_us, threshold_us = map(int, match.groups())
+        details |= {"sequence": number, "latency_ns": latency_us * 1000, "threshold_ns": threshold_us * 1000}
+    elif match := _LOST_TEXT.fullmatch(event.description):
+        first, last = match.groups()
+        # The original's range runs upwards from the last missing number, so only its length can be used.
+        corrected = output.metadata.get(ACCOUNTING) == "corrected"
+        details |= {"count": 1 if last is None else int(last) - int(first) + corrected}
+        if corrected:
+            details |= {"sequence": int(first)}
+    return {
+        "process": output.process,
+        "at_ns": event.time_ms * 1_000_000,
+        "code": code,
+        "text": event.description,
+        "details": json.dumps(details) if details else None,
+    }
+
+
+def _notes(outputs: Sequence[Output], origin: str, tracked: bool | None, duration_s: float | None) -> Iterable[str]:
+    ours = next((o.metadata[MEASURED_BY] for o in outputs if MEASURED_BY in o.metadata), None)
+    accounting = next((o.metadata[ACCOUNTING] for o in outputs if ACCOUNTING in o.metadata), None)
+    words = "an older version of irobot_benchmark" if origin == IROBOT_LEGACY else "irobot_benchmark"
+    if ours is None:
+        yield f"output of {words}: no percentiles; too late messages are in no time; rss is the peak"
+    else:
+        yield f"exported by {ours} in the format of {words}, accounting {accounting}; the run itself holds more"
+    if tracked is False:
+        yield "it ran without --tracking on: late, too late and lost messages were not counted"
+    elif tracked is None:
+        yield "nothing says whether it ran with --tracking on; its zeros are taken for not counted"
+    elif ours is None:
+        yield "lost holds what was sent before the match, and nothing of what was lost at the end"
+    rows = [row for output in outputs for row in output.subscriptions or ()]
+    wrapped = [row for row in rows if row.lost is not None and row.lost >= _WRAPPED]
+    if wrapped:
+        more = f" and {len(wrapped) - 1} more" if len(wrapped) > 1 else ""
+        yield (
+            f"lost of {wrapped[0].node} {wrapped[0].topic}{more} has wrapped around: a message came twice or out of "
+            "order there"
+        )
+    if duration_s is None:
+        yield "how long it ran is not known"
+    missing = sorted({name for output in outputs for name in _missing(output)})
+    if missing:
+        yield f"missing: {', '.join(missing)}"
+
+
+def _missing(output: Output) -> Iterable[str]:
+    if output.subscriptions is None:
+        yield dialect.LATENCY_ALL
+    if output.resources is None:
+        yield dialect.RESOURCES

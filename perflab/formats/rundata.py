@@ -1,0 +1,243 @@
+"""One loader for every kind of run: perflab's own directories and those of irobot_benchmark.
+
+Whatever draws, compares or exports results reads them through `open_run` and so works on both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.errors import DAMAGE, BadInput
+from perflab.experiment import rundir
+from perflab.experiment.collect import Collected, collect, collect_run, trial_document
+from perflab.experiment.rundir import RunDirectory, TrialDirectory
+from perflab.formats import tables
+from perflab.statistics.accounting import EdgeKey, ServiceKey
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Json = dict[str, Any]
+
+PERFLAB = "perflab"
+IROBOT = "irobot"
+IROBOT_LEGACY = "irobot-legacy"
+UNKNOWN = "unknown"  # the middleware of a trial whose source does not say
+
+TABLES = ("edges", "publishers", "services", "resources", "threads", "events")
+_LATER = ("services",)  # tables that runs of older versions do not have
+
+_ENDED_EARLY = "the run has no usable summary.json; these numbers are made from what its processes had recorded"
+
+
+@dataclass(frozen=True)
+class TrialTables:
+    """The tables of one trial, with the columns of perflab/formats/tables.py; without rows where there is nothing.
+
+    Instants in the tables are CLOCK_MONOTONIC (virtual time on the virtual runtime); `started_ns` is the start of the
+    measured part among them. Where it is None instants count from 0. Tables of a foreign run may have more columns.
+    """
+
+    number: int
+    workload: str
+    middleware: str
+    executor: str | None  # None: as the graph says
+    ipc: str | None  # "on", "off"; None: not recorded
+    pass_by: str | None
+    conditions: tuple[str, ...]
+    outcome: str
+    started_ns: int | None
+    duration_s: float
+    edges: pl.DataFrame
+    publishers: pl.DataFrame
+    resources: pl.DataFrame
+    threads: pl.DataFrame
+    events: pl.DataFrame
+    services: pl.DataFrame = field(default_factory=lambda: tables.services(None))
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run as its files tell it.
+
+    `summary` has the keys of docs/schema/summary.schema.json, null where the source does not say; `manifest` is that
+    of perflab, or what a foreign directory says of its settings. `notes` say what a reader of the figures must know.
+    """
+
+    name: str
+    path: Path
+    origin: str  # PERFLAB, IROBOT or IROBOT_LEGACY
+    summary: Json
+    manifest: Json
+    trials: tuple[TrialTables, ...]
+    notes: tuple[str, ...]
+
+
+def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
+    """The run in a directory, or of a name below runs/; `with_tables=False` leaves `trials` empty and is quicker.
+
+    Reads perflab's run directories, also such that have no summary.json, and what irobot_benchmark left: one
+    `<topology>_log` directory or a directory of them, in the current or the older dialect, as text or CSV. Raises
+    BadInput where it is neither.
+    """
+    word = str(path)
+    if not is_perflab_run(word):
+        from perflab.formats import irobot
+
+        if (foreign := irobot.find(Path(word))) is not None:
+            return irobot.read(Path(word), foreign)
+    return _open_own(rundir.open_run(word), with_tables)
+
+
+def is_perflab_run(word: str) -> bool:
+    """Whether a path, or a name below runs/, is a run directory of perflab. Raises BadInput where it cannot be told."""
+    try:
+        return any((folder / rundir.MANIFEST).is_file() for folder in (Path(word), Path(rundir.RUNS) / word))
+    except OSError as error:
+        raise BadInput(f"cannot open run {word!r}: {error.strerror}") from error
+
+
+def empty_tables() -> dict[str, pl.DataFrame]:
+    """Every table of a trial, without rows."""
+    return {
+        "edges": tables.edges(None),
+        "publishers": tables.publishers(None),
+        "services": tables.services(None),
+        "resources": tables.resources(()),
+        "threads": tables.threads(()),
+        "events": tables.events(()),
+    }
+
+
+def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
+    manifest = rundir.read_json(directory.manifest)
+    if manifest.get("schema") != 1:
+        raise BadInput(
+            f"{directory.manifest} is damaged, or of another version: schema {manifest.get('schema')!r} instead of 1"
+        )
+    notes: list[str] = []
+    summary = _summary(directory, notes)
+    if summary is None:
+        summary, found = collect_run(directory)
+        notes += [_ENDED_EARLY, *found]
+    try:
+        name = str(summary["run"])
+        trials = tuple(_trials(directory, manifest, notes)) if with_tables else ()
+    except DAMAGE as error:
+        raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise BadInput(f"cannot read {error.filename or directory.path}: {error.strerror}") from error
+    return RunData(name, directory.path, PERFLAB, summary, manifest, trials, tuple(notes))
+
+
+def _summary(directory: RunDirectory, notes: list[str]) -> Json | None:
+    if not directory.summary.exists():
+        return None
+    try:
+        summary = rundir.read_json(directory.summary)
+    except BadInput as problem:
+        notes.append(str(problem))
+        return None
+    if summary.get("schema") != 1 or not isinstance(summary.get("results"), list):
+        notes.append(f"{directory.summary} is damaged, or of another version")
+        return None
+    return summary
+
+
+def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> Iterable[TrialTables]:
+    edges: list[EdgeKey] = [tuple(edge) for edge in manifest["workload"]["edges"]]
+    services: list[ServiceKey] = [tuple(service) for service in manifest["workload"].get("services", ())]
+    for trial in directory.trials():
+        document = trial_document(trial)
+        if document is not None:
+            yield _trial(trial, document, manifest, edges, services, notes)
+
+
+def _trial(
+    directory: TrialDirectory,
+    document: Json,
+    manifest: Json,
+    edges: Sequence[EdgeKey],
+    services: Sequence[ServiceKey],
+    notes: list[str],
+) -> TrialTables:
+    frames = _stored_tables(directory, document, notes)
+    if frames is None:
+        if document["status"] != "finished":
+            document["outcome"] = document["outcome"] or "harness_error"
+        frames = _tables_of(collect(directory, document, edges, services))
+    settings = manifest.get("settings", {})
+    return TrialTables(
+        number=int(document["trial"]),
+        workload=str(document["workload"]),
+        middleware=str(document["middleware"]["name"]),
+        executor=document.get("executor", settings.get("executor")),
+        ipc=document.get("ipc"),
+        pass_by=document.get("pass_by"),
+        conditions=tuple(document["conditions"]),
+        outcome=str(document["outcome"] or "harness_error"),
+        started_ns=_measured_from_ns(directory, document),
+        duration_s=float(document["duration_s"]),
+        **frames,
+    )
+
+
+def _stored_tables(directory: TrialDirectory, document: Json, notes: list[str]) -> dict[str, pl.DataFrame] | None:
+    """The Parquet files of a trial; None where they are not all there, so that the records must be read."""
+    import polars as pl
+
+    paths = {name: directory.path / f"{name}.parquet" for name in TABLES}
+    missing = [name for name, path in paths.items() if not path.is_file()]
+    if document["status"] != "finished" or any(name not in _LATER for name in missing):
+        return None
+    frames: dict[str, pl.DataFrame] = {}
+    for name, empty in empty_tables().items():
+        if name in missing:
+            frames[name] = empty
+            continue
+        try:
+            frame = pl.read_parquet(paths[name])
+            # A run of an older version may lack a column: it is not measured there.
+            lacking = [pl.lit(None, dtype).alias(c) for c, dtype in empty.schema.items() if c not in frame.columns]
+            frames[name] = frame.with_columns(lacking) if lacking else frame
+        except (pl.exceptions.PolarsError, OSError) as error:
+            notes.append(f"{paths[name]} cannot be read ({str(error).splitlines()[0]}); the records are read instead")
+            return None
+    return frames
+
+
+def _tables_of(collected: Collected) -> dict[str, pl.DataFrame]:
+    return {
+        "edges": tables.edges(collected.data.accounts),
+        "publishers": tables.publishers(collected.data.accounts),
+        "services": tables.services(collected.data.accounts),
+        "resources": tables.resources(collected.processes),
+        "threads": tables.threads(collected.processes),
+        "events": tables.events(collected.processes),
+    }
+
+
+def _measured_from_ns(directory: TrialDirectory, document: Json) -> int | None:
+    """The earliest start of the measured part; its line stands near the beginning of every process's records."""
+    starts = [_start_of(directory.records(name)) for name in document["processes"]]
+    return min((start for start in starts if start is not None), default=None)
+
+
+def _start_of(path: Path) -> int | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        for line in file:
+            if b'"start"' not in line:
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                return None  # the last line of a process that was killed
+            if isinstance(record, dict) and record.get("type") == "start":
+                return int(record["measured_from_ns"])
+    return None

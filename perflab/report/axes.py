@@ -1,0 +1,100 @@
+"""Scales of pictures: units, ranges, ticks. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+TIME_UNITS = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
+PERCENTILE_TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999)
+
+MIN_TICKS = 3
+
+Ticks = tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time and how many nanoseconds it has."""
+
+    name: str
+    ns: float
+
+
+def time_unit(values_ns: Iterable[float]) -> Unit:
+    """The unit in which the middle of a logarithmic axis over these values is a handy number."""
+    known = [max(v, 1.0) for v in values_ns]
+    middle = math.sqrt(min(known) * max(known)) if known else 1e3
+    name, ns = next((u for u in reversed(TIME_UNITS) if middle >= u[1]), TIME_UNITS[0])
+    return Unit(name, ns)
+
+
+def log_range(values: Iterable[float]) -> tuple[float, float]:
+    """A range around positive values with a little room on both sides, at least from 1 to 2."""
+    known = [v for v in values if v > 0]
+    if not known:
+        return 0.1, 10.0
+    low, high = min(known), max(known)
+    room = max(high / low, 2.0) ** 0.06
+    if high / low < 2:
+        middle = math.sqrt(low * high)
+        low, high = middle / math.sqrt(2), middle * math.sqrt(2)
+    return low / room, high * room
+
+
+def log_ticks(low: float, high: float) -> Ticks:
+    """Decades, with 2 and 5 between them where there are few; evenly spaced round numbers on a short axis."""
+    decades = math.log10(high / low)
+    steps = (1, 2, 5) if decades <= 3 else (1,)
+    ticks = []
+    for exponent in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1):
+        for step in steps:
+            at = step * 10.0**exponent
+            if low <= at <= high:
+                ticks.append((at, number(at)))
+    return tuple(ticks) if len(ticks) >= MIN_TICKS else linear_ticks(low, high, 5)
+
+
+def linear_ticks(low: float, high: float, wanted: int = 6) -> Ticks:
+    """About `wanted` round numbers within a range."""
+    span = high - low
+    if span <= 0:
+        return ((low, number(low)),)
+    raw = span / wanted
+    magnitude = 10.0 ** math.floor(math.log10(raw))
+    step = next(s * magnitude for s in (1, 2, 5, 10) if s * magnitude >= raw * 0.8)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return tuple((k * step, number(k * step)) for k in range(first, last + 1))
+
+
+def nines(percentile: float) -> float:
+    """The place of a percentile on HdrHistogram's scale: 0 → 0, 90 → 1, 99 → 2, 99.9 → 3."""
+    return -math.log10(1.0 - percentile / 100.0)
+
+
+def percentile_ticks(high: float) -> Ticks:
+    """The percentiles that are written on an axis up to a percentile."""
+    return tuple((p, f"{p:.10g}") for p in PERCENTILE_TICKS if p <= high + 1e-12)
+
+
+def percentile_name(percentile: float) -> str:
+    """ "50 %", "99.9 %"; as many digits as it takes."""
+    return f"{percentile:.10g} %"
+
+
+def number(value: float) -> str:
+    """A number without needless digits, thousands set apart: "0.5", "20", "10 000"."""
+    if value and abs(value) < 1e-3:
+        return f"{value:.3g}"
+    text = f"{value:,.6f}".rstrip("0").rstrip(".") if abs(value) < 1000 else f"{value:,.0f}"
+    return text.replace(",", "\u2009")
+
+
+def spread(count: int, wanted: int, offset: int = 0) -> Sequence[int]:
+    """Up to `wanted` indices evenly within `count`; an `offset` keeps marks of several lines apart."""
+    if count <= 0:
+        return ()
+    step = max(1, math.ceil(count / wanted))
+    return tuple(range(offset % step, count, step))

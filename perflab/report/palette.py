@@ -1,0 +1,70 @@
+"""Colours and marks of pictures.
+
+Six colours that stay apart with each kind of colour blindness, each with a contrast of at least 3 : 1 against its
+background; a test computes both. No picture relies on them alone: every result also has a mark of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Background = Literal["light", "dark"]
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of pictures on one background."""
+
+    background: str
+    ink: str  # text
+    faint: str  # secondary text, axes
+    grid: str
+    groups: tuple[str, ...]
+
+
+LIGHT = Theme(
+    background="#ffffff",
+    ink="#1c1f24",
+    faint="#59606b",
+    grid="#e1e4e9",
+    groups=("#002bda", "#de7100", "#01a188", "#951d8b", "#6b5529", "#1b0b2a"),
+)
+DARK = Theme(
+    background="#15181d",
+    ink="#eceef2",
+    faint="#a3abb8",
+    grid="#333943",
+    groups=("#5a86ff", "#f0561a", "#22dd88", "#d865ae", "#ffdf3d", "#dcf3ec"),
+)
+THEMES: dict[Background, Theme] = {"light": LIGHT, "dark": DARK}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One mark as both drawing libraries call it, and as SVG within -5 .. 5 for the legend of a page."""
+
+    matplotlib: str
+    plotly: str
+    svg: str
+
+
+MARKS = (
+    Mark("o", "circle", "M-4.5,0a4.5,4.5 0 1,0 9,0a4.5,4.5 0 1,0 -9,0Z"),
+    Mark("s", "square", "M-4,-4H4V4H-4Z"),
+    Mark("^", "triangle-up", "M0,-5L5,4H-5Z"),
+    Mark("D", "diamond", "M0,-5.5L5,0L0,5.5L-5,0Z"),
+    Mark("v", "triangle-down", "M0,5L5,-4H-5Z"),
+    Mark("P", "cross", "M-2,-5H2V-2H5V2H2V5H-2V2H-5V-2H-2Z"),
+    Mark("*", "star", "M0,-6L1.6,-2L6,-1.8L2.5,0.9L3.7,5L0,2.6L-3.7,5L-2.5,0.9L-6,-1.8L-1.6,-2Z"),
+)
+
+
+def color(theme: Theme, group: int) -> str:
+    """The colour of a result; colours repeat after six, in another pairing with the seven marks."""
+    return theme.groups[group % len(theme.groups)]
+
+
+def mark(group: int) -> Mark:
+    """The mark of a result."""
+    return MARKS[group % len(MARKS)]

@@ -1,0 +1,190 @@
+"""What pictures are made of: the results of runs, each with the trials that count, and their merged histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.errors import BadInput
+from perflab.experiment import rundir
+from perflab.formats import checkpoints
+from perflab.formats.checkpoints import Interval
+from perflab.formats.records import RecordError
+from perflab.formats.rundata import UNKNOWN, RunData, TrialTables
+from perflab.report.label import labels
+from perflab.statistics import histogram as hg
+from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS
+from perflab.statistics.histogram import Histogram
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:])
+
+_SIDES = ("count", "sum", "min", "max", "max_at_ns", "saturated", "negative", "overflowed")
+
+
+@dataclass(frozen=True)
+class Result:
+    """Trials of one run under the same circumstances.
+
+    `trials` are the successful ones; where there is none, all that recorded anything. `left_out` are the others.
+    """
+
+    label: str
+    run: RunData
+    trials: tuple[TrialTables, ...]
+    left_out: tuple[TrialTables, ...] = ()
+
+    @property
+    def workload(self) -> str:
+        return self.trials[0].workload
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is known of one edge, publisher or total in nanoseconds; without a histogram p50 and p99 are None."""
+
+    count: int | None
+    minimum: float | None
+    mean: float | None
+    p50: float | None
+    p99: float | None
+    maximum: float | None
+
+
+def results_of(runs: Sequence[RunData]) -> list[Result]:
+    """The results of runs, in their order, named by what they differ in. Trials without any data are left out."""
+    groups: list[tuple[RunData, list[TrialTables]]] = []
+    for run in runs:
+        found: dict[tuple[Any, ...], list[TrialTables]] = {}
+        for trial in run.trials:
+            found.setdefault(_circumstances(trial), []).append(trial)
+        groups += [(run, trials) for trials in found.values() if any(map(_has_data, trials))]
+    names = labels([_as_result(trials[0]) for _, trials in groups], [run.name for run, _ in groups]) if groups else []
+    if names == [UNKNOWN]:
+        names = [groups[0][0].name]
+    return [_result(name, run, trials) for name, (run, trials) in zip(names, groups, strict=True)]
+
+
+def histogram(trials: Iterable[TrialTables], figure: str) -> Histogram | None:
+    """A figure merged over all edges (or publishers) of trials; None where it was not measured, or has no values."""
+    parts = [h for t in trials for h in histograms(t, figure).values()]
+    merged = hg.merge(parts) if parts else None
+    return merged if merged is not None and merged.count else None
+
+
+def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogram]:
+    """The histogram of each edge (publisher, topic, subscription) or publisher (node, topic) that has one."""
+    found = {}
+    for row in _owners(trial, figure).iter_rows(named=True):
+        if row.get(f"{figure}_v2") is not None:
+            record = {side: row[f"{figure}_{side}"] for side in _SIDES} | {"v2": row[f"{figure}_v2"]}
+            try:
+                found[_key(row, figure)] = hg.from_record(record)
+            except hg.HistogramError as error:
+                raise BadInput(f"trial {trial.number} is damaged: {'/'.join(_key(row, figure))}: {error}") from error
+    return found
+
+
+def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...], Numbers]:
+    """Each edge or publisher, merged over trials; those that received nothing are not in it."""
+    parts: dict[tuple[str, ...], list[Histogram]] = {}
+    for trial in trials:
+        for key, h in histograms(trial, figure).items():
+            parts.setdefault(key, []).append(h)
+    found = {key: _numbers(hg.merge(hs)) for key, hs in parts.items()}
+    bare: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for trial in trials:
+        for row in _owners(trial, figure).iter_rows(named=True):
+            key = _key(row, figure)
+            if key not in found and row.get(f"{figure}_max") is not None:
+                bare.setdefault(key, []).append(row)
+    found |= {key: _bare_numbers(rows, figure) for key, rows in bare.items()}
+    return {key: n for key, n in found.items() if n.maximum is not None}
+
+
+def was_measured(result: Result, figure: str) -> bool:
+    """Whether any edge or publisher has values of a figure, as a histogram or not."""
+    column = f"{figure}_max"
+    owners = (_owners(trial, figure) for trial in result.trials)
+    return any(column in table.columns and table[column].null_count() < table.height for table in owners)
+
+
+def timeline(result: Result, trial: TrialTables, figure: str) -> tuple[Interval, ...]:
+    """A figure between successive checkpoints, merged over processes; instants count from the start of the trial.
+
+    Empty where the trial left no records (foreign runs have none). Raises BadInput where they are damaged.
+    """
+    if trial.started_ns is None:
+        return ()
+    sources = []
+    for path in _record_files(result.run.path, trial.number):
+        try:
+            sources.append(checkpoints.intervals(checkpoints.read(path, figure)))
+        except (RecordError, hg.HistogramError) as error:
+            text = str(error)
+            raise BadInput(text if str(path) in text else f"{path}: {text}") from error
+        except OSError as error:
+            raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    return checkpoints.shifted(checkpoints.merge(sources), -trial.started_ns)
+
+
+def _record_files(run: Path, number: int) -> list[Path]:
+    return sorted((run / rundir.TRIALS).glob(f"{number:04d}_*/processes/*.jsonl"))
+
+
+def _circumstances(trial: TrialTables) -> tuple[Any, ...]:
+    return (trial.workload, trial.middleware, trial.executor, trial.ipc, trial.pass_by, trial.conditions)
+
+
+def _as_result(trial: TrialTables) -> dict[str, Any]:
+    """The keys of a result of summary.json that `labels` looks at."""
+    names = ("workload", "middleware", "executor", "ipc", "pass_by", "conditions", "duration_s")
+    return {name: getattr(trial, name) for name in names}
+
+
+def _result(label: str, run: RunData, trials: Sequence[TrialTables]) -> Result:
+    shown = [t for t in trials if t.outcome == "success" and _has_data(t)] or [t for t in trials if _has_data(t)]
+    return Result(label, run, tuple(shown), tuple(t for t in trials if t not in shown))
+
+
+def _has_data(trial: TrialTables) -> bool:
+    return bool(trial.edges.height or trial.publishers.height or trial.resources.height)
+
+
+def _owners(trial: TrialTables, figure: str) -> pl.DataFrame:
+    return trial.publishers if figure in PUBLISHER_HISTOGRAMS else trial.edges
+
+
+def _key(row: dict[str, Any], figure: str) -> tuple[str, ...]:
+    names = ("node", "topic") if figure in PUBLISHER_HISTOGRAMS else ("publisher", "topic", "subscription")
+    return tuple(str(row[name]) if row[name] is not None else "" for name in names)
+
+
+def _numbers(h: Histogram) -> Numbers:
+    def quantile(percentile: float) -> float | None:
+        value = hg.value_at_percentile(h, percentile)
+        return value if value is None or h.max is None else min(value, h.max)
+
+    return Numbers(h.count, h.min, hg.mean(h), quantile(50.0), quantile(99.0), h.max)
+
+
+def _bare_numbers(rows: Sequence[dict[str, Any]], figure: str) -> Numbers:
+    """Counts, means and extremes can be merged without histograms; quantiles cannot."""
+
+    def known(side: str) -> list[float]:
+        return [row[f"{figure}_{side}"] for row in rows if row.get(f"{figure}_{side}") is not None]
+
+    counts, means = known("count"), known("mean")
+    weighted = len(counts) == len(means) == len(rows) and sum(counts) > 0
+    return Numbers(
+        count=int(sum(counts)) if len(counts) == len(rows) else None,
+        minimum=min(known("min"), default=None),
+        mean=sum(m * n for m, n in zip(means, counts, strict=True)) / sum(counts) if weighted else None,
+        p50=None,
+        p99=None,
+        maximum=max(known("max"), default=None),
+    )

@@ -1,0 +1,69 @@
+"""Tables that fit a terminal: they never wrap, and the columns that matter least are left out first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+MIN_NAME_WIDTH = 18
+COLUMN_GAP = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. The higher its rank, the earlier it is left out, together with all others of that rank.
+
+    Rank 0 stays, and is cut where it must be.
+    """
+
+    header: str
+    rank: int
+    cells: Sequence[Text]
+    right: bool = True
+    group: str = ""  # written above the first column of the group that is shown
+
+    @property
+    def width(self) -> int:
+        lines = [self.header, self.group, *(cell.plain for cell in self.cells)]
+        return max(cell_len(line) for line in lines)
+
+
+def print_table(out: Console, columns: Sequence[Column]) -> None:
+    """A table that fits: columns of high rank are left out first, then the first column of rank 0 is cut."""
+    shown = list(columns)
+    while _width(shown) > out.width and any(c.rank for c in shown):
+        lowest = max(c.rank for c in shown)
+        shown = [c for c in shown if c.rank != lowest]
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
+    )
+    spare = out.width - _width(shown)
+    groups = {""}
+    two_lines = any(column.group for column in shown)
+    for column in shown:
+        width = column.width
+        if spare < 0 and column.rank == 0:
+            cut = min(-spare, max(0, width - MIN_NAME_WIDTH))
+            width, spare = width - cut, spare + cut
+        above = "" if column.group in groups else column.group
+        groups.add(column.group)
+        table.add_column(
+            f"{above}\n{column.header}" if two_lines else column.header,
+            justify="right" if column.right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            width=width,
+        )
+    for row in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*row)
+    out.print(table)
+
+
+def _width(columns: Sequence[Column]) -> int:
+    return sum(c.width for c in columns) + COLUMN_GAP * (len(columns) - 1)

@@ -1,0 +1,182 @@
+"""`perflab check`: verdicts on targets, and the figures beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_run import MadeTrial, Stream, arrivals, make_run
+from support import SOURCE
+from test_irobot_formats import DATA
+
+from perflab import catalog
+from perflab.cli import main
+
+Captured = pytest.CaptureFixture[str]
+
+PROCESSES = {"mouth": ["talker"], "ear": ["listener"]}
+
+
+def talk(latencies_us: Sequence[float], sent: int | None = None) -> Stream:
+    count = len(latencies_us) if sent is None else sent
+    return Stream("talker", "chat", "listener", 10, count, arrivals(latencies_us))
+
+
+def target(path: Path, **document: Any) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+def made(path: Path, **changes: Any) -> Path:
+    trial = MadeTrial([talk([100] * 97 + [2500, 2600, 11_000], sent=110)], **changes)
+    return make_run(path, PROCESSES, [trial])
+
+
+def check(run: Path, wanted: Path | str, *arguments: str) -> int:
+    return main(["check", str(run), "--target", str(wanted), *arguments])
+
+
+def figures(capsys: Captured) -> dict[str, Any]:
+    document = json.loads(capsys.readouterr().out)
+    return {figure["key"]: figure for figure in document["results"][0]["figures"]}
+
+
+def test_every_figure_is_measured_in_the_unit_of_the_original(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(
+        tmp_path / "t.json",
+        resources={"cpu[%]": 15, "rss[KB]": 10_000},
+        latency_total={
+            "mean[us]": 1000, "late[#]": 2, "late[%]": 2, "too_late[#]": 1, "too_late[%]": 1, "lost[#]": 10,
+            "lost[%]": 9.1,
+        },
+    )  # fmt: skip
+    assert check(made(tmp_path / "run"), wanted, "--json") == 0
+    found = figures(capsys)
+    measured = {key: figure["measured"] for key, figure in found.items()}
+    assert measured["late_perc"] == 2
+    assert measured["too_late_perc"] == 1
+    assert measured["lost_msgs"] == 10
+    assert measured["lost_perc"] == pytest.approx(100 * 10 / 110)
+    assert measured["mean_us"] == pytest.approx((97 * 100 + 2500 + 2600 + 11_000) / 100)
+    # 20 ms of 500 ms in each of two processes, on 4 CPUs
+    assert measured["cpu_perc"] == pytest.approx(2)
+    assert found["cpu_perc"]["beside"]["cpu_percent_of_one_cpu"] == pytest.approx(8)
+    assert measured["rss_KB"] == 7000  # the peak, of the largest process
+    assert found["rss_KB"]["beside"] == {"rss_kb_mean": 6125, "rss_kb_last": 6500}
+    assert {figure["verdict"] for figure in found.values()} == {"met"}
+
+
+def test_a_figure_above_its_bound_is_a_miss_and_ends_with_1(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(tmp_path / "t.json", latency_total={"late_perc": 1.9, "lost_perc": 50})
+    assert check(made(tmp_path / "run"), wanted) == 1
+    captured = capsys.readouterr()
+    assert captured.err == "perflab: 1 of 2 targets not met: late_perc missed\n"
+    late, lost = (line.split() for line in captured.out.splitlines() if "% of" in line)
+    assert late == ["late", "%", "of", "received", "1.9", "2", "missed"]
+    assert lost[-1] == "met"
+
+
+def test_a_bound_that_is_just_reached_is_met(tmp_path: Path) -> None:
+    assert check(made(tmp_path / "run"), target(tmp_path / "t.json", latency_total={"late_perc": 2})) == 0
+
+
+def test_what_was_not_measured_is_a_miss(tmp_path: Path, capsys: Captured) -> None:
+    run = made(tmp_path / "run", rss_kb=())
+    wanted = target(tmp_path / "t.json", resources={"cpu_perc": 100, "rss_KB": 1e9})
+    assert check(run, wanted, "--json") == 1
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)["results"][0]["figures"]
+    assert [(f["measured"], f["verdict"]) for f in found] == [(None, "not measured")] * 2
+    assert "cpu_perc not measured, rss_KB not measured" in captured.err
+
+
+def test_losses_of_a_run_that_was_cut_off_are_not_measured(tmp_path: Path, capsys: Captured) -> None:
+    run = made(tmp_path / "run", final=False, outcome="failed")
+    assert check(run, target(tmp_path / "t.json", latency_total={"lost_perc": 100}), "--json") == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["results"][0]["figures"][0]["measured"] is None
+    assert any("not every process wrote its last record" in note for note in document["notes"])
+    assert any("no successful trial (1 failed: made so)" in note for note in document["notes"])
+
+
+def test_resources_are_those_of_the_process_that_the_target_names(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(tmp_path / "t.json", topology_file="ear.json", resources={"cpu_perc": 15})
+    assert check(made(tmp_path / "run"), wanted, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["results"][0]["processes"] == ["ear"]
+    assert document["results"][0]["figures"][0]["measured"] == pytest.approx(1)
+    assert "the target is for ear, the run is of made" in document["notes"]
+
+
+def test_another_machine_and_other_thresholds_are_said(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(
+        tmp_path / "t.json",
+        platform="rpi3 b 1.2",
+        additional_options="-t 600 --late-percentage 20 --too-late-absolute 40000",
+        latency_total={"late_perc": 100},
+    )
+    assert check(made(tmp_path / "run"), wanted) == 0
+    out = capsys.readouterr().out
+    assert "Note: the target is for rpi3 b 1.2; this was measured on Test CPU, x86_64, 4 CPUs" in out
+    assert "Note: the target asks for --too-late-absolute 40000 (was 50000)" in out
+    assert (
+        check(tmp_path / "run", target(tmp_path / "u.json", platform="test cpu", latency_total={"late_perc": 9})) == 0
+    )
+    assert "Note" not in capsys.readouterr().out
+
+
+def test_every_result_of_a_run_is_checked(tmp_path: Path, capsys: Captured) -> None:
+    trials = [MadeTrial([talk([100] * 10)], ipc="on"), MadeTrial([talk([100] * 9 + [2500])], ipc="off")]
+    run = make_run(tmp_path / "run", PROCESSES, trials)
+    assert check(run, target(tmp_path / "t.json", latency_total={"late_perc": 1.9}), "--json") == 1
+    captured = capsys.readouterr()
+    results = json.loads(captured.out)["results"]
+    assert [(r["label"], r["met"]) for r in results] == [("ipc on", True), ("ipc off", False)]
+    assert "1 of 2 targets not met" in captured.err
+
+
+def test_output_of_the_original_is_checked_too(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(
+        tmp_path / "t.json",
+        resources={"cpu[%]": 60, "rss[KB]": 60_000},
+        latency_total={"late[%]": 1.9, "too_late[%]": 0.1, "lost[%]": 0.0},
+    )
+    assert check(DATA / "legacy", wanted, "--json") == 1
+    found = figures(capsys)
+    assert found["cpu_perc"]["measured"] == 50
+    assert found["rss_KB"]["measured"] == 55_496
+    assert found["late_perc"]["measured"] == pytest.approx(0.1818, abs=1e-4)
+    assert found["lost_perc"]["measured"] == pytest.approx(0.04542, abs=1e-4)
+    assert [k for k, f in found.items() if f["verdict"] != "met"] == ["lost_perc"]
+
+
+def test_targets_of_the_catalog_are_known_by_name(tmp_path: Path, capsys: Captured) -> None:
+    assert [e.name for e in catalog.targets()] == ["mont_blanc_rpi3", "sierra_nevada_rpi3"]
+    assert check(made(tmp_path / "run"), "sierra_nevada_rpi3", "--json") == 1
+    found = figures(capsys)
+    assert {key: figure["target"] for key, figure in found.items()} == {
+        "cpu_perc": 15, "rss_KB": 10240, "late_perc": 1.9, "too_late_perc": 0.1, "lost_perc": 0,
+    }  # fmt: skip
+    assert main(["list", "targets"]) == 0
+    out = capsys.readouterr().out
+    assert "mont_blanc_rpi3     at most cpu_perc 20, rss_KB 20480" in out
+    assert (SOURCE / "catalog/targets/mont_blanc_rpi3.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "is neither a file nor a target of the catalog; the catalog has mont_blanc_rpi3, sierra_nevada_rpi3"),
+        ({"resources": {"cpus": 1}}, "unknown key 'cpus' in resources"),
+        ({"resurces": {}}, "unknown key 'resurces'"),
+    ],
+)
+def test_bad_targets_end_with_2_and_one_line(content: Any, complaint: str, tmp_path: Path, capsys: Captured) -> None:
+    wanted = tmp_path / "t.json" if content is None else target(tmp_path / "t.json", **content)
+    assert check(made(tmp_path / "run"), wanted) == 2
+    captured = capsys.readouterr()
+    assert complaint in captured.err
+    assert (captured.out, captured.err.count("\n")) == ("", 1)

@@ -1,0 +1,184 @@
+"""`perflab compare`, and what results are called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_run import MadeTrial, Stream, arrivals, make_run
+from test_irobot_formats import DATA
+
+from perflab.cli import main
+from perflab.report.label import labels
+
+Captured = pytest.CaptureFixture[str]
+
+PROCESSES = {"mouth": ["talker"], "ear": ["listener"]}
+
+
+def talk(latencies_us: Sequence[float], sent: int | None = None) -> Stream:
+    count = len(latencies_us) if sent is None else sent
+    return Stream("talker", "chat", "listener", 10, count, arrivals(latencies_us))
+
+
+def compared(capsys: Captured, *arguments: str | Path) -> list[dict[str, Any]]:
+    assert main(["compare", *map(str, arguments), "--json"]) == 0
+    columns: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["columns"]
+    return columns
+
+
+def test_runs_stand_side_by_side_with_their_ratios_to_the_first(tmp_path: Path, capsys: Captured) -> None:
+    one = make_run(tmp_path / "one", PROCESSES, [MadeTrial([talk([100, 200, 300], sent=4)])])
+    two = make_run(tmp_path / "two", PROCESSES, [MadeTrial([talk([200, 400, 3000], sent=3)], cpu_ms=40)])
+    first, second = compared(capsys, one, two)
+    assert (first["label"], second["label"]) == ("one", "two")
+    assert first["figures"]["latency_mean_ns"] == 200_000
+    assert second["figures"]["latency_mean_ns"] == 1_200_000
+    assert second["ratios"]["latency_mean_ns"] == 6
+    assert (first["figures"]["lost"], second["figures"]["lost"], second["ratios"]["lost"]) == (1, 0, 0)
+    assert (first["figures"]["late"], second["figures"]["late"], second["ratios"]["late"]) == (0, 1, None)
+    assert second["ratios"]["cpu_percent"] == pytest.approx(2)
+    assert first["figures"]["cpu_percent_of_machine"] == pytest.approx(first["figures"]["cpu_percent"] / 4)
+    assert set(first["ratios"].values()) <= {1, None}
+
+
+def test_results_of_one_run_are_called_by_what_they_differ_in(tmp_path: Path, capsys: Captured) -> None:
+    trials = [
+        MadeTrial([talk([100])], executor="events", ipc="on"),
+        MadeTrial([talk([100])], executor="events", ipc="off"),
+        MadeTrial([talk([100])], executor="inline", ipc="off"),
+    ]
+    run = make_run(tmp_path / "run", PROCESSES, trials)
+    assert [c["label"] for c in compared(capsys, run)] == ["events, ipc on", "events, ipc off", "inline, ipc off"]
+
+
+def test_the_table_says_that_there_are_no_intervals(tmp_path: Path, capsys: Captured) -> None:
+    one = make_run(tmp_path / "one", PROCESSES, [MadeTrial([talk([100, 300])])])
+    two = make_run(tmp_path / "two", PROCESSES, [MadeTrial([talk([100, 100])])])
+    assert main(["compare", str(one), str(two)]) == 0
+    out = capsys.readouterr().out
+    assert "without intervals: whether a difference is more than chance, they do not say." in out
+    lines = {line[:14].strip(): line.split() for line in out.splitlines()}
+    assert lines["latency mean"] == ["latency", "mean", "200", "µs", "100", "µs", "0.50"]
+    assert lines["delivered"] == ["delivered", "2", "2", "1.00"]
+    assert "round trip p99" not in lines  # no service, no line
+
+
+def test_a_narrow_terminal_gets_several_tables(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = [MadeTrial([talk([100])], conditions=[f"c{n}"]) for n in range(5)]
+    run = make_run(tmp_path / "run", PROCESSES, trials)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["compare", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert out.count("latency mean") > 1
+    assert all(len(line) <= 60 for line in out.splitlines())
+    for n in range(5):
+        assert f"c{n}" in out
+
+
+def test_long_names_stand_above_the_table(tmp_path: Path, capsys: Captured) -> None:
+    trials = [
+        MadeTrial([talk([100])], conditions=[name]) for name in ("short", "a_very_long_name_of_a_condition_indeed")
+    ]
+    run = make_run(tmp_path / "run", PROCESSES, trials)
+    assert main(["compare", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert "(2) a_very_long_name_of_a_condition_indeed\n" in out
+    assert any(line.split() == ["(1)", "(2)", "ratio"] for line in out.splitlines())
+
+
+def test_services_are_compared_by_the_slowest(tmp_path: Path, capsys: Captured) -> None:
+    def asks(us: float) -> MadeTrial:
+        slow = Stream("talker", "slow", "listener", 100, 2, arrivals([us, us], 100), service=True)
+        quick = Stream("talker", "quick", "listener", 100, 2, arrivals([10, 10], 100), service=True)
+        return MadeTrial([talk([100]), slow, quick])
+
+    one = make_run(tmp_path / "one", PROCESSES, [asks(500)])
+    two = make_run(tmp_path / "two", PROCESSES, [asks(1000)])
+    columns = compared(capsys, one, two)
+    assert columns[0]["figures"]["round_trip_max_ns"] == 500_000
+    assert columns[1]["ratios"]["round_trip_max_ns"] == 2
+
+
+def test_output_of_the_original_is_compared_too(tmp_path: Path, capsys: Captured) -> None:
+    own = make_run(tmp_path / "own", PROCESSES, [MadeTrial([talk([100])])])
+    columns = compared(capsys, own, DATA / "csv")
+    assert columns[1]["figures"]["latency_p99_ns"] is None
+    assert columns[1]["figures"]["late"] is None
+    assert columns[1]["figures"]["cpu_percent_of_machine"] == pytest.approx(2.45038)
+    assert main(["compare", str(own), str(DATA / "csv")]) == 0
+    out = capsys.readouterr().out
+    assert "Note: csv: it ran without --tracking on" in out
+    assert "The durations differ" in out
+    assert "The workloads differ." in out
+
+
+def test_a_single_result_has_nothing_to_be_compared_with(tmp_path: Path, capsys: Captured) -> None:
+    run = make_run(tmp_path / "run", PROCESSES, [MadeTrial([talk([100])])])
+    assert main(["compare", str(run)]) == 2
+    assert "nothing to compare it with" in capsys.readouterr().err
+
+
+def test_what_was_no_success_is_said(tmp_path: Path, capsys: Captured) -> None:
+    bad = MadeTrial([talk([100])], outcome="failed", final=False, ipc="on")
+    run = make_run(tmp_path / "run", PROCESSES, [MadeTrial([talk([100])], ipc="off"), bad])
+    assert main(["compare", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert "Note: ipc on: no successful trial (1 failed: made so)" in out
+    assert "losses at the end are not all known" in out
+
+
+def test_results_without_figures_are_refused(tmp_path: Path, capsys: Captured) -> None:
+    def nothing(ipc: str) -> MadeTrial:
+        return MadeTrial([talk([1])], outcome="failed", final=False, checkpoint=False, rss_kb=(), ipc=ipc)
+
+    run = make_run(tmp_path / "run", PROCESSES, [nothing("on"), nothing("off")])
+    assert main(["compare", str(run)]) == 2
+    assert f"nothing was recorded in {run}" in capsys.readouterr().err
+
+
+def test_a_damaged_result_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    run = make_run(tmp_path / "run", PROCESSES, [MadeTrial([talk([100])])])
+    summary = json.loads((run / "summary.json").read_text())
+    summary["results"][0]["totals"] = None
+    (run / "summary.json").write_text(json.dumps(summary))
+    assert main(["compare", str(run), str(DATA / "csv")]) == 2
+    error = capsys.readouterr().err
+    assert f"{run} is damaged" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("results", "runs", "expected"),
+    [
+        ([{"middleware": "a"}], None, ["a"]),
+        ([{"middleware": None}], None, ["middleware not recorded"]),
+        ([{"middleware": "a"}, {"middleware": "b"}], None, ["a", "b"]),
+        ([{"middleware": "a", "ipc": "on"}, {"middleware": "a", "ipc": "off"}], ["r", "r"], ["ipc on", "ipc off"]),
+        ([{"middleware": "a", "executor": None}, {"middleware": "a", "executor": "events"}], None,
+         ["as in the graph", "events"]),
+        ([{"middleware": "a", "conditions": []}, {"middleware": "a", "conditions": ["x", "y"]}], None,
+         ["baseline", "x + y"]),
+        ([{"middleware": "a"}, {"middleware": "a"}], ["r", "s"], ["r", "s"]),
+        ([{"middleware": "a"}, {"middleware": "b"}, {"middleware": "a"}], ["r", "r", "s"], ["r: a", "r: b", "s: a"]),
+        ([{"middleware": "a"}, {"middleware": None}], ["r", "s"], ["a", "s"]),
+        ([{"middleware": "a", "duration_s": 5}, {"middleware": "a", "duration_s": 10}], ["r", "r"], ["5 s", "10 s"]),
+        ([{"middleware": "a"}, {"middleware": "a"}], ["r", "r"], ["a #1", "a #2"]),
+        ([{"middleware": "a", "pass_by": "unique"}, {"middleware": "a", "pass_by": "loaned"}], None,
+         ["by unique", "by loaned"]),
+    ],
+)  # fmt: skip
+def test_labels_hold_what_differs_and_nothing_else(
+    results: list[dict[str, Any]], runs: list[str] | None, expected: list[str]
+) -> None:
+    assert labels(results, runs) == expected
+
+
+def test_labels_need_a_run_name_for_each_result() -> None:
+    with pytest.raises(ValueError, match="1 run names for 2 results"):
+        labels([{}, {}], ["r"])

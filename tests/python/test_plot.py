@@ -1,0 +1,308 @@
+"""`perflab plot` as a user meets it: files that hold the measured lines, one line for bad input, a page that draws."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Perflab
+from support import SOURCE, two_processes
+from test_cli import one_line
+from test_figures import one_result, sample, thousand, trial, values_edge
+
+from perflab.report import draw_html, draw_static, pictures
+from perflab.report.figures import KINDS, Figure
+from perflab.report.palette import DARK, LIGHT
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_TIMEOUT_S = 120
+
+
+@pytest.fixture(scope="module")
+def finished_run(native_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 1 s on the native doubles, whose latency is 100 µs throughout."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "small.json").write_text(json.dumps(two_processes()))
+    command = [sys.executable, "-m", "perflab", "run", "small.json", "-t", "1", "-s", "0.1", "-o", "run", "-q"]
+    environment = {**os.environ, "PERFLAB_NATIVE": str(native_folder), "PYTHONPATH": str(SOURCE)}
+    subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=120)
+    return folder / "run"
+
+
+@pytest.fixture
+def run(finished_run: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to be changed at will."""
+    return Path(shutil.copytree(finished_run, tmp_path / "run"))
+
+
+def figures(name: str = "m") -> tuple[Figure, ...]:
+    edges = [values_edge(thousand()), values_edge(thousand(2), subscription=f"/{name}")]
+    found = one_result(trial(*edges, samples=[sample(1, 10), sample(2, 20)], middleware=name))
+    return pictures.build(found, ("percentiles", "edges", "cpu", "rss"), ("latency",)).figures
+
+
+def svg_text(svg: bytes) -> list[str]:
+    root = ET.fromstring(svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    return ["".join(t.itertext()) for t in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+class Page(HTMLParser):
+    """What a page holds, and what it would load from elsewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.plots: list[str] = []
+        self.loads: list[str] = []
+        self.scripts: list[str] = []
+        self.tags: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append(tag)
+        if given.get("class") == "plot":
+            self.plots.append(given["id"] or "")
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "data")]
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1] == "script":
+            self.scripts[-1] += data
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.scripts[0])["figures"]
+        return found
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_drawn_as_a_page_and_as_pictures_beside_it(perflab: Perflab, run: Path) -> None:
+    done = perflab("plot", run)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = ["latency_percentiles", "latency_edges", "latency_time", "cpu", "rss"]
+    expected = [run / "plots" / name for name in ["plots.html", *(f"{name}.svg" for name in names)]]
+    assert done.stdout.split() == [str(path) for path in expected]
+    assert sorted(p.name for p in (run / "plots").iterdir()) == sorted(p.name for p in expected)
+    page = Page((run / "plots/plots.html").read_text())
+    assert page.plots == names
+    texts = svg_text((run / "plots/latency_edges.svg").read_bytes())
+    assert "ping → listener · ping" in texts
+    assert "latency (µs)" in texts
+
+
+def test_the_page_holds_what_was_measured(perflab: Perflab, run: Path) -> None:
+    assert perflab("plot", run, "--format", "html").returncode == 0
+    plots = {f["id"]: f["plot"] for f in Page((run / "plots/plots.html").read_text()).figures}
+    (curve,) = [t for t in plots["latency_percentiles"]["data"] if t["name"] == "cyclonedds" and t["mode"] == "lines"]
+    assert curve["y"][-1] == pytest.approx(100, rel=1e-3)
+    times = {t["name"] for t in plots["latency_time"]["data"]}
+    assert {"cyclonedds, p50", "cyclonedds, p99", "cyclonedds, maximum"} <= times
+
+
+def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path) -> None:
+    one = tmp_path / "deep/one.png"
+    done = perflab("plot", run, "--kind", "cpu", "-o", one, "--dpi", "100", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"files": [str(one)], "missing": []}
+    head = one.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG\r\n\x1a\n")
+    assert struct.unpack(">I", head[16:20])[0] == 900
+    folder = tmp_path / "folder"
+    assert (
+        perflab("plot", run, run, "--format", "svg,png", "--figure", "latency,response", "-o", folder).returncode == 0
+    )
+    made = {p.name for p in folder.iterdir()}
+    assert {"latency_response_percentiles.svg", "response_time.png", "cpu.png"} <= made
+    assert not any(name.endswith(".html") for name in made)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are percentiles, edges, time, cpu, rss"),
+        (["RUN", "--kind", ""], "--kind '' is no picture"),
+        (["RUN", "--format", "pdf"], "--format 'pdf' is no format; there are html, svg, png"),
+        (["RUN", "--figure", "lateness"], "--figure 'lateness' is no figure; there are latency, response"),
+        (["RUN", "--figure", "latency,response,publish_call"], "names 3 figures; one or two"),
+        (["RUN", "--figure", "dispatch"], "--figure dispatch was not measured in run; measure it with"),
+        (["RUN", "--theme", "pink"], "--theme 'pink' is not one of auto, light, dark"),
+        (["RUN", "--dpi", "7"], "--dpi 7 is not within 50..600"),
+        (["RUN", "--target", "nothing"], "--target 'nothing' is neither a file nor"),
+        (["RUN", "-o", "all.svg"], "--output all.svg is one file, but there are 5 pictures"),
+        (["RUN", "-o", "all.svg", "--format", "png"], "--format png does not go with --output all.svg"),
+        (["RUN", "-o", "GRAPH/below"], "cannot write .*below.*: Not a directory; choose another place"),
+        (["nothing"], "no run 'nothing'"),
+        ([], "RUN"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(
+    perflab: Perflab, run: Path, graph_file: Path, arguments: list[str], expected: str
+) -> None:
+    words = [word.replace("RUN", str(run)).replace("GRAPH", str(graph_file)) for word in arguments]
+    done = perflab("plot", *words)
+    assert done.returncode == 2, done
+    assert re.search(expected, one_line(done.stderr)), done.stderr
+    assert done.stdout == ""
+    assert not (run / "plots").exists()
+
+
+def test_a_run_without_any_data_is_bad_input(perflab: Perflab, run: Path) -> None:
+    shutil.rmtree(run / "trials")
+    (run / "trials").mkdir()
+    done = perflab("plot", run)
+    assert done.returncode == 2
+    assert "no trial of run recorded anything" in one_line(done.stderr)
+
+
+def test_without_records_the_picture_over_time_is_missing_and_the_rest_is_drawn(perflab: Perflab, run: Path) -> None:
+    for path in run.glob("trials/*/processes/*.jsonl"):
+        path.unlink()
+    done = perflab("plot", run, "--format", "html")
+    assert done.returncode == 0, done.stderr
+    assert "Not drawn: time: " in done.stdout
+    text = (run / "plots/plots.html").read_text()
+    assert Page(text).plots == ["latency_percentiles", "latency_edges", "cpu", "rss"]
+    assert "Not drawn: time: " in text
+    only = perflab("plot", run, "--kind", "time")
+    assert only.returncode == 2
+    assert "nothing to draw: time: " in one_line(only.stderr)
+
+
+def test_a_run_that_was_killed_is_drawn_up_to_its_last_checkpoint(
+    perflab: Perflab, graph_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "killed"
+    failed = perflab("run", graph_file, "-t", "1", "-s", "0.1", "-o", out, "--middleware-option", "fake=die:ping", "-q")
+    assert failed.returncode == 1
+    done = perflab("plot", out, "--format", "svg", "--kind", "percentiles")
+    assert done.returncode == 0, done.stderr
+    texts = svg_text((out / "plots/latency_percentiles.svg").read_bytes())
+    assert any("no trial succeeded" in text for text in texts)
+
+
+def test_a_target_is_drawn_as_a_line(perflab: Perflab, run: Path, tmp_path: Path) -> None:
+    target = tmp_path / "limits.json"
+    target.write_text(json.dumps({"resources": {"cpu[%]": 15, "rss[KB]": 10240}}))
+    done = perflab("plot", run, "--kind", "cpu,rss", "--target", target, "--format", "svg")
+    assert done.returncode == 0, done.stderr
+    assert "limits: 10 MiB" in svg_text((run / "plots/rss.svg").read_bytes())
+    assert any(re.fullmatch(r"limits: 15 % of all \d+ CPUs", t) for t in svg_text((run / "plots/cpu.svg").read_bytes()))
+    target.write_text(json.dumps({"latency_total": {"late[%]": 1}}))
+    refused = perflab("plot", run, "--target", target)
+    assert refused.returncode == 2
+    assert "bounds neither cpu nor rss" in one_line(refused.stderr)
+
+
+# -- drawing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("background", ["light", "dark"])
+def test_pictures_are_well_formed_and_hold_their_series(background: Any) -> None:
+    theme = {"light": LIGHT, "dark": DARK}[background]
+    for figure in figures():
+        svg = draw_static.draw(figure, "svg", background)
+        texts = svg_text(svg)
+        assert figure.title in texts
+        assert figure.subtitle in texts
+        assert {label for _, label in figure.groups} <= set(texts)
+        assert {key.label for key in figure.keys} <= set(texts)
+        drawn = svg.decode().lower()
+        assert theme.background in drawn
+        assert theme.groups[0] in drawn
+
+
+def test_the_same_figure_gives_the_same_file() -> None:
+    figure = figures()[0]
+    assert draw_static.draw(figure, "svg") == draw_static.draw(figure, "svg")
+    assert draw_static.draw(figure, "png") == draw_static.draw(figure, "png")
+
+
+def test_a_page_loads_nothing_and_says_so_to_the_browser() -> None:
+    page = Page(draw_html.page(figures(), "title"))
+    assert page.loads == []
+    assert "default-src 'none'" in draw_html.page(figures(), "title")
+    assert len(page.scripts) == 3
+    assert "plotly.js v" in page.scripts[1][:200]
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>{{plotly}}$x^2_&amp;"
+
+
+def test_names_cannot_become_markup() -> None:
+    made = figures(HOSTILE)
+    text = draw_html.page(made, HOSTILE, [HOSTILE])
+    page = Page(text)
+    assert "img" not in page.tags
+    assert len(page.scripts) == 3
+    assert any(HOSTILE in trace["name"] for trace in page.figures[0]["plot"]["data"])
+    assert HOSTILE in svg_text(draw_static.draw(made[0], "svg"))
+
+
+def test_colours_of_the_page_follow_the_theme() -> None:
+    (figure, *_) = Page(draw_html.page(figures(), "t")).figures
+    for name, theme in (("light", LIGHT), ("dark", DARK)):
+        colors = figure["colors"][name]
+        assert set(colors["traces"]["line.color"]) == {theme.groups[0]}
+        assert len(colors["traces"]["line.color"]) == len(figure["plot"]["data"])
+        assert colors["layout"]["font.color"] == theme.ink
+    assert '<html lang="en" data-theme="dark">' in draw_html.page(figures(), "t", theme="dark")
+
+
+# -- in a browser ----------------------------------------------------------------------------------------------------
+
+
+def browse(page: Path, folder: Path) -> tuple[str, str]:
+    """The page as a browser made it, and what it complained about. Skips where there is no browser."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser to load the page with: none of {', '.join(BROWSERS)}")
+    done = subprocess.run(
+        [
+            browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--enable-logging=stderr", "--virtual-time-budget=20000", f"--user-data-dir={folder / 'browser'}",
+            "--dump-dom", page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=BROWSER_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL,
+        env={**os.environ, "HOME": str(folder)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return done.stdout, "\n".join(complaints)
+
+
+def test_every_plot_of_a_page_draws_in_a_browser(perflab: Perflab, run: Path, tmp_path: Path) -> None:
+    assert perflab("plot", run, "--format", "html", "--theme", "dark").returncode == 0
+    dom, complaints = browse(run / "plots/plots.html", tmp_path)
+    assert complaints == ""
+    assert f'data-drawn="{len(KINDS)}"' in dom
+    sections = dom.split("<section")[1:]
+    assert len(sections) == len(KINDS)
+    for section in sections:
+        assert re.search(r'<path class="js-line" d="M[^"]+"', section) or "points" in section, section[:300]
+        assert re.search(r'<path class="point"[^>]* d="M', section), section[:300]
+        red, green, blue = (int(DARK.groups[0][i : i + 2], 16) for i in (1, 3, 5))
+        assert f"rgb({red}, {green}, {blue})" in section
+        assert 'class="xtick"' in section
+
+
+def test_the_browser_test_sees_what_a_page_does_wrong(tmp_path: Path) -> None:
+    page = tmp_path / "bad.html"
+    text = draw_html.page(figures(), "t").replace("</body>", '<img src="http://127.0.0.1:9/x.png"></body>')
+    page.write_text(text)
+    _, complaints = browse(page, tmp_path)
+    assert "Content Security Policy" in complaints

@@ -1,0 +1,139 @@
+"""One loader for every kind of run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from made_run import START_NS, MadeTrial, Stream, arrivals, make_run
+
+import perflab
+from perflab.errors import BadInput
+from perflab.formats import tables
+from perflab.formats.rundata import PERFLAB, TABLES, open_run
+
+
+def talk(latencies_us: Sequence[float], sent: int | None = None) -> Stream:
+    count = len(latencies_us) if sent is None else sent
+    return Stream("talker", "chat", "listener", 10, count, arrivals(latencies_us))
+
+
+PROCESSES = {"mouth": ["talker"], "ear": ["listener"]}
+
+
+@pytest.fixture
+def run_path(tmp_path: Path) -> Path:
+    trials = [
+        MadeTrial([talk([100, 200, 3000])], executor="events", ipc="on", pass_by="unique"),
+        MadeTrial([talk([50, 60], sent=3)], middleware="sim", conditions=["cpu_load"]),
+    ]
+    return make_run(tmp_path / "made", PROCESSES, trials)
+
+
+def test_a_run_of_perflab_opens_with_all_its_tables(run_path: Path) -> None:
+    run = open_run(run_path)
+    assert (run.origin, run.name, run.path, run.notes) == (PERFLAB, "made", run_path, ())
+    assert [t.number for t in run.trials] == [1, 2]
+    first, second = run.trials
+    assert (first.middleware, first.executor, first.ipc, first.pass_by) == ("cyclonedds", "events", "on", "unique")
+    assert (second.middleware, second.executor, second.conditions) == ("sim", None, ("cpu_load",))
+    assert (first.workload, first.outcome, first.duration_s, first.started_ns) == ("made", "success", 2.0, START_NS)
+    assert first.edges["received"].to_list() == [3]
+    assert second.edges["tail"].to_list() == [1]
+    assert first.resources["process"].unique().sort().to_list() == ["ear", "mouth"]
+    assert run.summary["results"][0]["totals"]["late"] == 1
+
+
+def test_the_public_name_is_the_same_loader(run_path: Path) -> None:
+    assert perflab.open(run_path).summary == open_run(run_path).summary
+
+
+def test_a_name_below_runs_is_enough(run_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run_path.parent / "elsewhere" / "runs").mkdir(parents=True)
+    run_path.rename(run_path.parent / "elsewhere" / "runs" / "made")
+    monkeypatch.chdir(run_path.parent / "elsewhere")
+    assert open_run("made").name == "made"
+
+
+def test_tables_can_be_left_out(run_path: Path) -> None:
+    run = open_run(run_path, with_tables=False)
+    assert run.trials == ()
+    assert len(run.summary["results"]) == 2
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "services"])
+def test_tables_that_are_missing_or_damaged_are_made_from_the_records(name: str, run_path: Path) -> None:
+    whole = open_run(run_path).trials[0]
+    path = run_path / "trials/0001_baseline" / f"{name}.parquet"
+    path.write_bytes(b"PAR1 and nothing else")
+    damaged = open_run(run_path)
+    assert getattr(damaged.trials[0], name).equals(getattr(whole, name))
+    assert any(f"{name}.parquet cannot be read" in note for note in damaged.notes)
+    path.unlink()
+    missing = open_run(run_path)
+    assert getattr(missing.trials[0], name).equals(getattr(whole, name))
+    assert missing.notes == ()
+
+
+def test_a_run_without_the_table_of_services_has_an_empty_one(run_path: Path) -> None:
+    (run_path / "trials/0001_baseline/services.parquet").unlink()
+    trial = open_run(run_path).trials[0]
+    assert trial.services.height == 0
+    assert trial.services.schema == tables.services(None).schema
+
+
+def test_a_column_that_an_older_version_did_not_write_is_null(run_path: Path) -> None:
+    import polars as pl
+
+    path = run_path / "trials/0001_baseline/threads.parquet"
+    pl.read_parquet(path).drop("cpu").write_parquet(path)
+    assert "cpu" in open_run(run_path).trials[0].threads.columns
+
+
+def test_a_run_without_summary_is_rebuilt_and_says_so(tmp_path: Path) -> None:
+    trial = MadeTrial([talk([100, 200])], final=False, outcome="failed")
+    path = make_run(tmp_path / "cut", PROCESSES, [trial], with_tables=False, with_summary=False)
+    run = open_run(path)
+    assert any("no usable summary.json" in note for note in run.notes)
+    assert run.summary["results"][0]["totals"]["received"] == 2
+    assert run.trials[0].edges["received"].to_list() == [2]
+    assert run.trials[0].outcome == "failed"
+
+
+def test_a_damaged_summary_is_rebuilt(run_path: Path) -> None:
+    before = open_run(run_path).summary
+    (run_path / "summary.json").write_text("{")
+    run = open_run(run_path)
+    assert run.summary == before
+    assert any("summary.json" in note for note in run.notes)
+
+
+def test_a_trial_that_was_being_prepared_is_left_out(run_path: Path) -> None:
+    (run_path / "trials/0003_baseline").mkdir()
+    assert [t.number for t in open_run(run_path).trials] == [1, 2]
+
+
+def test_a_damaged_manifest_or_trial_is_one_line(run_path: Path) -> None:
+    manifest = json.loads((run_path / "manifest.json").read_text())
+    (run_path / "manifest.json").write_text(json.dumps({**manifest, "schema": 2}))
+    with pytest.raises(BadInput, match="of another version: schema 2 instead of 1"):
+        open_run(run_path)
+    (run_path / "manifest.json").write_text(json.dumps({**manifest, "workload": None}))
+    with pytest.raises(BadInput, match="is damaged: TypeError"):
+        open_run(run_path)
+    (run_path / "manifest.json").write_text(json.dumps(manifest))
+    (run_path / "trials/0001_baseline/trial.json").write_text('{"schema": 1}')
+    with pytest.raises(BadInput, match="is damaged: KeyError"):
+        open_run(run_path)
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no run 'nothing'"):
+        open_run("nothing")
+    with pytest.raises(BadInput, match="is not a run directory"):
+        open_run(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="is a file"):
+        open_run(tmp_path / "file")

@@ -1,0 +1,77 @@
+"""--thread: what it asks for, for which process, and one line for each mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perflab.errors import BadInput
+from perflab.experiment.scheduling import of_process, parse
+
+PROCESSES = ["ping", "pong.2"]
+
+
+def asked(policy: str | None, priority: int = 0, cpus: list[int] | None = None) -> dict[str, Any]:
+    return {"policy": policy, "priority": priority, "cpus": cpus or []}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("RR:98@1", asked("RR", 98, [1])),
+        ("FIFO:1", asked("FIFO", 1)),
+        ("OTHER", asked("OTHER")),
+        ("OTHER@0-1", asked("OTHER", 0, [0, 1])),
+        ("@0", asked(None, 0, [0])),
+        ("@5,0-2,1", asked(None, 0, [0, 1, 2, 5])),
+    ],
+)
+def test_what_is_asked_for(value: str, expected: dict[str, Any]) -> None:
+    requests = parse([f"executors={value}"], PROCESSES)
+    assert of_process(requests, "ping") == {"executors": expected, "middleware": None}
+
+
+def test_what_names_the_process_goes_first() -> None:
+    requests = parse(["pong.2.executors=FIFO:5", "executors=RR:9", "ping.middleware=@1"], PROCESSES)
+    assert of_process(requests, "ping") == {"executors": asked("RR", 9), "middleware": asked(None, 0, [1])}
+    assert of_process(requests, "pong.2") == {"executors": asked("FIFO", 5), "middleware": None}
+    assert of_process((), "ping") == {"executors": None, "middleware": None}
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"),
+    [
+        ("", "is not [PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS], e.g. executors=RR:98@1"),
+        ("executors", "is not [PROCESS.]executors|middleware="),
+        ("executor=RR:1", "is not [PROCESS.]executors|middleware="),
+        ("executors=", "nothing is asked for"),
+        ("executors=@", "no CPU after @"),
+        ("executors=RR:1@", "no CPU after @"),
+        ("pang.executors=RR:1", "no process named 'pang'; there are ping, pong.2"),
+        (".executors=RR:1", "no process named ''"),
+        ("executors=rr:1", "no policy 'rr'; there are OTHER, FIFO, RR"),
+        ("executors=:5", "no policy ''"),
+        ("executors=RR", "there is no priority within 1..99, e.g. RR:98"),
+        ("executors=RR:", "priority '' is no number within 1..99"),
+        ("executors=RR:0", "priority '0' is no number within 1..99"),
+        ("executors=FIFO:100", "priority '100' is no number within 1..99"),
+        ("executors=FIFO:-1", "priority '-1' is no number within 1..99"),
+        ("executors=OTHER:3", "OTHER has no priority; FIFO and RR have one"),
+        ("executors=@2-1", "'2-1' is no list of CPUs, e.g. 0-1,3"),
+        ("executors=@0,", "'0,' is no list of CPUs"),
+        ("executors=@0-1-2", "'0-1-2' is no list of CPUs"),
+        ("executors=@1024", "'1024' is no list of CPUs"),
+        ("executors=@a", "'a' is no list of CPUs"),
+    ],
+)
+def test_mistakes_are_one_line(word: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        parse([word], PROCESSES)
+    assert complaint in str(error.value)
+    assert str(error.value).startswith(f"--thread {word!r}")
+
+
+def test_two_requests_for_the_same_threads_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"'ping\.executors=RR:2': there are two for these threads"):
+        parse(["ping.executors=RR:1", "executors=RR:3", "ping.executors=RR:2"], PROCESSES)
