@@ -332,7 +332,7 @@ def _report(checked: Json) -> str:
                     Column("unit", 2, [Text(f["unit"]) for f in figures], right=False),
                     Column("target", 1, [Text(_number(f["target"])) for f in figures]),
                     Column("measured", 1, [Text(_number(f["measured"])) for f in figures]),
-                    Column("", 1, [Text(f["verdict"], styles[f["verdict"]]) for f in figures], right=False),
+                    Column("verdict", 1, [Text(f["verdict"], styles[f["verdict"]]) for f in figures], right=False),
                     Column("", 3, [Text(_beside_text(f["beside"])) for f in figures], right=False),
                 ],
             )

@@ -1,6 +1,7 @@
 // `events`: one thread and a queue that the data-ready callbacks feed, after iRobot's EventsExecutor. One
 // message per event, in the order of arrival; a source with more takes its place at the end of the queue.
-// Timers that are due run between two events.
+// Timers that are due run once, then the events that were queued by then: after a stall the ticks that are made up
+// for take turns with the messages that they send, as in rclcpp; otherwise these would overrun the histories.
 //
 // A source stands in the queue once at most, so the queue needs a place for each source and no more. It may
 // be told of a message while it is in the queue, and a data-ready callback may stand for several messages:
@@ -51,20 +52,23 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
 
  private:
   void spin() noexcept {
+    std::size_t round = 0;  // events that come before the next timer
     while (!stopping()) {
-      run_due_timers();
-      MessageSource* const source = next();
+      if (round == 0) run_due_timers();
+      MessageSource* const source = next(round);
       if (source == nullptr) continue;
+      --round;
       // Before the message is taken: from here on a new one queues the source again.
       source->queued.exchange(false, std::memory_order_acq_rel);
       if (source->run_one() == MessageSource::Turn::kMore) on_ready(*source);
     }
   }
 
-  // The oldest event; null if a timer became due first, or at the end.
-  MessageSource* next() noexcept {
+  // The oldest event; null if a timer became due first, or at the end. A new round has all that is queued.
+  MessageSource* next(std::size_t& round) noexcept {
     std::unique_lock lock(mutex_);
     if (queue_.empty() && !stopping()) wait(lock);
+    if (round == 0) round = queue_.size();
     return queue_.empty() ? nullptr : queue_.pop_front();
   }
 
