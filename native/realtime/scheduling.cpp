@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -92,6 +93,9 @@ void apply_policy(const ThreadSettings& settings) {
 
 void apply_cpus(const std::vector<int>& cpus) {
   const cpu_set_t set = cpu_set(cpus);
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  sched_getaffinity(0, sizeof before, &before);
   // The kernel silently leaves out CPUs that it does not grant, and fails only if none is left.
   const bool set_ok = sched_setaffinity(0, sizeof set, &set) == 0;
   cpu_set_t now;
@@ -99,7 +103,7 @@ void apply_cpus(const std::vector<int>& cpus) {
   sched_getaffinity(0, sizeof now, &now);
   if (set_ok && cpus_of(now) == cpus) return;
   throw SchedulingError("CPUs " + cpu_list(cpus) + " are not all there: this process may use " +
-                        cpu_list(cpus_of(now)) +
+                        cpu_list(cpus_of(before)) +
                         " (`lscpu -e` shows what is online; a cpuset or `taskset` may limit it)");
 }
 
@@ -173,13 +177,39 @@ Inherited::~Inherited() {
   sched_setaffinity(0, sizeof cpus_, &cpus_);
 }
 
+namespace {
+
+std::atomic<bool> memory_is_locked{false};
+
+std::string memory_problem(const std::string& reason) {
+  return "memory cannot be locked: " + reason + "; RLIMIT_MEMLOCK is " + limit_text(RLIMIT_MEMLOCK) +
+         " bytes; raise it with `ulimit -l unlimited` (permanently: `memlock` in "
+         "/etc/security/limits.conf), or give CAP_IPC_LOCK";
+}
+
+// Whether the limit does not apply to this process (CapEff, bit CAP_IPC_LOCK).
+bool may_lock_all() {
+  constexpr unsigned kCapIpcLock = 14;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("CapEff:"))
+      return (std::stoull(line.substr(7), nullptr, 16) >> kCapIpcLock & 1) != 0;
+  }
+  return false;
+}
+
+}  // namespace
+
 void lock_memory() {
-  if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) return;
-  const int reason = errno;
-  throw SchedulingError("memory cannot be locked: " + std::string(std::strerror(reason)) +
-                        "; RLIMIT_MEMLOCK is " + limit_text(RLIMIT_MEMLOCK) +
-                        " bytes; raise it with `ulimit -l unlimited` (permanently: `memlock` in "
-                        "/etc/security/limits.conf), or give CAP_IPC_LOCK");
+  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) throw SchedulingError(memory_problem(std::strerror(errno)));
+  memory_is_locked = true;
+}
+
+std::optional<std::string> lock_limit_reached(const std::string& what_failed) {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (!memory_is_locked || limit.rlim_cur == RLIM_INFINITY || may_lock_all()) return std::nullopt;
+  return "lock_memory: " + memory_problem(what_failed);
 }
 
 std::optional<ThreadState> read_thread(int tid) {

@@ -68,6 +68,9 @@ class Inherited {
 
 // Locks all present and future pages of the process (mlockall). Throws SchedulingError.
 void lock_memory();
+// After lock_memory() every new mapping and stack counts against RLIMIT_MEMLOCK: what to say of a failure
+// that comes of it; nothing where the limit does not apply.
+std::optional<std::string> lock_limit_reached(const std::string& what_failed);
 
 // What the kernel says of one thread.
 struct ThreadState {

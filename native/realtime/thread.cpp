@@ -12,6 +12,8 @@
 namespace perflab::realtime {
 namespace {
 
+constexpr unsigned kSecondsToEnd = 3;
+
 Nanoseconds thread_cpu_time() noexcept {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -44,7 +46,9 @@ std::vector<OwnThread> own_threads() {
 
 bool end_with_parent() noexcept {
   const pid_t parent = getppid();
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
+  // Time to end in order by the closed control channel (shared memory is removed), then SIGALRM ends it.
+  signal(SIGRTMIN, [](int) { alarm(kSecondsToEnd); });
+  if (prctl(PR_SET_PDEATHSIG, SIGRTMIN) != 0) return false;
   // The parent may have died between fork and the request, which would then never fire.
   return getppid() == parent;
 }

@@ -360,7 +360,7 @@ def run(
     settings = Settings(
         duration_ns=parse_duration(time, "--time"),
         warmup_ns=parse_duration(warmup, "--warmup", zero_allowed=True),
-        sampling_ns=_sampling(sampling),
+        sampling_ns=_sampling(sampling, time),
         discovery_timeout_ns=parse_duration(discovery_timeout, "--discovery-timeout", zero_allowed=True),
         measure=_measure(measure),
         lock_memory=None if lock_memory is None else _switch(lock_memory, "--lock-memory"),
@@ -425,8 +425,11 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
     sys.stdout.flush()
 
 
-def _sampling(text: str) -> int:
+def _sampling(text: str, time: str) -> int:
     sampling_ns = parse_duration(text, "--sampling")
+    if sampling_ns > parse_duration(time, "--time"):
+        hint = f"; `{text}ms` would be milliseconds" if text.isascii() and text.isdigit() else ""
+        raise BadInput(f"--sampling {text!r} is longer than --time {time!r}: there would be no interval{hint}")
     if sampling_ns < 10_000_000:
         raise BadInput(f"--sampling {text!r} is shorter than the 10ms that sampling all threads may take")
     return sampling_ns

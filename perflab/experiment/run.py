@@ -103,7 +103,7 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
             error = problem
         finally:
             directory.release_reserve()
-        if isinstance(error, BadInput | Unavailable) and len(trials) <= 1:
+        if isinstance(error, BadInput | Unavailable) and not any(trial.outcome == "success" for trial in trials):
             directory.discard()
             raise error
         summary = summarize(directory.path.name, trials, planned_trials=len(experiment.order()))
@@ -241,7 +241,7 @@ def _error_of(plan: TrialPlan, data: TrialData, outcome: TrialOutcome) -> Perfla
         return outcome.error
     if data.outcome == "success":
         return None
-    return TrialFailed(f"trial {plan.order} ({plan.variant.words}) is a {data.outcome}: {data.reason}")
+    return TrialFailed(f"trial {plan.order} ({plan.variant.words}): {data.outcome.replace('_', ' ')}: {data.reason}")
 
 
 def _trial_document(plan: TrialPlan, experiment: Experiment) -> Json:

@@ -136,6 +136,8 @@ def _executor(word: str) -> Executor:
         raise BadInput(f"--executor {word!r}: only {WITH_THREADS} has a number of threads")
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MAX_THREADS):
         raise BadInput(f"--executor {word!r}: the number of threads is not within 1..{MAX_THREADS}")
+    if number.startswith("0"):
+        raise BadInput(f"--executor {word!r}: write the number of threads as {int(number)}")
     return Executor(kind, int(number))
 
 

@@ -142,21 +142,24 @@ def _duration(text: str) -> int:
 
 
 def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Per middleware its options; one without a NAME is for all of them."""
-    settings: dict[str, dict[str, str]] = {name: {} for name in wanted}
+    """Per middleware its options; one without a NAME is for all of them that have no such option of their own."""
+    own: dict[str, dict[str, str]] = {name: {} for name in wanted}
+    common: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or not key.strip("."):
             raise BadInput(f"--middleware-option {option!r} is not [NAME.]key=value")
         owner, dot, rest = key.partition(".")
         if dot and owner in REGISTRY:
-            if owner not in settings:
+            if owner not in own:
                 raise BadInput(f"--middleware-option {option!r} is for {owner}, which --middleware does not name")
-            settings[owner][rest] = value
+            target, name = own[owner], rest
         else:
-            for each in settings.values():
-                each[key] = value
-    return settings
+            target, name = common, key
+        if name in target:
+            raise BadInput(f"--middleware-option {option!r} comes after another value of {key!r}; give it once")
+        target[name] = value
+    return {name: common | options for name, options in own.items()}
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

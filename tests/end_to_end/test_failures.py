@@ -150,3 +150,19 @@ def test_endpoints_without_a_peer_are_named(run: Run, tmp_path: Path) -> None:
     assert done.returncode in (1, 2)
     assert done.stderr.count("\n") == 1
     assert "ping" in done.stderr
+
+
+@pytest.mark.parametrize("victim", ["perflab", "pong"])
+def test_shared_memory_of_what_was_killed_is_gone(pingpong: Path, tmp_path: Path, victim: str) -> None:
+    out = tmp_path / "run"
+    options = ["--middleware", "fastdds", "--middleware-option", "data_sharing=on"]
+    with started("run", pingpong, "-t", "600", *options, "-o", out, "-q") as process:
+        pids = measuring(out, process)
+        processes = json.loads((out / "trials/0001_baseline/trial.json").read_text())["processes"]
+        files = [Path("/dev/shm") / name for p in processes.values() for name in p["shared_memory"]]
+        assert files
+        assert any(file.exists() for file in files)
+        kill(process.pid if victim == "perflab" else pids[victim])
+        process.wait(timeout=TIMEOUT_S)
+    wait_until_gone(pids)
+    assert [file for file in files if file.exists()] == []

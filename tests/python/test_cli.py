@@ -420,11 +420,11 @@ def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
-        ("die:pong", "is a failed: process 'pong' .* was killed by SIGKILL"),
-        ("unmatched", "is a harness_error: 2 endpoints not matched within 30 s: /lyon subscription"),
-        ("contradiction", "is a harness_error: edge /pong -> /ping on /pong does not add up"),
-        ("no_final:pong", "is a harness_error: process 'pong' wrote no final checkpoint"),
-        ("disk_full", "is a harness_error: process '.*' cannot write its records: No space left on device"),
+        ("die:pong", "failed: process 'pong' .* was killed by SIGKILL"),
+        ("unmatched", "harness error: 2 endpoints not matched within 30 s: /lyon subscription"),
+        ("contradiction", "harness error: edge /pong -> /ping on /pong does not add up"),
+        ("no_final:pong", "harness error: process 'pong' wrote no final checkpoint"),
+        ("disk_full", "harness error: process '.*' cannot write its records: No space left on device"),
     ],
 )
 def test_a_trial_that_fails_is_exit_1_and_stays_readable(

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string_view>
+#include <vector>
 
 namespace perflab::middleware::fastdds {
 namespace {
@@ -61,15 +63,39 @@ std::set<std::string> data_sharing_files(const perflab_identity& participant) {
   return out;
 }
 
-bool in_data_sharing(const void* address) {
-  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+namespace {
+
+struct Range {
+  std::uintptr_t first;
+  std::uintptr_t last;
+  bool data_sharing;
+};
+
+std::vector<Range> read_ranges() {
+  std::vector<Range> out;
   std::ifstream maps("/proc/self/maps");
   std::string line;
   while (std::getline(maps, line)) {
-    std::uintptr_t first = 0;
-    std::uintptr_t last = 0;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &first, &last) != 2) continue;
-    if (wanted >= first && wanted < last) return line.find(kDataSharing) != std::string::npos;
+    Range one{};
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &one.first, &one.last) != 2) continue;
+    one.data_sharing = line.find(kDataSharing) != std::string::npos;
+    out.push_back(one);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool in_data_sharing(const void* address) {
+  static std::mutex mutex;
+  static std::vector<Range> ranges;
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  const std::lock_guard lock(mutex);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    for (const Range& one : ranges) {
+      if (wanted >= one.first && wanted < one.last) return one.data_sharing;
+    }
+    ranges = read_ranges();
   }
   return false;
 }

@@ -174,21 +174,32 @@ void Node::start_runtime() {
     throw runtime::Error(runtime::Error::Kind::kUnsupported,
                          "virtual: intra-process delivery is not modelled; use a real middleware");
   }
+  try {
+    create_runtime(virtual_time);
+  } catch (const realtime::SchedulingError& error) {
+    refuse(processes().front()->name, std::string("threads of the middleware: ") + error.what());
+  } catch (const std::exception& error) {
+    // Where memory is locked, a thread or mapping that cannot be had is most likely the limit's doing.
+    const auto* known = dynamic_cast<const runtime::Error*>(&error);
+    const bool failed = known == nullptr || known->kind() == runtime::Error::Kind::kFailed;
+    if (const auto limit = realtime::lock_limit_reached(error.what()); limit && failed)
+      refuse(processes().front()->name, *limit);
+    throw;
+  }
+  if (!virtual_time) check_threads();
+}
+
+void Node::create_runtime(bool virtual_time) {
   // Before the middleware: start-up and discovery belong to the resources.
   if (!virtual_time) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, records_);
   const realtime::ThreadSettings inherited =
       virtual_time ? realtime::ThreadSettings{} : processes().front()->threads.middleware;
-  try {
-    const realtime::Inherited for_middleware(inherited);
-    runtime_ = make_runtime(config_, clock_, events_);
-    events_.note(clock_.now(), "participant_created");
-    live_ = std::make_unique<graph::LiveGraph>(config_.graph, config_.process, *runtime_, message_events_,
-                                               config_.live);
-    events_.note(clock_.now(), "endpoints_created");
-  } catch (const realtime::SchedulingError& error) {
-    refuse(processes().front()->name, std::string("threads of the middleware: ") + error.what());
-  }
-  if (!virtual_time) check_threads();
+  const realtime::Inherited for_middleware(inherited);
+  runtime_ = make_runtime(config_, clock_, events_);
+  events_.note(clock_.now(), "participant_created");
+  live_ = std::make_unique<graph::LiveGraph>(config_.graph, config_.process, *runtime_, message_events_,
+                                             config_.live);
+  events_.note(clock_.now(), "endpoints_created");
 }
 
 void Node::check_threads() const {
@@ -281,6 +292,7 @@ void Node::run() {
   const std::optional<Start> start = stop_asked_ ? std::nullopt : await_start(matched);
   if (!start) {
     finish();
+    send_done();
     return;
   }
   live_->set_writers(start->writers);
@@ -294,14 +306,20 @@ void Node::run() {
   try {
     measure(start->at_ns, measured_from);
   } catch (...) {
-    finish();
+    try {
+      finish();
+    } catch (const std::exception&) {  // the first reason is the one to tell
+    }
     throw;
   }
   finish();
   if (const std::string failure = events_.failure(); !failure.empty()) {
     throw runtime::Error(runtime::Error::Kind::kFailed, failure);
   }
+  send_done();
 }
+
+void Node::send_done() { control_.send({{"type", "done"}, {"files", json::array({records_.path()})}}); }
 
 // A process without timers of its own also waits for the end of the measured part before it reports as one
 // that drains.
@@ -456,7 +474,6 @@ void Node::finish() {
       {{"type", "process_end"}, {"at_ns", clock_.now()}, {"middleware", json::parse(runtime_->describe())}});
   const std::string error = records_.error();
   if (!error.empty()) throw runtime::Error(runtime::Error::Kind::kFailed, error);
-  control_.send({{"type", "done"}, {"files", json::array({records_.path()})}});
 }
 
 }  // namespace perflab::node

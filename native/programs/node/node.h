@@ -36,6 +36,7 @@ class Node {
   // The processes of the graph that live here: one, or all on the virtual runtime.
   [[nodiscard]] std::vector<const graph::Process*> processes() const;
   void start_runtime();
+  void create_runtime(bool virtual_time);
   // Throws runtime::Error (kUnsupported) if a thread is not scheduled as asked.
   void check_threads() const;
   // False if the discovery timed out.
@@ -45,7 +46,9 @@ class Node {
   [[nodiscard]] bool publishing_ended(Nanoseconds measured_from) const;
   void send_progress(Nanoseconds measured_from, bool publishing);
   void write_checkpoint(bool final);
+  // Ends the runtime and writes the last records; throws if they could not be written.
   void finish();
+  void send_done();
 
   const Config& config_;
   Control& control_;

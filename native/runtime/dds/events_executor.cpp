@@ -1,7 +1,8 @@
 // `events`: one thread and a queue that the data-ready callbacks feed, after iRobot's EventsExecutor. One
 // message per event, in the order of arrival; a source with more takes its place at the end of the queue.
-// Timers that are due run once, then the events that were queued by then: after a stall the ticks that are made up
-// for take turns with the messages that they send, as in rclcpp; otherwise these would overrun the histories.
+// Timers that are due run once, then the events that were queued by then: after a stall the ticks that are
+// made up for take turns with the messages that they send, as in rclcpp; otherwise these would overrun the
+// histories.
 //
 // A source stands in the queue once at most, so the queue needs a place for each source and no more. It may
 // be told of a message while it is in the queue, and a data-ready callback may stand for several messages:

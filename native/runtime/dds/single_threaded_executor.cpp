@@ -41,7 +41,7 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
 
   // A message from this process; the wait-set tells of the others.
   void on_ready(MessageSource& /*source*/) noexcept override {
-    local_arrived_.store(true, std::memory_order_seq_cst);
+    local_arrived_.exchange(true, std::memory_order_seq_cst);
     // The first one after the executor went to wait, and before it has woken.
     if (waiting_.load(std::memory_order_seq_cst) && waiting_.exchange(false, std::memory_order_seq_cst)) {
       waitset_.wake();

@@ -38,7 +38,11 @@ void Workers::create(const ExecutorSettings& settings, std::size_t count,
   }
   if (failure.empty() && refusal.empty()) return;
   join();
-  if (!failure.empty()) throw Error(Error::Kind::kFailed, failure);
+  if (!failure.empty()) {
+    if (const auto limit = realtime::lock_limit_reached(failure))
+      throw Error(Error::Kind::kUnsupported, *limit);
+    throw Error(Error::Kind::kFailed, failure);
+  }
   throw Error(Error::Kind::kUnsupported, settings.name + ": " + refusal);
 }
 
