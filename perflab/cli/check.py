@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 import shlex
 import sys
 from collections.abc import Sequence
@@ -127,7 +128,7 @@ def _check(data: RunData, target: Target) -> Json:
 
 def _result(data: RunData, target: Target, result: Json) -> Json:
     use = _use(data, target, result)
-    measured = _measured(data, result["totals"], use)
+    measured = _measured(data, result, use)
     figures = []
     for key, bound in target.bounds.items():
         value = measured[key]
@@ -195,10 +196,15 @@ def _current_rss(trials: Sequence[TrialTables], processes: Sequence[str]) -> tup
     return sum(means[name]) / len(means[name]), sum(lasts[name]) / len(lasts[name])
 
 
-def _measured(data: RunData, totals: Json, use: _Use) -> dict[str, float | None]:
-    received, late, too_late = (totals[key] for key in ("received", "late", "too_late"))
-    lost = _lost(data, totals["lost"])
-    mean_ns = (totals["latency_ns"] or {}).get("mean")
+def _measured(data: RunData, result: Json, use: _Use) -> dict[str, float | None]:
+    """Over subscriptions and clients, as latency_total.txt is."""
+    from perflab.report.totals import counted
+
+    received = counted(result, lambda owner: owner["received"])
+    late = counted(result, lambda owner: owner["late"])
+    too_late = counted(result, lambda owner: owner["too_late"])
+    lost = counted(result, lambda owner: _lost(data, owner["lost"]))
+    mean_ns = _mean_ns(result)
     return {
         "cpu_perc": use.cpu_of_machine,
         "rss_KB": use.rss_peak_kb,
@@ -210,6 +216,29 @@ def _measured(data: RunData, totals: Json, use: _Use) -> dict[str, float | None]
         "lost_msgs": lost,
         "lost_perc": None if lost is None or received is None else _percent(lost, received + lost),
     }
+
+
+def _mean_ns(result: Json) -> float | None:
+    """Of all messages and replies; None where some of them have no known mean."""
+    from perflab.report.totals import owners
+
+    means: list[float] = []
+    counts: list[int | None] = []
+    for owner in owners(result):
+        times = owner["round_trip_ns" if "round_trip_ns" in owner else "latency_ns"] or {}
+        count = times.get("count")
+        if count is None:
+            count = owner["received"]
+        if count == 0:
+            continue
+        if times.get("mean") is None:
+            return None
+        means.append(times["mean"])
+        counts.append(count)
+    if len(means) < 2:
+        return means[0] if means else None
+    known = [count for count in counts if count is not None]
+    return sum(map(operator.mul, known, means)) / sum(known) if len(known) == len(counts) else None
 
 
 def _lost(data: RunData, classes: Json) -> int | None:
@@ -251,7 +280,7 @@ def _notes(data: RunData, target: Target, results: Sequence[Json]) -> list[str]:
         machine = _machine(data)
         if target.platform.lower() not in machine.lower():
             notes.append(f"the target is for {target.platform}; this was measured on {machine}")
-    if (differing := _differing(data, target)) is not None:
+    if (differing := _differing(data, target, results)) is not None:
         notes.append(differing)
     for label, result in zip(labels(results), results, strict=True):
         if (failed := no_success(result)) is not None:
@@ -290,10 +319,10 @@ _THRESHOLDS = (
 )
 
 
-def _differing(data: RunData, target: Target) -> str | None:
+def _differing(data: RunData, target: Target, results: Sequence[Json]) -> str | None:
     """Which options that decide the verdict the run was not made with."""
     try:
-        words = shlex.split(target.additional_options or "")
+        words = shlex.split((target.additional_options or "").replace("=", " "))
     except ValueError:
         return None
     said = dict(itertools.pairwise(words))
@@ -304,6 +333,14 @@ def _differing(data: RunData, target: Target) -> str | None:
         wanted = said.get(option, "")
         if used is not None and wanted.isdigit() and used / scale != float(wanted):
             differing.append(f"{option} {wanted} (was {used / scale:g})")
+    ipc = said.get("--ipc")
+    others = [r["ipc"] for r in results if ipc in ("on", "off") and r["ipc"] is not None and r["ipc"] != ipc]
+    if others:
+        differing.append(f"--ipc {ipc} (was {others[0]})")
+    duration = said.get("-t", said.get("--time", ""))
+    lengths = {r["duration_s"] for r in results if r["duration_s"] is not None}
+    if duration.isdigit() and (short := sorted(lengths - {float(duration)})):
+        differing.append(f"-t {duration} (was {', '.join(f'{s:g}' for s in short)})")
     return f"the target asks for {', '.join(differing)}" if differing else None
 
 

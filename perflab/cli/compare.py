@@ -96,6 +96,7 @@ def _columns(data: Sequence[RunData]) -> list[Json]:
 
 def _figures(data: RunData, result: Json) -> dict[str, float | None]:
     from perflab.formats.irobot.accounts import machine_cpus
+    from perflab.report.totals import all_lost, counted, delivered
 
     totals, resources = result["totals"], result["resources"]
     figures: dict[str, float | None] = {}
@@ -107,12 +108,11 @@ def _figures(data: RunData, result: Json) -> dict[str, float | None]:
         # Of the slowest service: percentiles of several cannot be merged.
         slowest = [s["round_trip_ns"][key] for s in result["services"] if s["round_trip_ns"] is not None]
         figures[f"round_trip_{key}_ns"] = max((ns for ns in slowest if ns is not None), default=None)
-    known = [n for n in totals["lost"].values() if n is not None]
     figures |= {
-        "delivered": totals["received"],
-        "late": totals["late"],
-        "too_late": totals["too_late"],
-        "lost": sum(known) if known else None,
+        "delivered": delivered(result),
+        "late": counted(result, lambda owner: owner["late"]),
+        "too_late": counted(result, lambda owner: owner["too_late"]),
+        "lost": all_lost(result),
         "cpu_percent": resources["cpu_percent_mean"],
         "cpu_percent_of_machine": resources.get("cpu_percent_of_machine"),
         "rss_kb_max": resources["rss_kb_max"],

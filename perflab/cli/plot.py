@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ import typer
 
 from perflab.cli.check import complete_target, open_target
 from perflab.cli.show import complete_run
-from perflab.errors import BadInput
+from perflab.errors import BadInput, PerflabError
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData
@@ -47,12 +48,22 @@ def plot(
         typer.Option("--format", metavar="F[,F]", help="html, svg, png; default html,svg.", show_default=False),
     ] = None,
     figure: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="F[,F]",
-            help="One or two of: latency, response, publish_delay, publish_call, dispatch, work.",
+            help="One or two of: latency, response, publish_delay, publish_call, dispatch, work, round_trip (of "
+            "services); default latency and round_trip, as far as there are any.",
+            show_default=False,
         ),
-    ] = "latency",
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD[,WORD]",
+            help="Results whose name in a legend contains one of these words; default all, up to 12.",
+            show_default=False,
+        ),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -84,9 +95,9 @@ def plot(
     from perflab.report.results import FIGURES, results_of
 
     kinds = KINDS if kind == "all" else _chosen(kind, KINDS, "--kind", "picture")
-    measured = _chosen(figure, FIGURES, "--figure", "figure")
-    if len(measured) > 2:
-        raise BadInput(f"--figure {figure!r} names {len(measured)} figures; one or two fit into a picture")
+    named = None if figure is None else _chosen(figure, FIGURES, "--figure", "figure")
+    if named is not None and len(named) > 2:
+        raise BadInput(f"--figure {figure!r} names {len(named)} figures; one or two fit into a picture")
     if theme not in THEMES:
         raise BadInput(f"--theme {theme!r} is not one of {', '.join(THEMES)}")
     if not MIN_DPI <= dpi <= MAX_DPI:
@@ -96,18 +107,29 @@ def plot(
 
     runs = [open_run(word) for word in run]
     results = results_of(runs)
-    _check_measured(runs, results, measured, kinds)
-    pictures = made.build(results, kinds, measured, limits)
+    if not results:
+        raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")
+    results = _selected(results, only)
+    measured, missing = _measured(runs, results, named)
+    drawable = [k for k in kinds if measured or named is None or k not in made.OF_FIGURES]
+    pictures = made.build(results, drawable, measured, limits, together=named is not None)
+    pictures = replace(pictures, missing=(*missing, *pictures.missing))
     if not pictures.figures:
         raise BadInput(f"nothing to draw: {'; '.join(pictures.missing)}")
     files = _files(pictures, formats, output, runs[0].path / FOLDER)
     _write(files, pictures, runs, theme, dpi)
     if as_json:
-        document = {"files": [str(path) for path, _ in files], "missing": list(pictures.missing)}
+        document = {
+            "files": [str(path) for path, _ in files],
+            "missing": list(pictures.missing),
+            "notes": list(pictures.notes),
+        }
         sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         return 0
     for path, _ in files:
         sys.stdout.write(f"{path}\n")
+    for line in pictures.notes:
+        sys.stdout.write(f"Note: {line}\n")
     for line in pictures.missing:
         sys.stdout.write(f"Not drawn: {line}\n")
     return 0
@@ -143,21 +165,38 @@ def _target(word: str) -> Target:
     return Target(target.path.stem, cpu, rss)
 
 
-def _check_measured(
-    runs: Sequence[RunData], results: Sequence[Result], measured: Sequence[str], kinds: Sequence[str]
-) -> None:
-    """Raises BadInput where there is nothing to draw from, or nobody measured what is asked for."""
-    from perflab.report.results import was_measured
+def _names(runs: Sequence[RunData]) -> str:
+    return ", ".join(run.name for run in runs)
 
-    names = ", ".join(run.name for run in runs)
-    if not results:
-        raise BadInput(f"nothing to draw: no trial of {names} recorded anything")
-    if not {"percentiles", "edges", "time"} & set(kinds):
-        return
-    for name in measured:
-        if not any(was_measured(result, name) for result in results):
+
+def _selected(results: list[Result], only: str | None) -> list[Result]:
+    """The results whose names contain one of these words. Raises BadInput for a word that none contains."""
+    if only is None:
+        return results
+    wanted = [word.strip() for word in only.split(",")]
+    for word in wanted:
+        if not word or not any(word in result.label for result in results):
+            known = "; ".join(result.label for result in results)
+            raise BadInput(f"--only {word!r} is in the name of no result; there are {known}")
+    return [result for result in results if any(word in result.label for word in wanted)]
+
+
+def _measured(
+    runs: Sequence[RunData], results: Sequence[Result], named: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """The figures that can be drawn, of those named or of the default; and a line for each named one that cannot."""
+    from perflab.report.results import ROUND_TRIP, was_measured
+
+    wanted = ("latency", ROUND_TRIP) if named is None else named
+    measured = [name for name in wanted if any(was_measured(result, name) for result in results)]
+    if named is None:
+        return measured, []
+    missing = []
+    for name in named:
+        if name not in measured:
             how = f"; measure it with `perflab run --measure {name}`" if name in ("dispatch", "work") else ""
-            raise BadInput(f"--figure {name} was not measured in {names}{how}")
+            missing.append(f"--figure {name} was not measured in {_names(runs)}{how}")
+    return measured, missing
 
 
 def _files(
@@ -200,7 +239,7 @@ def _write(
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all. Raises BadInput where that is not possible."""
+    """Writes a file whole or not at all. Raises PerflabError where that is not possible."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -213,4 +252,4 @@ def _write_whole(path: Path, content: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}; choose another place with --output") from error
+        raise PerflabError(f"cannot write {path}: {error.strerror}; choose another place with --output") from error

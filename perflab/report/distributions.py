@@ -11,7 +11,7 @@ from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Series, Sign, Stroke, Weight
 from perflab.report.parts import WHAT, Draft, groups, left_out, low, subtitle, time_axis, unmeasured, words
-from perflab.report.results import Numbers, Result, histogram, numbers
+from perflab.report.results import ROUND_TRIP, Numbers, Result, histogram, numbers
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
@@ -66,12 +66,13 @@ def percentiles(results: Sequence[Result], measured: Sequence[str]) -> Figure | 
         keys.append(Key("single trials", "solid", "thin"))
     names = " and ".join(words(name) for name in measured)
     title = WHAT[measured[0]] if len(measured) == 1 else names.capitalize()
+    what = "replies" if set(measured) == {ROUND_TRIP} else "messages"
     return Figure(
         name=f"{'_'.join(measured)}_percentiles",
         kind="percentiles",
         title=f"{title}: percentiles",
         subtitle=subtitle([(r, n, h.count) for _, r, n, h in curves]),
-        x=Axis("percentile of messages (%)", "nines", 0.0, top, axes.percentile_ticks(top)),
+        x=Axis(f"percentile of {what} (%)", "nines", 0.0, top, axes.percentile_ticks(top)),
         y=time_axis(names, unit, draft.series, "y"),
         series=tuple(draft.series),
         groups=groups(results, draft.series),
@@ -81,7 +82,7 @@ def percentiles(results: Sequence[Result], measured: Sequence[str]) -> Figure | 
 
 
 def edges(results: Sequence[Result], name: str) -> Figure | None:
-    """p50, p99 and maximum of each edge (or publisher), worst on top; mean and maximum where there is no more."""
+    """p50, p99 and maximum of each edge (publisher, service), worst on top; mean and maximum where there is no more."""
     table = [numbers(result.trials, name) for result in results]
     keys = list(dict.fromkeys(key for row in table for key in row))
     if not keys:
@@ -97,9 +98,9 @@ def edges(results: Sequence[Result], name: str) -> Figure | None:
     for group, (result, row) in enumerate(zip(results, table, strict=True)):
         places = [(_place(i, group, key, table), key, row[key]) for i, key in enumerate(shown) if key in row]
         draft.series += _edge_series(result.label, group, places, unit)
-    owner = "publishers" if name in PUBLISHER_HISTOGRAMS else "edges"
+    owner = "service" if name == ROUND_TRIP else "publisher" if name in PUBLISHER_HISTOGRAMS else "edge"
     if len(keys) > len(shown):
-        draft.notes.append(f"The worst {len(shown)} of {len(keys)} {owner}; `perflab show --json` has all of them.")
+        draft.notes.append(f"The worst {len(shown)} of {len(keys)} {owner}s; `perflab show --json` has all of them.")
     draft.notes += left_out(results) + unmeasured(results, (name,))
     rows = [row[key] for row in table for key in shown if key in row]
     if any(n.p50 is None for n in rows):
@@ -108,7 +109,7 @@ def edges(results: Sequence[Result], name: str) -> Figure | None:
     return Figure(
         name=f"{name}_edges",
         kind="edges",
-        title=f"{WHAT[name]}: by {'publisher' if name in PUBLISHER_HISTOGRAMS else 'edge'}",
+        title=f"{WHAT[name]}: by {owner}",
         subtitle=subtitle(counts),
         x=time_axis(words(name), unit, draft.series, "x"),
         y=Axis("", "rows", -0.5, len(shown) - 0.5, tuple((float(i), _row_name(key)) for i, key in enumerate(shown))),
@@ -270,12 +271,15 @@ _MIDDLES: tuple[tuple[str, Callable[[Numbers], bool]], ...] = (
 
 
 def _row_name(key: tuple[str, ...]) -> str:
-    """ "lyon → hamburg · tigris", or "lyon · tigris" for a publisher: names relative to the root namespace."""
+    """ "lyon → hamburg · tigris", or "lyon · tigris" for a publisher: names relative to the root namespace.
+
+    Of a service the client stands first, and alone where the server is not known.
+    """
     names = [part.removeprefix("/") for part in key]
     if len(names) == 2:
         return " · ".join(n for n in names if n)
     publisher, topic, subscription = names
-    ends = f"{publisher} → {subscription}" if publisher else f"→ {subscription}"
+    ends = f"{publisher} → {subscription}".strip() if subscription else publisher
     return f"{ends} · {topic}"
 
 

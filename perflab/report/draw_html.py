@@ -20,7 +20,7 @@ PLOT_HEIGHT_PX = 430
 NARROW_HEIGHT_PX = 340
 ROW_HEIGHT_PX = 30
 MORE_PER_RESULT_PX = 12
-AXIS_HEIGHT_PX = 70
+AXIS_HEIGHT_PX = 90  # with the title of the axis and the buttons
 
 _FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
 _WEIGHTS = {"thick": 2.6, "normal": 1.8, "thin": 1.0}
@@ -142,6 +142,7 @@ def _embedded(figure: Figure) -> dict[str, Any]:
         height = narrow = AXIS_HEIGHT_PX + rows * (ROW_HEIGHT_PX + MORE_PER_RESULT_PX * (len(figure.groups) - 1))
     layout = go.Layout(
         height=height,
+        minreducedheight=2,  # else the axis of a picture with one row gets no room
         margin={"l": 8, "r": 12, "t": 30, "b": 8},  # the buttons of the plot stand above it
         xaxis=_axis(figure.x, upright=False),
         yaxis=_axis(figure.y, upright=True),

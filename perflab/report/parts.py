@@ -9,7 +9,7 @@ from typing import Literal
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Series
-from perflab.report.results import Result, was_measured
+from perflab.report.results import ROUND_TRIP, Result, was_measured
 from perflab.statistics.histogram import Histogram
 from perflab.units import format_count, format_duration
 
@@ -20,6 +20,7 @@ WHAT = {
     "publish_call": "Publish call, the duration of publish()",
     "dispatch": "Dispatch, from arrival to the callback",
     "work": "Work, the duration of the callback",
+    "round_trip": "Round trip, from a request to the callback of its reply",
 }
 
 
@@ -52,7 +53,8 @@ def subtitle(counts: Sequence[tuple[Result, str, int | None]]) -> str:
     shown = list({id(result): result for result, *_ in counts}.values())
     numbers = [n for _, name, n in counts if name == counts[0][1]]
     known = [n for n in numbers if n is not None]
-    messages = f"{format_count(sum(known))} messages, " if len(known) == len(numbers) else ""
+    what = "replies" if counts[0][1] == ROUND_TRIP else "messages"
+    messages = f"{format_count(sum(known))} {what}, " if len(known) == len(numbers) else ""
     return f"{workloads(shown)}: {messages}{durations(shown)}"
 
 
@@ -88,7 +90,7 @@ def time_axis(words: str, unit: Unit, series: Sequence[Series], side: Literal["x
 
 def seconds_axis(end_s: float) -> Axis:
     high = max(end_s, 1e-3) * 1.01
-    return Axis("time since the start of the measured part (s)", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8))
+    return Axis("time (s)", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8))
 
 
 def groups(results: Sequence[Result], series: Sequence[Series]) -> tuple[tuple[int, str], ...]:

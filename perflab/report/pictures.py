@@ -2,56 +2,99 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perflab.formats.rundata import PERFLAB
 from perflab.report.distributions import edges, percentiles
 from perflab.report.figures import Figure, Target
 from perflab.report.parts import words
 from perflab.report.resources import cpu, rss
-from perflab.report.results import Result
+from perflab.report.results import ROUND_TRIP, Result, histogram, numbers
 from perflab.report.timelines import time
+from perflab.statistics import histogram as hg
+
+MAX_RESULTS = 12  # in one picture; more cannot be told apart
+OF_FIGURES = ("percentiles", "edges", "time")  # the others show resources
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """The figures that could be made of runs, and one line for each that could not."""
+    """The figures that could be made of runs, one line for each that could not, and what to know of all of them."""
 
     figures: tuple[Figure, ...]
     missing: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def build(
-    results: Sequence[Result], kinds: Sequence[str], measured: Sequence[str], target: Target | None = None
+    results: Sequence[Result],
+    kinds: Sequence[str],
+    measured: Sequence[str],
+    target: Target | None = None,
+    *,
+    together: bool = True,
 ) -> Pictures:
-    """The pictures of `kinds`; percentiles show the figures `measured` together, edges and time one in each picture."""
-    figures: list[Figure] = []
-    missing: list[str] = []
+    """The pictures of `kinds`, of at most MAX_RESULTS results.
 
-    def add(figure: Figure | None, otherwise: str) -> None:
-        if figure is None:
-            missing.append(otherwise)
-        else:
-            figures.append(figure)
-
+    Percentiles show the figures `measured` together, or each by itself; edges and time always show one in each picture.
+    """
+    shown = fastest(results, measured[0] if measured else None)
+    made: list[tuple[Figure | None, str]] = []  # each with what to say where it is None
     for kind in kinds:
-        match kind:
-            case "percentiles":
-                add(percentiles(results, measured), f"percentiles: {_no_histograms(results)}")
-            case "edges":
-                for name in measured:
-                    add(edges(results, name), f"edges: no {words(name)} was measured")
-            case "time":
-                for name in measured:
-                    add(time(results, name), f"time: {_no_histograms(results, 'records over time')}")
-            case "cpu":
-                add(cpu(results, target), "cpu: no CPU time was sampled")
-            case "rss":
-                add(rss(results, target), "rss: no memory was sampled")
-            case _:
-                raise ValueError(f"no picture {kind!r}")
-    return Pictures(tuple(figures), tuple(missing))
+        if kind in OF_FIGURES:
+            made += _of_figures(kind, shown, measured, together)
+        elif kind == "cpu":
+            made.append((cpu(shown, target), "cpu: no CPU time was sampled"))
+        elif kind == "rss":
+            made.append((rss(shown, target), "rss: no memory was sampled"))
+        else:
+            raise ValueError(f"no picture {kind!r}")
+    figures = [figure for figure, _ in made if figure is not None]
+    missing = dict.fromkeys(otherwise for figure, otherwise in made if figure is None)
+    notes = []
+    if len(shown) < len(results):
+        which = f"those with the lowest p99 of {words(measured[0])}" if measured else "the first ones"
+        notes = [f"{len(shown)} of {len(results)} results are drawn, {which}; choose others with --only."]
+        figures = [replace(figure, notes=(*notes, *figure.notes)) for figure in figures]
+    return Pictures(tuple(figures), tuple(missing), tuple(notes))
+
+
+def _of_figures(
+    kind: str, results: Sequence[Result], measured: Sequence[str], together: bool
+) -> list[tuple[Figure | None, str]]:
+    if not measured:
+        return [(None, f"{kind}: neither latency nor round trips were measured")]
+    if kind == "percentiles":
+        sets = [tuple(measured)] if together else [(name,) for name in measured]
+        return [(percentiles(results, names), f"percentiles: {_no_histograms(results)}") for names in sets]
+    if kind == "edges":
+        return [(edges(results, name), f"edges: no {words(name)} was measured") for name in measured]
+    return [
+        (None, "time: of round trips there is no picture over time")
+        if name == ROUND_TRIP
+        else (time(results, name), f"time: {_no_histograms(results, 'records over time')}")
+        for name in measured
+    ]
+
+
+def fastest(results: Sequence[Result], name: str | None) -> list[Result]:
+    """At most MAX_RESULTS results in their order: those with the lowest p99 of a figure, or the first ones."""
+    if len(results) <= MAX_RESULTS:
+        return list(results)
+
+    def p99(result: Result) -> float:
+        if name is None:
+            return 0.0
+        if (merged := histogram(result.trials, name)) is not None:
+            value = hg.value_at_percentile(merged, 99.0)
+            return math.inf if value is None else float(value)
+        # Without histograms the slowest edge has to do.
+        return max((n.maximum or 0.0 for n in numbers(result.trials, name).values()), default=math.inf)
+
+    kept = sorted(range(len(results)), key=lambda i: p99(results[i]))[:MAX_RESULTS]
+    return [results[i] for i in sorted(kept)]
 
 
 def _no_histograms(results: Sequence[Result], what: str = "histograms") -> str:

@@ -21,7 +21,8 @@ from perflab.statistics.histogram import Histogram
 if TYPE_CHECKING:
     import polars as pl
 
-FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:])
+ROUND_TRIP = "round_trip"  # of services
+FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:], ROUND_TRIP)
 
 _SIDES = ("count", "sum", "min", "max", "max_at_ns", "saturated", "negative", "overflowed")
 
@@ -70,14 +71,15 @@ def results_of(runs: Sequence[RunData]) -> list[Result]:
 
 
 def histogram(trials: Iterable[TrialTables], figure: str) -> Histogram | None:
-    """A figure merged over all edges (or publishers) of trials; None where it was not measured, or has no values."""
+    """A figure merged over all edges (publishers, services) of trials; None where it has no values."""
     parts = [h for t in trials for h in histograms(t, figure).values()]
     merged = hg.merge(parts) if parts else None
     return merged if merged is not None and merged.count else None
 
 
 def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogram]:
-    """The histogram of each edge (publisher, topic, subscription) or publisher (node, topic) that has one."""
+    """The histogram of each edge (publisher, topic, subscription), publisher (node, topic) or service (client, service,
+    server) that has one."""
     found = {}
     for row in _owners(trial, figure).iter_rows(named=True):
         if row.get(f"{figure}_v2") is not None:
@@ -107,7 +109,7 @@ def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...],
 
 
 def was_measured(result: Result, figure: str) -> bool:
-    """Whether any edge or publisher has values of a figure, as a histogram or not."""
+    """Whether any edge, publisher or service has values of a figure, as a histogram or not."""
     column = f"{figure}_max"
     owners = (_owners(trial, figure) for trial in result.trials)
     return any(column in table.columns and table[column].null_count() < table.height for table in owners)
@@ -152,15 +154,21 @@ def _result(label: str, run: RunData, trials: Sequence[TrialTables]) -> Result:
 
 
 def _has_data(trial: TrialTables) -> bool:
-    return bool(trial.edges.height or trial.publishers.height or trial.resources.height)
+    return any(table.height for table in (trial.edges, trial.publishers, trial.services, trial.resources))
 
 
 def _owners(trial: TrialTables, figure: str) -> pl.DataFrame:
+    if figure == ROUND_TRIP:
+        return trial.services
     return trial.publishers if figure in PUBLISHER_HISTOGRAMS else trial.edges
 
 
 def _key(row: dict[str, Any], figure: str) -> tuple[str, ...]:
-    names = ("node", "topic") if figure in PUBLISHER_HISTOGRAMS else ("publisher", "topic", "subscription")
+    names: tuple[str, ...] = ("publisher", "topic", "subscription")
+    if figure == ROUND_TRIP:
+        names = ("client", "service", "server")
+    elif figure in PUBLISHER_HISTOGRAMS:
+        names = ("node", "topic")
     return tuple(str(row[name]) if row[name] is not None else "" for name in names)
 
 

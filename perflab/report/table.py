@@ -30,27 +30,28 @@ class Column:
 
     @property
     def width(self) -> int:
-        lines = [self.header, self.group, *(cell.plain for cell in self.cells)]
-        return max(cell_len(line) for line in lines)
+        """Without the name of its group."""
+        return max(cell_len(line) for line in (self.header, *(cell.plain for cell in self.cells)))
 
 
 def print_table(out: Console, columns: Sequence[Column]) -> None:
     """A table that fits: columns of high rank are left out first, then the first column of rank 0 is cut."""
     shown = list(columns)
-    while _width(shown) > out.width and any(c.rank for c in shown):
+    while sum(_widths(shown)) + _gaps(shown) > out.width and any(c.rank for c in shown):
         lowest = max(c.rank for c in shown)
         shown = [c for c in shown if c.rank != lowest]
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
     )
-    spare = out.width - _width(shown)
+    widths = _widths(shown)
+    spare = out.width - sum(widths) - _gaps(shown)
     groups = {""}
     two_lines = any(column.group for column in shown)
-    for column in shown:
-        width = column.width
+    for column, full in zip(shown, widths, strict=True):
+        width = full
         if spare < 0 and column.rank == 0:
-            cut = min(-spare, max(0, width - MIN_NAME_WIDTH))
-            width, spare = width - cut, spare + cut
+            cut = min(-spare, max(0, full - MIN_NAME_WIDTH))
+            width, spare = full - cut, spare + cut
         above = "" if column.group in groups else column.group
         groups.add(column.group)
         table.add_column(
@@ -65,5 +66,15 @@ def print_table(out: Console, columns: Sequence[Column]) -> None:
     out.print(table)
 
 
-def _width(columns: Sequence[Column]) -> int:
-    return sum(c.width for c in columns) + COLUMN_GAP * (len(columns) - 1)
+def _widths(columns: Sequence[Column]) -> list[int]:
+    """Of the columns when these are shown: the first of each group has room for the group's name."""
+    seen = {""}
+    widths = []
+    for column in columns:
+        widths.append(column.width if column.group in seen else max(column.width, cell_len(column.group)))
+        seen.add(column.group)
+    return widths
+
+
+def _gaps(columns: Sequence[Column]) -> int:
+    return COLUMN_GAP * (len(columns) - 1)

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from perflab.report.label import labels
 from perflab.report.table import COLUMN_GAP, Column, print_table
+from perflab.report.totals import all_lost, counted, delivered, expected, lost
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
 
@@ -61,7 +62,7 @@ def print_summary(
         names = result["middleware"].split("+")  # one for all processes, or one for each
         versioned = [f"{name} {versions[name]}" if versions.get(name) else name for name in names]
         _print_result(out, result, " + ".join(versioned), with_edges)
-    if len(summary["results"]) > 1 and any(_delivered(result) is not None for result in summary["results"]):
+    if len(summary["results"]) > 1 and any(delivered(result) is not None for result in summary["results"]):
         _print_comparison(out, summary["results"])
     if not summary["results"]:
         _line(out, "No trial was recorded.", "yellow")
@@ -186,10 +187,11 @@ def _print_edges(out: Console, edges: Sequence[Json]) -> None:
             column("Hz", 13, lambda e: format_rate(e["frequency_hz"] or None)),
             column("sent", 12, lambda e: format_count(e["sent"])),
             column("received", 2, lambda e: format_count(e["received"])),
-            column("lost", 3, lambda e: _count(_lost(e), "red")),
+            column("lost", 3, lambda e: _count(lost(e), "red")),
             column("late", 10, lambda e: _count(e["late"], "yellow")),
             column("too late", 11, lambda e: _count(e["too_late"], "red")),
-            times("latency", "p50", 6),
+            # A foreign run may have no percentiles.
+            times("latency", "p50" if any(_quantile(e, "latency_ns", "p50") for e in shown) else "mean", 6),
             times("latency", "p99", 4),
             times("latency", "max", 5),
             times("response", "p50", 9),
@@ -221,9 +223,9 @@ def _print_services(out: Console, services: Sequence[Json]) -> None:
             column("Hz", 10, lambda s: format_rate(s["frequency_hz"] or None)),
             column("sent", 9, lambda s: format_count(s["sent"])),
             column("received", 2, lambda s: format_count(s["received"])),
-            column("lost", 3, lambda s: _count(_lost(s), "red")),
+            column("lost", 3, lambda s: _count(lost(s), "red")),
             column("late", 8, lambda s: _count(s["late"], "yellow")),
-            times("p50", 6),
+            times("p50" if any(_quantile(s, "round_trip_ns", "p50") for s in shown) else "mean", 6),
             times("p99", 4),
             times("max", 5),
         ],
@@ -243,9 +245,9 @@ def _print_comparison(out: Console, results: Sequence[Json]) -> None:
         return column(key, rank, lambda r: format_time(_quantile(r["totals"], f"{owner}_ns", key)), owner)
 
     figures = [
-        column("received/expected", 2, lambda r: f"{format_count(_delivered(r))}/{format_count(_expected(r))}"),
-        column("lost", 3, lambda r: _count(_all(r, _lost), "red")),
-        column("late", 8, lambda r: _count(_all(r, lambda owner: owner["late"]), "yellow")),
+        column("received/expected", 2, lambda r: f"{format_count(delivered(r))}/{format_count(expected(r))}"),
+        column("lost", 3, lambda r: _count(all_lost(r), "red")),
+        column("late", 8, lambda r: _count(counted(r, lambda owner: owner["late"]), "yellow")),
         times("latency", "p50", 6),
         times("latency", "p99", 1),
         times("latency", "max", 5),
@@ -261,23 +263,6 @@ def _print_comparison(out: Console, results: Sequence[Json]) -> None:
     out.print()
 
 
-def _all(result: Json, count: Callable[[Json], int | None]) -> int | None:
-    """Over the topics, as far as there are any, and all services; None where one is not known."""
-    totals = result["totals"]
-    topics = totals["received"] is not None or totals["published"] is not None
-    counts = [count(owner) for owner in ([totals] if topics else []) + result["services"]]
-    known = [n for n in counts if n is not None]
-    return sum(known) if counts and len(known) == len(counts) else None
-
-
-def _delivered(result: Json) -> int | None:
-    return _all(result, lambda owner: owner["received"])
-
-
-def _expected(result: Json) -> int | None:
-    return _all(result, lambda owner: owner["sent"])
-
-
 def _slowest_round_trip(result: Json) -> str:
     """Of the slowest service: percentiles of several cannot be merged from here."""
     return format_time(
@@ -288,13 +273,13 @@ def _slowest_round_trip(result: Json) -> str:
 def _cpu_per_message_ns(result: Json) -> int | None:
     """CPU time of all processes for each message that was delivered, in the measured part of the merged trials."""
     percent: float | None = result["resources"]["cpu_percent_mean"]
-    delivered = _delivered(result)
+    messages = delivered(result)
     trials = result["trials_detail"]
     merged = [t for t in trials if t["outcome"] == "success"] or trials
     measured_s: float = sum(t["measured_s"] or 0.0 for t in merged)
-    if percent is None or not delivered or not measured_s:
+    if percent is None or not messages or not measured_s:
         return None
-    return round(percent / 100 * measured_s * 1e9 / delivered)
+    return round(percent / 100 * measured_s * 1e9 / messages)
 
 
 def _percent(value: float | None) -> str:
@@ -308,11 +293,6 @@ def _bytes(kilobytes: int | None) -> int | None:
 def _quantile(edge: Json, owner: str, key: str) -> int | None:
     quantiles = edge[owner]
     return None if quantiles is None else quantiles[key]
-
-
-def _lost(edge: Json) -> int | None:
-    known = [n for n in edge["lost"].values() if n is not None]
-    return sum(known) if len(known) == len(edge["lost"]) or any(known) else None
 
 
 def _count(n: int | None, style: str) -> Text:

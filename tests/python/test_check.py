@@ -180,3 +180,58 @@ def test_bad_targets_end_with_2_and_one_line(content: Any, complaint: str, tmp_p
     captured = capsys.readouterr()
     assert complaint in captured.err
     assert (captured.out, captured.err.count("\n")) == ("", 1)
+
+
+def asking(final: bool = True) -> list[MadeTrial]:
+    topic = talk([100] * 97 + [2500, 2600, 11_000], sent=110)
+    asks = Stream("talker", "add", "listener", 10, 60, arrivals([400] * 48 + [3000, 12_000]), service=True)
+    return [MadeTrial([topic, asks], final=final)]
+
+
+def test_services_count_as_the_clients_of_the_original_do(tmp_path: Path, capsys: Captured) -> None:
+    run = make_run(tmp_path / "run", PROCESSES, asking())
+    bounds = dict.fromkeys(("lost_msgs", "lost_perc", "late_msgs", "too_late_msgs", "mean_us"), 1e9)
+    wanted = target(tmp_path / "t.json", latency_total=bounds)
+    assert check(run, wanted, "--json") == 0
+    measured = {key: figure["measured"] for key, figure in figures(capsys).items()}
+    topics, replies = 97 * 100 + 2500 + 2600 + 11_000, 48 * 400 + 3000 + 12_000
+    assert measured == {
+        "lost_msgs": 20,
+        "lost_perc": pytest.approx(100 * 20 / 170),
+        "late_msgs": 3,
+        "too_late_msgs": 2,
+        "mean_us": pytest.approx((topics + replies) / 150),
+    }
+    exported = tmp_path / "exported"
+    assert main(["export", str(run), "--output", str(exported), "--json"]) == 0
+    total = json.loads(capsys.readouterr().out)["trials"][0]["system_total"]
+    assert {key: total[key] for key in ("received", "lost", "late", "too_late")} == {
+        "received": 150, "lost": 20, "late": 3, "too_late": 2,
+    }  # fmt: skip
+    assert total["mean_us"] == pytest.approx(measured["mean_us"])
+    # The files themselves are judged alike.
+    assert check(exported, wanted, "--json") == 0
+    again = {key: figure["measured"] for key, figure in figures(capsys).items()}
+    assert {k: v for k, v in again.items() if k != "mean_us"} == {k: v for k, v in measured.items() if k != "mean_us"}
+
+
+def test_a_run_of_services_alone_is_judged_by_them(tmp_path: Path, capsys: Captured) -> None:
+    asks = Stream("talker", "add", "listener", 10, 12, arrivals([400] * 10), service=True)
+    run = make_run(tmp_path / "run", PROCESSES, [MadeTrial([asks])])
+    wanted = target(tmp_path / "t.json", latency_total={"lost_msgs": 1, "mean_us": 500})
+    assert main(["export", str(run), "--output", str(tmp_path / "exported"), "--json"]) == 0
+    capsys.readouterr()
+    for path in (run, tmp_path / "exported"):
+        assert check(path, wanted, "--json") == 1
+        found = figures(capsys)
+        assert (found["lost_msgs"]["measured"], found["lost_msgs"]["verdict"]) == (2, "missed")
+        assert found["mean_us"]["measured"] == pytest.approx(400)
+
+
+def test_another_way_of_running_than_that_of_the_target_is_said(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(tmp_path / "t.json", additional_options="--ipc=on -t 60", latency_total={"late_perc": 100})
+    assert check(made(tmp_path / "off", ipc="off"), wanted) == 0
+    assert "Note: the target asks for --ipc on (was off), -t 60 (was 2)" in capsys.readouterr().out
+    wanted = target(tmp_path / "t.json", additional_options="--ipc on -t 2", latency_total={"late_perc": 100})
+    assert check(made(tmp_path / "on", ipc="on"), wanted) == 0
+    assert "Note" not in capsys.readouterr().out

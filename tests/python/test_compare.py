@@ -182,3 +182,23 @@ def test_labels_hold_what_differs_and_nothing_else(
 def test_labels_need_a_run_name_for_each_result() -> None:
     with pytest.raises(ValueError, match="1 run names for 2 results"):
         labels([{}, {}], ["r"])
+
+
+def test_services_are_among_what_was_delivered_late_and_lost(tmp_path: Path, capsys: Captured) -> None:
+    asks = Stream("talker", "add", "listener", 10, 12, arrivals([400] * 8 + [3000, 12_000]), service=True)
+    one = make_run(tmp_path / "one", PROCESSES, [MadeTrial([talk([100, 2500], sent=3), asks])])
+    two = make_run(tmp_path / "two", PROCESSES, [MadeTrial([asks])])
+    both, services = (column["figures"] for column in compared(capsys, one, two))
+    assert [both[key] for key in ("delivered", "late", "too_late", "lost")] == [12, 2, 1, 3]
+    assert [services[key] for key in ("delivered", "late", "too_late", "lost")] == [10, 1, 1, 2]
+
+
+def test_losses_that_are_not_known_are_not_0(tmp_path: Path, capsys: Captured) -> None:
+    def killed(stream: Stream, ipc: str) -> MadeTrial:
+        return MadeTrial([stream], outcome="failed", final=False, ipc=ipc)
+
+    gap = Stream("talker", "chat", "listener", 10, 3, [a for a in arrivals([100] * 3) if a.number != 1])
+    run = make_run(tmp_path / "run", PROCESSES, [killed(talk([100] * 3), "off"), killed(gap, "on")])
+    nothing_known, at_least = compared(capsys, run)
+    assert nothing_known["figures"]["lost"] is None
+    assert at_least["figures"]["lost"] == 1

@@ -7,9 +7,11 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
-from support import HERE
+from support import HERE, SOURCE
 
+from perflab.cli import main
 from perflab.errors import BadInput
 from perflab.formats.irobot import find, parse, write
 from perflab.formats.irobot import target as targets
@@ -323,3 +325,49 @@ def test_a_target_that_is_no_json_is_refused(tmp_path: Path) -> None:
         targets.read(path)
     with pytest.raises(BadInput, match="cannot read target"):
         targets.read(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("name", ["two", "csv", "legacy"])
+def test_summaries_of_both_dialects_have_the_documented_keys(name: str) -> None:
+    schema = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+    summary = open_run(DATA / name).summary
+    jsonschema.validate(summary, schema)
+    (result,) = summary["results"]
+    assert result["middleware"] is None
+    assert result["totals"]["latency_ns"]["sd"] > 0
+    assert result["resources"]["cpu_percent_of_machine"] > 0
+
+
+@pytest.mark.parametrize("count", [str(2**63), "-1"])
+def test_counts_that_cannot_be_are_one_line(count: str, tmp_path: Path) -> None:
+    path = copied(DATA / "csv/base_log", tmp_path / "base_log") / "latency_all.txt"
+    path.write_text(path.read_text().replace("wheel,16,2001", f"wheel,16,{count}", 1))
+    with pytest.raises(BadInput, match=rf"latency_all.txt:4: received_msgs is {count}, which is not within 0\.\."):
+        open_run(path.parent)
+
+
+def test_times_that_cannot_be_are_one_line(tmp_path: Path) -> None:
+    path = copied(DATA / "csv/base_log", tmp_path / "base_log") / "resources.txt"
+    path.write_text(path.read_text().replace("\n1000,", "\n1e300,", 1))
+    with pytest.raises(BadInput, match=r"resources.txt:3: time_ms is 1e300, which is longer than 292 years"):
+        open_run(path.parent)
+
+
+def test_too_late_messages_are_in_the_times_where_they_were_not_told_apart() -> None:
+    assert not any("too late messages are in no time" in note for note in open_run(DATA / "csv").notes)
+    assert any("too late messages are in no time" in note for note in open_run(DATA / "legacy").notes)
+
+
+def test_a_directory_where_a_file_should_be_is_said(tmp_path: Path) -> None:
+    directory = copied(DATA / "csv/base_log", tmp_path / "base_log")
+    (directory / "metadata.txt").unlink()
+    (directory / "metadata.txt").mkdir()
+    with pytest.raises(BadInput, match=r"metadata.txt is not a file"):
+        open_run(directory)
+
+
+def test_edges_without_percentiles_are_shown_with_their_means(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(DATA / "two")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert next(line for line in lines if line.startswith("publisher")).split().count("mean") == 1
+    assert "52.0 µs" in next(line for line in lines if "planner_of_the_arm  force" in line)

@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 from conftest import Perflab
+from made_run import MadeTrial, Stream, arrivals, make_run
 from support import SOURCE, two_processes
 from test_cli import one_line
 from test_figures import one_result, sample, thousand, trial, values_edge
 
+from perflab.cli import main
 from perflab.report import draw_html, draw_static, pictures
 from perflab.report.figures import KINDS, Figure
 from perflab.report.palette import DARK, LIGHT
@@ -118,7 +120,7 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
     one = tmp_path / "deep/one.png"
     done = perflab("plot", run, "--kind", "cpu", "-o", one, "--dpi", "100", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"files": [str(one)], "missing": []}
+    assert json.loads(done.stdout) == {"files": [str(one)], "missing": [], "notes": []}
     head = one.read_bytes()[:24]
     assert head.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">I", head[16:20])[0] == 900
@@ -139,13 +141,16 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
         (["RUN", "--format", "pdf"], "--format 'pdf' is no format; there are html, svg, png"),
         (["RUN", "--figure", "lateness"], "--figure 'lateness' is no figure; there are latency, response"),
         (["RUN", "--figure", "latency,response,publish_call"], "names 3 figures; one or two"),
-        (["RUN", "--figure", "dispatch"], "--figure dispatch was not measured in run; measure it with"),
+        (
+            ["RUN", "--kind", "time", "--figure", "dispatch"],
+            "--figure dispatch was not measured in run; measure it with",
+        ),
+        (["RUN", "--only", "nobody"], "--only 'nobody' is in the name of no result; there are "),
         (["RUN", "--theme", "pink"], "--theme 'pink' is not one of auto, light, dark"),
         (["RUN", "--dpi", "7"], "--dpi 7 is not within 50..600"),
         (["RUN", "--target", "nothing"], "--target 'nothing' is neither a file nor"),
         (["RUN", "-o", "all.svg"], "--output all.svg is one file, but there are 5 pictures"),
         (["RUN", "-o", "all.svg", "--format", "png"], "--format png does not go with --output all.svg"),
-        (["RUN", "-o", "GRAPH/below"], "cannot write .*below.*: Not a directory; choose another place"),
         (["nothing"], "no run 'nothing'"),
         ([], "RUN"),
     ],
@@ -159,6 +164,79 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert re.search(expected, one_line(done.stderr)), done.stderr
     assert done.stdout == ""
     assert not (run / "plots").exists()
+
+
+def test_a_place_that_cannot_be_written_is_a_failure_and_no_bad_input(
+    perflab: Perflab, run: Path, graph_file: Path
+) -> None:
+    done = perflab("plot", run, "-o", graph_file / "below")
+    assert done.returncode == 1, done
+    assert re.search("cannot write .*below.*: Not a directory; choose another place", one_line(done.stderr))
+
+
+def test_a_named_figure_that_was_not_measured_is_said_where_other_pictures_are_drawn(
+    perflab: Perflab, run: Path
+) -> None:
+    done = perflab("plot", run, "--figure", "latency,dispatch", "--format", "html")
+    assert done.returncode == 0, done.stderr
+    assert "Not drawn: --figure dispatch was not measured in run; measure it with" in done.stdout
+    assert Page((run / "plots/plots.html").read_text()).plots == [
+        "latency_percentiles", "latency_edges", "latency_time", "cpu", "rss",
+    ]  # fmt: skip
+    only = perflab("plot", run, "--figure", "dispatch", "--format", "html")
+    assert only.returncode == 0, only.stderr
+    assert Page((run / "plots/plots.html").read_text()).plots == ["cpu", "rss"]
+
+
+def asking(topic: bool) -> MadeTrial:
+    asks = Stream("talker", "add", "listener", 10, 32, arrivals([300] * 29 + [900]), service=True)
+    return MadeTrial([asks, Stream("talker", "chat", "listener", 10, 30, arrivals([100] * 30))] if topic else [asks])
+
+
+@pytest.mark.parametrize("topic", [False, True])
+def test_round_trips_are_drawn_beside_the_others(topic: bool, tmp_path: Path, capsys: Any) -> None:
+    made = make_run(tmp_path / "asking", {"mouth": ["talker"], "ear": ["listener"]}, [asking(topic)])
+    assert main(["plot", str(made), "--kind", "percentiles,edges", "--format", "svg"]) == 0
+    names = {path.stem for path in (made / "plots").iterdir()}
+    latency = {"latency_percentiles", "latency_edges"} if topic else set()
+    assert names == {"round_trip_percentiles", "round_trip_edges"} | latency
+    texts = svg_text((made / "plots/round_trip_edges.svg").read_bytes())
+    assert any("talker → listener · add" in text for text in texts)
+    assert any("30 replies" in text for text in texts)
+    capsys.readouterr()
+    assert main(["plot", str(made), "--kind", "time", "--figure", "round_trip"]) == 2
+    assert "of round trips there is no picture over time" in capsys.readouterr().err
+
+
+def test_a_run_of_services_alone_is_drawn_without_any_option(tmp_path: Path, capsys: Any) -> None:
+    made = make_run(tmp_path / "asking", {"mouth": ["talker"], "ear": ["listener"]}, [asking(False)])
+    assert main(["plot", str(made), "--format", "html"]) == 0
+    assert Page((made / "plots/plots.html").read_text()).plots == [
+        "round_trip_percentiles", "round_trip_edges", "cpu", "rss",
+    ]  # fmt: skip
+    assert "Not drawn: time: " in capsys.readouterr().out
+
+
+def test_of_many_results_the_fastest_are_drawn_or_those_that_are_named(tmp_path: Path, capsys: Any) -> None:
+    def one(i: int) -> MadeTrial:
+        latencies = [1000 - 10 * i] * 30  # the later ones are faster
+        return MadeTrial(
+            [Stream("talker", "chat", "listener", 10, 30, arrivals(latencies))], conditions=[f"load{i:02d}"]
+        )
+
+    made = make_run(tmp_path / "many", {"mouth": ["talker"], "ear": ["listener"]}, [one(i) for i in range(14)])
+    assert main(["plot", str(made), "--format", "html"]) == 0
+    out = capsys.readouterr().out
+    assert "12 of 14 results are drawn, those with the lowest p99 of latency; choose others with --only" in out
+    text = (made / "plots/plots.html").read_text()
+    assert "load02" in text
+    assert "load00" not in text
+    assert "load01" not in text
+    assert main(["plot", str(made), "--format", "html", "--only", "load00,load13"]) == 0
+    assert "results are drawn" not in capsys.readouterr().out
+    text = (made / "plots/plots.html").read_text()
+    assert "load00" in text
+    assert "load02" not in text
 
 
 def test_a_run_without_any_data_is_bad_input(perflab: Perflab, run: Path) -> None:

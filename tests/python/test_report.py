@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 from support import checkpoint, edge, publisher, service
 from test_summary import trial
 
 from perflab.experiment.trial import LiveProgress
 from perflab.report import terminal
 from perflab.report.live import LiveLine
+from perflab.report.table import Column, print_table
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
 from perflab.statistics.summary import Thread, TrialData, summarize
@@ -197,3 +199,20 @@ def test_what_took_effect_is_said_in_words(
         assert not any(word in text for word in ("Intra-process", "ipc", "Passing", "Loaned"))
     else:
         assert expected in text
+
+
+def test_a_group_has_room_for_its_name_once() -> None:
+    def table(width: int) -> str:
+        out = io.StringIO()
+        cells = [[Text("1")], [Text("2")], [Text("3")]]
+        columns = [Column("", 0, [Text("row")], right=False)]
+        columns += [
+            Column(name, n + 1, c, group="round trip") for n, (name, c) in enumerate(zip("abc", cells, strict=True))
+        ]
+        print_table(Console(file=out, width=width, no_color=True), columns)
+        return out.getvalue()
+
+    whole = len("row") + 2 + len("round trip") + 2 + 1 + 2 + 1
+    assert table(whole).splitlines()[1].split() == ["a", "b", "c"]
+    assert table(whole - 1).splitlines()[1].split() == ["a", "b"]
+    assert "round trip" in table(whole)

@@ -14,6 +14,8 @@ from perflab.formats.irobot.dialect import Column
 from perflab.formats.irobot.model import Event, Output, Sample
 from perflab.statistics.irobot import Row, Total
 
+MAX_COUNT = 2**63 - 1  # of what stands in a table
+
 _RESULTS = (dialect.LATENCY_ALL, dialect.LATENCY_TOTAL, dialect.RESOURCES)
 _TITLES = (dialect.SUBSCRIPTIONS, dialect.CLIENTS, dialect.PUBLISHERS)
 _EVENT = re.compile(r"\s*(-?\d+)\s+(\S+)\s+(\d)\s+(\S.*)")
@@ -91,9 +93,19 @@ class _Line:
     def count(self, name: str) -> int:
         text = self.text(name)
         try:
-            return int(text)  # exact also beyond 2**53, where lost may have wrapped
+            count = int(text)  # exact also beyond 2**53, where lost may have wrapped
         except ValueError:
             raise BadInput(f"{self.path}:{self.number}: {name} is {text!r}, which is not a whole number") from None
+        if not 0 <= count <= MAX_COUNT:
+            raise BadInput(f"{self.path}:{self.number}: {name} is {text}, which is not within 0..{MAX_COUNT}")
+        return count
+
+    def time(self, name: str, ns: int) -> float:
+        """A time in units of `ns`; NaN where there is none."""
+        value = self.value(name)
+        if abs(value) * ns > MAX_COUNT:
+            raise BadInput(f"{self.path}:{self.number}: {name} is {self.cells[name]}, which is longer than 292 years")
+        return value
 
     def count_or_none(self, name: str) -> int | None:
         return None if self.cells.get(name, "nan").lower().lstrip("-") == "nan" else self.count(name)
@@ -118,9 +130,11 @@ def _process_name(directory: Path, metadata: Mapping[str, str]) -> str:
 
 
 def _text(path: Path) -> list[str] | None:
-    if not path.is_file():
-        return None
     try:
+        if not path.exists():
+            return None
+        if not path.is_file():
+            raise BadInput(f"{path} is not a file; irobot_benchmark writes one there")
         return path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
@@ -227,10 +241,10 @@ def _row(line: _Line) -> Row:
         late=line.count("late_msgs"),
         too_late=line.count("too_late_msgs"),
         lost=line.count_or_none("lost_msgs"),
-        mean_us=line.value("mean_us"),
+        mean_us=line.time("mean_us", 1000),
         sd_us=line.value("sd_us"),
-        min_us=line.value("min_us"),
-        max_us=line.value("max_us"),
+        min_us=line.time("min_us", 1000),
+        max_us=line.time("max_us", 1000),
         frequency_hz=line.value("freq_hz"),
         throughput_kib_s=line.value(dialect.THROUGHPUT.name),
     )
@@ -243,7 +257,7 @@ def _total(table: _Table) -> Total | None:
 
     return Total(
         received=line.count("received_msgs"),
-        mean_us=line.value("mean_us"),
+        mean_us=line.time("mean_us", 1000),
         late=line.count("late_msgs"),
         late_percent=line.value("late_perc"),
         too_late=line.count("too_late_msgs"),
@@ -253,13 +267,19 @@ def _total(table: _Table) -> Total | None:
     )
 
 
+def _whole_ms(time: float) -> int:
+    return 0 if math.isnan(time) else int(time)
+
+
 def _sample(line: _Line) -> Sample:
     def whole(name: str) -> int | None:
         number = line.number_of(name)
+        if number is not None and not 0 <= number <= MAX_COUNT:
+            raise BadInput(f"{line.path}:{line.number}: {name} is {number:g}, which is not within 0..{MAX_COUNT}")
         return None if number is None else int(number)
 
     return Sample(
-        time_ms=int(line.number_of("time_ms") or 0),
+        time_ms=_whole_ms(line.time("time_ms", 1_000_000)),
         cpu_percent=line.number_of("cpu_perc"),
         arena_kb=whole("arena_KB"),
         in_use_kb=whole("in_use_KB"),
@@ -283,6 +303,8 @@ def _events(path: Path) -> tuple[Event, ...] | None:
         cells = split(line)
         if cells is None:
             raise BadInput(f"{path}:{number}: not an event; expected a time, a caller, a code and a description")
+        if abs(int(cells[0])) * 1_000_000 > MAX_COUNT:
+            raise BadInput(f"{path}:{number}: the time is {cells[0]}, which is longer than 292 years")
         events.append(Event(int(cells[0]), cells[1], int(cells[2]), cells[3].strip()))
     return tuple(events)
 

@@ -59,6 +59,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
     executor = _executor(metadata)
     ipc = metadata.get("ipc")
     edges = [_edge(row, outputs, tracked) for output in outputs for row in output.subscriptions or ()]
+    services = [_service(row, tracked) for output in outputs for row in output.clients]
     totals = _totals(edges, outputs, tracked)
     resources = _resources(outputs)
     result = {
@@ -88,7 +89,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
             }
         ],
         "intervals": {},
-        "services": [_service(row, tracked) for output in outputs for row in output.clients],
+        "services": services,
         "edges": edges,
         "resources": resources,
         "threads": None,
@@ -106,7 +107,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
         outcome="success",
         started_ns=None,
         duration_s=duration_s if duration_s is not None else math.nan,
-        **_tables(outputs, edges),
+        **_tables(outputs, edges, services),
     )
     return RunData(
         name=name,
@@ -130,7 +131,7 @@ def _tracked(outputs: Sequence[Output]) -> bool | None:
     for output in outputs:
         if (said := output.metadata.get("tracking.is_enabled")) is not None:
             return said == "on"
-    rows = [row for output in outputs for row in output.subscriptions or ()]
+    rows = [row for output in outputs for row in (*(output.subscriptions or ()), *output.clients)]
     seen = any(output.events is not None for output in outputs)
     return True if seen or any(row.late or row.too_late or row.lost for row in rows) else None
 
@@ -249,7 +250,8 @@ def _totals(edges: Sequence[Json], outputs: Sequence[Output], tracked: bool | No
         return None if not known or None in known else sum(n for n in known if n is not None)
 
     if not edges:
-        totals = [output.total for output in outputs if output.total is not None]
+        # With clients they are those of the replies, which stand with the services.
+        totals = [output.total for output in outputs if output.total is not None and not output.clients]
         counts = _counts(
             added(t.received for t in totals),
             added(t.late for t in totals),
@@ -371,7 +373,7 @@ def cpu_percent_of_machine(output: Output) -> float | None:
     return used / before if before else None
 
 
-def _tables(outputs: Sequence[Output], edges: Sequence[Json]) -> dict[str, pl.DataFrame]:
+def _tables(outputs: Sequence[Output], edges: Sequence[Json], services: Sequence[Json]) -> dict[str, pl.DataFrame]:
     frames = empty_tables()
     frames["edges"] = _frame(frames["edges"], [_edge_line(edge) for edge in edges], {"latency_mean": "Float64"})
     frames["publishers"] = _frame(
@@ -386,6 +388,9 @@ def _tables(outputs: Sequence[Output], edges: Sequence[Json]) -> dict[str, pl.Da
             for output in outputs
             for row in output.publishers
         ],
+    )
+    frames["services"] = _frame(
+        frames["services"], [_service_line(service) for service in services], {"round_trip_mean": "Float64"}
     )
     frames["resources"] = _frame(
         frames["resources"],
@@ -420,6 +425,17 @@ def _edge_line(edge: Json) -> Json:
         "latency_mean": latency["mean"],
         "latency_min": latency["min"],
         "latency_max": latency["max"],
+    }
+
+
+def _service_line(service: Json) -> Json:
+    round_trip = service["round_trip_ns"]
+    return {
+        "client": f"/{service['client']}",
+        "service": f"/{service['service']}",
+        **{key: service[key] for key in ("size_bytes", "frequency_hz", "received", "on_time", "late", "too_late")},
+        "gap": service["lost"]["gap"],
+        **{f"round_trip_{side}": round_trip[side] for side in ("count", "mean", "min", "max")},
     }
 
 
@@ -476,7 +492,8 @@ def _notes(outputs: Sequence[Output], origin: str, tracked: bool | None, duratio
     accounting = next((o.metadata[ACCOUNTING] for o in outputs if ACCOUNTING in o.metadata), None)
     words = "an older version of irobot_benchmark" if origin == IROBOT_LEGACY else "irobot_benchmark"
     if ours is None:
-        yield f"output of {words}: no percentiles; too late messages are in no time; rss is the peak"
+        left_out = "" if tracked is False else "; too late messages are in no time"
+        yield f"output of {words}: no percentiles{left_out}; rss is the peak"
     else:
         yield f"exported by {ours} in the format of {words}, accounting {accounting}; the run itself holds more"
     if tracked is False:
@@ -485,7 +502,7 @@ def _notes(outputs: Sequence[Output], origin: str, tracked: bool | None, duratio
         yield "nothing says whether it ran with --tracking on; its zeros are taken for not counted"
     elif ours is None:
         yield "lost holds what was sent before the match, and nothing of what was lost at the end"
-    rows = [row for output in outputs for row in output.subscriptions or ()]
+    rows = [row for output in outputs for row in (*(output.subscriptions or ()), *output.clients)]
     wrapped = [row for row in rows if row.lost is not None and row.lost >= _WRAPPED]
     if wrapped:
         more = f" and {len(wrapped) - 1} more" if len(wrapped) > 1 else ""

@@ -171,12 +171,20 @@ TEST_F(Conformance, SampleCarriesTheIdentityOfItsWriter) {
 
 TEST_F(Conformance, IdentityIsKnownAfterTheWriterHasLeft) {
   Reader r = reader();
+  WaitSet set = participant().create_waitset();
+  set.attach(r, 1);
   std::string expected;
   {
     Writer w = writer();
     expected = to_hex(w.identity());
     ASSERT_TRUE(matched(w, r));
     write(w, 1);
+    // A message that is still on its way may be lost with its writer.
+    std::uint64_t ready[1];
+    std::size_t count = 0;
+    perflab_error error{};
+    ASSERT_EQ(set.wait(30'000'000'000, ready, count, error), PERFLAB_OK);
+    ASSERT_EQ(count, 1u);
   }
   const auto taken = take_until(r, 1);
   ASSERT_EQ(taken.size(), 1u);
