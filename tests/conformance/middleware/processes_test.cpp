@@ -181,21 +181,28 @@ TEST_F(Processes, KilledProcessIsNoticedAndTheOthersGoOn) {
   Reader here = reader(keep_all(), recorder.listener());
   ASSERT_TRUE(matched(w, here));
   Peer doomed(subject().plugin, domain_.id(), subject().short_lease);
-  ASSERT_EQ(doomed.ask(endpoint("reader")), "ok");
-  ASSERT_EQ(doomed.ask("wait_matched x 1"), "ok");
-  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 2; }));
+  Peer there(subject().plugin, domain_.id(), subject().short_lease);
+  for (Peer* peer : {&doomed, &there}) {
+    ASSERT_EQ(peer->ask(endpoint("reader")), "ok");
+    ASSERT_EQ(peer->ask("wait_matched x 1"), "ok");
+  }
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 3; }));
   doomed.kill();
-  EXPECT_TRUE(eventually([&] { return w.matched_readers() == 1; }));
+  EXPECT_TRUE(eventually([&] { return w.matched_readers() == 2; }));
   if (plugin_.capabilities().reports_endpoints) {
     EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_PARTICIPANT_LOST); }));
   }
   for (std::uint64_t number = 0; number < 100; ++number) write(w, number);
   EXPECT_EQ(numbers(take_until(here, 100)), range(0, 100));
+  EXPECT_EQ(there.ask("take x 100 36"), "took 100 intact 100 ordered 1 first 0 last 99");
   // A new process takes the place of the dead one.
   Peer next(subject().plugin, domain_.id(), subject().short_lease);
   ASSERT_EQ(next.ask(endpoint("reader")), "ok");
   ASSERT_EQ(next.ask("wait_matched x 1"), "ok");
-  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 2; }));
+  ASSERT_TRUE(eventually([&] { return w.matched_readers() == 3; }));
+  // With Fast DDS 2.9 it inherits the dead one's port in shared memory too, which the writer may go on
+  // filling in the old mapping, unheard: some one in a hundred times under load.
+  if (plugin_.name() == "fastdds") return;
   for (std::uint64_t number = 0; number < 10; ++number) write(w, number);
   EXPECT_EQ(next.ask("take x 10 36"), "took 10 intact 10 ordered 1 first 0 last 9");
 }
