@@ -9,40 +9,13 @@
 
 #include "message/cdr.h"
 #include "message/types.h"
+#include "middleware/types.h"
 
 namespace perflab::graph {
 
 using measure::detail::load;
 
 namespace {
-
-runtime::ExecutorKind runtime_kind(ExecutorKind kind) {
-  switch (kind) {
-    case ExecutorKind::kInline:
-      return runtime::ExecutorKind::kInline;
-    case ExecutorKind::kEvents:
-      return runtime::ExecutorKind::kEvents;
-    case ExecutorKind::kMultiThreaded:
-      return runtime::ExecutorKind::kMultiThreaded;
-    case ExecutorKind::kSingleThreaded:
-      break;
-  }
-  return runtime::ExecutorKind::kSingleThreaded;
-}
-
-runtime::PassBy runtime_pass_by(PassBy pass_by) {
-  switch (pass_by) {
-    case PassBy::kShared:
-      return runtime::PassBy::kShared;
-    case PassBy::kUnique:
-      return runtime::PassBy::kUnique;
-    case PassBy::kLoaned:
-      return runtime::PassBy::kLoaned;
-    case PassBy::kUnspecified:
-      break;
-  }
-  return runtime::PassBy::kUnspecified;
-}
 
 // What an executor's thread is called: after its node, and how many more there are ("montreal+9").
 std::string thread_name(const Executor& executor, const std::vector<std::string>& nodes, bool after_nodes) {
@@ -70,9 +43,7 @@ class Guard {
 bool operator<(const perflab_identity& a, const perflab_identity& b) noexcept {
   return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) < 0;
 }
-bool same(const perflab_identity& a, const perflab_identity& b) noexcept {
-  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
-}
+using middleware::same;
 
 const message::MessageType& type_of(const std::string& name) {
   const message::MessageType* type = message::find_type(name);
@@ -631,7 +602,7 @@ void LiveGraph::build_process(std::size_t index, const Process& process) {
     for (const Node& node : process.nodes) {
       if (node.executor == executor.id) nodes.push_back(node.qualified_name());
     }
-    const runtime::ExecutorKind kind = settings_.executor.value_or(runtime_kind(executor.kind));
+    const runtime::ExecutorKind kind = settings_.executor.value_or(executor.kind);
     const int threads = kind == runtime::ExecutorKind::kMultiThreaded
                             ? settings_.executor_threads.value_or(executor.threads)
                             : 1;
@@ -676,7 +647,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                                               .ros_type = std::string(type.ros_type),
                                                               .fixed_size = message::fixed_encoded_size(type),
                                                               .qos = publisher.qos,
-                                                              .pass_by = runtime_pass_by(pass_by)});
+                                                              .pass_by = pass_by});
     publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint,
                                                           concurrent && triggers[i] > 1));
     publishers.push_back(publishers_.back().get());
@@ -722,7 +693,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                                            .ros_type = std::string(type.ros_type),
                                                            .fixed_size = message::fixed_encoded_size(type),
                                                            .qos = subscription.qos,
-                                                           .pass_by = runtime_pass_by(subscription.pass_by)},
+                                                           .pass_by = subscription.pass_by},
                                                           *subscriptions[i]));
   }
   const std::size_t first_client = clients_.size();

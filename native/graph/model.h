@@ -12,12 +12,14 @@
 
 #include "middleware/middleware.h"
 #include "realtime/scheduling.h"
+#include "runtime/runtime.h"
 
 namespace perflab::graph {
 
 using Nanoseconds = std::int64_t;
 
-enum class ExecutorKind { kInline, kSingleThreaded, kEvents, kMultiThreaded };
+using runtime::ExecutorKind;
+using runtime::PassBy;
 
 struct Executor {
   int id = 0;  // unique within its process
@@ -31,10 +33,6 @@ struct Threads {
   realtime::ThreadSettings executors{};
   realtime::ThreadSettings middleware{};
 };
-
-// How a message is handed over inside a process, as the file asks; irobot_benchmark's `msg_pass_by`.
-// Unspecified leaves the choice to the runtime; a subscription then takes messages as shared.
-enum class PassBy { kUnspecified, kShared, kUnique, kLoaned };
 
 // The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease.
 [[nodiscard]] constexpr perflab_qos default_qos() {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "message/cdr.h"
+#include "middleware/types.h"
 
 namespace perflab::runtime {
 namespace {
@@ -26,9 +27,7 @@ EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const
 
 perflab_bytes bytes(std::span<const std::uint8_t> span) noexcept { return {span.data(), span.size()}; }
 
-bool same(const perflab_identity& a, const perflab_identity& b) noexcept {
-  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
-}
+using middleware::same;
 
 using Framed = std::array<std::uint8_t, kRequestIdBytes>;
 

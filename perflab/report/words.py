@@ -103,7 +103,7 @@ def totals_in_words(totals: Json, what: str = "messages") -> Text:
     amount = sum(known)
     kinds = ", ".join(f"{format_count(n)} {_LOST_WORDS[kind]}" for kind, n in lost.items() if n)
     text.append(", ")
-    if not known:
+    if not known or (not amount and len(known) < len(lost)):  # "at least 0" would say nothing
         text.append("losses not known", "yellow")
     else:
         least = "" if len(known) == len(lost) else "at least "

@@ -11,6 +11,7 @@
 #include "middleware/fastdds/sharing.h"
 #include "middleware/fastdds/waitset.h"
 #include "middleware/support/status.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::fastdds {
 namespace {
@@ -163,10 +164,6 @@ const char* policy_name(std::uint32_t id) {
 
 perflab_identity identity_of(const rtps::InstanceHandle_t& handle) {
   return fastdds::identity(rtps::iHandle2GUID(handle));
-}
-
-bool same(const perflab_identity& a, const perflab_identity& b) {
-  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
 }
 
 }  // namespace

@@ -10,16 +10,13 @@
 #include "middleware/middleware.h"
 #include "middleware/sim/disturbance.h"
 #include "middleware/sim/packet.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::sim {
 
 class Reader;
 class Writer;
 struct Peer;
-
-inline bool same(const perflab_identity& a, const perflab_identity& b) noexcept {
-  return std::equal(std::begin(a.bytes), std::end(a.bytes), std::begin(b.bytes));
-}
 
 // For std::map.
 struct IdentityLess {

@@ -23,13 +23,4 @@ void check_names(const char* topic, const char* type) {
                              "sim: an empty topic or type; right would be e.g. rt/amazon");
 }
 
-const char* incompatible_policy(const perflab_qos& offered, const perflab_qos& requested) noexcept {
-  if (offered.reliability < requested.reliability) return "reliability";
-  if (offered.durability < requested.durability) return "durability";
-  if (offered.deadline_ns > requested.deadline_ns) return "deadline";
-  if (offered.liveliness < requested.liveliness) return "liveliness";
-  if (offered.lease_duration_ns > requested.lease_duration_ns) return "liveliness";
-  return nullptr;
-}
-
 }  // namespace perflab::middleware::sim

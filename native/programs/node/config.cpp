@@ -1,12 +1,12 @@
 #include "programs/node/config.h"
 
-#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "graph/check.h"
 #include "graph/resolved.h"
+#include "graph/vocabulary.h"
 
 namespace perflab::node {
 namespace {
@@ -14,30 +14,21 @@ namespace {
 using nlohmann::json;
 
 // One of `words` at `key`; null where the key is absent or null.
-template <typename Enumerator, std::size_t N>
-std::optional<Enumerator> word(const json& config, const char* key,
-                               const std::array<std::pair<std::string_view, Enumerator>, N>& words) {
+template <typename Words>
+auto word(const json& config, const char* key, const Words& words)
+    -> std::optional<decltype(words.front().value)> {
   if (!config.contains(key) || config.at(key).is_null()) return std::nullopt;
   const auto text = config.at(key).get<std::string>();
+  if (const auto value = graph::value_of(words, text)) return value;
   std::string known;
-  for (const auto& [name, enumerator] : words) {
-    if (name == text) return enumerator;
+  for (const std::string_view name : graph::texts_of(words))
     known.append(known.empty() ? "" : ", ").append(name);
-  }
   throw std::invalid_argument(std::string(key) + ": unknown '" + text + "', known are " + known);
 }
 
-constexpr std::array<std::pair<std::string_view, graph::PassBy>, 3> kPassByWords{
-    {{"shared", graph::PassBy::kShared},
-     {"unique", graph::PassBy::kUnique},
-     {"loaned", graph::PassBy::kLoaned}}};
-constexpr std::array<std::pair<std::string_view, runtime::ServiceFraming>, 2> kFramingWords{
-    {{"rmw_fastrtps", runtime::ServiceFraming::kRmwFastrtps},
-     {"rmw_cyclonedds", runtime::ServiceFraming::kRmwCyclonedds}}};
-
 // How things are done in the process, where the configuration differs from the graph.
 void read_overrides(const json& config, Config& result) {
-  result.live.executor = word(config, "executor", kExecutorWords);
+  result.live.executor = word(config, "executor", graph::kExecutorWords);
   if (config.contains("executor_threads") && !config.at("executor_threads").is_null()) {
     const int threads = config.at("executor_threads").get<int>();
     const std::string problem = graph::threads_problem(graph::ExecutorKind::kMultiThreaded, threads);
@@ -45,10 +36,10 @@ void read_overrides(const json& config, Config& result) {
       throw std::invalid_argument("executor_threads: " + (problem.empty() ? "must be at least 1" : problem));
     result.live.executor_threads = threads;
   }
-  result.live.pass_by = word(config, "pass_by", kPassByWords);
+  result.live.pass_by = word(config, "pass_by", graph::kPassByWords);
   result.live.name_threads = config.value("name_threads", true);
   result.intra_process = config.value("intra_process", false);
-  result.service_framing = word(config, "service_framing", kFramingWords);
+  result.service_framing = word(config, "service_framing", graph::kFramingWords);
   for (std::size_t p = 0; p < result.graph.processes.size(); ++p) {
     if (result.process && *result.process != p) continue;
     graph::Process& process = result.graph.processes[p];

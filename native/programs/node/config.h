@@ -1,10 +1,8 @@
 // The configuration of one perflab-node (docs/formats.md, section 2).
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,12 +30,6 @@ struct Config {
   std::uint64_t seed = 1;
   std::string records;
 };
-
-inline constexpr std::array<std::pair<std::string_view, runtime::ExecutorKind>, 4> kExecutorWords{
-    {{"inline", runtime::ExecutorKind::kInline},
-     {"single_threaded", runtime::ExecutorKind::kSingleThreaded},
-     {"events", runtime::ExecutorKind::kEvents},
-     {"multi_threaded", runtime::ExecutorKind::kMultiThreaded}}};
 
 // Throws runtime::Error (kBadInput) with one line that names the file.
 Config read_config(const std::string& file);

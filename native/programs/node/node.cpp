@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "graph/resolved.h"
+#include "graph/vocabulary.h"
 #include "measure/histogram_codec.h"
 #include "middleware/plugin.h"
 #include "realtime/thread.h"
@@ -51,29 +52,9 @@ std::unique_ptr<runtime::Runtime> make_runtime(const Config& config, const measu
   }
 }
 
-std::string_view framing_text(runtime::ServiceFraming framing) {
-  return framing == runtime::ServiceFraming::kRmwFastrtps ? "rmw_fastrtps" : "rmw_cyclonedds";
-}
-
 json pass_by_json(graph::PassBy pass_by) {
-  switch (pass_by) {
-    case graph::PassBy::kShared:
-      return "shared";
-    case graph::PassBy::kUnique:
-      return "unique";
-    case graph::PassBy::kLoaned:
-      return "loaned";
-    case graph::PassBy::kUnspecified:
-      break;
-  }
-  return nullptr;
-}
-
-std::string_view executor_text(runtime::ExecutorKind kind) {
-  for (const auto& [name, known] : kExecutorWords) {
-    if (known == kind) return name;
-  }
-  return "?";
+  return pass_by == graph::PassBy::kUnspecified ? json(nullptr)
+                                                : json(graph::word_of(graph::kPassByWords, pass_by));
 }
 
 // A thread with what was asked for it.
@@ -258,7 +239,7 @@ void Node::write_process_record() {
     const bool several = view.kind == runtime::ExecutorKind::kMultiThreaded;
     executors.push_back({{"process", config_.graph.processes[view.process].name},
                          {"id", view.executor->id},
-                         {"kind", executor_text(view.kind)},
+                         {"kind", graph::word_of(graph::kExecutorWords, view.kind)},
                          {"threads", several && view.threads > 0 ? json(view.threads) : json(nullptr)},
                          {"nodes", view.nodes}});
   }
@@ -276,7 +257,8 @@ void Node::write_process_record() {
        {"middleware", json::parse(runtime_->describe())},
        {"executors", std::move(executors)},
        {"intra_process", config_.intra_process},
-       {"service_framing", services ? json(framing_text(runtime_->service_framing())) : json(nullptr)},
+       {"service_framing",
+        services ? json(graph::word_of(graph::kFramingWords, runtime_->service_framing())) : json(nullptr)},
        {"clock_cost_ns", measure::clock_cost(clock_)}});
 }
 

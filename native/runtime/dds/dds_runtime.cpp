@@ -5,6 +5,7 @@
 #include <random>
 
 #include "message/types.h"
+#include "middleware/types.h"
 #include "realtime/thread.h"
 #include "runtime/dds/executor.h"
 #include "runtime/dds/publisher.h"
@@ -165,7 +166,7 @@ void DdsRuntime::connect(DdsPublisher& publisher, DdsSubscription& subscription)
   event.topic = topic.c_str();
   event.type = type.c_str();
   event.count = 1;
-  event.policy = incompatible_policy(publisher.settings().qos, subscription.settings().qos);
+  event.policy = middleware::incompatible_policy(publisher.settings().qos, subscription.settings().qos);
   if (event.policy == nullptr) {
     require_intra_process(publisher.settings(), subscription.settings());
     publisher.add_taker(subscription.taker(), subscription.settings().pass_by == PassBy::kUnique);

@@ -80,15 +80,6 @@ HandedOut hand_out(MessageRef message, const Takers& takers, bool keep) noexcept
   return {complete, std::move(kept)};
 }
 
-const char* incompatible_policy(const perflab_qos& offered, const perflab_qos& requested) noexcept {
-  if (offered.reliability < requested.reliability) return "reliability";
-  if (offered.durability < requested.durability) return "durability";
-  if (offered.deadline_ns > requested.deadline_ns) return "deadline";
-  if (offered.liveliness < requested.liveliness || offered.lease_duration_ns > requested.lease_duration_ns)
-    return "liveliness";
-  return nullptr;
-}
-
 void require_intra_process(const EndpointSettings& publisher, const EndpointSettings& subscription) {
   const auto refuse = [&publisher](const std::string& why) {
     throw Error(Error::Kind::kUnsupported, "intra-process: " + publisher.topic + " " + why);

@@ -143,11 +143,6 @@ struct HandedOut {
 // middleware, for readers of other processes), who counts as one that shares. Not for zero takers.
 HandedOut hand_out(MessageRef message, const Takers& takers, bool keep) noexcept;
 
-// The policy that keeps a writer and a reader apart, as DDS compares what is offered with what is requested;
-// or null.
-[[nodiscard]] const char* incompatible_policy(const perflab_qos& offered,
-                                              const perflab_qos& requested) noexcept;
-
 // Throws Error (kUnsupported) where a publisher and a subscription of one process cannot be connected in this
 // way, as rclcpp does.
 void require_intra_process(const EndpointSettings& publisher, const EndpointSettings& subscription);

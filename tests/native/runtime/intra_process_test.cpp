@@ -9,6 +9,8 @@
 #include <set>
 #include <string>
 
+#include "middleware/types.h"
+
 namespace perflab::runtime {
 namespace {
 
@@ -153,12 +155,12 @@ TEST(IncompatiblePolicy, IsAsDdsComparesOfferedWithRequested) {
                    PERFLAB_BEST_EFFORT,       PERFLAB_VOLATILE,
                    PERFLAB_DURATION_INFINITE, PERFLAB_DURATION_INFINITE,
                    PERFLAB_AUTOMATIC,         PERFLAB_DURATION_INFINITE};
-  EXPECT_EQ(incompatible_policy(weak, weak), nullptr);
+  EXPECT_EQ(middleware::incompatible_policy(weak, weak), nullptr);
   const auto check = [&weak](auto set, const char* name) {
     perflab_qos strong = weak;
     set(strong);
-    EXPECT_STREQ(incompatible_policy(weak, strong), name);
-    EXPECT_EQ(incompatible_policy(strong, weak), nullptr);
+    EXPECT_STREQ(middleware::incompatible_policy(weak, strong), name);
+    EXPECT_EQ(middleware::incompatible_policy(strong, weak), nullptr);
   };
   check([](perflab_qos& qos) { qos.reliability = PERFLAB_RELIABLE; }, "reliability");
   check([](perflab_qos& qos) { qos.durability = PERFLAB_TRANSIENT_LOCAL; }, "durability");
@@ -167,7 +169,7 @@ TEST(IncompatiblePolicy, IsAsDdsComparesOfferedWithRequested) {
   check([](perflab_qos& qos) { qos.lease_duration_ns = 5; }, "liveliness");
   perflab_qos other_history = weak;
   other_history.history = PERFLAB_KEEP_ALL;
-  EXPECT_EQ(incompatible_policy(weak, other_history), nullptr);  // each end's own
+  EXPECT_EQ(middleware::incompatible_policy(weak, other_history), nullptr);  // each end's own
 }
 
 }  // namespace
