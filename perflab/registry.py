@@ -1,44 +1,96 @@
-"""Kinds that a user names on the command line as "NAME[:key=value,...]": conditions and observers."""
+"""Kinds that a user names as "NAME[:key=value,...]" or, in a file, as a mapping: conditions and observers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from perflab.errors import BadInput
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Factory(Protocol[T_co]):
+    """Makes one of its validated parameters."""
+
+    def __call__(self, parameters: Any, /) -> T_co: ...
 
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """Its name, one line about it, and how its parameters make one. `create` raises BadInput."""
+    """Its name, one line about it, the model of its parameters, and what makes one of them.
+
+    Every field of `model` has a description, which `perflab list` prints, and accepts the text of the command line
+    ("10ms", "80", "1kB", "0-3") as well as the value of a YAML file. Unknown keys are refused.
+    """
 
     name: str
     summary: str
-    create: Callable[[Mapping[str, str]], T]
+    model: type[BaseModel]
+    create: Factory[T]
+
+    def make(self, parameters: Mapping[str, Any], where: str) -> T:
+        """One with these parameters; `where` begins the line of BadInput where they are not right."""
+        try:
+            validated = self.model.model_validate(dict(parameters))
+        except ValidationError as error:
+            raise BadInput(f"{where}: {in_words(error, self.model)}") from error
+        return self.create(validated)
+
+
+def in_words(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first problem of a validation: which key, what was given, what would be right."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
+    if first["type"] == "extra_forbidden":
+        known = list(model.model_fields)
+        close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known) or 'none'}"
+        return f"no parameter {key!r}; {hint}"
+    if first["type"] == "missing":
+        return f"{key} is required"
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    message = message[:1].lower() + message[1:]
+    where = f"{key}: " if key else ""  # none where several keys do not go together
+    return where + message + ("" if first["type"] == "value_error" else f", not {first['input']!r}")
 
 
 def parse(words: Sequence[str], what: str, registry: Mapping[str, Kind[T]]) -> list[T]:
     """What the words of the option `--{what}` ask for, in their order. Raises BadInput."""
-    made = []
-    for word in words:
-        name, parameters = _split(word, f"--{what}")
-        if name not in registry:
-            known = ", ".join(sorted(registry)) or "none in this version"
-            raise BadInput(f"no {what} named {name!r}; there are: {known}")
-        made.append(registry[name].create(parameters))
-    return made
+    return [make(*split(word, f"--{what}"), what, registry, f"--{what} {word}") for word in words]
 
 
-def _split(word: str, option: str) -> tuple[str, dict[str, str]]:
-    """Name and parameters of "NAME[:key=value,...]". Raises BadInput, which names `option`."""
+def make(name: str, parameters: Mapping[str, Any], what: str, registry: Mapping[str, Kind[T]], where: str) -> T:
+    """One of the kind `name`. Raises BadInput."""
+    if name not in registry:
+        close = difflib.get_close_matches(name, registry, n=1, cutoff=0.5)
+        known = f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(registry)) or 'none'}"
+        raise BadInput(f"no {what} named {name!r}; {known}")
+    return registry[name].make(parameters, where)
+
+
+def split(word: str, option: str) -> tuple[str, dict[str, str]]:
+    """Name and parameters of "NAME[:key=value,...]". A comma within a value stands for itself where no key= follows.
+
+    >>> split("cpu_pinning:cpus=0,2,processes=a", "--condition")
+    ('cpu_pinning', {'cpus': '0,2', 'processes': 'a'})
+    """
     name, colon, rest = word.partition(":")
     parameters: dict[str, str] = {}
+    last: str | None = None
     for pair in rest.split(",") if colon else []:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if equals and key:
+            if key in parameters:
+                raise BadInput(f"{option} {word!r} gives {key} twice")
+            parameters[key], last = value, key
+        elif last is not None and not equals and pair.strip():
+            parameters[last] += f",{pair.strip()}"
+        else:
             raise BadInput(f"{option} {word!r} is not NAME:key=value,...; {pair!r} has no value")
-        parameters[key.strip()] = value.strip()
     return name, parameters

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "message/cdr.h"
 #include "message/types.h"
@@ -16,6 +17,9 @@ namespace perflab::graph {
 using measure::detail::load;
 
 namespace {
+
+// A condition keeps its mean rate through short stalls of its own thread, and still ends with its trial.
+constexpr Nanoseconds kMadeUpFor = 100'000'000;
 
 // What an executor's thread is called: after its node, and how many more there are ("montreal+9").
 std::string thread_name(const Executor& executor, const std::vector<std::string>& nodes, bool after_nodes) {
@@ -60,6 +64,7 @@ struct TopicEnds {
   };
   std::vector<End> publishers;
   std::size_t subscriptions = 0;
+  std::size_t own_subscriptions = 0;  // the workload's
 };
 
 std::map<std::string, TopicEnds> index_topics(const Graph& graph) {
@@ -68,10 +73,31 @@ std::map<std::string, TopicEnds> index_topics(const Graph& graph) {
     for (const Node& node : process.nodes) {
       for (const Publisher& publisher : node.publishers)
         topics[publisher.topic].publishers.push_back({&node, &publisher});
-      for (const Subscription& subscription : node.subscriptions) ++topics[subscription.topic].subscriptions;
+      for (const Subscription& subscription : node.subscriptions) {
+        TopicEnds& ends = topics[subscription.topic];
+        ++ends.subscriptions;
+        if (node.condition.empty()) ++ends.own_subscriptions;
+      }
     }
   }
   return topics;
+}
+
+std::set<std::string> index_conditions(const Graph& graph) {
+  std::set<std::string> labels;
+  for (const Process& process : graph.processes) {
+    for (const Node& node : process.nodes) {
+      if (!node.condition.empty()) labels.insert(node.condition);
+    }
+  }
+  return labels;
+}
+
+// What an edge or service between two nodes records.
+measure::EdgeFigures figures_of(const LiveSettings& settings, const Node& from, const Node& to, bool work) {
+  return {.dispatch = settings.measure_dispatch,
+          .work = settings.measure_work && work,
+          .events = condition_between(from, to).empty()};
 }
 
 // The server of a service, and how many clients it has, over all processes.
@@ -121,6 +147,7 @@ struct LiveGraph::Shared {
          measure::MessageEventQueue& event_queue)
       : topics(index_topics(graph)),
         services(index_services(graph)),
+        conditions(index_conditions(graph)),
         sizes(count_recorders(graph, process, topics)),
         memory(sizes.edges + sizes.clients, sizes.publishers + sizes.clients),
         clock(the_clock),
@@ -129,6 +156,7 @@ struct LiveGraph::Shared {
 
   std::map<std::string, TopicEnds> topics;
   std::map<std::string, ServiceEnds> services;
+  std::set<std::string> conditions;
   Sizes sizes;
   measure::RecorderMemory memory;
   measure::HistogramMemory merged_memory{1};
@@ -225,7 +253,9 @@ class LiveGraph::LivePublisher {
   [[nodiscard]] WriterName name() const {
     return {node_.qualified_name(), publisher_.topic, endpoint_.identity()};
   }
-  [[nodiscard]] std::size_t expected() const { return shared_.topics.at(publisher_.topic).subscriptions; }
+  [[nodiscard]] const Node& node() const noexcept { return node_; }
+  [[nodiscard]] const TopicEnds& ends() const { return shared_.topics.at(publisher_.topic); }
+  [[nodiscard]] std::size_t expected() const { return ends().subscriptions; }
   [[nodiscard]] std::size_t matched() { return endpoint_.matched(); }
   [[nodiscard]] PublisherView view() const { return {&node_, &publisher_, &sender_.recorder()}; }
   [[nodiscard]] PassingView passing() { return {&node_, &publisher_, asked_, endpoint_.passing()}; }
@@ -319,10 +349,9 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       : shared_(shared), node_(node), subscription_(subscription) {
     for (const TopicEnds::End& end : shared.topics.at(subscription.topic).publishers) {
       edges_.push_back(std::make_unique<Edge>(Edge{
-          end,
+          end, condition_between(*end.node, node).empty(),
           measure::EdgeRecorder(shared.memory, shared.events, shared.edges++, settings.thresholds,
-                                end.publisher->frequency_hz,
-                                {.dispatch = settings.measure_dispatch, .work = settings.measure_work})}));
+                                end.publisher->frequency_hz, figures_of(settings, *end.node, node, true))}));
     }
   }
 
@@ -362,7 +391,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
         {header.intended_ns, header.published_ns, header.sequence}, callback_ns, delivery.arrived_ns);
     for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery.bytes);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
-    if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
+    if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
   }
 
   [[nodiscard]] std::size_t expected() const { return edges_.size(); }
@@ -373,13 +402,14 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   [[nodiscard]] std::uint64_t completed() const noexcept { return load(completed_); }
   void append_views(std::vector<EdgeView>& views) const {
     for (const auto& edge : edges_) {
-      views.push_back({edge->end.node->qualified_name(), &node_, edge->end.publisher, &edge->recorder});
+      views.push_back({edge->end.node, &node_, edge->end.publisher, &edge->recorder});
     }
   }
 
  private:
   struct Edge {
     TopicEnds::End end;
+    bool own;  // the workload's
     measure::EdgeRecorder recorder;
   };
   struct Known {
@@ -409,7 +439,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   std::vector<Known> by_writer_;
   const Known* last_ = nullptr;
   std::vector<Input> reactions_;
-  std::uint64_t completed_ = 0;
+  std::uint64_t completed_ = 0;  // of the workload's own edges
 };
 
 // Sends requests and measures their round trips.
@@ -423,7 +453,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
         sender_(shared.memory, shared.clock, type_of(client.type), type_of(client.type).payload_bytes,
                 client.frequency_hz, concurrent),
         replies_(shared.memory, shared.events, shared.clients++, settings.thresholds, client.frequency_hz,
-                 {.dispatch = settings.measure_dispatch, .work = false}) {}
+                 figures_of(settings, node, *ends().server, false)) {}
 
   void attach(runtime::Client& endpoint) noexcept { endpoint_ = &endpoint; }
   void measure_from(Nanoseconds instant) noexcept {
@@ -455,7 +485,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
   [[nodiscard]] std::uint64_t completed() const noexcept { return load(completed_); }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return sender_.recorder(); }
   [[nodiscard]] ServiceView view() const {
-    return {&node_, &client_, ends().server->qualified_name(), &sender_.recorder(), &replies_};
+    return {&node_, &client_, ends().server, &sender_.recorder(), &replies_};
   }
 
  private:
@@ -670,7 +700,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                   .period_ns = period_ns,
                                   .first_tick = 1 - settings_.warmup_ns / period_ns,
                                   .last_tick = settings_.duration_ns / period_ns,
-                                  .skip_missed = skip_missed};
+                                  .skip_missed = skip_missed,
+                                  .made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor};
   };
   for (const Reaction& reaction : node.reactions) {
     reactions_.push_back(
@@ -679,7 +710,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
       subscriptions.at(reaction.on[input])->add_reaction(*reactions_.back(), input);
     }
     if (reaction.kind == ReactionKind::kCyclic) {
-      runtime_.create_timer(place.executor, timer_settings(node.name + "_cycle", reaction.period_ns, false),
+      runtime_.create_timer(place.executor,
+                            timer_settings(node.name + "_cycle", reaction.period_ns, !node.condition.empty()),
                             *reactions_.back());
     }
   }
@@ -747,10 +779,13 @@ void LiveGraph::set_writers(std::span<const WriterName> writers) {
 
 std::vector<std::string> LiveGraph::unmatched() {
   std::vector<std::string> lines;
-  const auto report = [&lines](const std::string& who, std::size_t matched, std::size_t expected,
-                               const char* peers) {
-    if (matched >= expected) return;
+  const std::string where =
+      settings_.domain ? "domain " + std::to_string(*settings_.domain) : "the same topics";
+  const auto report = [&](const std::string& who, std::size_t matched, std::size_t expected,
+                          const char* peers) {
+    if (matched == expected) return;
     lines.push_back(who + ": " + std::to_string(matched) + " of " + std::to_string(expected) + " " + peers);
+    if (matched > expected) lines.back() += ": somebody else uses " + where;
   };
   for (const auto& publisher : publishers_) {
     const WriterName name = publisher->name();
@@ -776,41 +811,71 @@ void LiveGraph::start(Nanoseconds measured_from) {
 Totals LiveGraph::totals() const noexcept {
   Totals totals;
   for (const auto& publisher : publishers_) {
-    const measure::PublisherRecorder& recorder = *publisher->view().recorder;
-    totals.sent += recorder.sent();
-    totals.deliveries_expected += recorder.sent() * publisher->expected();
+    if (!publisher->node().condition.empty()) continue;
+    const std::uint64_t sent = publisher->view().recorder->sent();
+    totals.sent += sent;
+    totals.deliveries_expected += sent * publisher->ends().own_subscriptions;
   }
-  std::vector<EdgeView> views;
-  for (const auto& subscription : subscriptions_) {
-    totals.completed += subscription->completed();
-    subscription->append_views(views);
+  for (const auto& subscription : subscriptions_) totals.completed += subscription->completed();
+  for (const EdgeView& view : edges()) {
+    if (!condition_between(*view.publisher_node, *view.subscription_node).empty()) continue;
+    totals.received += view.recorder->sequence().received();
+    totals.lost += view.recorder->sequence().gap();
   }
   for (const auto& client : clients_) {
     const ServiceView view = client->view();
+    if (!view.client_node->condition.empty()) continue;
     totals.sent += view.requests->sent();
+    if (!view.server_node->condition.empty()) continue;
     totals.deliveries_expected += view.requests->sent();
     totals.received += view.replies->sequence().received();
     totals.completed += client->completed();
     totals.lost += view.replies->sequence().gap();
   }
-  for (const EdgeView& view : views) {
-    totals.received += view.recorder->sequence().received();
-    totals.lost += view.recorder->sequence().gap();
-  }
   return totals;
 }
 
-const measure::Histogram& LiveGraph::merged_latency() {
+std::vector<ConditionTotals> LiveGraph::condition_totals() const {
+  std::map<std::string, ConditionTotals> by_label;
+  for (const std::string& label : shared_->conditions) by_label[label].condition = label;
+  const auto add_sent = [](ConditionTotals& totals, const measure::PublisherRecorder& recorder,
+                           std::size_t receivers) {
+    const std::uint64_t sent = recorder.sent();
+    totals.sent += sent;
+    totals.not_sent += recorder.not_sent();
+    totals.deliveries_expected += sent * receivers;
+  };
+  for (const auto& publisher : publishers_) {
+    const std::string& label = publisher->node().condition;
+    if (!label.empty()) add_sent(by_label.at(label), *publisher->view().recorder, publisher->expected());
+  }
+  for (const EdgeView& view : edges()) {
+    const std::string& label = view.publisher_node->condition;
+    if (!label.empty()) by_label.at(label).received += view.recorder->sequence().received();
+  }
+  for (const ServiceView& view : services()) {
+    const std::string& label = view.client_node->condition;
+    if (label.empty()) continue;
+    add_sent(by_label.at(label), *view.requests, 1);
+    by_label.at(label).received += view.replies->sequence().received();
+  }
+  std::vector<ConditionTotals> list;
+  for (auto& [label, totals] : by_label) list.push_back(std::move(totals));
+  return list;
+}
+
+const measure::Histogram& LiveGraph::merge(const measure::Histogram& (measure::EdgeRecorder::*figure)()
+                                               const noexcept) {
   shared_->merged.clear();
-  for (const EdgeView& view : edges()) shared_->merged.merge(view.recorder->latency());
+  for (const EdgeView& view : edges()) {
+    if (condition_between(*view.publisher_node, *view.subscription_node).empty())
+      shared_->merged.merge((view.recorder->*figure)());
+  }
   return shared_->merged;
 }
 
-const measure::Histogram& LiveGraph::merged_response() {
-  shared_->merged.clear();
-  for (const EdgeView& view : edges()) shared_->merged.merge(view.recorder->response());
-  return shared_->merged;
-}
+const measure::Histogram& LiveGraph::merged_latency() { return merge(&measure::EdgeRecorder::latency); }
+const measure::Histogram& LiveGraph::merged_response() { return merge(&measure::EdgeRecorder::response); }
 
 std::vector<PublisherView> LiveGraph::publishers() const {
   std::vector<PublisherView> views;

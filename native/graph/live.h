@@ -35,8 +35,9 @@ struct LiveSettings {
   bool measure_work = false;
   std::optional<runtime::ExecutorKind> executor{};  // replaces the kind of every executor; likewise below
   std::optional<int> executor_threads{};
-  std::optional<PassBy> pass_by{};  // of every publisher
-  bool name_threads = true;         // executors' threads are called after their nodes
+  std::optional<PassBy> pass_by{};        // of every publisher
+  bool name_threads = true;               // executors' threads are called after their nodes
+  std::optional<std::uint32_t> domain{};  // for messages: where endpoints that are none of the graph's live
 };
 
 // Which writer is which publisher of the graph; exchanged between the processes before the start.
@@ -47,14 +48,33 @@ struct WriterName {
 };
 
 // Of the measured part; without warm-up. A request counts as one message with one delivery, its reply.
+//
+// They are the workload's alone: of its publishers, and of edges both ends of which are its own.
 struct Totals {
   std::uint64_t sent = 0;
   std::uint64_t deliveries_expected =
-      0;                        // messages sent times the subscriptions of their topic in the whole graph
+      0;  // messages sent times the workload's subscriptions of their topic in the whole graph
   std::uint64_t received = 0;   // unique
   std::uint64_t completed = 0;  // callback has returned
   std::uint64_t lost = 0;       // gaps so far
 };
+
+// Likewise of the publishers and clients of one condition, and of what came of their messages, whoever
+// received it.
+struct ConditionTotals {
+  std::string condition;  // label
+  std::uint64_t sent = 0;
+  std::uint64_t not_sent = 0;
+  std::uint64_t deliveries_expected =
+      0;                       // messages sent times all subscriptions of their topic in the whole graph
+  std::uint64_t received = 0;  // unique
+};
+
+// Whose an edge or service between two nodes is: the workload's (empty) where both are, else the condition's
+// of the first one that is a condition's.
+[[nodiscard]] inline const std::string& condition_between(const Node& from, const Node& to) noexcept {
+  return from.condition.empty() ? to.condition : from.condition;
+}
 
 struct PublisherView {
   const Node* node;
@@ -73,7 +93,7 @@ struct PassingView {
 struct ServiceView {
   const Node* client_node;
   const Client* client;
-  std::string server_node;  // qualified
+  const Node* server_node;
   const measure::PublisherRecorder* requests;
   const measure::EdgeRecorder* replies;  // latency: the round trip from the stamp of the request
 };
@@ -87,7 +107,7 @@ struct ExecutorView {
 };
 
 struct EdgeView {
-  std::string publisher_node;  // qualified
+  const Node* publisher_node;
   const Node* subscription_node;
   const Publisher* publisher;
   const measure::EdgeRecorder* recorder;
@@ -108,15 +128,17 @@ class LiveGraph {
   // The writers of all processes. A message from any other writer is foreign: counted, not recorded.
   void set_writers(std::span<const WriterName> writers);
 
-  // Endpoints that communicate with fewer peers than the graph says, one line each; empty once all are
-  // matched.
+  // Endpoints that communicate with fewer peers than the graph says, or with more, one line each; empty once
+  // all are matched.
   [[nodiscard]] std::vector<std::string> unmatched();
 
   // Messages with an intended time after `measured_from` count.
   void start(Nanoseconds measured_from);
 
   [[nodiscard]] Totals totals() const noexcept;
-  // The latencies of all edges so far, merged. Valid until the next call of either.
+  // Of every condition that has nodes in the graph, here or in another process, by label.
+  [[nodiscard]] std::vector<ConditionTotals> condition_totals() const;
+  // The latencies of all edges of the workload so far, merged. Valid until the next call of either.
   const measure::Histogram& merged_latency();
   const measure::Histogram& merged_response();  // likewise
   [[nodiscard]] std::vector<PublisherView> publishers() const;
@@ -147,6 +169,9 @@ class LiveGraph {
   void build_process(std::size_t index, const Process& process);
   void build_node(const Place& place, const Node& node);
   void build_services(const Place& place, const Node& node);
+  // Of the workload's own edges.
+  const measure::Histogram& merge(const measure::Histogram& (measure::EdgeRecorder::*figure)()
+                                      const noexcept);
 
   runtime::Runtime& runtime_;
   LiveSettings settings_;

@@ -120,6 +120,7 @@ struct Node {
   std::vector<Server> servers;
   std::vector<Timer> timers;        // a publisher has one timer, or else one or more reactions
   std::vector<Reaction> reactions;  // a subscription has at most one; without, it is a sink without work
+  std::string condition;            // label of the condition that added the node; empty: the workload's own
 
   [[nodiscard]] std::string qualified_name() const {
     return node_namespace == "/" ? node_namespace + name : node_namespace + "/" + name;

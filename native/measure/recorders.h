@@ -43,6 +43,7 @@ class RecorderMemory {
 struct EdgeFigures {
   bool dispatch = false;
   bool work = false;
+  bool events = true;  // late, too late and lost messages are also handed over one by one
 };
 
 class EdgeRecorder {
@@ -54,7 +55,7 @@ class EdgeRecorder {
         response_(memory.histograms),
         sequence_(memory.windows),
         thresholds_(thresholds, frequency_hz),
-        events_(events),
+        events_(figures.events ? &events : nullptr),
         edge_(edge) {
     if (figures.dispatch) dispatch_ = std::make_unique<Histogram>(memory.histograms);
     if (figures.work) work_ = std::make_unique<Histogram>(memory.histograms);
@@ -76,8 +77,8 @@ class EdgeRecorder {
     if (verdict != SequenceVerdict::kInOrder) [[unlikely]] {
       if (verdict == SequenceVerdict::kDuplicate || verdict == SequenceVerdict::kBeyondWindow) return false;
       if (verdict == SequenceVerdict::kAfterGap) {
-        events_.push({callback_ns, highest + 1, static_cast<std::int64_t>(message.sequence - highest - 1), 0,
-                      edge_, MessageEventKind::kLost});
+        tell({callback_ns, highest + 1, static_cast<std::int64_t>(message.sequence - highest - 1), 0, edge_,
+              MessageEventKind::kLost});
       }
     }
     const Nanoseconds latency = callback_ns - message.published_ns;
@@ -89,12 +90,11 @@ class EdgeRecorder {
       detail::add<std::uint64_t>(on_time_, 1);
     } else if (punctuality == Punctuality::kLate) {
       detail::add<std::uint64_t>(late_, 1);
-      events_.push(
-          {callback_ns, message.sequence, latency, thresholds_.late(), edge_, MessageEventKind::kLate});
+      tell({callback_ns, message.sequence, latency, thresholds_.late(), edge_, MessageEventKind::kLate});
     } else {
       detail::add<std::uint64_t>(too_late_, 1);
-      events_.push({callback_ns, message.sequence, latency, thresholds_.too_late(), edge_,
-                    MessageEventKind::kTooLate});
+      tell({callback_ns, message.sequence, latency, thresholds_.too_late(), edge_,
+            MessageEventKind::kTooLate});
     }
     return true;
   }
@@ -117,13 +117,17 @@ class EdgeRecorder {
   [[nodiscard]] std::uint64_t warmup_received() const noexcept { return detail::load(warmup_received_); }
 
  private:
+  void tell(const MessageEvent& event) noexcept {
+    if (events_ != nullptr) events_->push(event);
+  }
+
   Histogram latency_;
   Histogram response_;
   std::unique_ptr<Histogram> dispatch_;
   std::unique_ptr<Histogram> work_;
   SequenceTracker sequence_;
   Thresholds thresholds_;
-  MessageEventQueue& events_;
+  MessageEventQueue* events_;  // null: counts alone
   Nanoseconds measured_from_ = kUnknownTime;
   std::uint64_t on_time_ = 0;
   std::uint64_t late_ = 0;
@@ -140,8 +144,8 @@ class PublisherRecorder {
 
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
-  // The number of the next message: warm-up and measured messages are numbered apart, each from 0, so that a receiver
-  // which leaves warm-up out sees no gap, in whatever order messages of the two parts are sent.
+  // The number of the next message: warm-up and measured messages are numbered apart, each from 0, so that a
+  // receiver which leaves warm-up out sees no gap, in whatever order messages of the two parts are sent.
   [[nodiscard]] std::uint64_t next_sequence(Nanoseconds intended_ns) const noexcept {
     return intended_ns <= measured_from_ ? warmup_sent_ : sent_;
   }

@@ -1,6 +1,7 @@
 #include "measure/resources.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -108,6 +109,11 @@ std::vector<ThreadSample> sample_threads() {
 
 }  // namespace
 
+ResourceSampler::ResourceSampler(const Clock& clock)
+    : clock_(clock),
+      process_allocations_(reinterpret_cast<ProcessAllocations>(dlsym(RTLD_DEFAULT, kProcessAllocations))),
+      thread_allocations_(reinterpret_cast<ThreadAllocations>(dlsym(RTLD_DEFAULT, kThreadAllocations))) {}
+
 ResourceSample ResourceSampler::sample() {
   ResourceSample sample;
   sample.at_ns = clock_.now();
@@ -116,6 +122,7 @@ ResourceSample ResourceSampler::sample() {
     sample.interval_ns = sample.at_ns - *previous_at_;
     sample.cpu_interval_ns = sample.cpu_ns - previous_cpu_;
   }
+  if (process_allocations_ != nullptr) process_allocations_(&sample.allocations.emplace());
   const ProcFile status("/proc/self/status");
   sample.rss_kb = status_value(status.text(), "VmRSS:");
   sample.rss_peak_kb = status_value(status.text(), "VmHWM:");
@@ -137,6 +144,8 @@ ResourceSample ResourceSampler::sample() {
     const auto before = std::ranges::find(previous_threads_, thread.tid, &Previous::tid);
     thread.cpu_interval_ns = thread.cpu_ns - (before == previous_threads_.end() ? 0 : before->cpu_ns);
     now.push_back({thread.tid, thread.cpu_ns});
+    if (std::uint64_t count = 0; thread_allocations_ != nullptr && thread_allocations_(thread.tid, &count))
+      thread.allocations = count;
     if (!thread.run_delay_ns) {
       sample.run_delay_ns = std::nullopt;
     } else if (sample.run_delay_ns) {

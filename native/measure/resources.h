@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/allocation_counts.h"
 #include "measure/clock.h"
 
 namespace perflab::measure {
@@ -24,7 +25,8 @@ struct ThreadSample {
       run_delay_ns;  // runnable but not running, since it began; null without schedstats
   std::optional<std::uint64_t> voluntary_switches;
   std::optional<std::uint64_t> involuntary_switches;
-  std::optional<int> cpu;  // where it ran last
+  std::optional<int> cpu;                    // where it ran last
+  std::optional<std::uint64_t> allocations;  // since the thread began; null where nobody counts them
 };
 
 struct ResourceSample {
@@ -41,18 +43,22 @@ struct ResourceSample {
   std::int64_t mmap_kb = 0;
   std::uint64_t voluntary_switches = 0;
   std::uint64_t involuntary_switches = 0;
-  std::optional<Nanoseconds> run_delay_ns;  // sum over the threads alive; null if unknown for one
+  std::optional<Nanoseconds> run_delay_ns;      // sum over the threads alive; null if unknown for one
+  std::optional<AllocationCounts> allocations;  // null where nobody counts them
   std::vector<ThreadSample> threads;
 };
 
 class ResourceSampler {
  public:
-  explicit ResourceSampler(const Clock& clock) : clock_(clock) {}
+  explicit ResourceSampler(const Clock& clock);
   // Takes a sample; intervals are those since the previous call.
   ResourceSample sample();
 
  private:
   const Clock& clock_;
+  // Of libperflab_allocations.so; null where it is not preloaded.
+  ProcessAllocations process_allocations_;
+  ThreadAllocations thread_allocations_;
   std::optional<Nanoseconds> previous_at_;
   Nanoseconds previous_cpu_ = 0;
   struct Previous {

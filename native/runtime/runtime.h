@@ -93,6 +93,7 @@ struct TimerSettings {
   std::int64_t first_tick = 1;  // <= 0 for ticks before the measured part
   std::int64_t last_tick = 0;   // fewer than first_tick: never
   bool skip_missed = false;     // otherwise every missed tick is made up for, late
+  Nanoseconds made_up_for_ns = 0;  // with skip_missed: ticks that are no later than that are made up for
 };
 
 // How a publisher hands over a message, or a subscription takes it.

@@ -17,7 +17,8 @@ class TimerSchedule {
         period_(settings.period_ns),
         next_(settings.first_tick),
         last_(settings.last_tick),
-        skip_missed_(settings.skip_missed) {}
+        skip_missed_(settings.skip_missed),
+        made_up_for_(settings.made_up_for_ns) {}
 
   void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns; }
   [[nodiscard]] bool done() const noexcept { return next_ > last_; }
@@ -25,13 +26,17 @@ class TimerSchedule {
   [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_ * period_; }
 
   // To be called when next_due() <= now: gives exactly one tick to the handler. With skip_missed that is the
-  // latest one due, and those before it are reported as skipped.
+  // latest one due, or the first that is late by no more than `made_up_for_ns`; those before it are reported
+  // as skipped.
   void fire(Nanoseconds now) noexcept {
     if (skip_missed_) {
-      const std::int64_t latest = std::min(next_ + (now - next_due()) / period_, last_);
-      if (latest > next_) {
-        handler_->on_skipped(next_due(), static_cast<std::uint64_t>(latest - next_));
-        next_ = latest;
+      const Nanoseconds late = now - next_due();
+      const std::int64_t behind =
+          made_up_for_ == 0 ? late / period_ : (late - made_up_for_ + period_ - 1) / period_;
+      const std::int64_t chosen = std::min(next_ + behind, last_);
+      if (chosen > next_) {
+        handler_->on_skipped(next_due(), static_cast<std::uint64_t>(chosen - next_));
+        next_ = chosen;
       }
     }
     const Nanoseconds due = next_due();
@@ -46,6 +51,7 @@ class TimerSchedule {
   std::int64_t next_;
   std::int64_t last_;
   bool skip_missed_;
+  Nanoseconds made_up_for_;
 };
 
 // The timers of one executor, earliest first. Allocates only while timers are added.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perflab import __version__
-from perflab.cli import check, compare, doctor, export, list_, plot, run, show
+from perflab.cli import archive, check, clean, compare, doctor, export, list_, plot, run, show, statistics_
 from perflab.cli.grouped import GroupedCommand
 
 app = typer.Typer(
@@ -26,6 +26,9 @@ app.command(name="compare")(compare.compare)
 app.command(name="check")(check.check)
 app.command(name="export")(export.export)
 app.command(name="plot")(plot.plot)
+app.command(name="statistics")(statistics_.statistics)
+app.command(name="archive")(archive.archive)
+app.command(name="clean")(clean.clean)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="list")(list_.list_)
 

@@ -1,4 +1,4 @@
-"""`perflab check`: a run against a performance target."""
+"""`perflab check`: a run against a performance target, or against an earlier run as a regression gate."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from perflab.errors import DAMAGE, BadInput, PerflabError
 if TYPE_CHECKING:
     from perflab.formats.irobot.target import Target
     from perflab.formats.rundata import RunData, TrialTables
+    from perflab.report.junit import Suite
 
 Json = dict[str, Any]
 
@@ -56,35 +57,106 @@ def check(
         ),
     ],
     target: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE|NAME",
             help="A target of irobot_benchmark, or a name of the catalog (`perflab list targets`).",
             autocompletion=complete_target,
+            show_default=False,
         ),
-    ],
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="An earlier run that this one must not be worse than.",
+            autocompletion=complete_run,
+            show_default=False,
+        ),
+    ] = None,
+    margin: Annotated[str, typer.Option(metavar="PERCENT", help="With --baseline: how much worse is allowed.")] = "5%",
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --baseline: what is checked, e.g. latency.p99; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="With --baseline: rate of false alarms over all checks.")] = 0.05,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="With --baseline: what the trials cannot decide fails too.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML too.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> int:
-    """Compare a run with a target: no figure may be above its bound.
+    """Check a run against a target, an earlier run, or both.
 
-    A figure that was not measured is a miss. Exit code 1 where there is one.
+    With a target no figure may be above its bound; one that was not measured is a miss. With a baseline a figure fails
+    that is shown to be worse by more than the margin. Exit code 1 where anything fails.
     """
+    from perflab.cli import gate
     from perflab.formats.rundata import open_run
 
-    wanted = open_target(target)
-    data = open_run(run)
+    if target is None and baseline is None:
+        raise BadInput("there is nothing to check against; give --target FILE, --baseline RUN, or both")
+    rules = gate.Rules.of(metric, margin, alpha, strict=strict)
+    wanted = None if target is None else open_target(target)
+    data = open_run(run, with_tables=wanted is not None)
+    earlier = None if baseline is None else open_run(baseline, with_tables=False)
     try:
         checked = _check(data, wanted)
-        report = "" if as_json else _report(checked)
+        report = "" if as_json or wanted is None else _report(checked)
     except DAMAGE as error:
         raise BadInput(f"{data.path} is damaged: {type(error).__name__}: {error}") from error
+    gated = None
+    if earlier is not None:
+        try:
+            gated = gate.check(data, earlier, rules)
+        except DAMAGE as error:
+            where = f"{data.path} or {earlier.path}"
+            raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
+        checked["baseline"] = gated
+        report += "" if as_json else ("\n" if report else "") + gate.report(gated)
+    if junit is not None:
+        from perflab.report import junit as xml
+
+        suites = [
+            *([_suite(checked)] if wanted is not None else []),
+            *([gate.suite(gated)] if gated is not None else []),
+        ]
+        xml.write(junit, f"perflab check {data.name}", suites)
     sys.stdout.write(json.dumps(checked, indent=1, ensure_ascii=False) + "\n" if as_json else report)
+    failures = [*_missed(checked), *([] if gated is None else gate.failures(gated))]
+    if failures:
+        raise PerflabError("; ".join(failures))
+    return 0
+
+
+def _missed(checked: Json) -> list[str]:
     figures = [figure for result in checked["results"] for figure in result["figures"]]
     bad = [figure for figure in figures if figure["verdict"] != MET]
-    if bad:
-        names = list(dict.fromkeys(f"{figure['key']} {figure['verdict']}" for figure in bad))
-        raise PerflabError(f"{len(bad)} of {len(figures)} targets not met: {', '.join(names)}")
-    return 0
+    if not bad:
+        return []
+    names = list(dict.fromkeys(f"{figure['key']} {figure['verdict']}" for figure in bad))
+    return [f"{len(bad)} of {len(figures)} targets not met: {', '.join(names)}"]
+
+
+def _suite(checked: Json) -> Suite:
+    """The verdicts on a target for JUnit."""
+    from perflab.report.junit import Case, Suite
+
+    cases = []
+    for result in checked["results"]:
+        for figure in result["figures"]:
+            words = f"{_number(figure['measured'])} {figure['unit']}, target {_number(figure['target'])}"
+            failure = None if figure["verdict"] == MET else f"{figure['name']} {figure['verdict']}: {words}"
+            group = f"{result['workload']}, {result['label']}"
+            cases.append(Case(f"{figure['name']} [{figure['unit']}]", group, failure, output=words))
+    properties = {"run": checked["run"], "target": checked["target"]["path"]}
+    return Suite(f"target {Path(checked['target']['path']).name}", cases, properties)
 
 
 def open_target(word: str) -> Target:
@@ -103,12 +175,14 @@ def open_target(word: str) -> Target:
     raise BadInput(f"--target {word!r} is neither a file nor a target of the catalog{names}")
 
 
-def _check(data: RunData, target: Target) -> Json:
+def _check(data: RunData, target: Target | None) -> Json:
     from perflab.report.label import labels
 
     results = data.summary["results"]
     if not results:
         raise BadInput(f"{data.path} holds no trial that recorded anything")
+    if target is None:
+        return {"run": data.name, "target": None, "results": [], "notes": list(data.notes)}
     return {
         "run": data.name,
         "target": {

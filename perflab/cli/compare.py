@@ -15,8 +15,11 @@ from perflab.errors import DAMAGE, BadInput
 from perflab.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from perflab.formats.rundata import RunData
     from perflab.report.table import Column
+    from perflab.statistics.metrics import Metric
 
 Json = dict[str, Any]
 
@@ -35,11 +38,25 @@ def compare(
             show_default=False,
         ),
     ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="What is tested, e.g. latency.p99; may be repeated. Default: a few that matter."
+        ),
+    ] = None,
+    margin: Annotated[str, typer.Option(metavar="PERCENT", help="A difference below this is called none.")] = "5%",
+    alpha: Annotated[float, typer.Option(help="Rate of false claims over all comparisons of two runs.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> int:
-    """Show the figures of several runs, or of the results of one, side by side; ratios are to the first."""
-    from perflab.formats.rundata import open_run
+    """Show the figures of several runs, or of the results of one, side by side; ratios are to the first.
 
+    Where there are several trials, also whether the differences are more than chance, by one value per trial.
+    """
+    from perflab.formats.rundata import open_run
+    from perflab.statistics.metrics import chosen
+
+    wanted = chosen(metric)
+    share, alpha = parse_margin(margin), check_alpha(alpha)
     data = [open_run(run, with_tables=False) for run in runs]
     opened: RunData | None = None
     try:
@@ -58,12 +75,115 @@ def compare(
             notes.append(f"{column['label']}: {failed}")
     if not any(value is not None for column in columns for value in column["figures"].values()):
         raise BadInput(f"nothing was recorded in {' nor in '.join(str(run.path) for run in data)}")
+    try:
+        statistics = _statistics(data, wanted, share, alpha)
+    except DAMAGE as error:
+        names = " or ".join(str(run.path) for run in data)
+        raise BadInput(f"{names} is damaged: {type(error).__name__}: {error}") from error
     if as_json:
-        document = {"notes": [NO_INTERVALS, *notes], "reference": columns[0]["label"], "columns": columns}
+        said = [*([] if statistics["tested"] else [NO_INTERVALS]), *notes]
+        document = {"notes": said, "reference": columns[0]["label"], "columns": columns, "statistics": statistics}
         sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     else:
-        _print(columns, notes)
+        _print(columns, notes, statistics, share)
     return 0
+
+
+def parse_margin(text: str, option: str = "--margin") -> float:
+    """The share of "5%" or "5". Raises BadInput."""
+    try:
+        percent = float(text.strip().removesuffix("%"))
+    except ValueError:
+        percent = float("nan")
+    if not 0 < percent <= 100:
+        raise BadInput(f"{option} {text!r} is not a percentage within 0 and 100; write it like 5%")
+    return percent / 100
+
+
+def check_alpha(alpha: float) -> float:
+    """Raises BadInput."""
+    if not 0 < alpha < 0.5:
+        raise BadInput(f"--alpha {alpha:g} is not a rate between 0 and 0.5; 0.05 is usual")
+    return alpha
+
+
+def is_paired(first: RunData, second: RunData) -> bool:
+    """Whether the blocks of two runs belong together: only what simulates the same disturbances, from one seed."""
+    runs = (first, second)
+    virtual = all(r["middleware"] == "virtual" for run in runs for r in run.summary["results"])
+    seeds = [(run.manifest.get("settings") or {}).get("seed") for run in runs]
+    return virtual and seeds[0] is not None and seeds[0] == seeds[1]
+
+
+def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: float, alpha: float) -> Json:
+    """The results of one run with each other, or each later run with the first.
+
+    `tested` says whether there were enough trials to test anything; `remarks` say what cannot be read off.
+    """
+    if len(data) == 1:
+        return _within(data[0], metrics, margin, alpha)
+    from perflab.statistics.metric_comparison import effect_of
+    from perflab.statistics.runs import compare_runs
+    from perflab.statistics.selection import entering, match, names_of
+    from perflab.statistics.words import in_words
+
+    remarks: list[str] = []
+    comparisons: list[Json] = []
+    for run in data[1:]:
+        matches = match(data[0].summary["results"], run.summary["results"])
+        if not matches.pairs:
+            remarks.append(f"{run.name} has no result of what {data[0].name} measured: nothing to test")
+            continue
+        names = names_of([m.first for m in matches.pairs])
+        for name, pair in zip(names, matches.pairs, strict=True):
+            if pair.differing:
+                remarks.append(f"{data[0].name} and {run.name} differ in {'; '.join(pair.differing)}")
+            if pair.first["duration_s"] != pair.second["duration_s"]:
+                remarks.append(f"{name}: trials of different lengths; counts and maxima are not comparable")
+        most = max(min(len(entering(m.first)), len(entering(m.second))) for m in matches.pairs)
+        if most <= 1:
+            remarks.append(f"{data[0].name} and {run.name}: {_one_trial()}")
+            continue
+        found = compare_runs(
+            matches.pairs, metrics, (data[0].name, run.name), alpha=alpha, margin=margin, paired=is_paired(data[0], run)
+        )
+        by_result = {id(m): name for name, m in zip(names, matches.pairs, strict=True)}
+        for one in found:
+            label = by_result[id(one.match)] if len(matches.pairs) > 1 else ""
+            words = in_words(one.comparison, one.metric.format)
+            comparisons.append(
+                {
+                    "result": by_result[id(one.match)],
+                    "baseline_run": data[0].name,
+                    "run": run.name,
+                    **_slim(one.comparison.to_dict()),
+                    "metric": one.metric.name,
+                    "effect": effect_of(one.metric, one.comparison),
+                    "words": f"{label}: {words}" if label else words,
+                }
+            )
+    return {"tested": bool(comparisons), "comparisons": comparisons, "remarks": remarks, "findings": None}
+
+
+def _within(run: RunData, metrics: Sequence[Metric], margin: float, alpha: float) -> Json:
+    from perflab.statistics import findings
+
+    summary = {**run.summary, "results": [dict(result) for result in run.summary["results"]]}
+    findings.add(summary, alpha=alpha, margin=margin, metrics=metrics)
+    found = summary["findings"]
+    words = [r["words"] for r in found["remarks"]]
+    return {"tested": bool(found["comparisons"]), "comparisons": [], "remarks": words, "findings": found}
+
+
+def _one_trial() -> str:
+    from perflab.statistics.remarks import ONE_TRIAL
+
+    return ONE_TRIAL
+
+
+def _slim(document: Json) -> Json:
+    del document["influence"]["trials"]
+    return document
 
 
 def _check_whole(data: RunData) -> None:
@@ -157,7 +277,7 @@ _ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
 )
 
 
-def _print(columns: Sequence[Json], notes: Sequence[str]) -> None:
+def _print(columns: Sequence[Json], notes: Sequence[str], statistics: Json, margin: float) -> None:
     from rich.text import Text
 
     from perflab.report import terminal
@@ -186,7 +306,47 @@ def _print(columns: Sequence[Json], notes: Sequence[str]) -> None:
         rest = rest[count:]
     for words in _alike(columns):
         out.print(Text(words, "dim"))
-    out.print(Text(f"{NO_INTERVALS[0].upper()}{NO_INTERVALS[1:]}.", "dim"))
+    if not statistics["tested"]:
+        out.print(Text(f"{NO_INTERVALS[0].upper()}{NO_INTERVALS[1:]}.", "dim"))
+    _print_statistics(out, statistics, margin)
+
+
+def _grouped(comparisons: Sequence[Json], margin: float) -> list[str]:
+    """One sentence for each way in which no difference was shown; `words` of JSON say more of each."""
+    from perflab.statistics.metrics import METRICS
+    from perflab.statistics.remarks import no_difference_words
+
+    sentences = []
+    for verdict, words in no_difference_words(margin).items():
+        mine: dict[str, list[str]] = {}
+        for c in (c for c in comparisons if c["verdict"] == verdict):
+            mine.setdefault(f"{c['run']} against {c['baseline_run']}, {c['result']}", []).append(
+                METRICS[c["metric"]].words
+            )
+        listed = [f"{name}: {', '.join(metrics)}" for name, metrics in mine.items()]
+        if listed:
+            sentences.append(f"{words}: {'; '.join(listed)}")
+    return sentences
+
+
+def _print_statistics(out: Console, statistics: Json, margin: float) -> None:
+    """What was shown to differ first; of what was not, why."""
+    from rich.text import Text
+
+    from perflab.report.findings import sentences
+
+    if statistics["findings"] is not None:
+        said = sentences(statistics["findings"]["remarks"])
+    else:
+        styles = {"worse": "red", "better": "green"}
+        claims = sorted((c for c in statistics["comparisons"] if c["effect"]), key=lambda c: c["effect"] != "worse")
+        said = [(styles[c["effect"]], c["words"]) for c in claims]
+        said += [("", words) for words in _grouped([c for c in statistics["comparisons"] if not c["effect"]], margin)]
+        said += [("yellow", words) for words in statistics["remarks"]]
+    if said:
+        out.print()
+    for style, words in said:
+        out.print(Text(f"- {words.removesuffix('.')}", style))
 
 
 def _table(shown: Sequence[tuple[str, Json]]) -> list[Column]:

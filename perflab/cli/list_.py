@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perflab.errors import BadInput, Unavailable
+
+if TYPE_CHECKING:
+    from perflab.registry import Kind
 
 Row = dict[str, Any]
 
@@ -149,21 +153,43 @@ def _messages() -> list[Row]:
 
 
 def _conditions() -> list[Row]:
-    from perflab.condition import REGISTRY
+    from perflab.condition.kinds import REGISTRY
 
-    return [{"name": kind.name, "summary": kind.summary} for kind in REGISTRY.values()]
+    return [_kind(kind) for kind in REGISTRY.values()]
 
 
 def _observers() -> list[Row]:
-    from perflab.observer import REGISTRY
+    from perflab.observer.kinds import REGISTRY
 
-    return [{"name": kind.name, "summary": kind.summary} for kind in REGISTRY.values()]
+    return [_kind(kind) for kind in REGISTRY.values()]
+
+
+def _kind(kind: Kind[Any]) -> Row:
+    """A condition or an observer with its parameters."""
+    options = [
+        {"key": key, "help": f"{field.description}{_default(field.default)}"}
+        for key, field in kind.model.model_fields.items()
+    ]
+    return {"name": kind.name, "summary": kind.summary, "options": options}
+
+
+def _default(value: Any) -> str:
+    """What stands for a parameter that is not given, where that is one plain value."""
+    if isinstance(value, bool):
+        return f" ({'on' if value else 'off'})"
+    return f" ({value})" if isinstance(value, str | int | float) else ""
 
 
 def _experiments() -> list[Row]:
     from perflab import catalog
 
-    return [{"name": e.name, "summary": "", "path": str(e.path)} for e in catalog.experiments()]
+    return [{"name": e.name, "summary": _first_comment(e.path), "path": str(e.path)} for e in catalog.experiments()]
+
+
+def _first_comment(path: Path) -> str:
+    """What the first comment line of a catalog file says about it."""
+    with path.open(encoding="utf-8") as file:
+        return next((line.lstrip("# ").strip() for line in file if line.startswith("#")), "")
 
 
 def _targets() -> list[Row]:

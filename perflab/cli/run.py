@@ -7,22 +7,20 @@ import math
 import shlex
 import socket
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perflab.errors import BadInput, Unavailable
-from perflab.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
+    from perflab.experiment.display import Display
+    from perflab.experiment.document import Written
     from perflab.experiment.run import RunResult
-    from perflab.experiment.settings import Experiment
 
-MAX_TRIALS = 10_000
-MAX_SEED = 2**63 - 1
+PROGRESS = ("auto", "lines", "off")
 
 # The groups of `perflab run --help`.
 _VARIANTS = "Variants (every combination of what is listed runs)"
@@ -31,13 +29,15 @@ _THREADS = "Threads and nodes"
 _FIGURES = "What is measured"
 _ENDS = "Beginning and end of a trial"
 _AROUND = "Around the workload"
+_VERDICTS = "Criteria and statistics"
 _OUTPUT = "Output"
 
 
 def _complete_workload(incomplete: str) -> list[str]:
     from perflab import catalog
 
-    return [entry.name for entry in catalog.topologies() if entry.name.startswith(incomplete)]
+    entries = (*catalog.topologies(), *catalog.experiments())
+    return [entry.name for entry in entries if entry.name.startswith(incomplete)]
 
 
 def _complete_middleware(incomplete: str) -> list[str]:
@@ -105,27 +105,44 @@ def _complete_thread(incomplete: str) -> list[str]:
 
 
 def _complete_condition(incomplete: str) -> list[str]:
-    from perflab.condition import REGISTRY
+    from perflab.condition.kinds import REGISTRY
 
-    return [name for name in REGISTRY if name.startswith(incomplete)]
+    before = incomplete[: incomplete.rfind("+") + 1]
+    return [f"{before}{name}" for name in REGISTRY if name.startswith(incomplete[len(before) :])]
 
 
 def _complete_observer(incomplete: str) -> list[str]:
-    from perflab.observer import REGISTRY
+    from perflab.observer.kinds import REGISTRY
 
     return [name for name in REGISTRY if name.startswith(incomplete)]
 
 
+def _complete_metric(incomplete: str) -> list[str]:
+    from perflab.statistics.metrics import METRICS
+
+    return [name for name in METRICS if name.startswith(incomplete)]
+
+
+def _complete_order(incomplete: str) -> list[str]:
+    return [word for word in ("randomised", "as_written") if word.startswith(incomplete)]
+
+
+def _complete_progress(incomplete: str) -> list[str]:
+    return [word for word in PROGRESS if word.startswith(incomplete)]
+
+
 def run(
+    context: typer.Context,
     workload: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="WORKLOAD...",
-            help="A name of the catalog (`perflab list topologies`), or graph files that form one graph.",
+            metavar="WORKLOAD...|EXPERIMENT.yaml",
+            help="Names of the catalog (`perflab list topologies`, `perflab list experiments`), graph files that form "
+            "one graph, or one experiment file.",
             autocompletion=_complete_workload,
             show_default=False,
         ),
-    ],
+    ] = None,
     middleware: Annotated[
         str | None,
         typer.Option(
@@ -189,12 +206,21 @@ def run(
         str, typer.Option(metavar="S", help="Time before it that is not counted.", rich_help_panel=_LENGTH)
     ] = "0",
     trials: Annotated[
-        int, typer.Option(metavar="N", help="Repetitions of every variant, interleaved.", rich_help_panel=_LENGTH)
+        int, typer.Option(metavar="N", help="Repetitions of everything, interleaved.", rich_help_panel=_LENGTH)
     ] = 1,
     seed: Annotated[
         int,
         typer.Option(metavar="N", help="Of everything random; repetition k uses N + k - 1.", rich_help_panel=_LENGTH),
     ] = 1,
+    order: Annotated[
+        str,
+        typer.Option(
+            metavar="randomised|as_written",
+            help="Of the trials within a repetition.",
+            autocompletion=_complete_order,
+            rich_help_panel=_LENGTH,
+        ),
+    ] = "randomised",
     thread: Annotated[
         list[str] | None,
         typer.Option(
@@ -296,12 +322,49 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME[:KEY=VALUE,...]",
-            help="A condition; repeatable.",
+            help="A treatment: a condition, or several combined with + (A:k=v+B); repeatable. Baselines without it "
+            "run in between.",
             autocompletion=_complete_condition,
             show_default=False,
             rich_help_panel=_AROUND,
         ),
     ] = None,
+    factor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH=LEVEL,LEVEL...",
+            help="Levels of a parameter: cpu_load.load=20,80, workload.depth=1,10, fastdds.transport=udp,shm; "
+            "repeatable.",
+            show_default=False,
+            rich_help_panel=_AROUND,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str,
+        typer.Option(
+            metavar="on|off",
+            help="Run the workload without conditions as well.",
+            autocompletion=_complete_switch,
+            rich_help_panel=_AROUND,
+        ),
+    ] = "on",
+    baseline_again: Annotated[
+        str,
+        typer.Option(
+            metavar="on|off",
+            help="A baseline after every trial with conditions.",
+            autocompletion=_complete_switch,
+            rich_help_panel=_AROUND,
+        ),
+    ] = "on",
+    cool_down: Annotated[
+        str,
+        typer.Option(
+            metavar="S",
+            help="Longest wait for a quiet machine before a trial; 0 does not wait.",
+            rich_help_panel=_AROUND,
+        ),
+    ] = "10",
     observer: Annotated[
         list[str] | None,
         typer.Option(
@@ -310,6 +373,53 @@ def run(
             autocompletion=_complete_observer,
             show_default=False,
             rich_help_panel=_AROUND,
+        ),
+    ] = None,
+    observer_control: Annotated[
+        str,
+        typer.Option(
+            metavar="on|off",
+            help="Baselines without observers, which show what these cost; where there are several trials.",
+            autocompletion=_complete_switch,
+            rich_help_panel=_AROUND,
+        ),
+    ] = "on",
+    success: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CRITERION",
+            help="What a trial must meet: 'lost == 0', 'latency.p99 <= 5ms'; repeatable.",
+            show_default=False,
+            rich_help_panel=_VERDICTS,
+        ),
+    ] = None,
+    margin: Annotated[
+        str,
+        typer.Option(metavar="P%", help="A difference below this is called none.", rich_help_panel=_VERDICTS),
+    ] = "5%",
+    alpha: Annotated[
+        float,
+        typer.Option(
+            metavar="A", help="Rate of false claims over all comparisons together.", rich_help_panel=_VERDICTS
+        ),
+    ] = 0.05,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="M",
+            help="What is compared, e.g. latency.p99; repeatable; default a few that matter.",
+            autocompletion=_complete_metric,
+            show_default=False,
+            rich_help_panel=_VERDICTS,
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Go on with a run that was interrupted; takes no other option but those of output.",
+            show_default=False,
+            rich_help_panel=_OUTPUT,
         ),
     ] = None,
     output: Annotated[
@@ -333,80 +443,180 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print summary.json and nothing else.", rich_help_panel=_OUTPUT)
     ] = False,
+    progress: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|lines|off",
+            help="What is shown on stderr meanwhile: auto is a display on a terminal, lines is one per trial.",
+            autocompletion=_complete_progress,
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = "auto",
     quiet: Annotated[
         bool,
         typer.Option("--quiet", "-q", help="Print the run directory and nothing else.", rich_help_panel=_OUTPUT),
     ] = False,
 ) -> int:
-    """Run a workload and measure it.
+    """Run a workload, or an experiment, and measure it.
+
+    Options of an experiment replace what its file says.
 
     Example: perflab run sierra_nevada --time 60
 
     Example: perflab run sierra_nevada --executor single_threaded,events --ipc off,on --trials 3
+
+    Example: perflab run sierra_nevada --condition cpu_load:workers=2,load=80 --trials 5
     """
     from perflab import native as native_programs
-    from perflab.condition import parse as parse_conditions
-    from perflab.experiment import scheduling
+    from perflab.experiment.build import build, resumed
+    from perflab.experiment.document import with_options
     from perflab.experiment.run import execute
-    from perflab.experiment.rundir import check_output
-    from perflab.experiment.settings import Experiment, Limits, Settings, Thresholds
-    from perflab.experiment.variant import parse_executors, parse_framing, parse_ipc, parse_pass_by, product_of
+    from perflab.experiment.rundir import check_output, open_run
     from perflab.host import Host
-    from perflab.middleware import DEFAULT, select
-    from perflab.observer import parse as parse_observers
-    from perflab.report import live
-    from perflab.workload import topology
 
-    settings = Settings(
-        duration_ns=parse_duration(time, "--time"),
-        warmup_ns=parse_duration(warmup, "--warmup", zero_allowed=True),
-        sampling_ns=_sampling(sampling, time),
-        discovery_timeout_ns=parse_duration(discovery_timeout, "--discovery-timeout", zero_allowed=True),
-        measure=_measure(measure),
-        lock_memory=None if lock_memory is None else _switch(lock_memory, "--lock-memory"),
-        name_threads=_switch(name_threads, "--name-threads"),
-        network=_network(network),
-        seed=_within(seed, 0, MAX_SEED, "--seed"),
-        thresholds=Thresholds(
-            late_percent=_threshold(late_percentage, "--late-percentage"),
-            late_ns=round(_threshold(late_absolute, "--late-absolute") * 1000),
-            too_late_percent=_threshold(too_late_percentage, "--too-late-percentage"),
-            too_late_ns=round(_threshold(too_late_absolute, "--too-late-absolute") * 1000),
-        ),
-        limits=Limits(
-            drain_quiet_ns=parse_duration(drain_quiet, "--drain-quiet"),
-            drain_limit_ns=parse_duration(drain_limit, "--drain-limit"),
-        ),
-    )
-    repetitions = _within(trials, 1, MAX_TRIALS, "--trials")
-    executors, ipcs, passing = parse_executors(executor), parse_ipc(ipc), parse_pass_by(pass_by)
-    framing = parse_framing(service_framing)
     _check_rclcpp(ros_params, node_type)
-    conditions = parse_conditions(condition or [])
-    observers = parse_observers(observer or [])
-    if output is not None:
-        check_output(output)
-    native = native_programs.find()
-    loaded = topology.load(workload, native)
-    middlewares = select(DEFAULT if middleware is None else middleware, middleware_option or [], native)
-    experiment = Experiment(
-        name=name or loaded.name,
-        workload=loaded,
-        variants=product_of(middlewares, executors, ipcs, passing, framing),
-        conditions=tuple(conditions),
-        observers=tuple(observers),
-        repetitions=repetitions,
-        settings=replace(settings, threads=scheduling.parse(thread or [], loaded.graph.processes)),
-        output=output,
-        command_line=("perflab", *sys.argv[1:]),
-    )
-    _check_together(experiment)
-    watched = sys.stderr.isatty() and not quiet
-    result = execute(experiment, native, Host(), live.on_terminal if watched else live.silent)
+    if progress not in PROGRESS:
+        raise BadInput(f"--progress {progress!r} is not {' or '.join(PROGRESS)}")
+    given = {name for name in context.params if _was_given(context, name)}
+    native, host = native_programs.find(), Host()
+    command_line = ("perflab", *sys.argv[1:])
+    earlier = None
+    if resume is not None:
+        if clash := sorted(given - _OF_OUTPUT - {"resume"}):
+            raise BadInput(f"--resume goes on with what {resume!r} was; {_option(clash[0])} cannot be changed")
+        experiment, earlier = resumed(resume, open_run(resume), native, host, command_line)
+    else:
+        if not workload:
+            raise BadInput("name a workload or an experiment, e.g. `perflab run sierra_nevada`")
+        if output is not None:
+            check_output(output)
+        options: dict[str, Any] = {
+            "middlewares": middleware,
+            "executors": executor,
+            "ipc": ipc,
+            "pass_by": pass_by,
+            "middleware_options": _pairs(middleware_option or [], "--middleware-option", "[NAME.]key=value"),
+            "service_framing": service_framing,
+            "time": time,
+            "warmup": warmup,
+            "trials": trials,
+            "seed": seed,
+            "order": order,
+            "baseline": baseline,
+            "baseline_again": baseline_again,
+            "conditions": condition,
+            "factors": _factors(factor or []),
+            "observers": observer,
+            "observer_control": observer_control,
+            "success": success,
+            "threads": thread,
+            "lock_memory": lock_memory,
+            "name_threads": name_threads,
+            "network": network,
+            "sampling": sampling,
+            "measure": measure,
+            "discovery_timeout": discovery_timeout,
+            "drain_quiet": drain_quiet,
+            "drain_limit": drain_limit,
+            "name": name,
+        }
+        chosen = {key: value for key, value in options.items() if _PARAMETERS.get(key, key) in given}
+        chosen |= _nested("thresholds", given, late_percentage=late_percentage, too_late_percentage=too_late_percentage)
+        micro = {"late_absolute": late_absolute, "too_late_absolute": too_late_absolute}
+        absolute = {key: f"{_threshold(us, key):.12g}us" for key, us in micro.items() if key in given}
+        if absolute:
+            chosen["thresholds"] = {**chosen.get("thresholds", {}), **absolute}
+        if "cool_down" in given:
+            chosen["cool_down"] = {"limit": cool_down}
+        chosen |= _nested(
+            "statistics", {"metrics" if g == "metric" else g for g in given}, alpha=alpha, margin=margin, metrics=metric
+        )
+        experiment = build(with_options(_written(workload), chosen), native, output=output, command_line=command_line)
+    result = execute(experiment, native, host, _display(progress, quiet), earlier)
     _print(result, as_json=as_json, quiet=quiet, edges=edges)
     if result.error is not None:
         raise result.error
     return 0
+
+
+# Parameters of `run` that are called otherwise than the keys of an experiment.
+_PARAMETERS = {
+    "middlewares": "middleware",
+    "executors": "executor",
+    "middleware_options": "middleware_option",
+    "conditions": "condition",
+    "factors": "factor",
+    "observers": "observer",
+    "threads": "thread",
+}
+_OF_OUTPUT = {"edges", "as_json", "quiet", "progress"}
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+
+
+def _option(name: str) -> str:
+    return "WORKLOAD" if name == "workload" else f"--{name.replace('_', '-')}"
+
+
+def _written(words: Sequence[str]) -> Written:
+    """The experiment file that a word means, or a workload."""
+    from perflab import catalog
+    from perflab.experiment.document import Written, is_experiment, read
+
+    experiments = {entry.name: entry.path for entry in catalog.experiments()}
+    topologies = {entry.name for entry in catalog.topologies()}
+    if len(words) == 1:
+        word = words[0]
+        if word in experiments and word not in topologies:
+            return read(experiments[word])
+        if Path(word).is_file() and is_experiment(Path(word)):
+            return read(Path(word))
+    for word in words:
+        if Path(word).is_file() and is_experiment(Path(word)):
+            raise BadInput(f"{word!r} is an experiment; it stands alone")
+    return Written({"workload": list(words)}, given=frozenset({"workload"}))
+
+
+def _pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip("."):
+            raise BadInput(f"{option} {word!r} is not {form}")
+        if key in pairs:
+            raise BadInput(f"{option} {word!r} comes after another value of {key!r}; give it once")
+        pairs[key] = value
+    return pairs
+
+
+def _factors(words: Sequence[str]) -> dict[str, list[int | float | str]]:
+    pairs = _pairs(words, "--factor", "PATH=LEVEL,LEVEL..., e.g. cpu_load.load=20,80")
+    return {path: [_level(level.strip()) for level in levels.split(",")] for path, levels in pairs.items()}
+
+
+def _level(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _nested(key: str, given: Collection[str], **members: object) -> dict[str, Any]:
+    chosen = {name: value for name, value in members.items() if name in given}
+    return {key: chosen} if chosen else {}
+
+
+def _display(progress: str, quiet: bool) -> Display:
+    from perflab.report import live
+
+    if progress == "lines":
+        return live.lines()
+    return live.on_terminal() if progress == "auto" and sys.stderr.isatty() and not quiet else live.silent()
 
 
 def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> None:
@@ -425,26 +635,6 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
     sys.stdout.flush()
 
 
-def _sampling(text: str, time: str) -> int:
-    sampling_ns = parse_duration(text, "--sampling")
-    if sampling_ns > parse_duration(time, "--time"):
-        hint = f"; `{text}ms` would be milliseconds" if text.isascii() and text.isdigit() else ""
-        raise BadInput(f"--sampling {text!r} is longer than --time {time!r}: there would be no interval{hint}")
-    if sampling_ns < 10_000_000:
-        raise BadInput(f"--sampling {text!r} is shorter than the 10ms that sampling all threads may take")
-    return sampling_ns
-
-
-def _measure(names: str | None) -> tuple[str, ...]:
-    from perflab.experiment.settings import FIGURES
-
-    chosen = tuple(dict.fromkeys(names.split(","))) if names is not None else ()
-    for name in chosen:
-        if name not in FIGURES:
-            raise BadInput(f"--measure {name!r} is no figure; there are {', '.join(FIGURES)}")
-    return chosen
-
-
 def _switch(word: str, option: str) -> bool:
     if word not in ("on", "off"):
         raise BadInput(f"{option} {word!r} is not on or off")
@@ -461,54 +651,7 @@ def _check_rclcpp(ros_params: str, node_type: str) -> None:
         raise Unavailable("--node-type lifecycle: lifecycle nodes need the rclcpp runtime, which this version lacks")
 
 
-def _network(interface: str) -> str:
-    known = [name for _, name in socket.if_nameindex()]
-    if interface not in known:
-        raise BadInput(f"no network interface {interface!r}; there are {', '.join(known)}")
-    return interface
-
-
-def _threshold(value: float, option: str) -> float:
+def _threshold(value: float, name: str) -> float:
     if not math.isfinite(value) or not 0 <= value <= 1e12:
-        raise BadInput(f"{option} {value} is not a number from 0 to 1e12")
+        raise BadInput(f"{_option(name)} {value} is not a number from 0 to 1e12")
     return value
-
-
-def _within(value: int, low: int, high: int, option: str) -> int:
-    if not low <= value <= high:
-        raise BadInput(f"{option} {value} is not within {low}..{high}")
-    return value
-
-
-def _check_together(experiment: Experiment) -> None:
-    """What makes no sense in combination."""
-    graph, name = experiment.workload.graph, experiment.workload.name
-    if not graph.edges() and not graph.services():
-        raise BadInput(
-            f"workload {name!r} has no topic with a publisher and a subscription, and no service with a client; "
-            "name further files that complete it, e.g. `perflab run sierra_nevada debug_sierra_nevada_reliable`"
-        )
-    shortest_ns = graph.shortest_period_ns
-    if shortest_ns is None:
-        raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")
-    if shortest_ns > experiment.settings.duration_ns:
-        raise BadInput(
-            f"--time is shorter than the shortest period of {name!r}, "
-            f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"
-        )
-    processes = len(graph.processes)
-    for variant in experiment.variants:
-        count = len(variant.middlewares)
-        if count not in (1, processes):
-            has = "1 process" if processes == 1 else f"{processes} processes"
-            raise BadInput(
-                f"--middleware {variant.middleware_name} names {count} of them, and {name!r} has {has}; "
-                "name one for each, or one for all"
-            )
-        first = variant.middlewares[0]
-        if processes > 1 and not first.across_processes:
-            raise BadInput(
-                f"middleware {first.name} does not reach across processes, and {name!r} has {processes} of them"
-            )
-        if first.runtime == "virtual" and (experiment.settings.threads or experiment.settings.lock_memory):
-            raise Unavailable("--thread and --lock-memory: the virtual middleware has no threads and no memory to lock")

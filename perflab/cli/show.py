@@ -37,8 +37,8 @@ def show(
 ) -> int:
     """Show the results of a run."""
     from perflab.experiment import rundir
+    from perflab.experiment.clean import RUNNING, controller_state
     from perflab.experiment.collect import collect_run
-    from perflab.experiment.run import still_running
     from perflab.host import Host
 
     if (foreign := _foreign(run)) is not None:
@@ -47,7 +47,7 @@ def show(
     directory = rundir.open_run(run)
     manifest = _checked(rundir.read_json(directory.manifest), directory.manifest)
     try:
-        running = not directory.summary.exists() and still_running(manifest, Host())
+        running = not directory.summary.exists() and controller_state(manifest, Host()) == RUNNING
         _check_shown(manifest)
     except DAMAGE as error:
         raise _damaged(directory.manifest, error) from error

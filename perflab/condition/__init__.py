@@ -1,71 +1,193 @@
-"""Conditions: what disturbs a workload. Each is one module and one entry of REGISTRY.
+"""Conditions: what disturbs a workload. Each is one module and one entry of kinds.REGISTRY.
 
-A condition is applied, verified from the kernel or the receiver, and removed; what it proved is its evidence.
+A condition is applied, waited for, verified from the kernel or the receiver, and removed; what it proved is its
+evidence. A trial whose condition was not in effect all the time is invalid, neither success nor failure.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from perflab import registry
 from perflab.host import Host
-from perflab.registry import Kind
-from perflab.workload import Workload
+from perflab.workload import Graph
+
+if TYPE_CHECKING:
+    from perflab.formats.monitor import MonitorReader
 
 Evidence = dict[str, Any]
 
+BEFORE, AFTER = "before", "after"
+
 
 class NotInEffect(Exception):
-    """A condition did not take effect, or not as asked: the trial is invalid. One line."""
+    """A condition did not take effect, or not as promised: the trial is invalid. One line."""
 
 
-class Trial(Protocol):
-    """What a condition or an observer may know of the trial it acts on."""
+@dataclass(frozen=True)
+class Window:
+    """The part of a trial in which a condition must hold; CLOCK_MONOTONIC."""
 
-    @property
-    def directory(self) -> Path: ...
-
-    @property
-    def domain(self) -> int | None: ...
+    begin_ns: int
+    end_ns: int
 
     @property
-    def pids(self) -> Mapping[str, int]: ...
+    def seconds(self) -> float:
+        return (self.end_ns - self.begin_ns) / 1e9
 
 
-class Condition(Protocol):
-    """A controlled disturbance."""
+@dataclass
+class Launch:
+    """How the workload's processes are started; conditions applied "before" and observers may change it."""
+
+    cpus: frozenset[int] | None = None  # of every process; None: as perflab itself
+    cpus_of: dict[str, frozenset[int]] = field(default_factory=dict)  # by process of the graph, instead of `cpus`
+    prefix: tuple[str, ...] = ()  # a command that executes the one after it, e.g. nsenter
+    environment: dict[str, str] = field(default_factory=dict)  # beside perflab's own
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Messages of a condition's own publishers so far, in the whole trial without warm-up, as its processes counted."""
+
+    at_ns: int
+    sent: int
+    not_sent: int
+    deliveries_expected: int
+    received: int
+
+
+class Companion(Protocol):
+    """A program that runs beside the workload, under perflab-guard: it and all its descendants end with perflab."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def parameters(self) -> dict[str, Any]: ...
+    def pid(self) -> int | None:
+        """Of the program itself; None before it was started."""
+        ...
 
     @property
-    def when(self) -> str:
-        """ "before" or "after" the workload starts."""
+    def status(self) -> int | None:
+        """Exit status, or minus the signal that killed it; None while it runs."""
         ...
 
-    def check(self, host: Host, workload: Workload) -> None:
-        """Before anything starts: can it be done here? Raises Unavailable or BadInput."""
+    @property
+    def log(self) -> Path: ...
+
+    def send(self, body: Mapping[str, Any]) -> None:
+        """A line on the program's control channel; only where it was started with `control`."""
         ...
 
-    def apply(self, trial: Trial) -> None: ...
-
-    def verify(self, trial: Trial) -> Evidence:
-        """Proof that it took effect, from the kernel or the receiver, never the request echoed. Raises NotInEffect."""
+    def receive(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next line the program said, waiting at most that long; None where nothing came."""
         ...
 
+    def stop(self, grace_s: float = 2.0) -> int | None:
+        """Ends it and its descendants: SIGTERM, then SIGKILL; waits until they are gone. Idempotent."""
+        ...
+
+
+class Trial(Protocol):
+    """What a condition or an observer may know of the trial it acts on, and do in it."""
+
+    @property
+    def directory(self) -> Path:
+        """Of the trial; what a condition or an observer keeps goes to a folder of its name in it."""
+        ...
+
+    @property
+    def domain(self) -> int | None: ...
+
+    @property
+    def network(self) -> str:
+        """The network interface that the middlewares use."""
+        ...
+
+    @property
+    def processes(self) -> Mapping[str, int]:
+        """The pids of the workload's processes, by their names in the graph; filled as they start."""
+        ...
+
+    @property
+    def condition_processes(self) -> Mapping[str, int]:
+        """Likewise of the processes that conditions added to the graph."""
+        ...
+
+    @property
+    def launch(self) -> Launch: ...
+
+    @property
+    def monitor(self) -> MonitorReader:
+        """What perflab-monitor has seen so far of the threads of all processes of the trial and of the CPUs."""
+        ...
+
+    def start(
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+    ) -> Companion:
+        """Starts a program under perflab-guard and lets the monitor watch its tree as group `name`.
+
+        With `control` the program gets `--control-fd N`. That a companion ends by itself makes the trial invalid.
+        Raises Unavailable where it cannot be started.
+        """
+        ...
+
+    def counts(self, condition: str) -> Counts | None:
+        """What the workload's and the condition's processes last said of the nodes that this condition added."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Lets time pass while the trial's processes are watched. Raises Interrupted, or what the trial fails with."""
+        ...
+
+
+class Condition(ABC):
+    """A controlled disturbance. One object serves all trials of an experiment, one after the other.
+
+    The order within a trial: apply ("before") - the workload starts and is matched - apply ("after") - settle - the
+    measured part - verify - remove. What a condition keeps between these calls is of the present trial only.
+    """
+
+    name: ClassVar[str]
+    when: str = BEFORE  # apply before or after the workload's processes are started
+    label: str  # in evidence and file names: the name, and a number where a trial has several of that name
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """As the user gave them with every default filled in; JSON."""
+
+    @abstractmethod
+    def check(self, host: Host, graph: Graph, runtime: str) -> None:
+        """Before anything starts: can it be done here, to this graph, on this runtime ("dds", "virtual")?
+
+        Raises Unavailable or BadInput.
+        """
+
+    def check_network(self, network: str) -> None:
+        """Likewise of the network interface that the middlewares will use. Raises BadInput."""
+
+    def extend(self, graph: Graph) -> Graph:
+        """The graph with the nodes and processes that the condition adds, each marked with its label."""
+        return graph
+
+    def apply(self, trial: Trial) -> None:
+        """Begins to disturb. Raises NotInEffect, Unavailable."""
+
+    def settle(self, trial: Trial) -> None:
+        """Waits, for a bounded time, until the disturbance is there. Raises NotInEffect where it does not come."""
+
+    @abstractmethod
+    def verify(self, trial: Trial, window: Window) -> Evidence:
+        """What was promised and what was achieved in `window`, from the kernel or the receiver, never an echo.
+
+        The evidence has "promised", "achieved" and "in_effect"; where that is False, "reason" is one line.
+        """
+
+    @abstractmethod
     def remove(self, trial: Trial) -> None:
-        """Always called, idempotent."""
-        ...
-
-
-REGISTRY: dict[str, Kind[Condition]] = {}
-
-
-def parse(words: Sequence[str]) -> list[Condition]:
-    """The conditions of "NAME[:key=value,...]". Raises BadInput."""
-    return registry.parse(words, "condition", REGISTRY)
+        """Ends the disturbance and puts everything back. Always called, idempotent."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +11,12 @@ from perflab.errors import DAMAGE, BadInput
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
 from perflab.formats.records import ProcessRecords, RecordError
+from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
+from perflab.statistics.histogram import Histogram
+from perflab.statistics.metrics import chosen
 from perflab.statistics.summary import (
+    MEASURED,
     PASSING,
     Json,
     ProcessResources,
@@ -38,15 +43,45 @@ def trial_document(directory: TrialDirectory) -> Json | None:
     return read_json(directory.trial_json) if directory.trial_json.exists() else None
 
 
+def own_trials(run: RunDirectory, manifest: Json, notes: list[str]) -> Iterator[tuple[TrialDirectory, Json | None]]:
+    """The trials that belong to a run, with their trial.json (None where perflab ended before it wrote one).
+
+    Those of another run that were put there, and interrupted ones whose place was run again, are left out with a note.
+    """
+    found = [(trial, trial_document(trial)) for trial in run.trials()]
+    run_id = manifest.get("run_id")
+    if run_id is None:  # of a version that had neither identities nor places that are run again
+        yield from found
+        return
+    for trial, document in found:
+        if document is not None and not isinstance(document.get("run_id"), str):
+            raise BadInput(f"{trial.path} is damaged: trial.json has no run_id")
+    own = [(trial, d) for trial, d in found if d is None or d["run_id"] == run_id]
+    notes += [f"{trial.path.name} is of another run and left out" for trial, d in found if (trial, d) not in own]
+    places = [None if d is None else d["order"] for _, d in own]
+    for number, (trial, document) in enumerate(own):
+        again = document is not None and document["order"] in places[number + 1 :]
+        if document is not None and again and (document["interrupted"] or document["status"] != "finished"):
+            notes.append(f"{trial.path.name} was interrupted and its place run again; it is left out")
+            continue
+        yield trial, document
+
+
 def collect(
     directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey], services: Sequence[ServiceKey] = ()
 ) -> Collected:
-    """Reads the records of a trial and draws up its accounts.
+    """Reads the records of a trial and draws up its accounts, those of the workload's own processes.
 
     A success whose records do not add up, or are not complete, becomes a harness_error that says where.
     """
     notes: list[str] = []
     processes, problem = _read(directory, trial, notes)
+    strangers = sum(int((p.checkpoint or {}).get("foreign_messages") or 0) for p in processes)
+    if strangers and trial["outcome"] == "success":
+        problem = problem or (
+            f"{strangers} messages came from writers that are not in the graph: somebody else uses domain "
+            f"{trial.get('domain')}"
+        )
     drained = trial["outcome"] == "success" or trial.get("drain") is not None
     accounts, accounting_problem = _account(processes, edges, services, drained)
     problem = problem or accounting_problem
@@ -89,6 +124,17 @@ def collect(
         pass_by=trial.get("pass_by"),
         threads=threads,
         passing=passing,
+        treatment=trial.get("treatment"),
+        condition_parameters=trial.get("condition_parameters") or {},
+        factors=trial.get("factors") or {},
+        observers=tuple(trial.get("observers") or ()),
+        purpose=str(trial.get("purpose") or MEASURED),
+        block=int(trial.get("block") or trial.get("repetition") or 1),
+        after=trial.get("after"),
+        evidence=trial.get("evidence") or {},
+        hiccup=_hiccup(processes),
+        allocations=_allocations(processes, from_ns, until_ns),
+        criteria=tuple(trial.get("criteria") or ()),
     )
     if data.outcome == "success":
         if problem is None and (accounts is None or not accounts.complete):
@@ -112,9 +158,8 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
         services = [tuple(s) for s in manifest["workload"].get("services", ())]
         name, planned = str(manifest["run"]), len(manifest["trials"])
         reading = run.path
-        for directory in run.trials():
+        for directory, document in own_trials(run, manifest, notes):
             reading = directory.path
-            document = trial_document(directory)
             if document is None:
                 notes.append(f"{directory.path.name} was being prepared and recorded nothing")
                 continue
@@ -124,17 +169,48 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
             collected = collect(directory, document, edges, services)
             trials.append(collected.data)
             notes.extend(collected.notes)
-        return summarize(name, trials, planned_trials=planned), notes
+        summary = summarize(name, trials, planned_trials=planned)
+        as_designed(summary, manifest.get("treatments", ()))
+        asked = (manifest.get("experiment") or {}).get("document", {}).get("statistics")
+        if asked is not None:
+            add_findings(summary, asked, int(manifest["settings"]["seed"]))
+        return summary, notes
     except DAMAGE as error:
         raise BadInput(f"{reading} is damaged: {type(error).__name__}: {error}") from error
     except OSError as error:
         raise BadInput(f"cannot read {reading}: {error.strerror}") from error
 
 
+def as_designed(summary: Json, treatments: Sequence[Json]) -> None:
+    """Puts the results into the order of the design: they appear as their first trials ran."""
+    keys = ("middleware", "executor", "ipc", "pass_by", "treatment", "factors", "observers", "purpose")
+    places = {json.dumps([t[key] for key in keys], sort_keys=True): n for n, t in enumerate(treatments)}
+
+    def place(result: Json) -> int:
+        return places.get(json.dumps([result[key] for key in keys], sort_keys=True), len(places))
+
+    summary["results"].sort(key=place)
+
+
+def add_findings(summary: Json, asked: Json, seed: int) -> None:
+    """Compares the results of a summary as the experiment's `statistics` says."""
+    from perflab.statistics import findings  # scipy takes a second to import, and most commands need none of it
+
+    findings.add(
+        summary,
+        alpha=float(asked["alpha"]),
+        margin=float(asked["margin"]) / 100,
+        metrics=chosen(asked["metrics"] or None),
+        seed=seed,
+    )
+
+
 def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tuple[ProcessRecords, ...], str | None]:
     processes: list[ProcessRecords] = []
     problem: str | None = None
-    for name in trial["processes"]:
+    for name, told in trial["processes"].items():
+        if told.get("condition"):
+            continue
         path = directory.records(name)
         try:
             process = records.read(path, name)
@@ -145,6 +221,27 @@ def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tup
             notes.append(f"{path.name} of {directory.path.name} ends within a line; the records before it count")
         processes.append(process)
     return tuple(processes), problem
+
+
+def _hiccup(processes: Sequence[ProcessRecords]) -> Histogram | None:
+    """Of all processes together; None where it was not observed."""
+    found = [h for p in processes if p.checkpoint is not None and (h := p.checkpoint.get("hiccup")) is not None]
+    return hg.merge(hg.from_record(h) for h in found) if found else None
+
+
+def _allocations(processes: Sequence[ProcessRecords], from_ns: int | None, until_ns: int | None) -> int | None:
+    """Of all processes between the samples around the measured part; None where one did not count them."""
+    if from_ns is None or until_ns is None or not processes:
+        return None
+    total = 0
+    for process in processes:
+        counts = [(r["at_ns"], r["allocations"]["count"]) for r in process.resources if r.get("allocations")]
+        before = [n for at_ns, n in counts if at_ns <= from_ns]
+        during = [n for at_ns, n in counts if at_ns <= until_ns]
+        if not before or not during:
+            return None
+        total += during[-1] - before[-1]
+    return total
 
 
 def _discovery(processes: Sequence[ProcessRecords], code: str) -> int | None:

@@ -15,16 +15,17 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from perflab.errors import Interrupted, PerflabError, Unavailable
 
 MAX_LINE_BYTES = 64 << 20
 KILL_WAIT_S = 10.0
+LOOK_INTERVAL_S = 1.0
 LOG_TAIL_LINES = 5
 _LOG_TAIL_BYTES = 8192
 
@@ -46,11 +47,49 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class CompanionEnded:
+    """A program beside the workload ended although nobody had stopped it."""
+
+    companion: Watched
+
+
+@dataclass(frozen=True)
 class Tick:
     """Nothing happened until the timeout."""
 
 
-Event = Message | Ended | Tick
+Event = Message | Ended | CompanionEnded | Tick
+
+
+class Watched(Protocol):
+    """What a supervisor must know of a program beside the workload."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def status(self) -> int | None: ...
+
+    @property
+    def log(self) -> Path: ...
+
+    @property
+    def ended_by_itself(self) -> bool: ...
+
+    @property
+    def channel_open(self) -> bool: ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    @property
+    def pidfd(self) -> int: ...
+
+    def fileno(self) -> int: ...
+
+    def poll(self) -> None:
+        """Takes in what it has said so far."""
+        ...
 
 
 class ProtocolError(PerflabError):
@@ -124,6 +163,8 @@ class Supervisor:
         self._signals = signals
         self._selector = selectors.DefaultSelector()
         self._pending: list[Event] = []
+        self._next_look_s = 0.0
+        self._watched: dict[int, Watched] = {}  # by the descriptors to wait for
         if signals is not None:
             self._selector.register(signals.fileno(), selectors.EVENT_READ, None)
 
@@ -139,10 +180,22 @@ class Supervisor:
             self._close_channel(node)
         self._selector.close()
 
-    def start(self, name: str, command: Sequence[str | os.PathLike[str]], log: Path) -> NodeProcess:
-        """Starts `command --control-fd N` with its output in `log`. Raises Unavailable and OSError."""
+    def start(
+        self,
+        name: str,
+        command: Sequence[str | os.PathLike[str]],
+        log: Path,
+        *,
+        cpus: Set[int] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> NodeProcess:
+        """Starts `command --control-fd N` with its output in `log`. Raises Unavailable and OSError.
+
+        `cpus` are those that all its threads are allowed from the first instant, None: as perflab's. `environment`
+        is added to perflab's.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs, log.open("wb") as output:
+        with theirs, log.open("wb") as output, _on_cpus(cpus):
             try:
                 popen = subprocess.Popen(
                     [*command, "--control-fd", str(theirs.fileno())],
@@ -151,6 +204,7 @@ class Supervisor:
                     stderr=subprocess.STDOUT,
                     pass_fds=(theirs.fileno(),),
                     start_new_session=True,
+                    env=None if not environment else {**os.environ, **environment},
                 )
             except OSError as error:
                 ours.close()
@@ -162,6 +216,22 @@ class Supervisor:
         self._selector.register(node.channel, selectors.EVENT_READ, node)
         self._selector.register(node.pidfd, selectors.EVENT_READ, node)
         return node
+
+    def watch(self, companion: Watched) -> None:
+        """From now on `poll` tells when the companion ends by itself."""
+        for descriptor in (companion.fileno(), companion.pidfd):
+            self._watched[descriptor] = companion
+            self._selector.register(descriptor, selectors.EVENT_READ, companion)
+
+    def forget(self, companion: Watched) -> None:
+        """Before a companion is stopped on purpose."""
+        for descriptor in [d for d, watched in self._watched.items() if watched is companion]:
+            self._drop(descriptor)
+
+    def _drop(self, descriptor: int) -> None:
+        if self._watched.pop(descriptor, None) is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(descriptor)
 
     def send(self, node: NodeProcess, body: dict[str, Any]) -> None:
         """Queues one line; it is sent as the node reads."""
@@ -181,10 +251,14 @@ class Supervisor:
         while not self._pending:
             if self._signals is not None:
                 self._signals.raise_if_received()
+            self._look_after_companions()
             ready = self._selector.select(max(0.0, deadline_s - time.monotonic()))
             for key, mask in ready:
                 node = key.data
                 if node is None:
+                    continue
+                if not isinstance(node, NodeProcess):
+                    self._hear_companion(node)
                     continue
                 if key.fileobj == node.pidfd:
                     self._reap(node)
@@ -214,6 +288,23 @@ class Supervisor:
         for node in self.running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._ended(node, node.popen.wait(max(0.1, limit - time.monotonic())))
+
+    def _look_after_companions(self) -> None:
+        """Lets them note what they have started, so that it can be found if a guard is killed."""
+        if time.monotonic() < self._next_look_s:
+            return
+        self._next_look_s = time.monotonic() + LOOK_INTERVAL_S
+        for companion in list({id(w): w for w in self._watched.values()}.values()):
+            self._hear_companion(companion)
+
+    def _hear_companion(self, companion: Watched) -> None:
+        companion.poll()
+        if not companion.channel_open:
+            for descriptor in [d for d, w in self._watched.items() if w is companion and d != companion.pidfd]:
+                self._drop(descriptor)
+        if companion.ended_by_itself or companion.finished:
+            self.forget(companion)
+            self._pending.append(CompanionEnded(companion))
 
     def _reap(self, node: NodeProcess) -> None:
         """Notes the end of a node after everything that it had sent before."""
@@ -290,6 +381,23 @@ def log_tail(log: Path) -> list[str]:
     except OSError:
         return []
     return [line for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:]
+
+
+@contextlib.contextmanager
+def _on_cpus(cpus: Set[int] | None) -> Iterator[None]:
+    """A process inherits the CPUs of the thread that makes it: set before, there is no instant without them."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError as error:
+        raise Unavailable(f"CPUs {','.join(map(str, sorted(cpus)))} cannot be had: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _parse(line: bytes, process: str) -> dict[str, Any]:

@@ -44,8 +44,17 @@ class Ready(_Line):
     unmatched: list[str] = []
 
 
+class ConditionCounts(_Line):
+    """Messages from the nodes of one condition, as far as this process sends or receives them; cumulative."""
+
+    sent: int
+    not_sent: int
+    deliveries_expected: int
+    received: int
+
+
 class Progress(_Line):
-    """Cumulative counts of the measured part; see docs/formats.md."""
+    """Cumulative counts of the measured part, the workload's own; see docs/formats.md."""
 
     type: Literal["progress"]
     at_ns: int
@@ -58,6 +67,7 @@ class Progress(_Line):
     lost: int
     latency: str | None = None
     checkpoint_error: str | None = None
+    conditions: dict[str, ConditionCounts] | None = None  # by their labels
 
 
 class Done(_Line):

@@ -1,7 +1,7 @@
-"""A run: trials in order, their files, and the summary at the end.
+"""A run: trials in the order of the plan, their files, and the summary at the end.
 
 A crash at any instant loses at most the trial in progress: the manifest is written first, every trial's files
-during and right after it, summary.json last.
+during and right after it, summary.json last. What a run still lacks can be made up for later: `resume`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -23,10 +23,16 @@ from pathlib import Path
 from perflab import __version__
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import domain, rundir
-from perflab.experiment.collect import collect
+from perflab.experiment.clean import pid_namespace
+from perflab.experiment.collect import add_findings, as_designed, collect, own_trials
+from perflab.experiment.design import Planned, Treatment
+from perflab.experiment.display import Display, PlannedTrial, RunPlan
+from perflab.experiment.inventory import inventory
 from perflab.experiment.process import Signals
+from perflab.experiment.quiet import QuietMachine, threshold_percent
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, write_json
 from perflab.experiment.settings import Experiment
+from perflab.experiment.surroundings import needs_monitor
 from perflab.experiment.trial import (
     Listener,
     LiveProgress,
@@ -40,12 +46,14 @@ from perflab.experiment.variant import Variant
 from perflab.formats import tables
 from perflab.host import Host
 from perflab.native import Native
-from perflab.statistics.summary import Json, TrialData, summarize
+from perflab.statistics.metrics import Criterion, parse_criterion
+from perflab.statistics.summary import Json, TrialData, figures_of, summarize
 from perflab.units import NS_PER_S
+from perflab.workload import Graph
 
 MANIFEST_SCHEMA = 1
-BASELINE = "baseline"
 CHECK_TIMEOUT_S = 60.0
+REFERENCE_S = 0.3  # how long the machine is looked at before the first trial
 
 # What reaches into the middlewares from outside, and so belongs to what was measured.
 _ENVIRONMENT_PREFIXES = ("CYCLONEDDS_", "FASTDDS_", "FASTRTPS_", "ROS_", "RMW_", "ZENOH_", "IOX2_", "RCUTILS_")
@@ -60,41 +68,55 @@ class RunResult:
     error: PerflabError | None
 
 
-TrialReporter = Callable[[TrialPlan, int], AbstractContextManager[Callable[[LiveProgress], None]]]
+@dataclass(frozen=True)
+class Earlier:
+    """What a run that is resumed has already: its directory, its identity, and its finished trials by slot."""
+
+    directory: RunDirectory
+    run_id: str
+    trials: Mapping[int, TrialData]
+    seconds: float = 0.0
 
 
-def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialReporter) -> RunResult:
-    """Runs an experiment. `reporter(plan, trials)` gives a context whose value is told a trial's progress.
+@dataclass
+class _Context:
+    """What every trial of a run needs."""
+
+    experiment: Experiment
+    native: Native
+    host: Host
+    signals: Signals
+    display: Display
+    run_id: str
+    graphs: Mapping[tuple[object, ...], Graph]  # with what the conditions add, by the treatments' keys
+    criteria: tuple[Criterion, ...]
+    monitored: bool
+    machine: QuietMachine = field(default_factory=QuietMachine)
+    quiet_percent: float | None = None
+
+
+def execute(
+    experiment: Experiment, native: Native, host: Host, display: Display, earlier: Earlier | None = None
+) -> RunResult:
+    """Runs an experiment, or what `earlier` lacks of it.
 
     Raises BadInput and Unavailable, with nothing written, when not even the first trial could begin; every other end
     is in the result.
     """
-    node_program = native.program("perflab-node")
-    for condition in experiment.conditions:
-        condition.check(host, experiment.workload)
-    for observer in experiment.observers:
-        observer.check(host)
     with Signals() as signals:
-        check_variants(experiment, node_program, signals)
+        context = _prepare(experiment, native, host, signals, display, earlier)
+        missing = [p for p in experiment.order if earlier is None or p.order not in earlier.trials]
         # What takes time comes first: a directory without a manifest is of no use to anybody.
-        manifest = _manifest(experiment, native, host)
-        directory = rundir.create(experiment.output, experiment.name)
-        trials: list[TrialData] = []
+        manifest = _manifest(context) if earlier is None else None
+        directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
+        trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
         error: PerflabError | None = None
         try:
-            write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
+            if manifest is not None:
+                write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
             directory.reserve()
-            domain_before: int | None = None
-            for order, (repetition, variant) in enumerate(experiment.order(), start=1):
-                signals.raise_if_received()
-                with _domain(variant, domain_before) as held:
-                    domain_before = held if held is not None else domain_before
-                    plan = _plan(experiment, order, repetition, variant, held, node_program)
-                    data, outcome = _one_trial(plan, experiment, directory, signals, reporter)
-                trials.append(data)
-                error = error or _error_of(plan, data, outcome)
-                if outcome.last:
-                    break
+            display.begin(_run_plan(experiment, trials))
+            error = _run_trials(context, directory, missing, trials)
         except Interrupted as interrupt:
             error = interrupt
         except OSError as problem:
@@ -102,11 +124,13 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
         except PerflabError as problem:
             error = problem
         finally:
+            display.close()
             directory.release_reserve()
-        if isinstance(error, BadInput | Unavailable) and not any(trial.outcome == "success" for trial in trials):
+        useless = not any(trial.outcome == "success" for trial in trials.values())
+        if isinstance(error, BadInput | Unavailable) and useless and earlier is None:
             directory.discard()
             raise error
-        summary = summarize(directory.path.name, trials, planned_trials=len(experiment.order()))
+        summary = summary_of(directory.path.name, experiment, list(trials.values()))
         if isinstance(error, Interrupted):
             summary["valid"] = False
         try:
@@ -118,22 +142,95 @@ def execute(experiment: Experiment, native: Native, host: Host, reporter: TrialR
     return RunResult(directory, summary, error)
 
 
-def check_variants(experiment: Experiment, node_program: Path, signals: Signals) -> None:
+def summary_of(name: str, experiment: Experiment, trials: Sequence[TrialData]) -> Json:
+    """summary.json with its findings."""
+    summary = summarize(name, sorted(trials, key=lambda t: t.order), planned_trials=len(experiment.order))
+    as_designed(summary, [treatment_document(t) for t in experiment.treatments])
+    add_findings(summary, experiment.document.statistics.model_dump(), experiment.settings.seed)
+    return summary
+
+
+def extended(treatment: Treatment) -> Graph:
+    """The treatment's graph with what its conditions add."""
+    graph = treatment.graph
+    for condition in treatment.conditions:
+        graph = condition.extend(graph)
+    return graph
+
+
+def _prepare(
+    experiment: Experiment,
+    native: Native,
+    host: Host,
+    signals: Signals,
+    display: Display,
+    earlier: Earlier | None,
+) -> _Context:
+    """Everything that can be judged before anything is written. Raises BadInput, Unavailable."""
+    criteria = tuple(parse_criterion(text) for text in experiment.document.success)
+    graphs: dict[tuple[object, ...], Graph] = {}
+    for treatment in experiment.treatments:
+        runtime = treatment.variant.runtime
+        for condition in treatment.conditions:
+            condition.check(host, treatment.graph, runtime)
+            condition.check_network(experiment.settings.network)
+        for observer in treatment.observers:
+            observer.check(host, runtime)
+        graphs[treatment.key] = extended(treatment)
+        _check_processes(treatment, graphs[treatment.key])
+    everything = experiment.treatments
+    monitored = any(needs_monitor(t.conditions, t.observers) for t in everything)
+    if monitored and any(t.variant.runtime != "virtual" for t in everything):
+        native.program("perflab-monitor")
+        native.program("perflab-guard")
+    context = _Context(
+        experiment=experiment,
+        native=native,
+        host=host,
+        signals=signals,
+        display=display,
+        run_id=uuid.uuid4().hex if earlier is None else earlier.run_id,
+        graphs=graphs,
+        criteria=criteria,
+        monitored=monitored,
+    )
+    _check_treatments(context)
+    return context
+
+
+def _check_processes(treatment: Treatment, graph: Graph) -> None:
+    first = treatment.variant.middlewares[0]
+    if len(graph.processes) > 1 and not first.across_processes:
+        added = ", ".join(graph.condition_processes)
+        raise BadInput(
+            f"{treatment.label}: middleware {first.name} does not reach across processes, and the condition adds "
+            f"{added}; message_flood can publish from within with own_process=off"
+        )
+
+
+def _check_treatments(context: _Context) -> None:
     """Lets perflab-node judge what it would otherwise see only after other trials have run.
 
-    Raises BadInput, Unavailable. The first variant is judged by the first trial.
+    Raises BadInput, Unavailable. The treatment of the first trial is judged by that trial.
     """
-    for variant in experiment.variants[1:]:
-        with _domain(variant, None) as held, tempfile.TemporaryDirectory() as folder:
-            plan = _plan(experiment, 1, 1, variant, held, node_program)
+    node_program = context.native.program("perflab-node")
+    first = context.experiment.order[0].treatment
+    judged = {(first.variant.key, id(context.graphs[first.key]))}
+    for treatment in context.experiment.treatments:
+        graph = context.graphs[treatment.key]
+        if (treatment.variant.key, id(graph)) in judged:
+            continue
+        judged.add((treatment.variant.key, id(graph)))
+        with _domain(treatment.variant, None) as held, tempfile.TemporaryDirectory() as folder:
+            plan = _plan(context, Planned(1, 1, treatment), held)
             for process in file_names(plan):
-                signals.raise_if_received()
+                context.signals.raise_if_received()
                 config = Path(folder) / "config.json"
                 write_json(config, node_configuration(plan, process, Path(os.devnull)))
-                _check(node_program, config, variant)
+                _check(node_program, config, treatment)
 
 
-def _check(node_program: Path, config: Path, variant: Variant) -> None:
+def _check(node_program: Path, config: Path, treatment: Treatment) -> None:
     done = subprocess.run(
         [node_program, "--check", "--config", config],
         stdin=subprocess.DEVNULL,
@@ -148,7 +245,30 @@ def _check(node_program: Path, config: Path, variant: Variant) -> None:
         if done.returncode == kind.exit_code:
             raise kind(complaint)
     if done.returncode != 0:
-        raise PerflabError(f"{variant.words}: {complaint or f'perflab-node ended with {done.returncode}'}")
+        raise PerflabError(f"{treatment.words}: {complaint or f'perflab-node ended with {done.returncode}'}")
+
+
+def _run_trials(
+    context: _Context, directory: RunDirectory, missing: Sequence[Planned], trials: dict[int, TrialData]
+) -> PerflabError | None:
+    """Runs what is missing and puts it into `trials`; the first thing that went wrong, if anything did."""
+    error: PerflabError | None = None
+    domain_before: int | None = None
+    if any(p.treatment.variant.runtime != "virtual" for p in missing):
+        reference = context.machine.measure(REFERENCE_S)
+        chosen = context.experiment.settings.quiet_threshold
+        context.quiet_percent = threshold_percent(reference) if chosen is None else chosen
+    for planned in missing:
+        context.signals.raise_if_received()
+        with _domain(planned.treatment.variant, domain_before) as held:
+            domain_before = held if held is not None else domain_before
+            plan = _plan(context, planned, held)
+            data, outcome = _one_trial(context, plan, planned, directory)
+        trials[planned.order] = data
+        error = error or _error_of(plan, data, outcome)
+        if outcome.last:
+            break
+    return error
 
 
 class _Keeper(Listener):
@@ -160,43 +280,66 @@ class _Keeper(Listener):
 
     def launched(self, pids: Mapping[str, int]) -> None:
         for name, pid in pids.items():
-            self._document["processes"][name]["pid"] = pid
-        write_json(self._directory.trial_json, self._document)
+            self._document["processes"][name] |= {"pid": pid, "start_ticks": process_start_ticks(pid)}
+        self._write()
 
     def created(self, name: str, shared_memory: Sequence[str]) -> None:
         self._document["processes"][name]["shared_memory"] = list(shared_memory)
+        self._write()
+
+    def companion(self, document: Mapping[str, object]) -> None:
+        self._document["companions"].append(dict(document))
+        self._write()
+
+    def _write(self) -> None:
         write_json(self._directory.trial_json, self._document)
 
 
 def _one_trial(
-    plan: TrialPlan, experiment: Experiment, run: RunDirectory, signals: Signals, reporter: TrialReporter
+    context: _Context, plan: TrialPlan, planned: Planned, run: RunDirectory
 ) -> tuple[TrialData, TrialOutcome]:
     """Runs one trial, collects what it recorded and closes its directory."""
-    directory = run.new_trial(plan.order, plan.condition)
-    document = _trial_document(plan, experiment)
+    began = time.monotonic()
+    experiment, display = context.experiment, context.display
+    directory = run.new_trial(plan.treatment.label)
+    document = _trial_document(context, plan, planned, directory)
     write_json(directory.trial_json, document)
-
-    with reporter(plan, len(experiment.order())) as report:
-        outcome = run_trial(plan, directory, signals, report, _Keeper(directory, document))
+    display.trial_started(plan.order)
+    if plan.variant.runtime != "virtual" and context.quiet_percent is not None and experiment.settings.quiet_limit_ns:
+        display.progress(LiveProgress("waiting for quiet", 0, 0, 0, 0))
+        try:
+            document["cool_down"] = _cool_down(context)
+        except Interrupted as interrupt:
+            document |= {
+                "status": "finished",
+                "outcome": "harness_error",
+                "reason": str(interrupt),
+                "interrupted": True,
+            }
+            write_json(directory.trial_json, document)
+            raise
+    outcome = run_trial(plan, directory, context.signals, display.progress, _Keeper(directory, document))
     run.release_reserve()
     document["status"] = "finished"
     document["ended_utc"] = _now()
     document["outcome"], document["reason"] = outcome.outcome, outcome.reason
+    document["interrupted"] = isinstance(outcome.error, Interrupted)
     document["evidence"] = outcome.evidence
     document["artifacts"] = [{"kind": a.kind, "path": str(a.path)} for a in outcome.artifacts]
     document["start_at_ns"], document["drain"] = outcome.start_at_ns, outcome.drain
     for name, status in outcome.statuses.items():
         document["processes"][name]["status"] = status
         document["processes"][name]["log_tail"] = outcome.log_tails.get(name, [])
-    graph = experiment.workload.graph
+    graph = plan.graph
     collected = collect(directory, document, graph.edges(), graph.services())
-    document["outcome"], document["reason"] = collected.data.outcome, collected.data.reason
+    data = _judged(collected.data, context.criteria)
+    document["outcome"], document["reason"] = data.outcome, data.reason
+    document["criteria"] = [dict(c) for c in data.criteria]
     document["notes"] = [*outcome.notes, *collected.notes]
     try:
-        document["tables"] = tables.write(directory.path, collected.data.accounts, collected.processes)
+        document["tables"] = tables.write(directory.path, data.accounts, collected.processes)
     except OSError as problem:
         document["notes"].append(f"the tables could not be written: {problem.strerror}")
-    data = collected.data
     try:
         write_json(directory.trial_json, document)
         if not outcome.last:
@@ -206,23 +349,49 @@ def _one_trial(
         outcome.last = True
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
         data = replace(data, outcome="harness_error" if data.outcome == "success" else data.outcome, reason=reason)
+    totals = figures_of(data)["totals"]
+    display.trial_finished(plan.order, data.outcome, data.reason, totals, time.monotonic() - began)
     return data, outcome
 
 
-def _plan(
-    experiment: Experiment, order: int, repetition: int, variant: Variant, held: int | None, program: Path
-) -> TrialPlan:
+def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
+    """The trial with the criteria of success applied to it; a success that misses one is a failure."""
+    if data.outcome != "success" or not criteria:
+        return data
+    figures = figures_of(data)
+    verdicts = []
+    for criterion in criteria:
+        judgement = criterion.evaluate(figures)
+        verdicts.append({"criterion": criterion.text, "met": judgement.met, "words": judgement.words})
+    missed = [v["words"] for v in verdicts if not v["met"]]
+    judged = replace(data, criteria=tuple(verdicts))
+    return replace(judged, outcome="failed", reason=str(missed[0])) if missed else judged
+
+
+def _cool_down(context: _Context) -> Json:
+    """Waits until the machine is as quiet as it was at first; what was seen. Raises Interrupted."""
+    threshold = context.quiet_percent
+    assert threshold is not None
+
+    def wait(seconds: float) -> None:
+        time.sleep(seconds)
+        context.signals.raise_if_received()
+
+    limit_s = context.experiment.settings.quiet_limit_ns / NS_PER_S
+    return context.machine.await_quiet(threshold, limit_s=limit_s, wait=wait).document()
+
+
+def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
+    treatment = planned.treatment
     return TrialPlan(
-        order=order,
-        repetition=repetition,
-        condition="+".join(c.name for c in experiment.conditions) or BASELINE,
-        variant=variant,
-        graph=experiment.workload.graph,
-        settings=experiment.settings,
+        order=planned.order,
+        block=planned.block,
+        treatment=treatment,
+        graph=context.graphs[treatment.key],
+        settings=context.experiment.settings,
         domain=held,
-        node_program=program,
-        conditions=experiment.conditions,
-        observers=experiment.observers,
+        native=context.native,
+        monitored=context.monitored and treatment.variant.runtime != "virtual",
     )
 
 
@@ -241,36 +410,64 @@ def _error_of(plan: TrialPlan, data: TrialData, outcome: TrialOutcome) -> Perfla
         return outcome.error
     if data.outcome == "success":
         return None
-    return TrialFailed(f"trial {plan.order} ({plan.variant.words}): {data.outcome.replace('_', ' ')}: {data.reason}")
+    return TrialFailed(f"trial {data.number} ({plan.treatment.words}): {data.outcome.replace('_', ' ')}: {data.reason}")
 
 
-def _trial_document(plan: TrialPlan, experiment: Experiment) -> Json:
+def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunPlan:
+    warmup_s = experiment.settings.warmup_ns / NS_PER_S
+    seconds = warmup_s + experiment.settings.duration_ns / NS_PER_S
+    return RunPlan(
+        total=len(experiment.order),
+        entries=tuple(
+            PlannedTrial(p.order, p.treatment.label, p.treatment.variant.words, seconds, warmup_s)
+            for p in experiment.order
+            if p.order not in finished
+        ),
+    )
+
+
+def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, directory: TrialDirectory) -> Json:
     """trial.json before the trial; what is not known yet is null."""
+    of_conditions = plan.graph.condition_processes
     return {
         "schema": 1,
-        "trial": plan.order,
+        "run_id": context.run_id,
+        "trial": directory.number,
         "order": plan.order,
-        "repetition": plan.repetition,
+        "block": plan.block,
+        "after": planned.after,
         "status": "running",
         "outcome": None,
         "reason": None,
-        "workload": experiment.workload.name,
+        "interrupted": False,
+        "workload": context.experiment.workload.name,
         "middleware": _middleware_document(plan),
         **plan.variant.document(),
         "service_framing": plan.variant.service_framing,
-        "conditions": [c.name for c in experiment.conditions],
+        **plan.treatment.document(),
         "evidence": {},
+        "criteria": [],
         "artifacts": [],
         "duration_s": plan.settings.duration_ns / NS_PER_S,
         "warmup_s": plan.settings.warmup_ns / NS_PER_S,
         "domain": plan.domain,
+        "boot_id": context.host.boot_id(),
         "started_utc": _now(),
         "ended_utc": None,
         "start_at_ns": None,
         "drain": None,
+        "cool_down": None,
         "processes": {
-            name: {"process": process, "pid": None, "shared_memory": None} for process, name in file_names(plan).items()
+            name: {
+                "process": process,
+                "condition": of_conditions.get(process or ""),
+                "pid": None,
+                "start_ticks": None,
+                "shared_memory": None,
+            }
+            for process, name in file_names(plan).items()
         },
+        "companions": [],
     }
 
 
@@ -279,7 +476,7 @@ def _middleware_document(plan: TrialPlan) -> Json:
     first, *others = plan.variant.middlewares
     if not others:
         return first.document()
-    each = zip(plan.graph.processes, plan.variant.middlewares, strict=True)
+    each = zip(plan.treatment.graph.processes, plan.variant.middlewares, strict=True)
     return {
         "name": plan.variant.middleware_name,
         "version": None,
@@ -288,13 +485,23 @@ def _middleware_document(plan: TrialPlan) -> Json:
     }
 
 
-def _manifest(experiment: Experiment, native: Native, host: Host) -> Json:
+def _manifest(context: _Context) -> Json:
     """What is known before the run has a directory."""
+    experiment, host, native = context.experiment, context.host, context.native
     workload = experiment.workload
+    middlewares = {
+        (m.name, tuple(m.options.items())): m for variant in experiment.variants for m in variant.middlewares
+    }
     return {
         "name": experiment.name,
+        "run_id": context.run_id,
         "created_utc": _now(),
         "command_line": list(experiment.command_line),
+        "experiment": {
+            "written": dict(experiment.written),
+            "document": experiment.document.model_dump(mode="json"),
+            "sources": [{"path": s.path, "sha256": s.sha256, "text": s.text} for s in experiment.sources],
+        },
         "settings": experiment.settings.document(),
         "workload": {
             "kind": workload.kind,
@@ -304,38 +511,74 @@ def _manifest(experiment: Experiment, native: Native, host: Host) -> Json:
             "edges": [list(edge) for edge in workload.graph.edges()],
             "services": [list(service) for service in workload.graph.services()],
         },
-        "middlewares": list(
-            {m.name: m.document() for variant in experiment.variants for m in variant.middlewares}.values()
-        ),
+        "middlewares": [m.document() for m in middlewares.values()],
         "variants": [{"middleware": v.middleware_name, **v.document()} for v in experiment.variants],
-        "conditions": [{"name": c.name, "parameters": c.parameters} for c in experiment.conditions],
-        "observers": [{"name": o.name, "parameters": o.parameters} for o in experiment.observers],
-        "trials": [
-            {
-                "order": order,
-                "repetition": repetition,
-                "middleware": variant.middleware_name,
-                **variant.document(),
-                "seed": experiment.settings.seed + repetition - 1,
-            }
-            for order, (repetition, variant) in enumerate(experiment.order(), start=1)
-        ],
+        "treatments": [treatment_document(t) for t in experiment.treatments],
+        "trials": [planned_document(experiment, planned) for planned in experiment.order],
         "versions": _versions(native),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_ENVIRONMENT_PREFIXES)},
         "host": host.facts(),
+        "inventory": inventory(host, native, list(middlewares.values())),
         "preflight": [check.document() for check in host.preflight()],
-        "controller": {"pid": os.getpid(), "start_ticks": process_start_ticks(os.getpid()), "boot_id": host.boot_id()},
+        "controller": _controller(host),
         "clock": {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()},
     }
 
 
-def still_running(manifest: Json, host: Host) -> bool:
-    """Whether the perflab that wrote the manifest is still alive on this machine."""
-    controller = manifest.get("controller") or {}
-    pid, ticks = controller.get("pid"), controller.get("start_ticks")
-    if not isinstance(pid, int) or ticks is None or controller.get("boot_id") != host.boot_id():
-        return False
-    return process_start_ticks(pid) == int(ticks)
+def treatment_document(treatment: Treatment) -> Json:
+    """One entry of the manifest's treatments, with the keys that results and trials have as well."""
+    return {"middleware": treatment.variant.middleware_name, **treatment.variant.document(), **treatment.document()}
+
+
+def planned_document(experiment: Experiment, planned: Planned) -> Json:
+    """One entry of the plan in the manifest."""
+    return {
+        "order": planned.order,
+        "block": planned.block,
+        "after": planned.after,
+        **treatment_document(planned.treatment),
+        "seed": experiment.settings.seed + planned.block - 1,
+    }
+
+
+def _controller(host: Host) -> Json:
+    """This process, so that it is recognised while it lives and not mistaken for another afterwards."""
+    pid = os.getpid()
+    return {
+        "pid": pid,
+        "start_ticks": process_start_ticks(pid),
+        "boot_id": host.boot_id(),
+        "pid_namespace": pid_namespace(),
+    }
+
+
+def take_over(manifest: Json, directory: RunDirectory, host: Host) -> None:
+    """Makes this process the one that the run's manifest names as running it."""
+    controllers = [*manifest.get("earlier_controllers", []), manifest.get("controller")]
+    manifest["earlier_controllers"] = controllers
+    manifest["controller"] = _controller(host)
+    write_json(directory.manifest, manifest)
+
+
+def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialData]:
+    """The trials of a run that need not be run again, by their place in the plan.
+
+    A trial that was interrupted, or in progress when perflab ended, is no result: its directory is closed and stays,
+    and its place is free again.
+    """
+    edges = [tuple(e) for e in manifest["workload"]["edges"]]
+    services = [tuple(s) for s in manifest["workload"]["services"]]
+    found: dict[int, TrialData] = {}
+    for trial, document in own_trials(directory, manifest, []):
+        if document is None:
+            continue
+        if document["status"] != "finished":
+            document |= {"status": "finished", "outcome": "harness_error", "interrupted": True}
+            document["reason"] = "perflab ended before the trial did"
+            write_json(trial.trial_json, document)
+        if not document.get("interrupted"):
+            found[int(document["order"])] = collect(trial, document, edges, services).data
+    return found
 
 
 def process_start_ticks(pid: int) -> int | None:

@@ -35,6 +35,11 @@ class TrialDirectory:
     path: Path
 
     @property
+    def number(self) -> int:
+        """From 1, in the order in which the trials were begun."""
+        return int(self.path.name.partition("_")[0])
+
+    @property
     def trial_json(self) -> Path:
         return self.path / TRIAL
 
@@ -68,16 +73,18 @@ class RunDirectory:
     def summary(self) -> Path:
         return self.path / SUMMARY
 
-    def new_trial(self, number: int, condition: str) -> TrialDirectory:
-        """Makes the directory of a trial, numbered from 1."""
-        directory = TrialDirectory(self.path / TRIALS / f"{number:04d}_{file_name(condition)}")
+    def new_trial(self, treatment: str) -> TrialDirectory:
+        """Makes the directory of the next trial."""
+        number = max((trial.number for trial in self.trials()), default=0) + 1
+        directory = TrialDirectory(self.path / TRIALS / f"{number:04d}_{file_name(treatment)}")
         directory.processes.mkdir(parents=True)
         return directory
 
     def trials(self) -> list[TrialDirectory]:
         """The trials that were begun, in order."""
         root = self.path / TRIALS
-        return [TrialDirectory(p) for p in sorted(root.iterdir()) if p.is_dir()] if root.is_dir() else []
+        found = [p for p in root.iterdir() if p.is_dir() and p.name[:4].isdigit()] if root.is_dir() else []
+        return [TrialDirectory(p) for p in sorted(found)]
 
     def reserve(self) -> None:
         """Sets disk space aside for the last words of a run that fills the disk. Raises OSError when there is none."""

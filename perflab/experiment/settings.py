@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perflab.condition import Condition
+from perflab.experiment.design import Planned, Treatment
+from perflab.experiment.document import Document
 from perflab.experiment.scheduling import ThreadRequest
 from perflab.experiment.variant import Variant
-from perflab.observer import Observer
 from perflab.units import NS_PER_S
-from perflab.workload import Workload
+from perflab.workload import Source, Workload
 
 FIGURES = ("dispatch", "work")  # measured where asked; the others always are
 CHECKPOINT_NS = 5 * NS_PER_S
@@ -56,6 +57,11 @@ class Settings:
     seed: int = 1
     thresholds: Thresholds = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
+    quiet_limit_ns: int = 10 * NS_PER_S  # 0: does not wait
+    quiet_threshold: float | None = None  # busy share of all CPUs in percent; None: by what was found at first
+
+    def with_threads(self, threads: tuple[ThreadRequest, ...]) -> Settings:
+        return replace(self, threads=threads)
 
     def document(self) -> dict[str, Any]:
         """As the manifest keeps them."""
@@ -68,14 +74,19 @@ class Experiment:
 
     name: str
     workload: Workload
-    variants: tuple[Variant, ...]
-    conditions: tuple[Condition, ...]
-    observers: tuple[Observer, ...]
-    repetitions: int
+    document: Document
+    written: Mapping[str, Any]  # what the user wrote, from which the document was made
     settings: Settings
+    treatments: tuple[Treatment, ...]  # as designed: by variant, the baseline first
+    order: tuple[Planned, ...]
     output: Path | None
     command_line: tuple[str, ...]
+    sources: tuple[Source, ...] = ()  # the experiment file
 
-    def order(self) -> list[tuple[int, Variant]]:
-        """(repetition from 1, variant) of every trial; interleaved, so that drifts of the machine meet all alike."""
-        return [(n, variant) for n in range(1, self.repetitions + 1) for variant in self.variants]
+    def named(self, name: str) -> Experiment:
+        return replace(self, name=name)
+
+    @property
+    def variants(self) -> list[Variant]:
+        """Each once, as designed."""
+        return list({t.variant.key: t.variant for t in self.treatments}.values())

@@ -1,23 +1,123 @@
-"""The conditions and observers of one trial: applied, verified, and always taken away again."""
+"""The conditions and observers of one trial: applied, waited for, verified, and always taken away again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from perflab.condition import Condition, Evidence, NotInEffect
+from perflab.condition import AFTER, BEFORE, Companion, Condition, Counts, Evidence, Launch, NotInEffect, Window
 from perflab.errors import PerflabError
+from perflab.experiment.companion import GuardedCompanion
+from perflab.experiment.process import Supervisor
+from perflab.formats.monitor import MonitorReader
+from perflab.native import Native
 from perflab.observer import Artifact, Observer
+from perflab.units import NS_PER_S
+
+COMPANIONS = "companions"
+MONITOR_FILE = "monitor.jsonl"
+MONITOR_INTERVAL_NS = 100_000_000
+MONITOR_START_S = 20.0
+# Between the end of the measured part and the monitor's next sample at most.
+MONITOR_LAG_S = 5.0
 
 
 @dataclass
 class TrialView:
-    """What conditions and observers may know of the trial; `pids` fills as its processes start."""
+    """What conditions and observers may know of the trial and do in it (perflab.condition.Trial)."""
 
     directory: Path
     domain: int | None
-    pids: Mapping[str, int]
+    network: str
+    native: Native
+    supervisor: Supervisor
+    pass_time: Callable[[float], None]
+    middleware_configuration: Mapping[str, Any]
+    started: Callable[[GuardedCompanion], None]  # told of every companion
+    processes: dict[str, int] = field(default_factory=dict)
+    condition_processes: dict[str, int] = field(default_factory=dict)
+    launch: Launch = field(default_factory=Launch)
+    companions: list[GuardedCompanion] = field(default_factory=list)
+    latest_counts: dict[str, Counts] = field(default_factory=dict)
+    monitored: bool = False
+    monitor_interval_ns: int = MONITOR_INTERVAL_NS
+    _monitor: GuardedCompanion | None = None
+    _reader: MonitorReader | None = None
+
+    @property
+    def monitor(self) -> MonitorReader:
+        if self._reader is None:
+            raise PerflabError("this trial has no monitor: its condition or observer did not ask for it")
+        return self._reader
+
+    def start(
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+    ) -> Companion:
+        companion = self._start(name, command, control=control, log=log)
+        if companion.pid is not None:
+            self.watch(name, companion.pid)
+        return companion
+
+    def counts(self, condition: str) -> Counts | None:
+        return self.latest_counts.get(condition)
+
+    def wait(self, seconds: float) -> None:
+        self.pass_time(seconds)
+
+    def start_monitor(self) -> None:
+        """Raises Unavailable where it does not start."""
+        path = (self.directory / MONITOR_FILE).absolute()
+        program = self.native.program("perflab-monitor")
+        command: list[str | Path] = [program, "--interval-ns", str(self.monitor_interval_ns), "--output", path]
+        self._monitor = self._start("monitor", command, control=True)
+        self._reader = MonitorReader(path)
+
+    def watch(self, group: str, pid: int) -> None:
+        """Lets the monitor watch a process and all its descendants."""
+        if self._monitor is not None:
+            self._monitor.send({"type": "watch", "group": group, "root": pid})
+
+    def monitored_until(self, at_ns: int) -> None:
+        """Waits, for a bounded time, until the monitor has looked at the instant."""
+        if self._reader is None:
+            return
+        waited_s = 0.0
+        while waited_s < MONITOR_LAG_S + self.monitor_interval_ns / NS_PER_S:
+            self._reader.refresh()
+            if self._reader.last_at_ns is not None and self._reader.last_at_ns >= at_ns:
+                return
+            self.wait(0.02)
+            waited_s += 0.02
+        raise PerflabError("perflab-monitor has fallen silent: whether the conditions held cannot be told")
+
+    def close(self) -> list[str]:
+        """Ends every companion; what could not be ended, one line each."""
+        problems = []
+        while self.companions:
+            companion = self.companions.pop()
+            self.supervisor.forget(companion)
+            try:
+                companion.stop()
+            except (PerflabError, OSError) as error:
+                problems.append(f"{companion.name} could not be ended: {error}")
+        return problems
+
+    def _start(
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+    ) -> GuardedCompanion:
+        folder = self.directory / COMPANIONS
+        folder.mkdir(exist_ok=True)
+        number = sum(c.name == name for c in self.companions)
+        stem = log or (f"{name}_{number + 1}" if number else name)
+        companion = GuardedCompanion(
+            name, command, guard=self.native.program("perflab-guard"), log=folder / f"{stem}.log", control=control
+        )
+        self.companions.append(companion)
+        self.supervisor.watch(companion)
+        self.started(companion)
+        return companion
 
 
 @dataclass
@@ -32,27 +132,60 @@ class Surroundings:
     _applied: list[Condition] = field(default_factory=list)
     _started: list[Observer] = field(default_factory=list)
 
-    def apply(self, when: str) -> None:
-        """Applies the conditions that belong "before" or "after" the start of the workload. Raises what they raise."""
-        for condition in self.conditions:
-            if condition.when == when:
-                self._applied.append(condition)  # first: one that fails half-way must be removed as well
-                condition.apply(self.trial)
-
-    def observe(self) -> None:
-        """Starts the observers."""
+    def prepare(self) -> None:
+        """Everything that comes before the workload's processes. Raises what conditions and observers raise."""
+        for observer in self.observers:
+            interval_ns = getattr(observer, "interval_ns", None)
+            if observer.name == "monitor" and interval_ns is not None:
+                self.trial.monitor_interval_ns = interval_ns
+        if self.trial.monitored:
+            self.trial.start_monitor()
         for observer in self.observers:
             self._started.append(observer)
-            observer.start(self.trial)
+            observer.prepare(self.trial)
+        self._apply(BEFORE)
 
-    def verify(self) -> None:
-        """Collects the evidence of every condition. Raises NotInEffect for the first that has none."""
+    def surround(self) -> None:
+        """Once the workload is matched: the other conditions, the observers, and the wait until all is in effect."""
+        self._apply(AFTER)
+        for observer in self.observers:
+            observer.start(self.trial)
         for condition in self.conditions:
             try:
-                self.evidence[condition.name] = condition.verify(self.trial)
+                condition.settle(self.trial)
             except NotInEffect as error:
-                self.evidence[condition.name] = {"in_effect": False, "reason": str(error)}
+                self._not_in_effect(condition, str(error))
                 raise
+
+    def verify(self, window: Window) -> None:
+        """Collects the evidence of every condition. Raises NotInEffect for the first that was not in effect."""
+        self.trial.monitored_until(window.end_ns)
+        failed: str | None = None
+        for condition in self.conditions:
+            try:
+                evidence = condition.verify(self.trial, window)
+            except NotInEffect as error:
+                self._not_in_effect(condition, str(error))
+                failed = failed or f"{condition.label}: {error}"
+                continue
+            self.evidence[condition.label] = evidence
+            if not evidence["in_effect"]:
+                failed = failed or f"{condition.label}: {evidence['reason']}"
+        if failed is not None:
+            raise NotInEffect(failed)
+
+    def note_failure(self, reason: str) -> None:
+        """The trial ended as invalid before its conditions could be verified: says so of each."""
+        for condition in self.conditions:
+            if condition.label in self.evidence:
+                continue
+            blamed = reason.startswith(condition.label)
+            self.evidence[condition.label] = {
+                "promised": condition.parameters,
+                "achieved": None,
+                "in_effect": False if blamed else None,
+                "reason": reason if blamed else "the trial ended before this was verified",
+            }
 
     def close(self) -> list[str]:
         """Stops the observers and removes the conditions; returns what went wrong, one line each."""
@@ -62,11 +195,31 @@ class Surroundings:
             try:
                 self.artifacts.extend(observer.stop(self.trial))
             except (PerflabError, OSError) as error:
-                problems.append(f"observer {observer.name} could not be stopped: {error}")
+                problems.append(f"observer {observer.label} could not be stopped: {error}")
         while self._applied:
             condition = self._applied.pop()
             try:
                 condition.remove(self.trial)
             except (PerflabError, OSError) as error:
-                problems.append(f"condition {condition.name} could not be removed: {error}")
-        return problems
+                problems.append(f"condition {condition.label} could not be removed: {error}")
+        return problems + self.trial.close()
+
+    def _apply(self, when: str) -> None:
+        for condition in self.conditions:
+            if condition.when != when:
+                continue
+            self._applied.append(condition)  # first: one that fails half-way must be removed as well
+            try:
+                condition.apply(self.trial)
+            except NotInEffect as error:
+                self._not_in_effect(condition, str(error))
+                raise
+
+    def _not_in_effect(self, condition: Condition, reason: str) -> None:
+        evidence = {"promised": condition.parameters, "achieved": None, "in_effect": False, "reason": reason}
+        self.evidence[condition.label] = evidence
+
+
+def needs_monitor(conditions: Sequence[Condition], observers: Sequence[Observer]) -> bool:
+    """Whether somebody in an experiment needs perflab-monitor; then every trial has it, so that it favours none."""
+    return bool(conditions) or any(o.name == "monitor" for o in observers)

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from perflab.condition import Condition, Evidence, NotInEffect
+from perflab.condition import Counts, Evidence, NotInEffect, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
 from perflab.experiment import protocol, scheduling
+from perflab.experiment.design import Treatment
 from perflab.experiment.drain import Drain
 from perflab.experiment.process import (
+    CompanionEnded,
     Ended,
     Message,
     NodeProcess,
@@ -34,7 +36,8 @@ from perflab.experiment.settings import Settings
 from perflab.experiment.shared_memory import remove_left_over
 from perflab.experiment.surroundings import Surroundings, TrialView
 from perflab.experiment.variant import Variant
-from perflab.observer import Artifact, Observer
+from perflab.native import Native
+from perflab.observer import Artifact
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload import Graph, file_name
 
@@ -57,18 +60,24 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """One trial of an experiment. `repetition` and `order` count from 1."""
+    """One trial of an experiment. `block` and `order` count from 1; `graph` has what the conditions add."""
 
     order: int
-    repetition: int
-    condition: str
-    variant: Variant
+    block: int
+    treatment: Treatment
     graph: Graph
     settings: Settings
     domain: int | None
-    node_program: Path
-    conditions: tuple[Condition, ...] = ()
-    observers: tuple[Observer, ...] = ()
+    native: Native
+    monitored: bool = False
+
+    @property
+    def variant(self) -> Variant:
+        return self.treatment.variant
+
+    @property
+    def node_program(self) -> Path:
+        return self.native.program("perflab-node")
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,9 @@ class Listener:
     def created(self, name: str, shared_memory: Sequence[str]) -> None:
         """The endpoints of a process exist; what its middleware made in /dev/shm, where it can tell."""
 
+    def companion(self, document: Mapping[str, Any]) -> None:
+        """A program beside the workload was started: its name, command and identity."""
+
 
 def file_names(plan: TrialPlan) -> dict[str | None, str]:
     """For every process of the graph (None: all in one) the name of its files, each once."""
@@ -132,21 +144,23 @@ def file_names(plan: TrialPlan) -> dict[str | None, str]:
 def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> dict[str, Any]:
     """docs/formats.md, section 2."""
     settings, variant = plan.settings, plan.variant
-    seed = settings.seed + plan.repetition - 1
+    seed = settings.seed + plan.block - 1
     middleware = variant.middleware_of(0 if process is None else plan.graph.processes.index(process))
-    return {
+    # What was asked for the workload is not asked for a process of a condition.
+    foreign = process in plan.graph.condition_processes
+    configuration: dict[str, Any] = {
         "schema": 1,
         "graph": plan.graph.document,
         "process": process,
         "runtime": variant.runtime,
-        "executor": None if variant.executor is None else variant.executor.kind,
-        "executor_threads": None if variant.executor is None else variant.executor.threads,
-        "intra_process": variant.intra_process,
-        "pass_by": variant.pass_by,
+        "executor": None if foreign or variant.executor is None else variant.executor.kind,
+        "executor_threads": None if foreign or variant.executor is None else variant.executor.threads,
+        "intra_process": variant.intra_process and not foreign,
+        "pass_by": None if foreign else variant.pass_by,
         "service_framing": variant.service_framing,
         "name_threads": settings.name_threads,
-        "threads": scheduling.of_process(settings.threads, process),
-        "lock_memory": settings.lock_memory,
+        "threads": scheduling.of_process(() if foreign else settings.threads, process),
+        "lock_memory": None if foreign else settings.lock_memory,
         "middleware": middleware.configuration(plan.domain, settings.network, seed),
         "duration_ns": settings.duration_ns,
         "warmup_ns": settings.warmup_ns,
@@ -163,6 +177,10 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
         "seed": seed,
         "records": str(records),
     }
+    if not foreign:
+        for observer in plan.treatment.observers:
+            observer.configure(configuration)
+    return configuration
 
 
 def run_trial(
@@ -178,22 +196,25 @@ def run_trial(
     """
     listener = listener or Listener()
     result = TrialOutcome()
-    surroundings = Surroundings(plan.conditions, plan.observers, TrialView(directory.path, plan.domain, result.pids))
     supervisor = Supervisor(signals)
-    life = _Life(plan, directory, supervisor, surroundings, report, listener, result)
+    life = _Life(plan, directory, supervisor, report, listener, result)
+    surroundings = life.surroundings
+    problems: list[str] = []
     try:
         with supervisor:
             try:
                 life.launch()
-                listener.launched(result.pids)
                 life.run()
             except (Failed, PerflabError, NotInEffect) as error:
                 _note(result, _failure_of(error))
+                surroundings.note_failure(result.reason or "")
                 life.say_farewell()
+            finally:
+                # While the processes still run: that a condition is taken away is no failure of theirs.
+                problems = surroundings.close()
     finally:
         # Whoever was killed could not take away what it had made; now nobody is left to use it.
         result.notes += remove_left_over(life.shared_memory).notes
-        problems = surroundings.close()
     if problems and result.outcome == "success":
         _note(result, Failed("harness_error", problems[0]))
     result.evidence, result.artifacts = surroundings.evidence, surroundings.artifacts
@@ -229,7 +250,6 @@ class _Life:
         plan: TrialPlan,
         directory: TrialDirectory,
         supervisor: Supervisor,
-        surroundings: Surroundings,
         report: Report,
         listener: Listener,
         result: TrialOutcome,
@@ -237,7 +257,24 @@ class _Life:
         self._plan = plan
         self._directory = directory
         self._supervisor = supervisor
-        self._surroundings = surroundings
+        settings = plan.settings
+        self._view = TrialView(
+            directory.path,
+            plan.domain,
+            settings.network,
+            plan.native,
+            supervisor,
+            self._pass_time,
+            plan.variant.middlewares[0].configuration(plan.domain, settings.network, settings.seed + plan.block - 1),
+            started=lambda companion: listener.companion(companion.document()),
+            monitored=plan.monitored,
+        )
+        self.surroundings = Surroundings(plan.treatment.conditions, plan.treatment.observers, self._view)
+        self._of_conditions = {
+            name: label
+            for p, name in file_names(plan).items()
+            if (label := plan.graph.condition_processes.get(p or ""))
+        }
         self._report = report
         self._listener = listener
         self._result = result
@@ -247,6 +284,7 @@ class _Life:
         self._progress: dict[str, protocol.Progress] = {}
         self._done: set[str] = set()
         self._silent_since: dict[str, float] = {}
+        self._counts: dict[str, protocol.Progress] = {}
 
     @property
     def shared_memory(self) -> list[str]:
@@ -260,24 +298,40 @@ class _Life:
 
     def launch(self) -> None:
         """Writes the configurations and starts the processes, in the conditions that come before them."""
-        self._surroundings.apply("before")
+        self._report(LiveProgress("preparing", 0, 0, 0, 0))
+        self.surroundings.prepare()
+        launch = self._view.launch
         for process, name in file_names(self._plan).items():
             records = self._directory.records(name).absolute()
             config = self._directory.config(name)
             write_json(config, node_configuration(self._plan, process, records))
-            command = [str(self._plan.node_program), "--config", str(config.absolute())]
-            node = self._supervisor.start(name, command, self._directory.log(name))
+            command = [*launch.prefix, str(self._plan.node_program), "--config", str(config.absolute())]
+            foreign = name in self._of_conditions
+            node = self._supervisor.start(
+                name,
+                command,
+                self._directory.log(name),
+                cpus=None if foreign else launch.cpus_of.get(process or "", launch.cpus),
+                environment=None if foreign else launch.environment,
+            )
             self._result.pids[name] = node.pid
+            known = process if process is not None else self._plan.graph.name
+            (self._view.condition_processes if foreign else self._view.processes)[known] = node.pid
+            group = f"condition/{self._of_conditions[name]}" if foreign else f"workload/{known}"
+            self._view.watch(group, node.pid)
+        self._listener.launched(self._result.pids)
 
     def run(self) -> None:
         """Everything from the running processes to their end."""
         writers = self._await_created()
         self._await_ready()
-        self._surroundings.apply("after")
-        self._surroundings.observe()
-        self._surroundings.verify()
+        self._report(LiveProgress("conditions", 0, 0, 0, 0))
+        self.surroundings.surround()
         self._start(writers)
         self._measure()
+        if self._plan.treatment.conditions:
+            begin_ns = (self._result.start_at_ns or 0) + self._plan.settings.warmup_ns
+            self.surroundings.verify(Window(begin_ns, begin_ns + self._plan.settings.duration_ns))
         self._finish()
 
     def say_farewell(self) -> None:
@@ -310,7 +364,10 @@ class _Life:
             more = f" and {len(unmatched) - UNMATCHED_SHOWN} more" if len(unmatched) > UNMATCHED_SHOWN else ""
             timeout = format_duration(self._plan.settings.discovery_timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
-            raise Failed("harness_error", f"{count} not matched within {timeout}: {shown}{more}")
+            # Under a condition the workload may have broken; a stranger in the domain is never its fault.
+            strangers = any("somebody else" in text for text in unmatched)
+            outcome = "failed" if self._plan.treatment.conditions and not strangers else "harness_error"
+            raise Failed(outcome, f"{count} not matched within {timeout}: {shown}{more}")
 
     def _hear(self, deadline: float, missing: list[str], what: str) -> None:
         """Takes in one line before the start; a fast process may be a phase ahead of a slow one."""
@@ -329,6 +386,32 @@ class _Life:
             self._ready[name] = line
         elif isinstance(line, protocol.Waiting):
             self._report(LiveProgress("discovery", 0, 0, 0, 0, note=f"{len(line.unmatched)} unmatched"))
+
+    def _pass_time(self, seconds: float) -> None:
+        """Lets time pass, and sees what happens meanwhile."""
+        deadline = time.monotonic() + seconds
+        while not isinstance(event := self._supervisor.poll(deadline), Tick):
+            name, line = self._interpret(event)
+            if isinstance(line, protocol.Progress):
+                self._take_counts(name, line)
+                self._silent_since[name] = time.monotonic()
+
+    def _take_counts(self, name: str, line: protocol.Progress) -> None:
+        """What the processes say of the nodes of conditions, summed up over the processes."""
+        if line.conditions is None:
+            return
+        self._counts[name] = line
+        for label in line.conditions:
+            parts = [
+                (p.at_ns, p.conditions[label]) for p in self._counts.values() if p.conditions and label in p.conditions
+            ]
+            self._view.latest_counts[label] = Counts(
+                at_ns=min(at_ns for at_ns, _ in parts),
+                sent=sum(c.sent for _, c in parts),
+                not_sent=sum(c.not_sent for _, c in parts),
+                deliveries_expected=sum(c.deliveries_expected for _, c in parts),
+                received=sum(c.received for _, c in parts),
+            )
 
     def _start(self, writers: list[dict[str, Any]]) -> None:
         lead_ns = START_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(self._supervisor.nodes)
@@ -380,6 +463,7 @@ class _Life:
                 last=_is_disk_full(line.checkpoint_error),
             )
         self._progress[name] = line
+        self._take_counts(name, line)
         reports = self._progress.values()
         self._report(
             LiveProgress(
@@ -417,9 +501,11 @@ class _Life:
             elif isinstance(line, protocol.Progress) and line.checkpoint_error:
                 raise Failed("harness_error", f"process {name!r} cannot write its records: {line.checkpoint_error}")
 
-    def _interpret(self, event: Message | Ended | Tick) -> tuple[str, protocol.Line]:
+    def _interpret(self, event: Message | Ended | CompanionEnded | Tick) -> tuple[str, protocol.Line]:
         """A message as its type; an early end or an error line ends the trial."""
         assert not isinstance(event, Tick)
+        if isinstance(event, CompanionEnded):
+            self._fail_companion(event)
         if isinstance(event, Ended):
             self._fail_ended(event)
         line = protocol.parse(event)
@@ -427,8 +513,17 @@ class _Life:
             self._fail_told(event.process, line)
         return event.process, line
 
+    def _fail_companion(self, event: CompanionEnded) -> NoReturn:
+        companion = event.companion
+        tail = log_tail(companion.log)
+        how = "was ended" if companion.status is None else describe_status(companion.status)
+        last_words = f"; its log ends with: {tail[-1]}" if tail else ""
+        raise NotInEffect(f"{companion.name}: the program {how} while it should run{last_words}")
+
     def _fail_told(self, name: str, line: protocol.Failure) -> NoReturn:
         text = one_line(line.text)
+        if line.kind == "failed" and (label := self._of_conditions.get(name)):
+            raise NotInEffect(f"{label}: process {name!r}: {text}")
         match line.kind:
             case "bad_input":
                 raise Failed("harness_error", text, last=True, error=BadInput(text))
@@ -448,6 +543,8 @@ class _Life:
         tail = log_tail(node.log)
         last_words = f"; its log ends with: {tail[-1]}" if tail else "; its log is empty"
         text = f"process {event.process!r} (pid {node.pid}) {describe_status(event.status)}{when}{last_words}"
+        if label := self._of_conditions.get(event.process):
+            raise NotInEffect(f"{label}: {text}")
         raise Failed("failed", text)
 
     def _node(self, name: str) -> NodeProcess:

@@ -45,8 +45,14 @@ class Variant:
     service_framing: str | None = None  # None: as the middleware does by itself
 
     def middleware_of(self, process: int) -> Middleware:
-        """That of the graph's process of this index."""
-        return self.middlewares[process] if len(self.middlewares) > 1 else self.middlewares[0]
+        """That of the graph's process of this index; processes that conditions added have the first one's."""
+        return self.middlewares[process] if 1 < len(self.middlewares) > process else self.middlewares[0]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from other variants."""
+        middlewares = tuple((m.name, tuple(sorted(m.options.items()))) for m in self.middlewares)
+        return middlewares, self.executor_name, self.ipc, self.pass_by, self.service_framing
 
     @property
     def runtime(self) -> str:

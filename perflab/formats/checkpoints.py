@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from perflab.formats.records import RecordError
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
+
+HICCUP = "hiccup"
 
 # Instants of processes that belong together: a checkpoint may come late by this share of its interval.
 _SLACK = 0.25
@@ -43,11 +46,12 @@ class Interval:
 def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
     """The checkpoints of a record file, one figure of it merged over the edges (or publishers) of the process.
 
+    The figure `hiccup` is the process's own. Nodes that a condition added are left out.
+
     Latency and response are also in the progress records of every second; these then stand for the checkpoints, but for
     the last one. The first one is the start of the measured part, with no values. Empty where the process never
     started or did not measure the figure. Raises RecordError where the file is damaged, and OSError.
     """
-    owners = "publishers" if figure in PUBLISHER_HISTOGRAMS else "edges"
     snapshots: list[Snapshot] = []
     seconds: list[Snapshot] = []
     measured = False
@@ -58,7 +62,7 @@ def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
             if record.get("type") == "start" and not snapshots:
                 snapshots.append(Snapshot(int(record["measured_from_ns"]), hg.empty()))
             elif record.get("type") == "checkpoint" and snapshots:
-                parts = [hg.from_record(h) for owner in record[owners] if (h := owner.get(figure)) is not None]
+                parts = [hg.from_record(h) for o in _owners(record, figure) if (h := o.get(figure)) is not None]
                 measured = measured or bool(parts)
                 at_ns = int(record["at_ns"])
                 if at_ns > snapshots[-1].at_ns:  # earlier ones were written during warm-up
@@ -73,6 +77,15 @@ def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
         end = [s for s in snapshots[-1:] if s.at_ns > seconds[-1].at_ns]
         return (snapshots[0], *seconds, *end)
     return tuple(snapshots) if measured else ()
+
+
+def _owners(checkpoint: dict[str, Any], figure: str) -> list[dict[str, Any]]:
+    if figure == HICCUP:
+        return [checkpoint]
+    own: list[dict[str, Any]] = records.without_conditions(checkpoint)[
+        "publishers" if figure in PUBLISHER_HISTOGRAMS else "edges"
+    ]
+    return own
 
 
 def difference(later: Histogram, earlier: Histogram) -> Histogram:

@@ -76,7 +76,7 @@ def read(path: Path, name: str) -> ProcessRecords:
             case "resources":
                 resources.append(record)
             case "checkpoint":
-                checkpoint = record
+                checkpoint = without_conditions(record)
             case "threads":
                 threads.append(record)
             case "passing":
@@ -84,6 +84,16 @@ def read(path: Path, name: str) -> ProcessRecords:
             case _:
                 pass  # readers ignore what they do not know
     return ProcessRecords(name, process, start, events, resources, checkpoint, truncated, threads, passing)
+
+
+def without_conditions(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """The checkpoint without the publishers, edges and services of nodes that a condition added."""
+    own = {
+        key: [entry for entry in checkpoint[key] if not entry.get("condition")]
+        for key in ("publishers", "edges", "services")
+        if isinstance(checkpoint.get(key), list)
+    }
+    return {**checkpoint, **own}
 
 
 def lines(path: Path) -> Iterator[dict[str, Any] | None]:

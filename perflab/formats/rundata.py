@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import rundir
-from perflab.experiment.collect import Collected, collect, collect_run, trial_document
+from perflab.experiment.collect import Collected, collect, collect_run, own_trials
 from perflab.experiment.rundir import RunDirectory, TrialDirectory
 from perflab.formats import tables
 from perflab.statistics.accounting import EdgeKey, ServiceKey
@@ -151,8 +151,7 @@ def _summary(directory: RunDirectory, notes: list[str]) -> Json | None:
 def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> Iterable[TrialTables]:
     edges: list[EdgeKey] = [tuple(edge) for edge in manifest["workload"]["edges"]]
     services: list[ServiceKey] = [tuple(service) for service in manifest["workload"].get("services", ())]
-    for trial in directory.trials():
-        document = trial_document(trial)
+    for trial, document in own_trials(directory, manifest, []):
         if document is not None:
             yield _trial(trial, document, manifest, edges, services, notes)
 

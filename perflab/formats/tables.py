@@ -35,7 +35,10 @@ _RESOURCES = (
 )  # fmt: skip
 _SERVICE_TEXT = {"client": "publisher", "service": "topic", "server": "subscription"}
 _SERVICE_HISTOGRAMS = {"latency": "round_trip", "response": "round_trip_response"}
-_THREADS = ("cpu_ns", "cpu_interval_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "cpu")
+_ALLOCATIONS = {"allocations": "count", "allocated_bytes": "bytes", "frees": "frees"}
+_THREADS = (
+    "cpu_ns", "cpu_interval_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "cpu", "allocations",
+)  # fmt: skip
 
 
 def write(directory: Path, accounts: Accounts | None, processes: Sequence[ProcessRecords]) -> list[str]:
@@ -113,11 +116,17 @@ def services(accounts: Accounts | None) -> pl.DataFrame:
 
 
 def resources(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
-    """One row per sample of a process."""
+    """One row per sample of a process; how often it allocated is null where nobody counted."""
     import polars as pl
 
-    schema: dict[str, Any] = {"process": pl.String} | dict.fromkeys(_RESOURCES, pl.Int64)
-    rows = [_pick(r, _RESOURCES) | {"process": p.name} for p in processes for r in p.resources]
+    schema: dict[str, Any] = {"process": pl.String} | dict.fromkeys((*_RESOURCES, *_ALLOCATIONS), pl.Int64)
+    rows = [
+        _pick(record, _RESOURCES)
+        | {column: (record.get("allocations") or {}).get(key) for column, key in _ALLOCATIONS.items()}
+        | {"process": process.name}
+        for process in processes
+        for record in process.resources
+    ]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

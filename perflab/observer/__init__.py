@@ -1,16 +1,14 @@
-"""Observers: what records beside the workload's own measurement. Each is one module and one entry of REGISTRY."""
+"""Observers: what records beside the workload's own measurement. Each is one module and one entry of kinds.REGISTRY."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
-from perflab import registry
 from perflab.condition import Trial
 from perflab.host import Host
-from perflab.registry import Kind
 
 
 @dataclass(frozen=True)
@@ -21,27 +19,34 @@ class Artifact:
     kind: str
 
 
-class Observer(Protocol):
-    """Something that records during a trial."""
+class Observer(ABC):
+    """Something that records during a trial. One object serves all trials of an experiment, one after the other.
+
+    The order within a trial: prepare - the workload starts and is matched - start - the measured part - stop.
+    """
+
+    name: ClassVar[str]
+    extra: ClassVar[bool] = False  # disturbs so much that it gets trials of its own, which enter no statistics
+    label: str  # the name, and a number where there are several
 
     @property
-    def name(self) -> str: ...
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """As the user gave them with every default filled in; JSON."""
 
-    @property
-    def parameters(self) -> dict[str, Any]: ...
+    @abstractmethod
+    def check(self, host: Host, runtime: str) -> None:
+        """Before anything starts: can it be done here, on this runtime? Raises Unavailable or BadInput."""
 
-    def check(self, host: Host) -> None:
-        """Before anything starts: can it be done here? Raises Unavailable or BadInput."""
-        ...
+    def configure(self, configuration: dict[str, Any]) -> None:
+        """Adds what perflab-node itself shall record to a node's configuration (docs/formats.md, section 2)."""
 
-    def start(self, trial: Trial) -> None: ...
+    def prepare(self, trial: Trial) -> None:
+        """Before the processes start, e.g. to change `trial.launch`."""
 
-    def stop(self, trial: Trial) -> list[Artifact]: ...
+    def start(self, trial: Trial) -> None:
+        """All processes run and are matched."""
 
-
-REGISTRY: dict[str, Kind[Observer]] = {}
-
-
-def parse(words: Sequence[str]) -> list[Observer]:
-    """The observers of "NAME[:key=value,...]". Raises BadInput."""
-    return registry.parse(words, "observer", REGISTRY)
+    def stop(self, trial: Trial) -> list[Artifact]:
+        """After the measured part; always called, idempotent."""
+        return []

@@ -10,6 +10,27 @@ Json = dict[str, Any]
 BASELINE = "baseline"
 NO_MIDDLEWARE = "middleware not recorded"
 
+
+def treatment(result: Json) -> str:
+    """The name of the combination of conditions."""
+    return str(result.get("treatment") or " + ".join(result.get("conditions") or ()) or BASELINE)
+
+
+def _factors(result: Json) -> str | None:
+    """The levels that the treatment's name does not have: those of the workload and of middlewares' options."""
+    own = result.get("conditions") or ()
+    levels = {path: level for path, level in (result.get("factors") or {}).items() if path.partition(".")[0] not in own}
+    return " ".join(f"{path.partition('.')[2]}={level}" for path, level in levels.items()) or None
+
+
+def _observers(result: Json) -> str | None:
+    if result.get("purpose") == "control":
+        return "without observers"
+    if result.get("purpose") == "extra":
+        return f"extra trials with {result['observers'][-1]}"
+    return None
+
+
 # In the order in which they appear in a label; None where the result does not say, or says "as the graph".
 _Part = Callable[[Json], str | None]
 _PARTS: tuple[_Part, ...] = (
@@ -18,7 +39,9 @@ _PARTS: tuple[_Part, ...] = (
     lambda result: result.get("executor"),
     lambda result: f"ipc {result['ipc']}" if result.get("ipc") else None,
     lambda result: f"by {result['pass_by']}" if result.get("pass_by") else None,
-    lambda result: " + ".join(result.get("conditions") or ()) or BASELINE,
+    _factors,
+    treatment,
+    _observers,
 )
 
 

@@ -1,110 +1,303 @@
-"""Progress of a running trial: one line on a terminal that is rewritten, nothing anywhere else."""
+"""How a run goes, shown while it goes on: a small block at the end of a terminal, or one line per finished trial.
+
+The block is drawn by progress only: a thread that refreshes it would run beside the measurement.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
 
-from perflab.experiment.trial import LiveProgress, TrialPlan
-from perflab.statistics import histogram as hg
-from perflab.units import NS_PER_S, format_count, format_time
+from perflab.experiment.display import Display, PlannedTrial, RunPlan
+from perflab.experiment.trial import LiveProgress
+from perflab.report.progress import RECENT, FinishedTrial, LiveLine, Pace, RunProgress
+from perflab.units import format_count, format_time
 
-Report = Callable[[LiveProgress], None]
-
-
-@contextlib.contextmanager
-def silent(plan: TrialPlan, trials: int) -> Iterator[Report]:
-    """Shows nothing."""
-    del plan, trials
-    yield lambda progress: None
-
-
-@contextlib.contextmanager
-def on_terminal(plan: TrialPlan, trials: int) -> Iterator[Report]:
-    """Shows the state of the trial in the last line of the terminal (stderr)."""
-    from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
     from rich.live import Live
     from rich.text import Text
 
-    terminal = Console(file=sys.stderr, highlight=False)
-    prefix = f"[{plan.order}/{trials}] {plan.variant.words}: " if trials > 1 else f"{plan.variant.words}: "
-    total_s = plan.settings.duration_ns / NS_PER_S
-    line, pace = LiveLine(prefix, total_s), Pace()
-    # Refreshed by progress only: a refreshing thread would run beside the measurement.
-    with Live(console=terminal, auto_refresh=False, transient=True) as live:
+__all__ = ["Display", "LiveLine", "Pace", "lines", "on_terminal", "silent"]
 
-        def report(progress: LiveProgress) -> None:
-            text = line.text(progress) if pace.due(progress.phase) else None
-            if text is not None:
-                live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+OUTCOME_STYLES = {"success": "green", "failed": "red", "invalid": "yellow", "harness_error": "red"}
 
-        yield report
+GAP = 2
+MIN_BAR = 10
+MAX_BAR = 40
+MIN_NAME = 12
+BLOCK_WITHOUT_TRIALS = 8  # lines: bar, outcomes, now, state, next, blank, heading, spare
 
 
-class Pace:
-    """Lets a phase's first progress through, and then no more than one per interval: merging histograms costs time."""
-
-    def __init__(self, interval_s: float = 0.9) -> None:
-        self._interval_s = interval_s
-        self._phase = ""
-        self._last_s = 0.0
-
-    def due(self, phase: str) -> bool:
-        now = time.monotonic()
-        if phase == self._phase and now - self._last_s < self._interval_s:
-            return False
-        self._phase, self._last_s = phase, now
-        return True
+def silent() -> Display:
+    """Shows nothing."""
+    return _Silent()
 
 
-class LiveLine:
-    """The text of the progress line; keeps what the rate is computed from."""
+def lines(file: TextIO | None = None) -> Display:
+    """One line per finished trial, and notes, on stderr: for logs."""
+    return _Lines(file or sys.stderr)
 
-    def __init__(self, prefix: str, total_s: float) -> None:
-        self._prefix = prefix
-        self._total_s = total_s
-        self._base = (0.0, 0)
-        self._rate: float | None = None
-        self._last: str | None = None
 
-    def text(self, progress: LiveProgress) -> str | None:
-        """The line for this state; None where it would not change."""
-        text = self._prefix + self._state(progress)
-        if text == self._last:
-            return None
-        self._last = text
-        return text
+def on_terminal(console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> Display:
+    """A live block on the terminal of stderr; lines where it cannot move its cursor. `close` takes the block away."""
+    from rich.console import Console
 
-    def _state(self, progress: LiveProgress) -> str:
-        if progress.phase not in ("measuring", "draining"):
-            return progress.phase + (f", {progress.note}" if progress.note else "")
-        elapsed_s = progress.elapsed_ns / NS_PER_S
-        if elapsed_s < 0:
-            return "warming up"
-        base_s, base_received = self._base
-        if elapsed_s - base_s >= 0.9:
-            self._rate = (progress.received - base_received) / (elapsed_s - base_s)
-            self._base = (elapsed_s, progress.received)
-        parts = [
-            f"{min(elapsed_s, self._total_s):.0f}/{self._total_s:.0f} s"
-            if progress.phase == "measuring"
-            else "draining"
+    terminal = console or Console(file=sys.stderr, highlight=False)
+    return _Lines(sys.stderr) if terminal.is_dumb_terminal else _Block(terminal, clock)
+
+
+class _Silent:
+    def begin(self, plan: RunPlan) -> None:
+        pass
+
+    def trial_started(self, order: int) -> None:
+        pass
+
+    def progress(self, progress: LiveProgress) -> None:
+        pass
+
+    def trial_finished(
+        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
+    ) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _Lines(_Silent):
+    """ "[12/42] cyclonedds  cpu_load  p50 45.2 µs  p99 130 µs  0 lost  success"."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._run: RunProgress | None = None
+
+    def begin(self, plan: RunPlan) -> None:
+        self._run = RunProgress(plan)
+
+    def trial_started(self, order: int) -> None:
+        if self._run is not None:
+            self._run.start(order)
+
+    def trial_finished(
+        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
+    ) -> None:
+        if self._run is None:
+            return
+        done = self._run.finish(order, outcome, reason, totals, took_s)
+        total = str(self._run.plan.total)
+        words = [
+            f"[{order:>{len(total)}}/{total}] {done.planned.variant}",
+            done.planned.label,
+            f"p50 {format_time(done.p50_ns)}",
+            f"p99 {format_time(done.p99_ns)}",
+            f"{format_count(done.lost)} lost",
+            _outcome(outcome) + (f": {reason}" if reason and outcome != "success" else ""),
         ]
-        if self._rate is not None:
-            parts.append(f"{format_count(round(self._rate))}/s received")
-        parts.append(self._latency(progress))
-        parts.append(f"{format_count(progress.lost)} lost")
-        return "  ".join(part for part in parts if part)
+        self._write("  ".join(words))
 
-    @staticmethod
-    def _latency(progress: LiveProgress) -> str:
-        try:
-            merged = hg.merge(hg.decode(text) for text in progress.histograms)
-        except hg.HistogramError:
-            return ""
-        if not merged.count:
-            return ""
-        p50, p99 = (format_time(hg.value_at_percentile(merged, p)) for p in (50.0, 99.0))
-        return f"latency p50 {p50} p99 {p99} max {format_time(merged.max)}"
+    def note(self, text: str) -> None:
+        self._write(f"Note: {text}")
+
+    def _write(self, line: str) -> None:
+        self._file.write(line + "\n")
+        self._file.flush()
+
+
+class _Block:
+    """The live block: how far, what now, what next, and the last trials."""
+
+    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+        self._console = console
+        self._clock = clock
+        self._run: RunProgress | None = None
+        self._live: Live | None = None
+        self._line = LiveLine("", 0.0)
+        self._pace = Pace()
+        self._state = ""
+
+    def begin(self, plan: RunPlan) -> None:
+        from rich.live import Live
+
+        self._run = RunProgress(plan, self._clock)
+        # What the run prints goes to stdout, which may be a file: only what else comes on stderr is kept off the block.
+        self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._live.start()
+        self._draw()
+
+    def trial_started(self, order: int) -> None:
+        if self._run is not None:
+            planned = self._run.start(order)
+            brief = self._run.plan.total > 1
+            self._line, self._pace = LiveLine("", planned.duration_s - planned.warmup_s, brief=brief), Pace()
+            self._state = "preparing"
+            self._draw()
+
+    def progress(self, progress: LiveProgress) -> None:
+        if self._pace.due(progress.phase) and (state := self._line.text(progress)) is not None:
+            self._state = state
+            self._draw()
+
+    def trial_finished(
+        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
+    ) -> None:
+        if self._run is not None:
+            self._run.finish(order, outcome, reason, totals, took_s)
+            self._state = ""
+            self._draw()
+
+    def note(self, text: str) -> None:
+        """Stays on the terminal, above the block."""
+        from rich.text import Text
+
+        self._console.print(Text(f"Note: {text}", "yellow"))
+
+    def close(self) -> None:
+        if self._live is not None:
+            live, self._live = self._live, None
+            live.stop()
+
+    def _draw(self) -> None:
+        if self._live is not None and self._run is not None:
+            self._live.update(render(self._run, self._state, *self._console.size), refresh=True)
+
+
+def render(run: RunProgress, state: str, width: int, height: int) -> RenderableType:
+    """The block, no wider than the terminal and no higher. A run of one trial is its line alone."""
+    from rich.console import Group
+    from rich.text import Text
+
+    if run.plan.total == 1 and run.current is not None:
+        return _cut(Text(f"{run.current.variant}: {state}"), width)
+    rows: list[RenderableType] = [_bar(run, width)]
+    bad = [f.outcome for f in run.finished if f.outcome != "success"]
+    if bad:
+        counts = [(f"{bad.count(o)} {_outcome(o)}", _style(o)) for o in dict.fromkeys(bad)]
+        rows.append(_cut(Text("      ").append_text(Text(", ").join(Text(*count) for count in counts)), width))
+    if run.current is not None:
+        rows.append(_named("now", run.current, width))
+        rows.append(_cut(Text(f"      {state}"), width))
+    if run.next is not None:
+        rows.append(_named("next", run.next, width, "dim"))
+    rows += _recent(run.finished, width, height - BLOCK_WITHOUT_TRIALS)
+    return Group(*rows)
+
+
+def _cut(text: Text, width: int) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _bar(run: RunProgress, width: int) -> Text:
+    """ "━━━━━━━╸━━━━  11 of 42 trials, about 6 min left"."""
+    from rich.text import Text
+
+    left = f", {run.left_in_words()}" if run.current is not None or run.next is not None else ""
+    words = Text(f"{run.done} of {run.plan.total} trials{left}")
+    room = min(MAX_BAR, width - words.cell_len - GAP)
+    if room < MIN_BAR:
+        return _cut(words, width)
+    full = round(room * run.share)
+    return Text.assemble(("━" * full, "green"), ("━" * (room - full), "bright_black"), " " * GAP, words)
+
+
+def _named(word: str, planned: PlannedTrial, width: int, style: str = "") -> Text:
+    from rich.text import Text
+
+    text = Text(f"{word:<4}  ", "bold")
+    text.append(f"{planned.label}", style or "bold")
+    text.append(f"  {planned.variant}  trial {planned.order}", style or "not bold")
+    return _cut(text, width)
+
+
+def _recent(finished: list[FinishedTrial], width: int, room: int) -> list[RenderableType]:
+    """The last trials, newest first, with the reasons of those that were no success; at most `room` lines."""
+    from rich.text import Text
+
+    shown: list[FinishedTrial] = []
+    for trial in reversed(finished[-RECENT:]):
+        room -= 2 if _reason(trial) else 1
+        if room < 0:
+            break
+        shown.append(trial)
+    if not shown:
+        return []
+    columns = _fitting(shown, width)
+    table: list[RenderableType] = [Text(""), _row([(c.head, c, "bold") for c in columns], width)]
+    for index, trial in enumerate(shown):
+        cells = [(c.cells[index], c, _style(trial.outcome) if c.head == "outcome" else "") for c in columns]
+        table.append(_row(cells, width))
+        if reason := _reason(trial):
+            table.append(_cut(Text(f"{'':{columns[0].width + GAP}}{reason}", _style(trial.outcome)), width))
+    return table
+
+
+@dataclass
+class _Column:
+    head: str
+    cells: list[str]
+    right: bool
+    width: int = 0
+
+    def __post_init__(self) -> None:
+        from rich.cells import cell_len
+
+        self.width = max(cell_len(text) for text in (self.head, *self.cells))
+
+
+def _fitting(shown: list[FinishedTrial], width: int) -> list[_Column]:
+    """The columns for that width: names are cut first, and then those columns left out that matter least."""
+    label = _Column("treatment", [t.planned.label for t in shown], False)
+    variant = _Column("variant", [t.planned.variant for t in shown], False)
+    columns = [
+        _Column("trial", [str(t.planned.order) for t in shown], True),
+        label,
+        variant,
+        _Column("outcome", [_outcome(t.outcome) for t in shown], False),
+        _Column("p50", [format_time(t.p50_ns) for t in shown], True),
+        _Column("p99", [format_time(t.p99_ns) for t in shown], True),
+        _Column("lost", [format_count(t.lost) for t in shown], True),
+    ]
+    for left_out in ("variant", "p50", "lost", "p99", ""):
+        names = [c for c in columns if c in (label, variant)]
+        room = width - sum(c.width for c in columns if c not in names) - GAP * (len(columns) - 1)
+        if room >= sum(min(c.width, MIN_NAME) for c in names):
+            break
+        columns = [c for c in columns if c.head != left_out]
+    # The shorter name stays whole where half of the room is enough for it.
+    for column, share in zip(sorted(names, key=lambda c: c.width), range(len(names), 0, -1), strict=True):
+        column.width = min(column.width, max(1, room // share))
+        room -= column.width
+    return columns
+
+
+def _row(cells: list[tuple[str, _Column, str]], width: int) -> Text:
+    from rich.text import Text
+
+    row = Text()
+    for index, (text, column, style) in enumerate(cells):
+        piece = Text(text, style)
+        piece.truncate(column.width, overflow="ellipsis")
+        piece.align("right" if column.right else "left", column.width)
+        row.append(" " * GAP if index else "").append_text(piece)
+    return _cut(row, width)
+
+
+def _reason(trial: FinishedTrial) -> str | None:
+    return trial.reason if trial.outcome != "success" else None
+
+
+def _style(outcome: str) -> str:
+    return OUTCOME_STYLES.get(outcome, "red")
+
+
+def _outcome(outcome: str) -> str:
+    return outcome.replace("_", " ")

@@ -15,7 +15,7 @@ from typing import IO, Any
 from rich.console import Console
 from rich.text import Text
 
-from perflab.report.label import labels
+from perflab.report.label import labels, treatment
 from perflab.report.table import COLUMN_GAP, Column, print_table
 from perflab.report.totals import all_lost, counted, delivered, expected, lost
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
@@ -27,7 +27,9 @@ Json = dict[str, Any]
 
 PLAIN_WIDTH = 160  # of output that goes into a file or a pipe, where COLUMNS does not say otherwise
 MAX_EDGES = 60
+MAX_TROUBLES = 5
 MAX_RESULTS_WITH_EDGES = 2
+MAX_WHOLE_RESULTS = 4  # of more the table that compares them is what can be read
 
 _OUTCOME_STYLES = {"success": "green", "failed": "red", "invalid": "yellow", "harness_error": "red"}
 
@@ -61,9 +63,19 @@ def print_summary(
     for result in summary["results"]:
         names = result["middleware"].split("+")  # one for all processes, or one for each
         versioned = [f"{name} {versions[name]}" if versions.get(name) else name for name in names]
-        _print_result(out, result, " + ".join(versioned), with_edges)
+        if len(summary["results"]) <= MAX_WHOLE_RESULTS or edges:
+            _print_result(out, result, " + ".join(versioned), with_edges)
+        else:
+            _print_header(out, result, " + ".join(versioned))
+            _print_troubles(out, result)
+    if len(summary["results"]) > MAX_WHOLE_RESULTS and not edges:
+        out.print()
     if len(summary["results"]) > 1 and any(delivered(result) is not None for result in summary["results"]):
         _print_comparison(out, summary["results"])
+    if summary.get("findings"):
+        from perflab.report.findings import print_findings
+
+        print_findings(out, summary)
     if not summary["results"]:
         _line(out, "No trial was recorded.", "yellow")
         out.print()
@@ -92,7 +104,11 @@ def _variant(result: Json) -> str:
 
 
 def _print_header(out: Console, result: Json, middleware: str) -> None:
-    conditions = " + ".join(result["conditions"]) or "baseline"
+    levels = " ".join(f"{path}={level}" for path, level in (result.get("factors") or {}).items())
+    named = [treatment(result), levels if levels and levels not in treatment(result) else ""]
+    if result.get("purpose") in ("control", "extra"):
+        named.append("without observers" if result["purpose"] == "control" else "extra trials")
+    conditions = ", ".join(word for word in named if word)
     trials = result["trials"]
     how_often = "1 trial" if trials == 1 else f"{trials} trials"
     outcomes = [f"{n} {name}" if trials > 1 else name for name, n in result["outcomes"].items() if n]
@@ -107,9 +123,7 @@ def _print_header(out: Console, result: Json, middleware: str) -> None:
 
 def _print_result(out: Console, result: Json, middleware: str, with_edges: bool) -> None:
     _print_header(out, result, middleware)
-    for trial in result["trials_detail"]:
-        if trial["outcome"] != "success" and trial["reason"]:
-            _line(out, f"trial {trial['trial']}: {trial['reason']}", "red")
+    _print_troubles(out, result)
     if not result["coverage"]["complete"] and result["coverage"]["trials_merged"]:
         _line(out, "The numbers are those of the last checkpoints: what was lost at the end is not known.", "yellow")
     for trial in result["trials_detail"]:
@@ -134,6 +148,15 @@ def _print_result(out: Console, result: Json, middleware: str, with_edges: bool)
         _print_services(out, services)
         out.print()
     _print_resources(out, result["resources"])
+
+
+def _print_troubles(out: Console, result: Json) -> None:
+    """Why trials were no successes."""
+    troubled = [t for t in result["trials_detail"] if t["outcome"] != "success" and t["reason"]]
+    for trial in troubled[:MAX_TROUBLES]:
+        _line(out, f"trial {trial['trial']}: {trial['reason']}", _OUTCOME_STYLES[trial["outcome"]])
+    if len(troubled) > MAX_TROUBLES:
+        _line(out, f"… and {len(troubled) - MAX_TROUBLES} more", "dim")
 
 
 def _print_words(out: Console, result: Json, topics: bool) -> None:

@@ -9,7 +9,7 @@ where one part is not known. Services are apart from all that: a reply is no mes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from perflab.statistics import histogram as hg
@@ -19,6 +19,7 @@ from perflab.statistics.histogram import Histogram
 SCHEMA = 1
 OUTCOMES = ("success", "failed", "invalid", "harness_error")
 PERCENTILES = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99_9", 99.9), ("p99_99", 99.99))
+MEASURED = "measured"
 # Of a publisher, how its messages went (docs/formats.md, section 4).
 PASSING = ("node", "topic", "asked", "intra_process", "copies", "middleware", "loaned")
 
@@ -72,11 +73,30 @@ class TrialData:
     pass_by: str | None = None
     threads: tuple[Thread, ...] | None = None  # None: not recorded, likewise below
     passing: tuple[Mapping[str, Any], ...] | None = None
+    treatment: str | None = None  # None: of a run from before there were treatments
+    condition_parameters: Mapping[str, Any] = field(default_factory=dict)  # by label
+    factors: Mapping[str, Any] = field(default_factory=dict)
+    observers: tuple[str, ...] = ()
+    purpose: str = MEASURED  # "measured", "control" (without observers), "extra" (never in statistics)
+    block: int = 1
+    after: str | None = None  # the disturbing treatment that ran right before
+    evidence: Mapping[str, Any] = field(default_factory=dict)  # of each condition, by label
+    hiccup: Histogram | None = None  # of all processes; None: not observed
+    allocations: int | None = None  # of all processes in the measured part; None: not counted
+    criteria: tuple[Mapping[str, Any], ...] = ()  # each with "criterion", "met", "words"
 
     @property
     def group(self) -> tuple[object, ...]:
         """Trials of which this is equal belong to one result."""
-        return self.workload, self.middleware, self.executor, self.ipc, self.pass_by, self.conditions
+        asked = (self.executor, self.ipc, self.pass_by, self.conditions, self.treatment, self.observers, self.purpose)
+        return self.workload, self.middleware, *asked, tuple(sorted(self.factors.items()))
+
+    @property
+    def measured(self) -> bool:
+        """Whether it ran to its end with everything in effect; one that failed a criterion was measured as well."""
+        if self.accounts is None or not self.accounts.complete:
+            return False
+        return self.outcome == "success" or (self.outcome == "failed" and any(not c["met"] for c in self.criteria))
 
 
 @dataclass(frozen=True)
@@ -90,7 +110,7 @@ class _Timed:
 def summarize(run: str, trials: Sequence[TrialData], planned_trials: int | None = None) -> Json:
     """summary.json of a run: one result per variant and conditions, in order of first appearance.
 
-    A result merges its successful trials; where there is none, all that recorded anything. `coverage` says which.
+    A result merges its measured trials; where there is none, all that recorded anything. `coverage` says which.
     """
     groups: dict[tuple[object, ...], list[TrialData]] = {}
     for trial in trials:
@@ -185,7 +205,8 @@ def _max_at_s(parts: Sequence[_Timed], maximum: int | None) -> float | None:
 
 def _result(trials: Sequence[TrialData]) -> Json:
     first = trials[0]
-    merged = [t for t in trials if t.outcome == "success" and t.accounts is not None]
+    # What failed a criterion counts: leaving it out would show only the good trials.
+    merged = [t for t in trials if t.measured]
     if not merged:
         merged = [t for t in trials if t.accounts is not None]
     complete = bool(merged) and all(t.accounts is not None and t.accounts.complete for t in merged)
@@ -196,32 +217,49 @@ def _result(trials: Sequence[TrialData]) -> Json:
         "ipc": first.ipc,
         "pass_by": first.pass_by,
         "conditions": list(first.conditions),
+        "treatment": first.treatment,
+        "condition_parameters": dict(first.condition_parameters),
+        "factors": dict(first.factors),
+        "observers": list(first.observers),
+        "purpose": first.purpose,
         "trials": len(trials),
         "outcomes": {outcome: sum(t.outcome == outcome for t in trials) for outcome in OUTCOMES},
         "duration_s": first.duration_s,
         "coverage": {"trials_merged": len(merged), "complete": complete},
         "totals": _totals(merged),
-        "trials_detail": [
-            {
-                "trial": t.number,
-                "order": t.order,
-                "outcome": t.outcome,
-                "reason": t.reason,
-                "drain": t.drain,
-                "measured_s": t.measured_s,
-                "discovery_ns": {"participants": t.participants_found_ns, "endpoints": t.endpoints_matched_ns},
-                "complete": t.accounts is not None and t.accounts.complete,
-                "totals": _totals([t] if t.accounts is not None else []),
-                "resources": _resources([t]),
-            }
-            for t in trials
-        ],
+        "trials_detail": [figures_of(t) for t in trials],
         "intervals": {},
         "services": _services(merged),
         "edges": _edges(merged),
         "resources": _resources(merged),
+        "hiccup_ns": _quantiles([_Timed(t.hiccup, t.started_ns) for t in merged if t.hiccup is not None]),
         "threads": _threads(merged),
         "passing": _passing(merged),
+    }
+
+
+def figures_of(t: TrialData) -> Json:
+    """One trial with all its figures: an entry of `trials_detail`."""
+    return {
+        "trial": t.number,
+        "order": t.order,
+        "block": t.block,
+        "purpose": t.purpose,
+        "after": t.after,
+        "measured": t.measured,
+        "outcome": t.outcome,
+        "reason": t.reason,
+        "drain": t.drain,
+        "measured_s": t.measured_s,
+        "discovery_ns": {"participants": t.participants_found_ns, "endpoints": t.endpoints_matched_ns},
+        "complete": t.accounts is not None and t.accounts.complete,
+        "totals": _totals([t] if t.accounts is not None else []),
+        "resources": _resources([t]),
+        "services": _services([t]),
+        "hiccup_ns": quantiles(t.hiccup, t.started_ns),
+        "allocations": t.allocations,
+        "criteria": [dict(c) for c in t.criteria],
+        "evidence": dict(t.evidence),
     }
 
 

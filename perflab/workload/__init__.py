@@ -18,7 +18,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Graph:
-    """A resolved graph (docs/formats.md, section 1). `document` is passed to the native programs unchanged."""
+    """A resolved graph (docs/formats.md, section 1). `document` is passed to the native programs unchanged.
+
+    Nodes that a condition added are marked with its label. Whatever is asked of the graph is said of the workload's
+    own nodes, unless the name says otherwise.
+    """
 
     document: dict[str, Any]
 
@@ -28,8 +32,27 @@ class Graph:
 
     @property
     def processes(self) -> list[str]:
-        """The names of its OS processes."""
+        """The names of its OS processes, those that conditions added included."""
         return [p["name"] for p in self.document["processes"]]
+
+    @property
+    def own_processes(self) -> list[str]:
+        """The names of the OS processes that hold a node of the workload."""
+        return [p["name"] for p in self.document["processes"] if not _condition_of(p)]
+
+    @property
+    def condition_processes(self) -> dict[str, str]:
+        """The processes that consist of nodes which conditions added, with the label of the first one's condition."""
+        return {p["name"]: label for p in self.document["processes"] if (label := _condition_of(p))}
+
+    def condition_nodes(self) -> dict[str, str]:
+        """The nodes that conditions added, by their qualified names, with the label of the condition."""
+        return {
+            _qualified(node["namespace"], node["name"]): node["condition"]
+            for process in self.document["processes"]
+            for node in process["nodes"]
+            if node.get("condition")
+        }
 
     @property
     def executors(self) -> list[str]:
@@ -91,6 +114,7 @@ class Graph:
             (_qualified(node["namespace"], node["name"]), node)
             for process in self.document["processes"]
             for node in process["nodes"]
+            if not node.get("condition")
         ]
 
 
@@ -126,6 +150,12 @@ KINDS = (
 def file_name(name: str) -> str:
     """`name` with every character that does not belong into a file name as `_`."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".") or "unnamed"
+
+
+def _condition_of(process: dict[str, Any]) -> str | None:
+    """The label of the first node's condition where the whole process is of conditions; else None."""
+    labels = [node.get("condition") for node in process["nodes"]]
+    return str(labels[0]) if labels and all(labels) else None
 
 
 def _qualified(namespace: str, name: str) -> str:

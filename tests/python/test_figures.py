@@ -318,6 +318,28 @@ def test_a_checkpoint_that_counts_less_than_before_is_refused() -> None:
         checkpoints.difference(hg.from_values([1]), hg.from_values([2]))
 
 
+def test_what_belongs_to_a_condition_is_left_out(tmp_path: Path) -> None:
+    path = records(tmp_path / "p.jsonl", (START + S, [1000, 2000]))
+    start, line = (json.loads(text) for text in path.read_text().splitlines())
+    flood = hg.to_record(hg.from_values([9_000_000] * 50))
+    line["edges"].append(edge(50, publisher="/flood", latency=flood) | {"condition": "message_flood"})
+    path.write_text(f"{json.dumps(start)}\n{json.dumps(line)}\n")
+    (interval,) = checkpoints.intervals(checkpoints.read(path, "latency"))
+    assert (interval.histogram.count, interval.histogram.max) == (2, 2000)
+
+
+def test_the_hiccups_of_a_process_have_checkpoints_of_their_own(tmp_path: Path) -> None:
+    path = records(tmp_path / "p.jsonl", (START + S, [1000]), (START + 2 * S, [1000]))
+    start, *lines = (json.loads(text) for text in path.read_text().splitlines())
+    for line, values in zip(lines, ([70_000], [70_000, 4_000_000]), strict=True):
+        line["hiccup"] = hg.to_record(hg.from_values(values))
+    path.write_text("".join(json.dumps(line) + "\n" for line in (start, *lines)))
+    intervals = checkpoints.intervals(checkpoints.read(path, checkpoints.HICCUP))
+    assert [(i.histogram.count, i.histogram.max) for i in intervals] == [(1, 70_000), (1, 4_000_000)]
+    path.write_text("".join(json.dumps(line | {"hiccup": None}) + "\n" for line in (start, *lines)))
+    assert checkpoints.read(path, checkpoints.HICCUP) == ()
+
+
 def test_a_figure_that_was_not_measured_has_no_checkpoints(tmp_path: Path) -> None:
     path = records(tmp_path / "p.jsonl", (START + S, [1000]))
     assert checkpoints.read(path, "dispatch") == ()

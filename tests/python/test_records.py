@@ -70,3 +70,12 @@ def test_a_start_that_lacks_a_member_is_refused(tmp_path: Path) -> None:
 def test_a_missing_or_empty_file_holds_nothing(tmp_path: Path) -> None:
     assert read(tmp_path / "none.jsonl", "p").checkpoint is None
     assert read(write(tmp_path / "empty.jsonl", end=""), "p").checkpoint is None
+
+
+def test_what_a_condition_added_is_not_in_the_checkpoint(tmp_path: Path) -> None:
+    own, flood = {"node": "/a"}, {"node": "/flood", "condition": "message_flood"}
+    line = {**CHECKPOINT, **{key: [own, flood] for key in ("publishers", "edges", "services")}}
+    checkpoint = read(write(tmp_path / "p.jsonl", START, line), "p").checkpoint
+    assert checkpoint is not None
+    assert [checkpoint[key] for key in ("publishers", "edges", "services")] == [[own]] * 3
+    assert checkpoint["at_ns"] == CHECKPOINT["at_ns"]

@@ -81,7 +81,7 @@ def test_discarding_removes_only_what_perflab_made(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     for path in (tmp_path / "mine", tmp_path / "new"):
         run = rundir.create(path, "x")
-        run.new_trial(1, "baseline")
+        run.new_trial("baseline")
         rundir.write_json(run.manifest, {})
         run.discard()
     assert not (tmp_path / "new").exists()

@@ -31,6 +31,19 @@ def test_scheduling_is_joined_by_thread_and_process() -> None:
     ]
 
 
+def test_allocations_are_null_where_nobody_counted_them() -> None:
+    counted = sample(5, 1) | {"allocations": {"count": 7, "bytes": 900, "frees": 3}}
+    counted["threads"][0]["allocations"] = 4
+    processes = [ProcessRecords("p", resources=[counted, sample(6, 1) | {"allocations": None}, sample(7, 1)])]
+    table = tables.resources(processes).select("at_ns", "allocations", "allocated_bytes", "frees")
+    assert table.rows() == [(5, 7, 900, 3), (6, None, None, None), (7, None, None, None)]
+    assert tables.threads(processes).select("at_ns", "tid", "allocations").rows() == [
+        (5, 1, 4),
+        (6, 1, None),
+        (7, 1, None),
+    ]
+
+
 def test_services_have_both_of_their_halves() -> None:
     accounts = account([checkpoint([publisher(3)], [edge(3, 0, 2)], [service(publisher(10), edge(8, 0, 8, gap=1))])])
     row = tables.services(accounts).row(0, named=True)

@@ -16,12 +16,14 @@ import pytest
 from support import two_processes
 
 from perflab.errors import BadInput, Interrupted, Unavailable
+from perflab.experiment.design import Treatment
 from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.settings import Limits, Settings
 from perflab.experiment.trial import Listener, LiveProgress, TrialOutcome, TrialPlan, run_trial
 from perflab.experiment.variant import Variant
 from perflab.middleware import Middleware
+from perflab.native import Native
 from perflab.workload import Graph
 
 MS = 1_000_000
@@ -37,16 +39,23 @@ SHORT = Limits(
 
 def plan(native: Path, fake: str = "", limits: Limits = SHORT, **settings: Any) -> TrialPlan:
     options = {"fake": fake} if fake else {}
+    graph = Graph(two_processes())
+    middleware = Middleware("cyclonedds", "dds", native / "middleware/cyclonedds.so", "0", options)
     return TrialPlan(
         order=1,
-        repetition=1,
-        condition="baseline",
-        variant=Variant((Middleware("cyclonedds", "dds", native / "middleware/cyclonedds.so", "0", options),)),
-        graph=Graph(two_processes()),
+        block=1,
+        treatment=Treatment("baseline", Variant((middleware,)), graph),
+        graph=graph,
         settings=replace(Settings(duration_ns=600 * MS, limits=limits), **settings),
         domain=7,
-        node_program=native / "perflab-node",
+        native=Native(native),
     )
+
+
+def with_options(trial: TrialPlan, options: Mapping[str, str]) -> TrialPlan:
+    """The same trial with other options of its middleware."""
+    middleware = replace(trial.variant.middlewares[0], options=options)
+    return replace(trial, treatment=replace(trial.treatment, variant=Variant((middleware,))))
 
 
 def run(trial: TrialPlan, directory: TrialDirectory, signals: Signals) -> TrialOutcome:
@@ -194,7 +203,7 @@ def test_no_shared_memory_is_left_behind(
     trial = plan(native_folder, fault, limits)
     (middleware,) = trial.variant.middlewares
     options = {**middleware.options, "shared_memory": "on"}
-    trial = replace(trial, variant=Variant((replace(middleware, options=options),)))
+    trial = with_options(trial, options)
     outcome = run_trial(trial, directory, signals, lambda progress: None, Ears())
     names = {name: f"perflab_double_{pid}" for name, pid in outcome.pids.items()}
     assert told == {name: [file] for name, file in names.items()}
@@ -211,7 +220,7 @@ def test_shared_memory_that_nobody_had_heard_of_yet_is_removed(
     trial = plan(native_folder, "bad_option:ping")
     (middleware,) = trial.variant.middlewares
     options = {**middleware.options, "shared_memory": "on"}
-    trial = replace(trial, variant=Variant((replace(middleware, options=options),)))
+    trial = with_options(trial, options)
 
     class Slow(Listener):
         def launched(self, pids: Mapping[str, int]) -> None:
@@ -275,6 +284,11 @@ def test_a_second_interrupt_does_not_wait(native_folder: Path, directory: TrialD
 def test_a_program_that_cannot_be_started_is_unavailable(
     tmp_path: Path, native_folder: Path, directory: TrialDirectory, signals: Signals
 ) -> None:
-    outcome = run(replace(plan(native_folder), node_program=tmp_path / "none"), directory, signals)
+    (tmp_path / "perflab-node").write_bytes(b"\x7fELF")
+    (tmp_path / "perflab-node").chmod(0o755)
+    outcome = run(replace(plan(native_folder), native=Native(tmp_path)), directory, signals)
     assert isinstance(outcome.error, Unavailable)
     assert "cannot start" in str(outcome.error)
+    outcome = run(replace(plan(native_folder), native=Native(tmp_path / "none")), directory, signals)
+    assert isinstance(outcome.error, Unavailable)
+    assert "build it with `make`" in str(outcome.error)

@@ -153,7 +153,10 @@ def test_what_cannot_be_mixed(native: Native, names: str, complaint: str) -> Non
 def test_each_process_runs_on_its_own_middleware(native: Native, tmp_path: Path, graph_file: Path) -> None:
     out = tmp_path / "run"
     mixed = ["--middleware", "cyclonedds,second+cyclonedds", "--middleware-option", "second.a=1"]
-    assert main(["run", str(graph_file), "-t", "0.2", "-s", "0.1", *mixed, "-o", str(out), "-q"]) == 0
+    assert (
+        main(["run", str(graph_file), "-t", "0.2", "-s", "0.1", *mixed, "--order", "as_written", "-o", str(out), "-q"])
+        == 0
+    )
     configs = [
         json.loads((out / f"trials/0002_baseline/processes/{n}.config.json").read_text()) for n in ("ping", "pong")
     ]

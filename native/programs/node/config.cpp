@@ -7,6 +7,7 @@
 #include "graph/check.h"
 #include "graph/resolved.h"
 #include "graph/vocabulary.h"
+#include "programs/node/hiccup.h"
 
 namespace perflab::node {
 namespace {
@@ -71,6 +72,15 @@ Nanoseconds not_negative(const json& config, const char* key, Nanoseconds otherw
   return value;
 }
 
+std::optional<Nanoseconds> hiccup_period(const json& config) {
+  if (!config.contains("hiccup_ns") || config.at("hiccup_ns").is_null()) return std::nullopt;
+  const auto period = config.at("hiccup_ns").get<Nanoseconds>();
+  if (period < Hiccup::kShortest || period > Hiccup::kLongest)
+    throw std::invalid_argument("hiccup_ns: must be from " + std::to_string(Hiccup::kShortest) + " to " +
+                                std::to_string(Hiccup::kLongest));
+  return period;
+}
+
 Config parse(const json& config) {
   Config result;
   if (config.at("schema").get<int>() != 1)
@@ -98,6 +108,7 @@ Config parse(const json& config) {
   if (result.runtime == "dds") {
     result.middleware_library = middleware.at("library").get<std::string>();
     result.domain = middleware.at("domain").get<std::uint32_t>();
+    result.live.domain = result.domain;
     result.network = middleware.value("network", result.network);
   }
   if (middleware.contains("options")) {
@@ -111,6 +122,7 @@ Config parse(const json& config) {
   result.sampling_ns = positive(config, "sampling_ns", result.sampling_ns);
   result.checkpoint_ns = positive(config, "checkpoint_ns", result.checkpoint_ns);
   result.discovery_timeout_ns = not_negative(config, "discovery_timeout_ns", result.discovery_timeout_ns);
+  result.hiccup_ns = hiccup_period(config);
   result.seed = config.value("seed", result.seed);
   result.records = config.at("records").get<std::string>();
   if (config.contains("thresholds")) {

@@ -27,6 +27,7 @@ struct Config {
   Nanoseconds sampling_ns = 500'000'000;
   Nanoseconds checkpoint_ns = 5 * kNanosecondsPerSecond;
   Nanoseconds discovery_timeout_ns = 30 * kNanosecondsPerSecond;
+  std::optional<Nanoseconds> hiccup_ns;  // the period of the thread `hiccup`; null: there is none
   std::uint64_t seed = 1;
   std::string records;
 };

@@ -15,8 +15,8 @@
 #include <optional>
 #include <string>
 
+#include "programs/control/control.h"
 #include "programs/node/config.h"
-#include "programs/node/control.h"
 #include "programs/node/node.h"
 #include "realtime/thread.h"
 
@@ -41,7 +41,7 @@ Exit exit_of(Error::Kind kind) {
   return {1, "failed"};
 }
 
-int report(perflab::node::Control& control, Error::Kind kind, const char* text) {
+int report(perflab::control::Control& control, Error::Kind kind, const char* text) {
   const Exit exit = exit_of(kind);
   std::fprintf(stderr, "perflab-node: %s\n", text);
   control.send({{"type", "error"}, {"kind", exit.kind}, {"text", text}});
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
   }
   // A file size limit is an error of a write like any other, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  perflab::node::Control control(control_fd);
+  perflab::control::Control control(control_fd);
   try {
     const perflab::node::Config config = perflab::node::read_config(arguments->config_file);
     perflab::node::Node node(config, control);

@@ -114,7 +114,7 @@ json writer_list(const std::vector<graph::WriterName>& writers) {
 
 }  // namespace
 
-Node::Node(const Config& config, Control& control)
+Node::Node(const Config& config, control::Control& control)
     : config_(config), control_(control), records_(config.records) {
   events_.note(clock_.now(), "process_started");
   realtime::register_this_thread(realtime::Role::kPerflab);
@@ -155,6 +155,11 @@ void Node::start_runtime() {
     throw runtime::Error(runtime::Error::Kind::kUnsupported,
                          "virtual: intra-process delivery is not modelled; use a real middleware");
   }
+  if (virtual_time && config_.hiccup_ns) {
+    throw runtime::Error(
+        runtime::Error::Kind::kUnsupported,
+        "virtual: hiccup_ns: virtual time has no thread that could oversleep; use a real middleware");
+  }
   try {
     create_runtime(virtual_time);
   } catch (const realtime::SchedulingError& error) {
@@ -173,6 +178,8 @@ void Node::start_runtime() {
 void Node::create_runtime(bool virtual_time) {
   // Before the middleware: start-up and discovery belong to the resources.
   if (!virtual_time) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, records_);
+  // Likewise: afterwards threads would inherit what the middleware's shall have.
+  if (config_.hiccup_ns) hiccup_ = std::make_unique<Hiccup>(clock_, *config_.hiccup_ns);
   const realtime::ThreadSettings inherited =
       virtual_time ? realtime::ThreadSettings{} : processes().front()->threads.middleware;
   const realtime::Inherited for_middleware(inherited);
@@ -345,7 +352,11 @@ std::optional<Node::Start> Node::await_start(bool matched) {
   for (const std::string& line : events_.incompatibilities())
     unmatched.push_back("incompatible QoS on " + line);
   control_.send({{"type", "ready"}, {"matched", matched}, {"unmatched", unmatched}});
-  if (!control_.attached()) return Start{clock_.now() + 100 * kMillisecond, live_->writers()};
+  if (!control_.attached()) {
+    // Virtual time begins whenever it is told to; real threads must be ready when it does.
+    const Nanoseconds lead = config_.runtime == "virtual" ? 0 : 100 * kMillisecond;
+    return Start{clock_.now() + lead, live_->writers()};
+  }
   while (!control_.closed()) {
     const auto message = control_.receive(100 * kMillisecond);
     events_.flush(records_, message_events_);
@@ -364,6 +375,7 @@ std::optional<Node::Start> Node::await_start(bool matched) {
 
 void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   write_passing_record();  // before the start: endpoints are asked by one thread at a time
+  if (hiccup_) hiccup_->start(measured_from, measured_from + config_.live.duration_ns);
   live_->start(measured_from);
   const Nanoseconds started = clock_.now();
   events_.note(started, "started");
@@ -429,6 +441,15 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
                    {"completed", totals.completed},
                    {"lost", totals.lost},
                    {"latency", measure::encode_v2_base64(live_->merged_latency())}};
+  if (const auto totals_of = live_->condition_totals(); !totals_of.empty()) {
+    json& conditions = progress["conditions"];
+    for (const graph::ConditionTotals& condition : totals_of) {
+      conditions[condition.condition] = {{"sent", condition.sent},
+                                         {"not_sent", condition.not_sent},
+                                         {"deliveries_expected", condition.deliveries_expected},
+                                         {"received", condition.received}};
+    }
+  }
   // While draining there are many of them; the last checkpoint has what they would say.
   if (publishing) {
     json record = progress;
@@ -441,7 +462,8 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
 }
 
 void Node::write_checkpoint(bool final) {
-  records_.write_line(checkpoint_line(*live_, runtime_->clock().now(), final));
+  const measure::Histogram* hiccup = hiccup_ ? &hiccup_->histogram() : nullptr;
+  records_.write_line(checkpoint_line(*live_, hiccup, runtime_->clock().now(), final));
 }
 
 void Node::finish() {
@@ -450,6 +472,7 @@ void Node::finish() {
   events_.note(clock_.now(), "stopped");
   events_.flush(records_, message_events_);
   events_.finish(records_, message_events_, clock_.now());
+  if (hiccup_) hiccup_->stop();
   if (sampler_) sampler_->stop();
   write_checkpoint(true);
   records_.write(

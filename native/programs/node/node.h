@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "measure/event_queue.h"
+#include "programs/control/control.h"
 #include "programs/node/config.h"
-#include "programs/node/control.h"
 #include "programs/node/events.h"
+#include "programs/node/hiccup.h"
 #include "programs/node/records.h"
 #include "programs/node/sampler.h"
 
@@ -17,7 +18,7 @@ namespace perflab::node {
 class Node {
  public:
   // `config` and `control` outlive the node. Throws runtime::Error.
-  Node(const Config& config, Control& control);
+  Node(const Config& config, control::Control& control);
   ~Node();
 
   // From the endpoints to the last line of the records. Returns early, with what was measured so far written,
@@ -51,13 +52,14 @@ class Node {
   void send_done();
 
   const Config& config_;
-  Control& control_;
+  control::Control& control_;
   measure::MonotonicClock clock_;
   RecordFile records_;
   EventLog events_;
   measure::MessageEventQueue message_events_;
   bool stop_asked_ = false;
   std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Hiccup> hiccup_;
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<graph::LiveGraph> live_;
 };

@@ -71,6 +71,12 @@ json histogram_record(const measure::Histogram& histogram) {
 }
 
 json resource_record(const measure::ResourceSample& sample) {
+  json allocations;
+  if (sample.allocations) {
+    allocations = {{"count", sample.allocations->count},
+                   {"bytes", sample.allocations->bytes},
+                   {"frees", sample.allocations->frees}};
+  }
   json threads = json::array();
   for (const measure::ThreadSample& thread : sample.threads) {
     threads.push_back({{"tid", thread.tid},
@@ -80,7 +86,8 @@ json resource_record(const measure::ResourceSample& sample) {
                        {"run_delay_ns", or_null(thread.run_delay_ns)},
                        {"voluntary_switches", or_null(thread.voluntary_switches)},
                        {"involuntary_switches", or_null(thread.involuntary_switches)},
-                       {"cpu", or_null(thread.cpu)}});
+                       {"cpu", or_null(thread.cpu)},
+                       {"allocations", or_null(thread.allocations)}});
   }
   return {{"type", "resources"},
           {"at_ns", sample.at_ns},
@@ -96,6 +103,7 @@ json resource_record(const measure::ResourceSample& sample) {
           {"voluntary_switches", sample.voluntary_switches},
           {"involuntary_switches", sample.involuntary_switches},
           {"run_delay_ns", or_null(sample.run_delay_ns)},
+          {"allocations", std::move(allocations)},
           {"threads", std::move(threads)}};
 }
 
@@ -112,10 +120,16 @@ json sending_record(const measure::PublisherRecorder& recorder) {
           {"publish_call", histogram_record(recorder.publish_call())}};
 }
 
+// Whose a publisher, edge or service is; the workload's own do not say so.
+void name_condition(json& record, const std::string& condition) {
+  if (!condition.empty()) record["condition"] = condition;
+}
+
 json publisher_record(const graph::PublisherView& view) {
   json record = sending_record(*view.recorder);
   record["node"] = view.node->qualified_name();
   record["topic"] = view.publisher->topic;
+  name_condition(record, view.node->condition);
   return record;
 }
 
@@ -144,11 +158,12 @@ json receiving_record(const measure::EdgeRecorder& recorder) {
 
 json edge_record(const graph::EdgeView& view) {
   json record = receiving_record(*view.recorder);
-  record["publisher"] = view.publisher_node;
+  record["publisher"] = view.publisher_node->qualified_name();
   record["topic"] = view.publisher->topic;
   record["subscription"] = view.subscription_node->qualified_name();
   record["size_bytes"] = view.publisher->size_bytes;
   record["frequency_hz"] = view.publisher->frequency_hz;
+  name_condition(record, graph::condition_between(*view.publisher_node, *view.subscription_node));
   return record;
 }
 
@@ -156,22 +171,26 @@ json service_record(const graph::ServiceView& view) {
   json replies = receiving_record(*view.replies);
   replies["size_bytes"] = message::find_type(view.client->type)->payload_bytes;
   replies["frequency_hz"] = view.client->frequency_hz;
-  return {{"client", view.client_node->qualified_name()},
-          {"service", view.client->service},
-          {"server", view.server_node},
-          {"requests", sending_record(*view.requests)},
-          {"replies", std::move(replies)}};
+  json record = {{"client", view.client_node->qualified_name()},
+                 {"service", view.client->service},
+                 {"server", view.server_node->qualified_name()},
+                 {"requests", sending_record(*view.requests)},
+                 {"replies", std::move(replies)}};
+  name_condition(record, graph::condition_between(*view.client_node, *view.server_node));
+  return record;
 }
 
 }  // namespace
 
-std::string checkpoint_line(const graph::LiveGraph& live, Nanoseconds at_ns, bool final) {
+std::string checkpoint_line(const graph::LiveGraph& live, const measure::Histogram* hiccup, Nanoseconds at_ns,
+                            bool final) {
   // Put together from the text of its parts: the whole as one JSON value would be the largest thing in
   // memory.
   std::string line = "{\"type\":\"checkpoint\",\"at_ns\":" + std::to_string(at_ns) +
                      ",\"final\":" + (final ? "true" : "false") +
                      ",\"foreign_messages\":" + std::to_string(live.foreign_messages()) +
                      ",\"malformed_messages\":" + std::to_string(live.malformed_messages()) +
+                     ",\"hiccup\":" + (hiccup != nullptr ? histogram_record(*hiccup).dump() : "null") +
                      ",\"publishers\":[";
   const char* separator = "";
   for (const graph::PublisherView& view : live.publishers()) {

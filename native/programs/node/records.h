@@ -37,7 +37,8 @@ class RecordFile {
 
 nlohmann::json histogram_record(const measure::Histogram& histogram);
 nlohmann::json resource_record(const measure::ResourceSample& sample);
-// The checkpoint of everything that the graph has recorded, as one line.
-std::string checkpoint_line(const graph::LiveGraph& live, Nanoseconds at_ns, bool final);
+// The checkpoint of everything that the graph has recorded, as one line. `hiccup` may be null.
+std::string checkpoint_line(const graph::LiveGraph& live, const measure::Histogram* hiccup, Nanoseconds at_ns,
+                            bool final);
 
 }  // namespace perflab::node

@@ -186,6 +186,34 @@ TEST(Resolved, GivesThreadSettingsOnTheirOwn) {
   EXPECT_EQ(test::error_of([&] { read("[]"); }), "threads.middleware: must be an object");
 }
 
+TEST(Resolved, ANodeMayBelongToACondition) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  json& node = graph["processes"][0]["nodes"][0];
+  EXPECT_FALSE(node.contains("condition"));
+  node["condition"] = nullptr;
+  EXPECT_TRUE(graph_from_json(graph).processes[0].nodes[0].condition.empty());
+  node["condition"] = "message_flood";
+  for (json& timer : node["timers"]) timer["overrun"] = "skip";
+  const Graph read = graph_from_json(graph);
+  EXPECT_EQ(read.processes[0].nodes[0].condition, "message_flood");
+  EXPECT_EQ(json::parse(graph_to_json(read).dump()), graph);
+}
+
+TEST(Resolved, RefusesAConditionWithoutLabelOrThatCatchesUp) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  json& node = graph["processes"][0]["nodes"][0];
+  const auto error = [&](const json& label, const char* overrun) {
+    node["condition"] = label;
+    for (json& timer : node["timers"]) timer["overrun"] = overrun;
+    return test::error_of([&] { graph_from_json(graph); });
+  };
+  EXPECT_EQ(error("", "skip"),
+            "graph.processes[0].nodes[0].condition: must be the label of a condition, or null");
+  EXPECT_EQ(error(1, "skip"), "graph.processes[0].nodes[0].condition: must be a string");
+  EXPECT_EQ(error("message_flood", "catch_up"),
+            "graph.processes[0].nodes[0].timers[0].overrun: must be skip in a node of a condition");
+}
+
 TEST(Resolved, RefusesTextThatIsNotJson) {
   for (const char* text : {"", "{", "nodes: []", "[1,]", "\xff"}) {
     const std::string line = test::error_of([&] { read_resolved(text); });

@@ -22,7 +22,7 @@ TEST(Services, TheRoundTripIsTwoLinksAndTheWorkOfTheServer) {
   const std::vector<ServiceView> services = lab.live().services();
   ASSERT_EQ(services.size(), 1u);
   EXPECT_EQ(services[0].client_node->name, "caller");
-  EXPECT_EQ(services[0].server_node, "/callee");
+  EXPECT_EQ(services[0].server_node->qualified_name(), "/callee");
   EXPECT_EQ(services[0].requests->sent(), 200u);
   EXPECT_EQ(services[0].replies->sequence().received(), 200u);
   EXPECT_EQ(services[0].replies->latency().min(), 2'300'000);

@@ -42,6 +42,8 @@ class VirtualLab {
   static constexpr Nanoseconds kBase = 1'000'000'000'000;
 
   [[nodiscard]] const LiveGraph& live() const { return *live_; }
+  [[nodiscard]] LiveGraph& live() { return *live_; }
+  [[nodiscard]] measure::MessageEventQueue& events() { return events_; }
   [[nodiscard]] std::string description() { return runtime_.describe(); }
 
   [[nodiscard]] const measure::EdgeRecorder& edge(const std::string& topic,

@@ -64,6 +64,14 @@ TEST(ResourceSampler, FindsTheCpuTimeOfANamedThread) {
   EXPECT_GE(*sample.cpu_interval_ns, 30'000'000);
 }
 
+TEST(ResourceSampler, AllocationsThatNobodyCountsAreNotZero) {
+  const MonotonicClock clock;
+  const ResourceSample sample = ResourceSampler(clock).sample();
+  EXPECT_FALSE(sample.allocations);
+  ASSERT_FALSE(sample.threads.empty());
+  for (const ThreadSample& thread : sample.threads) EXPECT_FALSE(thread.allocations);
+}
+
 TEST(ResourceSampler, MemoryThatIsTouchedShows) {
   const MonotonicClock clock;
   ResourceSampler sampler(clock);

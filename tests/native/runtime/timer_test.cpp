@@ -68,6 +68,18 @@ TEST(TimerSchedule, SkipsToTheLatestDueTickAndReportsTheRest) {
   EXPECT_EQ(recorder.ticks.size() + 2 + 4, 9u);
 }
 
+TEST(TimerSchedule, MakesUpForWhatIsNotTooLateAndSkipsTheRest) {
+  Recorder recorder;
+  TimerSchedule timer({"t", 0, 10, 1, 9, true, 25}, recorder);
+  timer.set_base(0);
+  while (!timer.done() && timer.next_due() <= 30) timer.fire(30);
+  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{10, 20, 30}));  // 20 late: made up for
+  EXPECT_TRUE(recorder.skipped.empty());
+  while (!timer.done() && timer.next_due() <= 77) timer.fire(77);
+  EXPECT_EQ(recorder.ticks, (std::vector<Nanoseconds>{10, 20, 30, 60, 70}));  // 52 is the earliest wanted
+  EXPECT_EQ(recorder.skipped, (std::vector<std::pair<Nanoseconds, std::uint64_t>>{{40, 2}}));
+}
+
 TEST(TimerQueue, FiresEachDueTimerOnceInTheOrderOfDueTimes) {
   std::vector<std::pair<int, Nanoseconds>> order;
   Recorder a(&order, 1), b(&order, 2), c(&order, 3);

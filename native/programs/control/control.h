@@ -7,7 +7,7 @@
 
 #include "measure/clock.h"
 
-namespace perflab::node {
+namespace perflab::control {
 
 class Control {
  public:
@@ -20,6 +20,8 @@ class Control {
   [[nodiscard]] bool attached() const noexcept { return descriptor_ >= 0; }
   // True once the other side is gone: the node then has nobody to run for.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
+  // To wait for it together with other things; then receive(0) until nothing comes.
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
   void send(const nlohmann::json& message);
   // The next message, waiting at most that long; null if none came, or if the channel was closed.
@@ -33,4 +35,4 @@ class Control {
   std::string buffer_;
 };
 
-}  // namespace perflab::node
+}  // namespace perflab::control

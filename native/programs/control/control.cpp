@@ -1,4 +1,4 @@
-#include "programs/node/control.h"
+#include "programs/control/control.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 #include "runtime/runtime.h"
 
-namespace perflab::node {
+namespace perflab::control {
 
 using nlohmann::json;
 
@@ -75,4 +75,4 @@ std::optional<json> Control::receive(Nanoseconds timeout_ns) {
   }
 }
 
-}  // namespace perflab::node
+}  // namespace perflab::control

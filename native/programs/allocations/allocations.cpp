@@ -1,0 +1,215 @@
+// The allocator's functions with counters in front of them, to be preloaded; see measure/allocation_counts.h.
+//
+// Every thread counts in a slot of its own, so that counting is a plain addition; totals are the sums over
+// the slots. Slots lie in a fixed table: counting allocates nothing and takes no lock. A thread takes its
+// slot with its first call, and what it counted stays in the totals when a later thread takes the slot over.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "measure/allocation_counts.h"
+
+// glibc's own names of the functions that are replaced below: there before anything else is, and with no need
+// of dlsym, which may allocate itself.
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+void* __libc_valloc(std::size_t size);
+void* __libc_pvalloc(std::size_t size);
+void __libc_free(void* memory);
+}
+
+namespace {
+
+using Counter = std::atomic<std::uint64_t>;
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// On a cache line of its own; counts of all threads that it belonged to.
+struct alignas(64) Slot {
+  Counter owner{0};      // see owned_by(); 0 before the first one
+  Counter allocated{0};  // of the owner alone, this is more than `before`
+  Counter before{0};
+  Counter bytes{0};
+  Counter frees{0};
+};
+
+// The low half is the thread's number, the high half tells apart successive owners: a slot that was seen with
+// a dead owner cannot be mistaken for one that has changed hands since.
+constexpr std::uint64_t owned_by(int tid, std::uint64_t previous) {
+  return (((previous >> 32) + 1) << 32) | static_cast<std::uint32_t>(tid);
+}
+constexpr int thread_of(std::uint64_t owner) { return static_cast<int>(static_cast<std::uint32_t>(owner)); }
+constexpr int kNobody = 0;
+
+constexpr std::size_t kSlots = 1024;
+constinit Slot g_slots[kSlots];
+constinit std::atomic<std::size_t> g_used{0};
+constinit std::atomic<std::size_t> g_hand{0};  // where the search for a dead thread's slot goes on
+// Of threads for which no slot was left.
+constinit Slot g_common;
+constinit std::atomic<bool> g_common_used{false};
+
+// Initial-exec: a thread-local that needs no allocation itself.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Slot* g_own = nullptr;
+
+bool is_alive(int tid) { return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH; }
+
+bool take_over(Slot& slot, std::uint64_t owner, int tid) {
+  const std::uint64_t changing = owned_by(kNobody, owner);
+  if (!slot.owner.compare_exchange_strong(owner, changing, std::memory_order_acquire, kRelaxed)) return false;
+  slot.before.store(slot.allocated.load(kRelaxed), kRelaxed);
+  slot.owner.store(owned_by(tid, changing), std::memory_order_release);
+  return true;
+}
+
+// The number of a thread that has ended is given out again.
+Slot* slot_of_namesake(int tid, std::size_t used) {
+  for (std::size_t i = 0; i < used; ++i) {
+    const std::uint64_t owner = g_slots[i].owner.load(std::memory_order_acquire);
+    if (thread_of(owner) == tid && take_over(g_slots[i], owner, tid)) return &g_slots[i];
+  }
+  return nullptr;
+}
+
+Slot* new_slot(int tid) {
+  std::size_t used = g_used.load(kRelaxed);
+  while (used < kSlots) {
+    if (!g_used.compare_exchange_weak(used, used + 1, std::memory_order_acq_rel, kRelaxed)) continue;
+    g_slots[used].owner.store(owned_by(tid, 0), std::memory_order_release);
+    return &g_slots[used];
+  }
+  return nullptr;
+}
+
+Slot* slot_of_the_dead(int tid) {
+  for (std::size_t tried = 0; tried < kSlots; ++tried) {
+    Slot& slot = g_slots[g_hand.fetch_add(1, kRelaxed) % kSlots];
+    const std::uint64_t owner = slot.owner.load(std::memory_order_acquire);
+    const int previous = thread_of(owner);
+    if (previous != kNobody && !is_alive(previous) && take_over(slot, owner, tid)) return &slot;
+  }
+  return nullptr;
+}
+
+[[gnu::noinline, gnu::cold]] Slot& first_call() noexcept {
+  const int error = errno;  // free() and a successful malloc() leave it as it was
+  const int tid = static_cast<int>(syscall(SYS_gettid));
+  Slot* slot = slot_of_namesake(tid, g_used.load(std::memory_order_acquire));
+  if (slot == nullptr) slot = new_slot(tid);
+  if (slot == nullptr) slot = slot_of_the_dead(tid);
+  if (slot == nullptr) {
+    g_common_used.store(true, std::memory_order_release);
+    slot = &g_common;
+  }
+  g_own = slot;
+  errno = error;
+  return *slot;
+}
+
+Slot& own_slot() noexcept { return g_own != nullptr ? *g_own : first_call(); }
+
+void add(Slot& slot, Counter& counter, std::uint64_t amount) noexcept {
+  if (&slot != &g_common) [[likely]] {
+    counter.store(counter.load(kRelaxed) + amount, kRelaxed);  // one writer
+  } else {
+    counter.fetch_add(amount, kRelaxed);
+  }
+}
+
+void* counted(void* memory, std::size_t size) noexcept {
+  if (memory == nullptr) return nullptr;
+  Slot& slot = own_slot();
+  add(slot, slot.allocated, 1);
+  add(slot, slot.bytes, size);
+  return memory;
+}
+
+void count_free() noexcept {
+  Slot& slot = own_slot();
+  add(slot, slot.frees, 1);
+}
+
+constexpr bool power_of_two(std::size_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+}  // namespace
+
+#define PERFLAB_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+PERFLAB_EXPORT void* malloc(std::size_t size) noexcept { return counted(__libc_malloc(size), size); }
+
+PERFLAB_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
+  return counted(__libc_calloc(count, size), count * size);
+}
+
+PERFLAB_EXPORT void* realloc(void* memory, std::size_t size) noexcept {
+  const bool frees = memory != nullptr;
+  void* const moved = __libc_realloc(memory, size);
+  // With size 0 the old block is freed and there is no new one; otherwise null leaves the old one as it was.
+  if (frees && (moved != nullptr || size == 0)) count_free();
+  return counted(moved, size);
+}
+
+PERFLAB_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  return counted(__libc_memalign(alignment, size), size);
+}
+
+PERFLAB_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  if (!power_of_two(alignment)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return counted(__libc_memalign(alignment, size), size);
+}
+
+PERFLAB_EXPORT int posix_memalign(void** out, std::size_t alignment, std::size_t size) noexcept {
+  if (!power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  const int error = errno;
+  void* const memory = counted(__libc_memalign(alignment, size), size);
+  errno = error;
+  if (memory == nullptr) return ENOMEM;
+  *out = memory;
+  return 0;
+}
+
+PERFLAB_EXPORT void* valloc(std::size_t size) noexcept { return counted(__libc_valloc(size), size); }
+PERFLAB_EXPORT void* pvalloc(std::size_t size) noexcept { return counted(__libc_pvalloc(size), size); }
+
+PERFLAB_EXPORT void free(void* memory) noexcept {
+  if (memory == nullptr) return;
+  count_free();
+  __libc_free(memory);
+}
+
+PERFLAB_EXPORT void perflab_process_allocations(perflab::measure::AllocationCounts* counts) noexcept {
+  const auto add_slot = [counts](const Slot& slot) {
+    counts->count += slot.allocated.load(kRelaxed);
+    counts->bytes += slot.bytes.load(kRelaxed);
+    counts->frees += slot.frees.load(kRelaxed);
+  };
+  *counts = {};
+  const std::size_t used = g_used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < used; ++i) add_slot(g_slots[i]);
+  add_slot(g_common);
+}
+
+PERFLAB_EXPORT bool perflab_thread_allocations(int tid, std::uint64_t* count) noexcept {
+  const std::size_t used = g_used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < used; ++i) {
+    const Slot& slot = g_slots[i];
+    if (thread_of(slot.owner.load(std::memory_order_acquire)) != tid) continue;
+    *count = slot.allocated.load(kRelaxed) - slot.before.load(kRelaxed);
+    return true;
+  }
+  *count = 0;  // a thread that has never called the allocator
+  return !g_common_used.load(std::memory_order_acquire);
+}
+
+}  // extern "C"

@@ -1,0 +1,164 @@
+#include "programs/burn/burn.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "realtime/thread.h"
+#include "runtime/runtime.h"
+
+namespace perflab::burn {
+namespace {
+
+using realtime::Policy;
+using runtime::Error;
+
+Nanoseconds thread_cpu_time() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+// Some microseconds of arithmetic, kept alive by the volatile.
+void arithmetic() noexcept {
+  static thread_local volatile std::uint64_t sink = 1;
+  std::uint64_t value = sink;
+  for (int i = 0; i < 1024; ++i) value = value * 6364136223846793005u + 1442695040888963407u;
+  sink = value;
+}
+
+void check_priority(Policy policy, int priority) {
+  const int number = policy == Policy::kFifo         ? SCHED_FIFO
+                     : policy == Policy::kRoundRobin ? SCHED_RR
+                                                     : SCHED_OTHER;
+  const int lowest = sched_get_priority_min(number);
+  const int highest = sched_get_priority_max(number);
+  if (priority >= lowest && priority <= highest) return;
+  const std::string range =
+      lowest == highest ? std::to_string(lowest) : std::to_string(lowest) + " to " + std::to_string(highest);
+  throw Error(Error::Kind::kUnsupported, "priority " + std::to_string(priority) + " with policy " +
+                                             std::string(to_text(policy)) + ": the kernel has " + range);
+}
+
+void set_nice(int nice) {
+  if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice) != 0) {
+    rlimit limit{};
+    getrlimit(RLIMIT_NICE, &limit);
+    throw Error(Error::Kind::kUnsupported,
+                "nice " + std::to_string(nice) + ": " + std::strerror(errno) + "; RLIMIT_NICE permits " +
+                    std::to_string(std::min(19L, 20 - static_cast<long>(limit.rlim_cur))) +
+                    " and above (`nice` in /etc/security/limits.conf, or CAP_SYS_NICE)");
+  }
+}
+
+}  // namespace
+
+Burn::Burn(const Settings& settings, const Watchdog& watchdog) : settings_(settings), watchdog_(watchdog) {
+  check_priority(settings_.policy, settings_.priority);
+  try {
+    for (const int cpu : settings_.cpus) {
+      Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
+      worker.cpu = cpu;
+      worker.thread = std::thread([this, &worker] { run(worker); });
+    }
+    for (const auto& worker : workers_) {
+      const std::optional<realtime::ThreadState> state =
+          realtime::read_thread(worker->ready.get_future().get());
+      if (!state) throw Error(Error::Kind::kFailed, "a burning thread cannot be read from /proc/self/task");
+      const realtime::ThreadSettings asked{settings_.policy, settings_.priority, {worker->cpu}};
+      std::string other = realtime::difference(asked, *state);
+      if (other.empty() && state->nice != settings_.nice)
+        other = "nice " + std::to_string(state->nice) + " instead of " + std::to_string(settings_.nice);
+      if (!other.empty()) throw Error(Error::Kind::kUnsupported, "the kernel did otherwise: " + other);
+      states_.push_back(*state);
+    }
+  } catch (const realtime::SchedulingError& error) {
+    end();
+    throw Error(Error::Kind::kUnsupported, error.what());
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+Burn::~Burn() { end(); }
+
+void Burn::begin() {
+  const std::lock_guard lock(mutex_);
+  begun_ = true;
+  changed_.notify_all();
+}
+
+Nanoseconds Burn::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  Nanoseconds total = 0;
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+    total += worker->cpu_ns;
+  }
+  return total;
+}
+
+void Burn::run(Worker& worker) {
+  realtime::name_this_thread("burn_" + std::to_string(worker.cpu));
+  try {
+    set_up(worker);
+  } catch (...) {
+    worker.ready.set_exception(std::current_exception());
+    return;
+  }
+  worker.ready.set_value(gettid());
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return begun_ || ended(); });
+  }
+  if (settings_.load >= 1.0) {
+    burn_all();
+  } else {
+    burn_share();
+  }
+  worker.cpu_ns = thread_cpu_time();
+}
+
+void Burn::set_up(const Worker& worker) const {
+  watchdog_.watch_this_thread();
+  set_nice(settings_.nice);
+  realtime::apply({settings_.policy, settings_.priority, {worker.cpu}});
+}
+
+void Burn::burn_all() {
+  while (!ended()) arithmetic();
+}
+
+// What a period could not have, because others had the CPU, is not made up for in the next one.
+void Burn::burn_share() {
+  const auto share = static_cast<Nanoseconds>(settings_.load * static_cast<double>(settings_.period_ns));
+  for (Nanoseconds begin = clock_.now(); !ended();) {
+    const Nanoseconds next = begin + settings_.period_ns;
+    const Nanoseconds enough = thread_cpu_time() + share;
+    while (!ended() && thread_cpu_time() < enough && clock_.now() < next) arithmetic();
+    rest_until(next);
+    const Nanoseconds late = clock_.now() - next;
+    begin = next + late / settings_.period_ns * settings_.period_ns;
+  }
+}
+
+void Burn::rest_until(Nanoseconds instant) {
+  const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(instant)};
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [this] { return ended(); });
+}
+
+}  // namespace perflab::burn

@@ -1,0 +1,69 @@
+// Threads that spend a share of each period on a CPU, with a policy, a priority and a nice value.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "measure/clock.h"
+#include "programs/burn/watchdog.h"
+#include "realtime/scheduling.h"
+
+namespace perflab::burn {
+
+struct Settings {
+  realtime::Policy policy = realtime::Policy::kOther;
+  int priority = 0;
+  int nice = 0;
+  std::vector<int> cpus{};  // one thread on each
+  double load = 1.0;        // share of each period, of CPU time, 0 < load <= 1
+  Nanoseconds period_ns = 10'000'000;
+};
+
+class Burn {
+ public:
+  // Starts the threads, which wait for begin(). Throws runtime::Error with what the kernel refuses.
+  Burn(const Settings& settings, const Watchdog& watchdog);
+  ~Burn();
+  Burn(const Burn&) = delete;
+  Burn& operator=(const Burn&) = delete;
+
+  // The threads as the kernel says they are, in the order of the CPUs.
+  [[nodiscard]] const std::vector<realtime::ThreadState>& threads() const noexcept { return states_; }
+  void begin();
+  // Ends and joins the threads; the CPU time that they spent.
+  Nanoseconds end();
+
+ private:
+  struct Worker {
+    int cpu = 0;
+    std::promise<int> ready{};  // its tid, or what the kernel refused
+    Nanoseconds cpu_ns = 0;     // by the thread at its end
+    std::thread thread{};
+  };
+
+  void run(Worker& worker);
+  void set_up(const Worker& worker) const;
+  void burn_all();
+  void burn_share();
+  void rest_until(Nanoseconds instant);
+  [[nodiscard]] bool ended() const noexcept {
+    return ended_.load(std::memory_order_relaxed) || Watchdog::limit_reached();
+  }
+
+  const Settings& settings_;
+  const Watchdog& watchdog_;
+  const measure::MonotonicClock clock_;
+  std::vector<realtime::ThreadState> states_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool begun_ = false;
+  std::atomic<bool> ended_{false};
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace perflab::burn

@@ -1,0 +1,33 @@
+// The configuration of perflab-churn: which middleware, what comes and goes, and how often.
+//
+//   {"middleware": {"name", "library", "domain", "network", "options"},   as docs/formats.md, section 2
+//    "what": "endpoints" | "participants", "rate_hz": 10.0, "topics": 1, "type": "stamped10b",
+//    "participants_expected": 2, "records": "/.../churn.jsonl" | null}
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "measure/clock.h"
+#include "message/types.h"
+#include "middleware/plugin.h"
+
+namespace perflab::churn {
+
+enum class What { kEndpoints, kParticipants };
+
+struct Config {
+  std::string library;
+  middleware::ParticipantSettings participant;
+  What what = What::kEndpoints;
+  Nanoseconds period_ns = 0;
+  std::size_t topics = 1;
+  const message::MessageType* type = nullptr;
+  std::string records;  // empty: progress goes to the control channel
+};
+
+// Throws runtime::Error (kBadInput) with one line that names the file.
+Config read_config(const std::string& file);
+
+}  // namespace perflab::churn

@@ -1,0 +1,38 @@
+// The processes below this one, as /proc tells it, and how to signal one of them and nobody else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perflab::guard {
+
+// What identifies a process: its number alone may be used again.
+struct Identity {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;  // since boot, as /proc/PID/stat has it
+  auto operator<=>(const Identity&) const = default;
+};
+
+struct Process {
+  Identity identity;
+  pid_t parent = 0;
+  char state = '?';
+  std::string name;
+};
+
+// Nothing where there is no such process (any more).
+std::optional<Process> read_process(pid_t pid);
+
+// All living descendants of the calling process, zombies left out. As this process is a child subreaper,
+// those whose parents have ended are its children and so among them. Throws std::runtime_error without /proc.
+std::vector<Process> living_descendants();
+
+// False if the process is gone, or the kernel does not permit it.
+bool send_signal(const Identity& identity, int number);
+
+}  // namespace perflab::guard

@@ -1,0 +1,318 @@
+#include "programs/guard/guard.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace perflab::guard {
+namespace {
+
+using nlohmann::json;
+
+constexpr Nanoseconds kMillisecond = 1'000'000;
+constexpr Nanoseconds kBetweenKills = 20 * kMillisecond;
+// What has not ended by then is stuck in the kernel, and ends when it leaves it.
+constexpr Nanoseconds kKillLimit = 10'000 * kMillisecond;
+constexpr Nanoseconds kFlushLimit = 5'000 * kMillisecond;
+constexpr Nanoseconds kMaxGrace = 3'600'000 * kMillisecond;
+// More than that unread by perflab, and the command has to wait with what it says.
+constexpr std::size_t kMaxUnsent = 1u << 20;
+
+constexpr std::size_t kQuoted = 80;
+
+// SIGCHLD, and what counts as stop.
+constexpr std::array kSignals{SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+
+std::string reason(int number) { return std::strerror(number); }
+
+bool is_of_type(const json& message, const char* type) {
+  const auto found = message.is_object() ? message.find("type") : message.end();
+  return found != message.end() && *found == type;
+}
+
+int pidfd_of(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+}  // namespace
+
+Guard::Guard(const Settings& settings)
+    : settings_(settings), perflab_(getppid()), control_(settings.control_fd) {}
+
+Guard::~Guard() {
+  for (const int descriptor : {signals_, perflab_pidfd_}) {
+    if (descriptor >= 0) close(descriptor);
+  }
+}
+
+int Guard::run() {
+  try {
+    prepare();
+    start_command();
+    while (reap()) {
+      advance();
+      wait_for_something();
+    }
+    return finish();
+  } catch (const Unsupported& error) {
+    tell_error("unsupported", error.what());
+    flush();
+    return 3;
+  } catch (const std::exception& error) {
+    if (command_ > 0) kill(-command_, SIGKILL);  // what can still be done
+    tell_error("failed", error.what());
+    flush();
+    return 1;
+  }
+}
+
+void Guard::prepare() {
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int number : kSignals) {
+    // An ignored SIGCHLD, as a parent may hand it down, would reap children unseen.
+    std::signal(number, SIG_DFL);
+    sigaddset(&taken, number);
+  }
+  sigprocmask(SIG_SETMASK, &taken, nullptr);
+  signals_ = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals_ < 0) throw Unsupported("signalfd: " + reason(errno));
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw Unsupported("PR_SET_CHILD_SUBREAPER: " + reason(errno));
+  // Not PR_SET_PDEATHSIG, which fires when the thread ends that started us, be its process alive or not.
+  perflab_pidfd_ = pidfd_of(perflab_);
+  if (perflab_pidfd_ < 0 && errno == ENOSYS) throw Unsupported("pidfd_open: this needs Linux 5.3 or later");
+  living_descendants();  // no /proc, no guard: said now and not when it is too late
+}
+
+void Guard::start_command() {
+  std::array<int, 2> problem{};
+  if (pipe2(problem.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe: " + reason(errno));
+  std::array<int, 2> pair{-1, -1};
+  if (settings_.give_control && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0)
+    throw std::runtime_error("socketpair: " + reason(errno));
+  command_ = fork();
+  if (command_ < 0) throw std::runtime_error("fork: " + reason(errno));
+  if (command_ == 0) become_command(pair[1], problem[1]);
+  setpgid(command_, command_);  // whichever of the two comes first
+  close(problem[1]);
+  if (settings_.give_control) {
+    close(pair[1]);
+    command_channel_.emplace(pair[0]);
+  }
+  int number = 0;
+  ssize_t got = 0;
+  while ((got = read(problem[0], &number, sizeof number)) < 0 && errno == EINTR) {
+  }
+  close(problem[0]);
+  if (got == static_cast<ssize_t>(sizeof number)) {
+    waitpid(std::exchange(command_, 0), nullptr, 0);
+    throw Unsupported("cannot execute " + settings_.command.front() + ": " + reason(number));
+  }
+  const std::optional<Process> process = read_process(command_);  // there until it is waited for
+  tell({{"type", "started"},
+        {"pid", command_},
+        {"start_ticks", process ? json(process->identity.start_ticks) : json()},
+        {"at_ns", clock_.now()}});
+}
+
+// In the child; the pipe closes by the exec or carries why there was none.
+void Guard::become_command(int control, int problem) const {
+  const pid_t guard = getppid();
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != guard) _exit(1);  // it died before the line above
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  std::vector<std::string> words = settings_.command;
+  if (control >= 0) {
+    fcntl(control, F_SETFD, 0);
+    words.insert(words.end(), {"--control-fd", std::to_string(control)});
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execvp(arguments.front(), arguments.data());
+  const int number = errno;
+  static_cast<void>(!write(problem, &number, sizeof number));
+  _exit(127);
+}
+
+// Takes note of everybody who ended. False when there is no descendant left.
+bool Guard::reap() {
+  while (true) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid < 0) return false;
+    if (pid == 0) return true;
+    if (pid != command_) continue;
+    command_ = 0;
+    tell({{"type", "ended"},
+          {"status", WIFEXITED(status) ? json(WEXITSTATUS(status)) : json()},
+          {"signal", WIFSIGNALED(status) ? json(WTERMSIG(status)) : json()},
+          {"stopped", phase_ != Phase::kRunning},
+          {"at_ns", clock_.now()}});
+  }
+}
+
+void Guard::stop(Nanoseconds grace_ns) {
+  if (phase_ != Phase::kRunning) return;
+  phase_ = Phase::kTerminating;
+  due_ns_ = clock_.now() + std::clamp<Nanoseconds>(grace_ns, 0, kMaxGrace);
+  // Once: whoever comes later may be part of an orderly end, and has until the grace is over.
+  for (const Process& process : living_descendants()) {
+    send_signal(process.identity, SIGTERM);
+    send_signal(process.identity, SIGCONT);  // one that is stopped would not hear it
+  }
+}
+
+void Guard::kill_all() {
+  for (const Process& process : living_descendants()) {
+    if (send_signal(process.identity, SIGKILL)) killed_.insert(process.identity);
+  }
+}
+
+void Guard::advance() {
+  const Nanoseconds now = clock_.now();
+  if (phase_ == Phase::kRunning || now < due_ns_) return;
+  if (phase_ == Phase::kTerminating) {
+    phase_ = Phase::kKilling;
+    give_up_ns_ = now + kKillLimit;
+  }
+  if (now >= give_up_ns_) {
+    std::string left;
+    for (const Process& process : living_descendants())
+      left += (left.empty() ? "" : ", ") + process.name + " (" + std::to_string(process.identity.pid) + ")";
+    throw std::runtime_error("not ended by SIGKILL in " + std::to_string(kKillLimit / kNanosecondsPerSecond) +
+                             " s: " + left);
+  }
+  kill_all();
+  due_ns_ = now + kBetweenKills;
+}
+
+int Guard::milliseconds_until_due() const {
+  if (phase_ == Phase::kRunning) return -1;
+  const Nanoseconds left = std::max<Nanoseconds>(0, due_ns_ - clock_.now());
+  return static_cast<int>((left + kMillisecond - 1) / kMillisecond);
+}
+
+void Guard::wait_for_something() {
+  const auto wanted = [](const Channel& channel, bool listen) {
+    const int events = (listen && !channel.at_end() ? POLLIN : 0) | (channel.unsent() > 0 ? POLLOUT : 0);
+    // A hang-up is told whether asked for or not: where nothing is wanted, the descriptor is left out.
+    return pollfd{events != 0 ? channel.descriptor() : -1, static_cast<short>(events), 0};
+  };
+  enum { kControl, kSignal, kPerflab, kCommand };
+  std::array<pollfd, 4> waiting{wanted(control_, true), pollfd{signals_, POLLIN, 0},
+                                pollfd{perflab_pidfd_, POLLIN, 0}, pollfd{-1, 0, 0}};
+  if (command_channel_)
+    waiting[kCommand] =
+        wanted(*command_channel_, control_.unsent() < kMaxUnsent || phase_ != Phase::kRunning);
+  if (poll(waiting.data(), waiting.size(), milliseconds_until_due()) <= 0) return;
+  if (waiting[kControl].revents != 0) on_control();
+  if (waiting[kCommand].revents != 0) on_command_channel();
+  if (waiting[kSignal].revents != 0) on_signals();
+  if (waiting[kPerflab].revents != 0) {
+    close(perflab_pidfd_);
+    perflab_pidfd_ = -1;
+    stop(settings_.grace_ns);
+  }
+}
+
+void Guard::on_signals() {
+  signalfd_siginfo info{};
+  while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    if (info.ssi_signo != SIGCHLD) stop(settings_.grace_ns);
+  }
+}
+
+void Guard::on_control() {
+  control_.flush();
+  try {
+    control_.read();
+  } catch (const std::runtime_error& error) {
+    fail(std::string("control channel: ") + error.what());
+  }
+  while (const auto line = control_.next_line()) {
+    const json message = json::parse(*line, nullptr, false);
+    if (is_of_type(message, "stop")) {
+      const auto grace = message.find("grace_ms");
+      const bool named = grace != message.end() && grace->is_number_unsigned();
+      stop(named ? std::min(grace->get<Nanoseconds>(), kMaxGrace / kMillisecond) * kMillisecond
+                 : settings_.grace_ns);
+    } else if (is_of_type(message, "send") && message.contains("body") && command_channel_) {
+      command_channel_->send(message["body"].dump());
+    } else {
+      fail("control channel: unexpected line: " + line->substr(0, kQuoted));
+    }
+  }
+  if (control_.at_end()) stop(settings_.grace_ns);
+}
+
+// False if nothing came.
+bool Guard::on_command_channel() {
+  bool came = false;
+  command_channel_->flush();
+  try {
+    came = command_channel_->read();
+  } catch (const std::runtime_error& error) {
+    fail(settings_.command.front() + " said " + error.what());
+  }
+  while (const auto line = command_channel_->next_line()) {
+    if (json::accept(*line)) {
+      control_.send(R"({"type":"said","body":)" + *line + "}");
+    } else {
+      fail(settings_.command.front() + " said what is not JSON: " + line->substr(0, kQuoted));
+    }
+  }
+  return came;
+}
+
+void Guard::tell(const json& message) {
+  // Names of programs and what they say need not be UTF-8.
+  control_.send(message.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+void Guard::tell_error(const char* kind, const std::string& text) {
+  std::fprintf(stderr, "perflab-guard: %s\n", text.c_str());
+  tell({{"type", "error"}, {"kind", kind}, {"text", text}});
+}
+
+// Told once; then the command is ended as after a stop.
+void Guard::fail(const std::string& text) {
+  if (!std::exchange(failed_, true)) tell_error("failed", text);
+  stop(settings_.grace_ns);
+}
+
+// Waits a while for perflab to read everything.
+void Guard::flush() {
+  for (const Nanoseconds limit = clock_.now() + kFlushLimit; control_.unsent() > 0 && clock_.now() < limit;) {
+    pollfd waiting{control_.descriptor(), POLLOUT, 0};
+    poll(&waiting, 1, 100);
+    control_.flush();
+  }
+}
+
+// Nobody is left: passes on what was said last.
+int Guard::finish() {
+  while (command_channel_ && on_command_channel()) {
+  }
+  tell({{"type", "done"}, {"killed", killed_.size()}});
+  flush();
+  return failed_ ? 1 : 0;
+}
+
+}  // namespace perflab::guard

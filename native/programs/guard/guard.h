@@ -1,0 +1,83 @@
+// Runs a command and sees to it that nothing of it outlives perflab.
+//
+// The guard is a child subreaper: whatever its descendants do (double fork, setsid, a process group of their
+// own), they stay its descendants, and as soon as wait() knows no child, nothing is left of them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "measure/clock.h"
+#include "programs/guard/channel.h"
+#include "programs/guard/descendants.h"
+
+namespace perflab::guard {
+
+struct Settings {
+  int control_fd = -1;
+  Nanoseconds grace_ns = 2'000'000'000;
+  bool give_control = false;
+  std::vector<std::string> command;
+};
+
+// The command cannot be executed, or this kernel lacks what a guard needs; one line.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Guard {
+ public:
+  // Takes over the control channel; `settings` outlive the guard.
+  explicit Guard(const Settings& settings);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  // From the start of the command until no descendant is left. Errors are told on the control channel and on
+  // stderr. Returns the exit code.
+  int run();
+
+ private:
+  enum class Phase { kRunning, kTerminating, kKilling };
+
+  void prepare();
+  void start_command();
+  [[noreturn]] void become_command(int control, int problem) const;
+  bool reap();
+  void stop(Nanoseconds grace_ns);
+  void kill_all();
+  void advance();
+  void wait_for_something();
+  void on_signals();
+  void on_control();
+  bool on_command_channel();
+  void tell(const nlohmann::json& message);
+  void tell_error(const char* kind, const std::string& text);
+  void fail(const std::string& text);
+  void flush();
+  int finish();
+  [[nodiscard]] int milliseconds_until_due() const;
+
+  const Settings& settings_;
+  const measure::MonotonicClock clock_;
+  const pid_t perflab_;
+  Channel control_;
+  std::optional<Channel> command_channel_;
+  int signals_ = -1;
+  int perflab_pidfd_ = -1;
+  pid_t command_ = 0;  // 0 before it was started and after it was waited for
+  Phase phase_ = Phase::kRunning;
+  Nanoseconds due_ns_ = kUnknownTime;      // next step of an end
+  Nanoseconds give_up_ns_ = kUnknownTime;  // known while killing
+  std::set<Identity> killed_;
+  bool failed_ = false;
+};
+
+}  // namespace perflab::guard

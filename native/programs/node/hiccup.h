@@ -1,0 +1,54 @@
+// A thread that sleeps for a while again and again and records how much longer it took: what the machine does
+// to any thread that is scheduled like this process, whatever the workload does.
+//
+// The next sleep begins when the one before has ended, so a stall of the machine is one value, its length.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "measure/clock.h"
+#include "measure/histogram.h"
+
+namespace perflab::node {
+
+class Hiccup {
+ public:
+  // Bounds of the period: below, the thread would load a CPU; above, it would keep the end waiting.
+  static constexpr Nanoseconds kShortest = 10'000;
+  static constexpr Nanoseconds kLongest = kNanosecondsPerSecond;
+
+  // The thread inherits the scheduling of the caller, and waits. The clock outlives it.
+  Hiccup(const measure::Clock& clock, Nanoseconds period_ns);
+  ~Hiccup();
+  Hiccup(const Hiccup&) = delete;
+  Hiccup& operator=(const Hiccup&) = delete;
+
+  // Records the sleeps that begin and are due to end between these instants. Once.
+  void start(Nanoseconds from, Nanoseconds until);
+  // Ends the thread, after at most one period. Idempotent.
+  void stop();
+  [[nodiscard]] const measure::Histogram& histogram() const noexcept { return histogram_; }
+
+ private:
+  void run();
+  // Blocks until the first sleep may begin; false if the thread shall end.
+  bool await_start();
+
+  const measure::Clock& clock_;
+  const Nanoseconds period_ns_;
+  measure::HistogramMemory memory_{1};
+  measure::Histogram histogram_{memory_};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool registered_ = false;
+  bool started_ = false;
+  Nanoseconds from_ = 0;
+  Nanoseconds until_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace perflab::node

@@ -1,0 +1,93 @@
+"""`perflab archive`: a run as one file, checked, and back."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perflab.cli.show import complete_run
+from perflab.errors import BadInput
+from perflab.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from perflab.experiment.archive import Archive
+
+
+def archive(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="A run directory, or its name in runs/.",
+            autocompletion=complete_run,
+            show_default=False,
+        ),
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", metavar="FILE", help="Read an archive and compare every sum in it.")
+    ] = None,
+    extract: Annotated[
+        Path | None, typer.Option("--extract", metavar="FILE", help="Unpack an archive into a run directory.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="The archive, .tar.gz or .tar.xz, default <run>.tar.gz here; with --extract the run directory, "
+            "default one of the run's name here.",
+        ),
+    ] = None,
+    without_records: Annotated[
+        bool,
+        typer.Option("--without-records", help="Leave out processes/*.jsonl: summary and tables remain."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> int:
+    """Pack a run into one file, check such a file, or unpack it.
+
+    The same run always gives the same bytes; the file is read back before it gets its name.
+    """
+    from perflab.experiment import archive as archives
+
+    if sum(word is not None for word in (run, check, extract)) != 1:
+        raise BadInput("name one thing to do: `perflab archive RUN`, `--check FILE` or `--extract FILE`")
+    if without_records and run is None:
+        raise BadInput("--without-records belongs to the writing of an archive: `perflab archive RUN`")
+    if check is not None:
+        if output is not None:
+            raise BadInput("--check writes nothing: leave out --output")
+        _print(archives.check(check), "every sum is right", as_json)
+    elif extract is not None:
+        done = archives.extract(extract, output)
+        _print(done, f"see it:  perflab show {shlex.quote(done.path)}", as_json)
+    elif run is not None:
+        _print(_write(run, output, not without_records), "read back, every sum is right", as_json)
+    return 0
+
+
+def _write(word: str, output: Path | None, with_records: bool) -> Archive:
+    from perflab.experiment import archive as archives
+    from perflab.experiment import rundir
+    from perflab.experiment.clean import RUNNING, controller_state
+    from perflab.host import Host
+
+    directory = rundir.open_run(word)
+    if controller_state(rundir.read_json(directory.manifest), Host()) == RUNNING:
+        raise BadInput(f"{directory.path} is still going on; archive it when it has ended")
+    target = output if output is not None else Path(f"{directory.path.resolve().name}{archives.SUFFIXES[0]}")
+    return archives.write(directory, target, with_records=with_records)
+
+
+def _print(archive_: Archive, words: str, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(archive_.document(), indent=1, ensure_ascii=False) + "\n")
+        return
+    files = f"{format_count(archive_.files)} files, {format_bytes(archive_.bytes)}"
+    sys.stdout.write(f"{archive_.path}: run {archive_.run}, {files}; {words}\n")

@@ -1,0 +1,86 @@
+"""`perflab clean`: removes what a perflab that was killed left behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perflab.cli.show import complete_run
+from perflab.errors import BadInput, PerflabError
+
+if TYPE_CHECKING:
+    from perflab.experiment.clean import Leftover
+    from perflab.host import Host
+
+
+def clean(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN...]",
+            help="Run directories, or their names in runs/; default all in runs/.",
+            autocompletion=complete_run,
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what is left, and remove nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> int:
+    """Remove what runs left behind whose perflab was killed.
+
+    Processes, shared memory, temporary folders and half-written files, as the run recorded them; a trial that was
+    running is marked. Runs that still go on are not touched, and results stay.
+    """
+    from perflab.experiment import clean as cleaning
+    from perflab.experiment import rundir
+    from perflab.host import Host
+
+    host = Host()
+    notes: list[str] = []
+    if runs:
+        paths = [rundir.open_run(word).path for word in runs]
+    else:
+        paths = sorted(m.parent for m in Path(rundir.RUNS).glob(f"*/{rundir.MANIFEST}"))
+    found: list[Leftover] = []
+    for path in dict.fromkeys(paths):
+        found += _found(path, host, named=bool(runs), notes=notes)
+    removals = [] if dry_run else cleaning.remove(found, host)
+    if as_json:
+        done = [r.document() for r in removals] or [cleaning.Removal(left, "").document() for left in found]
+        _print_json(dry_run, done, notes)
+    else:
+        lines = [f"would remove {left.what}" if left.kind != cleaning.TRIAL_LEFT else f"would mark {left.what}"
+                 for left in found] if dry_run else [removal.text for removal in removals]  # fmt: skip
+        sys.stdout.write("".join(f"{line}\n" for line in [*notes, *(lines or ["nothing to clean"])]))
+    problems = [removal for removal in removals if removal.problem is not None]
+    if problems:
+        raise PerflabError(f"{len(problems)} of {len(removals)} leftovers could not be removed: {problems[0].text}")
+    return 0
+
+
+def _found(path: Path, host: Host, *, named: bool, notes: list[str]) -> list[Leftover]:
+    """What is left of one run; among all runs a damaged one must not keep the others from being cleaned."""
+    from perflab.experiment import clean as cleaning
+    from perflab.experiment import rundir
+
+    try:
+        state = cleaning.controller_state(rundir.read_json(path / rundir.MANIFEST), host)
+        if state == cleaning.RUNNING:
+            notes.append(f"{path} is still going on: left alone")
+        elif state == cleaning.ELSEWHERE and not (path / rundir.SUMMARY).exists():
+            notes.append(f"{path} was started on another machine or in another container: left alone")
+        return cleaning.find([path], host)
+    except BadInput as error:
+        if named:
+            raise
+        notes.append(f"{error}: left alone")
+        return []
+
+
+def _print_json(dry_run: bool, removed: list[dict[str, Any]], notes: list[str]) -> None:
+    document = {"dry_run": dry_run, "leftovers": removed, "notes": notes}
+    sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,123 @@
+"""Whether threads that shall burn CPU did, judged from the monitor.
+
+A thread that wants a share of a CPU either runs or waits for a CPU for that share of the time. What it ran is its CPU
+time, what it waited the kernel's run delay (/proc/PID/task/TID/schedstat, second field); their sum is its *demand*, and
+does not depend on what others take. CPU time alone cannot tell a load that was squeezed out by the workload (which is
+what it is for) from one that slept.
+
+Where the kernel keeps no run delay, CPU time is held against what the CPUs could give: what the load got and what was
+left idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perflab.condition import Trial, Window
+from perflab.condition.evidence import part_words, parts, rounded
+from perflab.units import NS_PER_S
+
+# Over the whole window. At loads of 10 to 90 % and with the slices used here stress-ng's workers wanted up to 0.08 of a
+# CPU more than asked on a busy machine, never less; the tolerance is for stolen time, which is neither run time nor
+# run delay, and for the reading of the samples.
+TOLERANCE = 0.15
+# Of one part: a slice of the load and a sample of the monitor may fall into the neighbouring second, and a wait that
+# is still going on when the second ends is counted in the next one.
+PART_TOLERANCE = 0.5
+# CPUs with less idle time than this are full: nobody can want more of them.
+SATURATED_IDLE_SHARE = 0.03
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """What the threads of a load did in a window, in CPUs (CPU seconds per second)."""
+
+    used: Mapping[int, float]  # by thread
+    wanted: Mapping[int, float] | None  # likewise; None where the kernel keeps no run delay
+    idle_share: float | None  # of the CPUs that it may use
+    cpus: int
+
+    @property
+    def total_used(self) -> float:
+        return sum(self.used.values())
+
+    @property
+    def total_wanted(self) -> float | None:
+        return None if self.wanted is None else sum(self.wanted.values())
+
+    @property
+    def capacity(self) -> float | None:
+        """What the CPUs could give to this load: all but what others used."""
+        return None if self.idle_share is None else self.total_used + self.idle_share * self.cpus
+
+    def shortfall(self, share: float, tolerance: float) -> str | None:
+        """Why these threads did not want `share` of a CPU each; None where they did."""
+        if self.wanted is not None:
+            thread, least = min(self.wanted.items(), key=lambda item: item[1])
+            if least >= (1 - tolerance) * share:
+                return None
+            return f"thread {thread} of it wanted {least:.0%} of a CPU instead of {share:.0%}"
+        asleep = [thread for thread, used in self.used.items() if used <= 0]
+        if asleep:
+            return f"thread {asleep[0]} of it used no CPU time"
+        demand = share * len(self.used)
+        if self.capacity is None:
+            return "the monitor has no idle time of its CPUs"
+        if self.idle_share is not None and self.idle_share < SATURATED_IDLE_SHARE:
+            return None
+        due = min(demand, self.capacity)
+        if self.total_used >= (1 - tolerance) * due:
+            return None
+        return f"it used {self.total_used:.2f} CPUs, and {due:.2f} were due"
+
+
+def measure(trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int], window: Window) -> CpuUse:
+    """What these threads of a group did; 0 where the monitor did not see one of them."""
+    monitor = trial.monitor
+    seconds = window.seconds
+    cpu_s = monitor.thread_cpu_seconds(group, window.begin_ns, window.end_ns)
+    delay_s = monitor.thread_run_delay_seconds(group, window.begin_ns, window.end_ns)
+    known = any(delay is not None for delay in delay_s.values())
+    used = {tid: cpu_s.get(tid, 0.0) / seconds for tid in threads}
+    wanted = {tid: used[tid] + (delay_s.get(tid) or 0.0) / seconds for tid in threads} if known else None
+    return CpuUse(used, wanted, monitor.idle_share(cpus, window.begin_ns, window.end_ns), len(cpus))
+
+
+def judge(
+    trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int], share: float, window: Window
+) -> tuple[dict[str, Any], str | None]:
+    """What was achieved of `share` of a CPU per thread, for evidence, and why it was not enough."""
+    whole = measure(trial, group, threads, cpus, window)
+    pieces = [measure(trial, group, threads, cpus, part) for part in parts(window)]
+    achieved: dict[str, Any] = {
+        "cpus_used": rounded(whole.total_used),
+        "cpus_wanted": rounded(whole.total_wanted),
+        "capacity_cpus": rounded(whole.capacity),
+        "idle_share": rounded(whole.idle_share),
+        "part_s": rounded(window.seconds / len(pieces)),
+        "cpus_used_by_part": [rounded(piece.total_used) for piece in pieces],
+        "cpus_wanted_by_part": [rounded(piece.total_wanted) for piece in pieces],
+        "cpus_used_by_thread": [rounded(whole.used[thread]) for thread in threads],
+    }
+    if not threads:
+        return achieved, "it has no threads"
+    for number, piece in enumerate(pieces, 1):
+        if (reason := piece.shortfall(share, PART_TOLERANCE)) is not None:
+            return achieved, reason + part_words(number, len(pieces))
+    return achieved, whole.shortfall(share, TOLERANCE)
+
+
+def moved(trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int], window: Window) -> str | None:
+    """Which of these threads was allowed other CPUs than promised at some time of the window."""
+    promised = tuple(cpus)
+    for seen in trial.monitor.threads(group, window.begin_ns, window.end_ns):
+        if seen.tid in threads and tuple(sorted(seen.cpus)) != promised:
+            offset_s = max(0, seen.first_seen_ns - window.begin_ns) / NS_PER_S
+            found = ",".join(map(str, seen.cpus))
+            return (
+                f"thread {seen.tid} of it was on CPUs {found} instead of {','.join(map(str, promised))}, "
+                f"{offset_s:.1f} s into the measured time"
+            )
+    return None

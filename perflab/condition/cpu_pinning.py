@@ -1,0 +1,213 @@
+"""`cpu_pinning`: the workload may use some CPUs only, every thread of it, all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from perflab.condition import Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition.evidence import (
+    Task,
+    allowed_cpus,
+    catch_up,
+    cpu_words,
+    descendants,
+    outcome,
+    require_cpus,
+    require_processes,
+    task,
+    threads_of,
+)
+from perflab.errors import BadInput
+from perflab.host import Host, parse_cpu_list
+from perflab.parameters import Cpus, Names, Parameters, Switch
+from perflab.registry import Kind
+from perflab.units import NS_PER_S
+from perflab.workload import Graph
+
+GROUP = "workload"  # of the monitor: workload/<process>
+
+
+class CpuPinningParameters(Parameters):
+    count: int | None = Field(
+        default=None, ge=1, le=4096, description="how many CPUs: the highest-numbered ones that perflab may use"
+    )
+    cpus: Cpus | None = Field(default=None, description="which CPUs, e.g. 0,2-3; instead of count")
+    processes: Names = Field(
+        default=(), description="processes of the workload that are pinned, by name (default: all)"
+    )
+    clip: Switch = Field(
+        default=False, description="on: use as many of the CPUs as this machine has; off: refuse what it does not have"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> CpuPinningParameters:
+        if (self.count is None) == (self.cpus is None):
+            raise ValueError("give exactly one of count and cpus")
+        return self
+
+
+class CpuPinning(Condition):
+    """Sets the CPUs of the workload's processes before they execute, so that every thread inherits them."""
+
+    name: ClassVar[str] = "cpu_pinning"
+
+    def __init__(self, parameters: CpuPinningParameters) -> None:
+        self.label = self.name
+        self._asked = parameters
+        self._processes: tuple[str, ...] = parameters.processes
+        self._cpus: tuple[int, ...] = ()
+        self._pinned = False
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        asked = self._asked
+        return {
+            "count": asked.count,
+            "cpus": None if asked.cpus is None else list(asked.cpus),
+            "processes": list(asked.processes),
+            "clip": asked.clip,
+        }
+
+    def check(self, host: Host, graph: Graph, runtime: str) -> None:
+        require_processes(self.label, runtime)
+        self._cpus = self._choose(allowed_cpus())
+        for name in self._asked.processes:
+            if name not in graph.own_processes:
+                known = ", ".join(graph.own_processes)
+                raise BadInput(f"{self.label}: the workload has no process {name!r}; there are: {known}")
+        self._processes = self._asked.processes or tuple(graph.own_processes)
+        for process in graph.document["processes"]:
+            if process["name"] in self._processes:
+                for what, cpus in _asked_cpus(process):
+                    outside = [cpu for cpu in cpus if cpu not in self._cpus]
+                    if outside:
+                        raise BadInput(
+                            f"{self.label}: the graph puts {what} of process {process['name']!r} on "
+                            f"{cpu_words(cpus)}, and the pinning allows {cpu_words(self._cpus)}"
+                        )
+
+    def apply(self, trial: Trial) -> None:
+        for name in self._processes:
+            if name in trial.launch.cpus_of:
+                raise NotInEffect(f"process {name!r} was pinned by another condition already")
+            trial.launch.cpus_of[name] = frozenset(self._cpus)
+        self._pinned = True
+
+    def verify(self, trial: Trial, window: Window) -> Evidence:
+        late = catch_up(trial, window, [f"{GROUP}/{name}" for name in self._processes])
+        allowed = frozenset(self._cpus)
+        processes: dict[str, Any] = {}
+        reason = late
+        for name in self._processes:
+            found, problem = self._judge(trial, name, allowed, window)
+            processes[name] = found
+            reason = reason or problem
+        return outcome(
+            {
+                "cpus": list(self._cpus),
+                "count": len(self._cpus),
+                "processes": list(self._processes),
+                "asked": {k: v for k, v in self.parameters.items() if k in ("count", "cpus") and v is not None},
+                "clipped": self._clipped,
+            },
+            {
+                "threads": sum(p["threads"] for p in processes.values()),
+                "samples": min((p["samples"] for p in processes.values()), default=0),
+                "processes": processes,
+            },
+            reason,
+        )
+
+    def remove(self, trial: Trial) -> None:
+        if self._pinned:
+            for name in self._processes:
+                trial.launch.cpus_of.pop(name, None)
+            self._pinned = False
+
+    @property
+    def _clipped(self) -> bool:
+        asked = self._asked.count if self._asked.cpus is None else len(self._asked.cpus)
+        return asked != len(self._cpus)
+
+    def _choose(self, allowed: tuple[int, ...]) -> tuple[int, ...]:
+        asked = self._asked
+        here = f"this machine allows {len(allowed)} CPU{'' if len(allowed) == 1 else 's'}"
+        if asked.count is not None:
+            if asked.count > len(allowed) and not asked.clip:
+                raise BadInput(f"{self.label}: count {asked.count}, and {here}; clip=on uses as many as there are")
+            return allowed[-asked.count :]
+        wanted = asked.cpus or ()
+        if not asked.clip:
+            require_cpus(self.label, wanted)
+            return wanted
+        chosen = tuple(cpu for cpu in wanted if cpu in allowed)
+        if not chosen:
+            raise BadInput(f"{self.label}: none of cpus {','.join(map(str, wanted))} is among those allowed here")
+        return chosen
+
+    def _judge(
+        self, trial: Trial, name: str, allowed: frozenset[int], window: Window
+    ) -> tuple[dict[str, Any], str | None]:
+        """What was seen of the threads of one process and its descendants, and which of them could run elsewhere."""
+        monitor = trial.monitor
+        group = f"{GROUP}/{name}"
+        states = monitor.threads(group, window.begin_ns, window.end_ns)
+        at_end = list(self._read_now(trial, name))
+        seen: dict[str, Any] = {
+            "threads": len({(s.pid, s.tid) for s in states}),
+            "samples": len(monitor.rss_kb(group, window.begin_ns, window.end_ns)),
+            "threads_at_end": len(at_end) or None,
+            "affinities": sorted({tuple(sorted(s.cpus)) for s in states}),
+            "escapes": [],
+        }
+        escapes = monitor.escaped(group, allowed, window.begin_ns, window.end_ns)
+        seen["escapes"] = [
+            {"pid": e.pid, "tid": e.tid, "name": e.name, "cpus": sorted(e.cpus), "at_ns": e.at_ns} for e in escapes
+        ]
+        if not states:
+            return seen, f"the monitor has seen no thread of process {name!r}"
+        if escapes:
+            e = escapes[0]
+            when_s = max(0, e.at_ns - window.begin_ns) / NS_PER_S
+            return seen, (
+                f"thread {e.tid} ({e.name}) of process {name!r} could run on {cpu_words(e.cpus)} "
+                f"{when_s:.1f} s into the measured time, and {cpu_words(allowed)} was promised"
+            )
+        for tid, thread, cpus in at_end:
+            if not cpus <= allowed:
+                return seen, (
+                    f"thread {tid} ({thread}) of process {name!r} could run on {cpu_words(cpus)} at the end, "
+                    f"and {cpu_words(allowed)} was promised"
+                )
+        return seen, None
+
+    @staticmethod
+    def _read_now(trial: Trial, name: str) -> Iterator[tuple[int, str, frozenset[int]]]:
+        """Number, name and CPUs of every thread of a process and its descendants, from /proc; none where it is gone."""
+        root = trial.processes.get(name)
+        if root is None or (first := task(root)) is None:
+            return
+        tree: list[Task] = [first, *descendants(root)]
+        for process in tree:
+            for tid, status in threads_of(process.pid):
+                if "Cpus_allowed_list" in status:
+                    yield tid, status.get("Name", "?"), frozenset(parse_cpu_list(status["Cpus_allowed_list"]))
+
+
+def _asked_cpus(process: dict[str, Any]) -> Iterator[tuple[str, list[int]]]:
+    """The CPUs that a process of a graph asks for some of its threads."""
+    for role, settings in (process.get("threads") or {}).items():
+        if settings and settings.get("cpus"):
+            yield f"the threads of {role}", settings["cpus"]
+    for executor in process.get("executors", ()):
+        settings = executor.get("thread")
+        if settings and settings.get("cpus"):
+            yield f"executor {executor['id']}", settings["cpus"]
+
+
+KIND: Kind[Condition] = Kind(
+    "cpu_pinning", "the workload may use some CPUs only, verified for every thread", CpuPinningParameters, CpuPinning
+)

@@ -1,0 +1,249 @@
+"""What conditions share: how a window is judged, and what is read from /proc beside the monitor."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perflab.condition import Companion, Evidence, NotInEffect, Trial, Window
+from perflab.errors import BadInput
+from perflab.host import Host
+from perflab.units import NS_PER_S
+
+PROC = Path("/proc")
+
+SETTLE_LIMIT_S = 15.0  # a disturbance that is not there by then does not come
+SETTLE_STEP_S = 0.1
+# A trial is judged second by second, so that a load that died in the middle of it is seen. Parts are not shorter than
+# this: below it a load of a few percent and the monitor's interval (some 100 ms) leave too few samples to judge.
+PART_S = 1.0
+# How long the monitor may be behind the end of the window; it samples several times a second even on a busy machine.
+MONITOR_LIMIT_S = 5.0
+_MONITOR_STEP_S = 0.05
+# Between two samples nothing is known. This is many intervals; a machine that keeps the monitor from its CPU for longer
+# (real-time threads on all CPUs) leaves a trial that nobody has seen.
+LONGEST_GAP_S = 2.0
+
+
+def require_processes(name: str, runtime: str) -> None:
+    """Raises BadInput on a runtime without operating system processes, which nothing here could disturb."""
+    if runtime == "virtual":
+        raise BadInput(f"{name}: the virtual runtime has no processes to disturb; name a middleware that has")
+
+
+def allowed_cpus() -> tuple[int, ...]:
+    """The CPUs that perflab, and so what it starts, may use; ascending."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def require_cpus(label: str, wanted: Iterable[int]) -> None:
+    """Raises BadInput where one of these CPUs does not exist or is not allowed."""
+    allowed = allowed_cpus()
+    for cpu in wanted:
+        if cpu not in allowed:
+            raise BadInput(f"{label}: cpus {cpu}, and this machine allows {cpu_words(allowed)}")
+
+
+def cpu_words(cpus: Iterable[int]) -> str:
+    """For messages: "CPU 1", "CPUs 0,1,3"."""
+    listed = sorted(cpus)
+    return f"CPU{'' if len(listed) == 1 else 's'} {','.join(map(str, listed)) or 'none'}"
+
+
+def count_words(n: int, what: str) -> str:
+    """For messages: "1 worker", "2 workers"."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def parts(window: Window) -> list[Window]:
+    """The window in equal parts of at least a second each; itself where it is shorter."""
+    n = max(1, int(window.seconds / PART_S))
+    edges = [window.begin_ns + (window.end_ns - window.begin_ns) * i // n for i in range(n + 1)]
+    return [Window(begin, end) for begin, end in itertools.pairwise(edges)]
+
+
+def part_words(number: int, of: int) -> str:
+    """For messages: where in the window; nothing where it has one part only."""
+    return f" in part {number} of {of} of the measured time" if of > 1 else ""
+
+
+def outcome(promised: Mapping[str, Any], achieved: Mapping[str, Any], reason: str | None, **more: Any) -> Evidence:
+    """Evidence of the form that all conditions give."""
+    return {
+        "promised": dict(promised),
+        "achieved": dict(achieved),
+        "in_effect": reason is None,
+        "reason": reason,
+        **more,
+    }
+
+
+def catch_up(trial: Trial, window: Window, groups: Sequence[str]) -> str | None:
+    """Waits, for a bounded time, until the monitor has seen all of the window; what it missed where it did not.
+
+    Not through trial.wait(): that programs of the trial end is no reason to lose the evidence.
+    """
+    limit_s = time.monotonic() + MONITOR_LIMIT_S
+    while True:
+        trial.monitor.refresh()
+        last_ns = trial.monitor.last_at_ns
+        if last_ns is not None and last_ns >= window.end_ns:
+            return next((gap for group in groups if (gap := _gap(trial, group, window)) is not None), None)
+        if time.monotonic() >= limit_s:
+            behind = "never sampled" if last_ns is None else f"ended {(window.end_ns - last_ns) / 1e9:.2f} s too early"
+            return f"the monitor {behind}: nothing is known of the whole measured time"
+        time.sleep(_MONITOR_STEP_S)
+
+
+def _gap(trial: Trial, group: str, window: Window) -> str | None:
+    """Where in the window the monitor did not look at a group for too long."""
+    sampled = [at_ns for at_ns, _ in trial.monitor.rss_kb(group, window.begin_ns, window.end_ns)]
+    if not sampled:
+        return f"the monitor has no sample of {group}"
+    longest_s = max(b - a for a, b in itertools.pairwise([window.begin_ns, *sampled, window.end_ns])) / NS_PER_S
+    return f"the monitor did not look at {group} for {longest_s:.1f} s" if longest_s > LONGEST_GAP_S else None
+
+
+def wait_until(trial: Trial, problem: Callable[[], str | None], limit_s: float = SETTLE_LIMIT_S) -> None:
+    """Waits until `problem` names none. Raises NotInEffect with the last one when the time is over."""
+    end_s = time.monotonic() + limit_s
+    while (reason := problem()) is not None:
+        if time.monotonic() >= end_s:
+            raise NotInEffect(f"{reason}, {limit_s:.0f} s after it was started")
+        trial.wait(SETTLE_STEP_S)
+
+
+def recent(trial: Trial, since_ns: int, seconds: float) -> Window | None:
+    """The latest `seconds` that the monitor has sampled, if they began after `since_ns`."""
+    trial.monitor.refresh()
+    last_ns = trial.monitor.last_at_ns
+    begin_ns = None if last_ns is None else last_ns - round(seconds * NS_PER_S)
+    return None if last_ns is None or begin_ns is None or begin_ns < since_ns else Window(begin_ns, last_ns)
+
+
+def has_ended(companion: Companion | None, what: str) -> str | None:
+    """How a program that had to run until now ended; None where it runs."""
+    if companion is None:
+        return f"{what} was not started"
+    return None if companion.status is None else f"{what} {_status_words(companion.status)} during the trial"
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    """For evidence."""
+    return None if value is None else round(value, digits)
+
+
+def duration_text(ns: int) -> str:
+    """A duration as a user would write it, exactly: "10ms". A bare number would be read as seconds."""
+    for unit, unit_ns in (("s", NS_PER_S), ("ms", 10**6), ("us", 10**3)):
+        if ns % unit_ns == 0:
+            return f"{ns // unit_ns}{unit}"
+    return f"{ns}ns"
+
+
+# -- /proc -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Task:
+    """A process, told apart from a later one with its number by when it began."""
+
+    pid: int
+    start_ticks: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it exists and is not a zombie."""
+        now = _stat(self.pid)
+        return now is not None and now.start_ticks == self.start_ticks and now.state not in "ZX"
+
+    @property
+    def stopped(self) -> bool:
+        now = _stat(self.pid)
+        return now is not None and now.start_ticks == self.start_ticks and now.state in "Tt"
+
+
+@dataclass(frozen=True)
+class _Stat:
+    parent: int
+    name: str
+    state: str
+    start_ticks: int
+
+
+def descendants(root: int) -> dict[Task, tuple[int, str]]:
+    """The processes below `root`, without it: parent and name of each."""
+    found = {pid: stat for entry in PROC.iterdir() if (pid := _number(entry.name)) and (stat := _stat(pid))}
+    below: dict[Task, tuple[int, str]] = {}
+    level = {root}
+    while level:
+        level = {pid for pid, stat in found.items() if stat.parent in level and pid != root}
+        below |= {Task(pid, found[pid].start_ticks): (found[pid].parent, found[pid].name) for pid in level}
+    return below
+
+
+def task(pid: int) -> Task | None:
+    """The process that has this number now."""
+    stat = _stat(pid)
+    return None if stat is None else Task(pid, stat.start_ticks)
+
+
+def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number and /proc status of every thread of a process; those that end meanwhile are left out."""
+    try:
+        numbers = sorted(int(entry.name) for entry in (PROC / str(pid) / "task").iterdir())
+    except OSError:
+        return
+    for tid in numbers:
+        status = table(PROC / str(pid) / "task" / str(tid) / "status")
+        if status:
+            yield tid, status
+
+
+def table(path: Path) -> dict[str, str]:
+    """The lines "key: value" of a small file; empty where it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, colon, value in pairs if colon}
+
+
+def kilobytes(text: str | None) -> int | None:
+    """Bytes of a figure that the kernel gives as "1234 kB"."""
+    return int(text.split()[0]) * 1024 if text and text.split()[0].isdigit() else None
+
+
+def available_memory(host: Host) -> int | None:
+    """MemAvailable in bytes."""
+    return kilobytes(table(host.root / "proc/meminfo").get("MemAvailable"))
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return _Stat(int(fields[1]), name, fields[0], int(fields[19]))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _status_words(status: int) -> str:
+    if status >= 0:
+        return f"ended by itself with {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"

@@ -1,0 +1,143 @@
+"""Discovery churn beside a flood: endpoints or participants that perflab-churn creates and deletes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perflab import native
+from perflab.condition import Companion, NotInEffect, Trial, Window
+from perflab.condition.flood_parameters import FloodParameters
+from perflab.experiment.rundir import write_json
+from perflab.formats import records
+from perflab.units import NS_PER_S
+
+PROGRAM = "perflab-churn"
+TOPIC_PREFIX = "perflab_churn_"  # of its topics, as perflab-churn names them
+MESSAGE_TYPE = "stamped10b"
+READY_WITHIN_S = 30.0
+# Of the cycles promised, as for messages: see flood_evidence.
+CYCLES_AT_LEAST = 0.95
+# perflab-churn reports five times a second.
+SILENT_AT_MOST_NS = 3 * NS_PER_S
+FOUND = ("writer_found", "reader_found", "participant_found")
+LOST = ("writer_lost", "reader_lost", "participant_lost")
+
+
+class Churn:
+    """perflab-churn in one trial."""
+
+    def __init__(
+        self, parameters: FloodParameters, trial: Trial, label: str, middleware: Mapping[str, Any], participants: int
+    ) -> None:
+        self._parameters = parameters
+        self._label = label
+        folder = trial.directory / label
+        folder.mkdir(parents=True, exist_ok=True)
+        self._records = folder / "churn.jsonl"
+        config = folder / "churn.json"
+        write_json(config, self._configuration(middleware, participants))
+        program = native.find().program(PROGRAM)
+        self._companion: Companion = trial.start(
+            f"{label}_churn", [*trial.launch.prefix, program, "--config", config.absolute()], control=True
+        )
+
+    def settle(self) -> None:
+        """Until it has joined the domain. Raises NotInEffect."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while (left := deadline - time.monotonic()) > 0:
+            line = self._companion.receive(min(left, 0.2))
+            if line is not None and line.get("type") == "ready":
+                return
+            if line is not None and line.get("type") == "error":
+                raise NotInEffect(f"{self._label}: churn: {line.get('text')}")
+            if line is None and self._companion.status is not None:
+                raise NotInEffect(
+                    f"{self._label}: churn: {PROGRAM} ended with {self._companion.status}; see {self._companion.log}"
+                )
+        raise NotInEffect(f"{self._label}: churn: {PROGRAM} did not join the domain within {READY_WITHIN_S:.0f} s")
+
+    def verify(self, folder: Path, window: Window) -> tuple[dict[str, Any], str | None]:
+        """What was achieved, with the records of the workload's processes in `folder`; why that is not enough."""
+        progress = [
+            line for line in records.lines(self._records) if line is not None and line.get("type") == "progress"
+        ]
+        return judge(self._parameters, progress, seen(sorted(folder.glob("*.jsonl")), window), window)
+
+    def stop(self) -> None:
+        self._companion.stop()
+
+    def _configuration(self, middleware: Mapping[str, Any], participants: int) -> dict[str, Any]:
+        return {
+            "middleware": dict(middleware),
+            "what": self._parameters.churn_of,
+            "rate_hz": self._parameters.churn,
+            "topics": self._parameters.churn_topics,
+            "type": MESSAGE_TYPE,
+            "participants_expected": participants,
+            "records": str(self._records.absolute()),
+        }
+
+
+def promised(parameters: FloodParameters) -> dict[str, Any]:
+    return {"of": parameters.churn_of, "cycles_per_s": parameters.churn, "topics": parameters.churn_topics}
+
+
+def seen(files: Sequence[Path], window: Window) -> dict[str, int] | None:
+    """What the processes of the trial discovered and lost of the churn in the window; None where events were dropped.
+
+    A participant has no topic by which it could be told from another, but within the window no other one comes.
+    """
+    counts = dict.fromkeys((*FOUND, *LOST), 0)
+    for file in files:
+        for record in records.lines(file):
+            if record is None or record.get("type") != "event":
+                continue
+            code = record.get("code")
+            if code == "events_dropped":
+                return None
+            if code not in counts or not window.begin_ns <= record["at_ns"] <= window.end_ns:
+                continue
+            # Who is lost is told by identity alone, as is a participant.
+            if code not in ("writer_found", "reader_found") or TOPIC_PREFIX in (record.get("text") or ""):
+                counts[code] += 1
+    return counts
+
+
+def judge(
+    parameters: FloodParameters,
+    progress: Sequence[Mapping[str, Any]],
+    discovered: Mapping[str, int] | None,
+    window: Window,
+) -> tuple[dict[str, Any], str | None]:
+    """What was achieved, and why that is not enough; None where it is."""
+    before = [line for line in progress if line["at_ns"] <= window.begin_ns]
+    within = [line for line in progress if window.begin_ns < line["at_ns"] <= window.end_ns]
+    if not within:
+        return {"cycles_per_s": None, "discovered": discovered}, f"{PROGRAM} reported nothing in the measured part"
+    first = before[-1] if before else within[0]
+    last = within[-1]
+    seconds = (last["at_ns"] - first["at_ns"]) / NS_PER_S
+    cycles = last["created"] - first["created"]
+    achieved = {
+        "cycles": cycles,
+        "cycles_per_s": cycles / seconds if seconds > 0 else None,
+        "skipped": last["skipped"] - first["skipped"],
+        "deleted": last["deleted"] - first["deleted"],
+        "discovered": dict(discovered) if discovered is not None else None,
+    }
+    silent_ns = window.end_ns - last["at_ns"]
+    if silent_ns > SILENT_AT_MOST_NS:
+        return achieved, f"{PROGRAM} was last heard of {silent_ns / NS_PER_S:.1f} s before the end of the measured part"
+    if cycles < CYCLES_AT_LEAST * parameters.churn * seconds - 1:
+        return achieved, (
+            f"{cycles} {parameters.churn_of} came and went in {seconds:.1f} s, of {parameters.churn * seconds:.0f} "
+            f"promised; at least {CYCLES_AT_LEAST:.0%} is needed"
+        )
+    expected = FOUND if parameters.churn_of == "participants" else FOUND[:2]
+    # One that came just before the end may not have been told yet.
+    if discovered is not None and cycles > 1 and not any(discovered[code] for code in expected):
+        return achieved, f"{cycles} {parameters.churn_of} came and went, but no process of the trial discovered any"
+    return achieved, None

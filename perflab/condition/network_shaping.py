@@ -1,0 +1,458 @@
+"""`network_shaping`: the workload runs in a network namespace of its own, whose loopback is slow, late or lossy.
+
+Nothing of the host's network is changed. A holder process makes the namespace and its queueing disciplines and sleeps;
+when it ends the kernel takes the namespace away.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from perflab.condition import Companion, Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition.evidence import (
+    PROC,
+    descendants,
+    duration_text,
+    has_ended,
+    outcome,
+    require_processes,
+    rounded,
+    wait_until,
+)
+from perflab.errors import BadInput, Unavailable, one_line
+from perflab.host import Host
+from perflab.parameters import Bytes, DurationNs, Parameters, Percent
+from perflab.registry import Kind
+from perflab.units import NS_PER_S
+from perflab.workload import Graph
+
+INTERFACE = "lo"
+DEFAULT_QUEUE: Any = "50ms"  # read like a user's
+# The loopback's largest packet, with its Ethernet header: a token bucket that is smaller drops such a packet always.
+LARGEST_PACKET_BYTES = 65536 + 14
+# tc and the kernel round to what the token bucket can hold: bytes/s, and ticks of 64 ns.
+SETTING_TOLERANCE = 0.01
+# Of the packets on the interface, which must all have gone through the discipline; they are not read at one instant.
+COUNT_TOLERANCE = 0.01
+COUNT_SLACK_PACKETS = 20
+# A loss of p is seen as p within this many standard deviations of a binomial count.
+LOSS_DEVIATIONS = 5.0
+# The namespace has nothing but this discipline to hold a rate: what it lets through beyond it is measuring error.
+RATE_TOLERANCE = 0.02
+_ANSWER_LIMIT_S = 20.0
+
+
+_BIT_RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kMG]?)bit(?:/s)?")
+_BIT_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+
+
+def _bit_rate(value: Any) -> Any:
+    match = _BIT_RATE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a rate; use a unit (500kbit, 20Mbit, 1Gbit)")
+    return round(float(match.group(1)) * _BIT_UNITS[match.group(2)])
+
+
+BitRate = Annotated[int, BeforeValidator(_bit_rate)]  # bit/s
+
+
+class NetworkShapingParameters(Parameters):
+    rate: BitRate | None = Field(
+        default=None, ge=8_000, le=100_000_000_000, description="most that passes in a second, e.g. 20Mbit (tbf)"
+    )
+    burst: Bytes = Field(
+        default=128 << 10,
+        ge=LARGEST_PACKET_BYTES,
+        le=1 << 30,
+        description="what may pass at once after a pause, e.g. 128KiB; with rate",
+    )
+    queue: DurationNs = Field(
+        default=DEFAULT_QUEUE, gt=0, description="longest time that a packet waits for the rate before it is dropped"
+    )
+    delay: DurationNs = Field(default=0, description="added to every packet, in each direction (netem)")
+    jitter: DurationNs = Field(default=0, description="by how much that delay varies (netem)")
+    loss: Percent = Field(default=0.0, ge=0, le=100, description="packets lost, in percent, each by itself (netem)")
+
+    @model_validator(mode="after")
+    def _something(self) -> NetworkShapingParameters:
+        if self.rate is None and not (self.delay or self.loss):
+            raise ValueError("give at least one of rate, delay and loss")
+        if self.jitter and not self.delay:
+            raise ValueError("jitter needs a delay that it varies")
+        if self.jitter > self.delay:
+            raise ValueError("jitter is more than the delay that it varies")
+        return self
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the namespace's loopback and its queueing disciplines counted until a moment; CLOCK_MONOTONIC."""
+
+    at_ns: int
+    disciplines: Mapping[str, Mapping[str, Any]]  # by kind, as tc prints them
+    interface_packets: int
+
+    def count(self, key: str) -> int | None:
+        """A counter of the outermost discipline; None where there is none."""
+        root = next((d for d in self.disciplines.values() if d.get("root")), None)
+        return None if root is None else int(root.get(key, 0))
+
+
+class NetworkShaping(Condition):
+    """Limits, delays or loses what the workload's processes send each other over the loopback."""
+
+    name: ClassVar[str] = "network_shaping"
+
+    def __init__(self, parameters: NetworkShapingParameters) -> None:
+        self.label = self.name
+        self._asked = parameters
+        self._holder: Companion | None = None
+        self._namespace: int | None = None
+        self._before: Snapshot | None = None
+        self._prefix: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        durations = {key: duration_text(getattr(self._asked, key)) for key in ("queue", "delay", "jitter")}
+        rate = None if self._asked.rate is None else f"{self._asked.rate}bit"
+        return self._asked.model_dump(mode="json") | durations | {"rate": rate}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The queueing disciplines that it needs."""
+        netem = self._asked.delay or self._asked.loss
+        return (*(("netem",) if netem else ()), *(("tbf",) if self._asked.rate is not None else ()))
+
+    def check(self, host: Host, graph: Graph, runtime: str) -> None:
+        require_processes(self.label, runtime)
+        for program, package in (("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux")):
+            _find(program, package)
+        _find("nsenter", "util-linux")
+        if (reason := cannot_make_namespaces()) is not None:
+            raise Unavailable(f"{self.label}: {reason}")
+        for kind in self.kinds:
+            if (reason := missing_discipline(kind)) is not None:
+                raise Unavailable(f"{self.label}: {reason}")
+
+    def check_network(self, network: str) -> None:
+        if network != INTERFACE:
+            raise BadInput(f"{self.label}: shapes {INTERFACE} only, and the network is {network}")
+
+    def apply(self, trial: Trial) -> None:
+        if trial.launch.prefix:
+            raise NotInEffect("another condition has changed already where the workload's processes start")
+        setup = " && ".join([f"ip link set {INTERFACE} up", *self._commands(), "exec sleep infinity"])
+        self._holder = trial.start(self.label, [*_unshare(), "sh", "-c", setup])
+        wait_until(trial, self._not_ready)
+        holder = self._pid()
+        self._namespace = _namespace_of(holder)
+        self._prefix = tuple(enter(holder))
+        trial.launch.prefix = self._prefix
+
+    def settle(self, trial: Trial) -> None:
+        if (reason := self._not_ready()) is not None:
+            raise NotInEffect(reason)
+        self._before = take_snapshot(self._pid())
+
+    def verify(self, trial: Trial, window: Window) -> Evidence:
+        promised = {
+            "interface": INTERFACE,
+            "disciplines": list(self.kinds),
+            "rate_bytes_per_s": self._rate_bytes_per_s,
+            "burst_bytes": self._asked.burst if self._asked.rate is not None else None,
+            "queue_ns": self._asked.queue if self._asked.rate is not None else None,
+            "delay_ns": self._asked.delay,
+            "jitter_ns": self._asked.jitter,
+            "loss": self._asked.loss / 100,
+        }
+        outside = self._outside(trial)
+        reason = has_ended(self._holder, "the holder of the namespace")
+        if reason is not None:
+            return outcome(promised, {"processes_outside": outside}, reason)
+        after = take_snapshot(self._pid())
+        achieved, problem = self._judge(self._before, after, window)
+        achieved["processes_outside"] = outside
+        if outside:
+            problem = f"process {outside[0]!r} of the workload is not in the shaped network namespace"
+        return outcome(promised, achieved, problem)
+
+    def remove(self, trial: Trial) -> None:
+        if self._prefix and trial.launch.prefix == self._prefix:
+            trial.launch.prefix = ()
+        if self._holder is not None:
+            self._holder.stop()
+        self._holder, self._namespace, self._before, self._prefix = None, None, None, ()
+
+    # -- making it ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _rate_bytes_per_s(self) -> int | None:
+        return None if self._asked.rate is None else round(self._asked.rate / 8)
+
+    def _commands(self) -> list[str]:
+        """The tc commands; a token bucket goes below the delay, as tc-netem(8) has it."""
+        asked = self._asked
+        commands: list[str] = []
+        parent = "root"
+        if "netem" in self.kinds:
+            words = []
+            if asked.delay:
+                words += ["delay", f"{asked.delay // 1000}us", f"{asked.jitter // 1000}us"]
+            if asked.loss:
+                words += ["loss", "random", f"{asked.loss:g}%"]
+            # A queue of netem's default 1000 packets drops at 100000 packets/s and 10 ms: that would be another loss.
+            commands.append(f"tc qdisc add dev {INTERFACE} root handle 1: netem limit 1000000 {' '.join(words)}")
+            parent = "parent 1:1"
+        if "tbf" in self.kinds:
+            commands.append(
+                f"tc qdisc add dev {INTERFACE} {parent} handle 10: tbf rate {self._rate_bytes_per_s}bps "
+                f"burst {asked.burst} latency {asked.queue // 1000}us"
+            )
+        return commands
+
+    def _not_ready(self) -> str | None:
+        if (reason := has_ended(self._holder, "the holder of the namespace")) is not None:
+            return reason
+        pid = None if self._holder is None else self._holder.pid
+        if pid is None or _namespace_of(pid) in (None, _namespace_of(os.getpid())):
+            return "the network namespace is not there"
+        found = take_snapshot(pid)
+        missing = [kind for kind in self.kinds if kind not in found.disciplines]
+        return f"there is no {missing[0]} on {INTERFACE} of the namespace" if missing else None
+
+    def _pid(self) -> int:
+        assert self._holder is not None and self._holder.pid is not None, "apply comes first"
+        return self._holder.pid
+
+    # -- judging it --------------------------------------------------------------------------------------------------
+
+    def _outside(self, trial: Trial) -> list[str]:
+        """The processes of the graph that run in another network namespace; not those that have ended."""
+        found = []
+        for name, root in {**trial.processes, **trial.condition_processes}.items():
+            tree = [root, *(t.pid for t in descendants(root))]
+            if any(_namespace_of(pid) not in (None, self._namespace) for pid in tree):
+                found.append(name)
+        return sorted(found)
+
+    def _judge(self, before: Snapshot | None, after: Snapshot, window: Window) -> tuple[dict[str, Any], str | None]:
+        if before is None:
+            return {}, "it was not settled before the measured time"
+        if before.at_ns > window.begin_ns:
+            return {}, "its counters were read after the measured time had begun"
+        seconds = (after.at_ns - before.at_ns) / NS_PER_S
+        passed = _difference(before, after, "bytes")
+        packets = _difference(before, after, "packets")
+        achieved: dict[str, Any] = {
+            "counted_s": rounded(seconds),
+            "bytes": passed,
+            "packets": packets,
+            "drops": _difference(before, after, "drops"),
+            "overlimits": _difference(before, after, "overlimits"),
+            "backlog_bytes": after.count("backlog"),
+            "bytes_per_s": rounded(None if passed is None else passed / seconds, 1),
+            "interface_packets": after.interface_packets - before.interface_packets,
+            "disciplines": [
+                {k: d[k] for k in ("kind", "handle", "options") if k in d} for d in after.disciplines.values()
+            ],
+        }
+        return achieved, (
+            _replaced(before, after, self.kinds)
+            or self._other_settings(after)
+            or _unshaped(achieved)
+            or self._too_fast(achieved)
+            or self._other_loss(achieved)
+        )
+
+    def _other_settings(self, after: Snapshot) -> str | None:
+        for kind, key, wanted, unit in self._settings():
+            found = _setting(after.disciplines[kind], key)
+            if found is None or abs(found - wanted) > SETTING_TOLERANCE * wanted:
+                shown = "unknown" if found is None else f"{found:g}"
+                return f"{key} of {kind} is {shown} {unit}, and {wanted:g} was promised"
+        return None
+
+    def _settings(self) -> list[tuple[str, str, float, str]]:
+        """Discipline, option and value, as tc prints them."""
+        asked = self._asked
+        settings: list[tuple[str, str, float, str]] = []
+        if self._rate_bytes_per_s is not None:
+            settings += [("tbf", "rate", self._rate_bytes_per_s, "bytes/s"), ("tbf", "burst", asked.burst, "bytes")]
+            settings += [("tbf", "lat", asked.queue / 1000, "us")]
+        if asked.delay:
+            settings.append(("netem", "delay.delay", asked.delay / NS_PER_S, "s"))
+        if asked.jitter:
+            settings.append(("netem", "delay.jitter", asked.jitter / NS_PER_S, "s"))
+        if asked.loss:
+            settings.append(("netem", "loss-random.loss", asked.loss / 100, "of the packets"))
+        return settings
+
+    def _too_fast(self, achieved: Mapping[str, Any]) -> str | None:
+        if self._rate_bytes_per_s is None:
+            return None
+        most = (self._rate_bytes_per_s * achieved["counted_s"]) * (1 + RATE_TOLERANCE) + self._asked.burst
+        if achieved["bytes"] <= most:
+            return None
+        return f"{achieved['bytes']} bytes passed, and rate and burst allow {most:.0f}"
+
+    def _other_loss(self, achieved: Mapping[str, Any]) -> str | None:
+        """Where netem alone drops, what it dropped is the loss; with a token bucket below it that drops, too."""
+        if not self._asked.loss or "tbf" in self.kinds:
+            return None
+        share, offered = self._asked.loss / 100, achieved["packets"] + achieved["drops"]
+        deviation = (offered * share * (1 - share)) ** 0.5
+        if abs(achieved["drops"] - offered * share) <= LOSS_DEVIATIONS * deviation + 1:
+            return None
+        return f"{achieved['drops']} of {offered} packets were lost, and {share:.3%} were promised"
+
+
+def enter(holder: int) -> list[str]:
+    """The command that executes the one after it in the namespaces of a holder."""
+    own_user = [] if _is_root() else [f"--user=/proc/{holder}/ns/user", "--preserve-credentials"]
+    return [_find("nsenter", "util-linux"), *own_user, f"--net=/proc/{holder}/ns/net", "--"]
+
+
+def take_snapshot(holder: int) -> Snapshot:
+    """Raises NotInEffect where the namespace's disciplines cannot be read."""
+    done = _run([*enter(holder), _find("tc", "iproute2"), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
+    packets = _packets_sent(holder)
+    try:
+        listed = json.loads(done.stdout) if done.returncode == 0 else None
+    except ValueError:
+        listed = None
+    if not isinstance(listed, list):
+        raise NotInEffect(f"tc cannot read the namespace: {one_line(done.stderr) or done.returncode}")
+    # noqueue, which an interface has that was not given any, is no discipline.
+    found = {str(d["kind"]): d for d in listed if d.get("kind") != "noqueue"}
+    return Snapshot(time.monotonic_ns(), found, packets)
+
+
+@functools.cache
+def cannot_make_namespaces() -> str | None:
+    """Why no network namespace can be made here; None where one can."""
+    done = _run([*_unshare(), "true"])
+    if done.returncode == 0:
+        return None
+    said = one_line(done.stderr) or f"unshare ended with {done.returncode}"
+    return f"no network namespace can be made ({said}); run as root, or allow unprivileged user namespaces"
+
+
+@functools.cache
+def missing_discipline(kind: str) -> str | None:
+    """Why a queueing discipline cannot be had, found out by making one in a namespace that is then gone."""
+    arguments = {"tbf": "rate 1mbit burst 128kb latency 50ms", "netem": "delay 1ms"}[kind]
+    tc = _find("tc", "iproute2")
+    done = _run([*_unshare(), "sh", "-c", f"ip link set lo up && {tc} qdisc add dev lo root {kind} {arguments}"])
+    if done.returncode == 0:
+        return None
+    what = "delay, jitter and loss need" if kind == "netem" else "rate needs"
+    return (
+        f"{what} {kind}, and this kernel refuses it ({one_line(done.stderr) or done.returncode}); "
+        f"load it with `modprobe sch_{kind}`, or use a kernel with CONFIG_NET_SCH_{kind.upper()}"
+    )
+
+
+def _unshare() -> list[str]:
+    return [_find("unshare", "util-linux"), *([] if _is_root() else ["--user", "--map-root-user"]), "--net", "--"]
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _find(program: str, package: str) -> str:
+    """Raises Unavailable."""
+    # A user's PATH often lacks the folders of the administrator's programs.
+    path = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+    if path is None:
+        raise Unavailable(f"{program} is not installed; install it with: apt-get install {package}")
+    return path
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(list(command), -1, "", str(error))
+
+
+def _namespace_of(pid: int) -> int | None:
+    """The inode of a process's network namespace; None where it has ended."""
+    try:
+        return (PROC / str(pid) / "ns" / "net").stat().st_ino
+    except OSError:
+        return None
+
+
+def _packets_sent(pid: int) -> int:
+    """Packets that the loopback of a process's namespace sent."""
+    try:
+        text = (PROC / str(pid) / "net" / "dev").read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotInEffect(f"the counters of the namespace cannot be read: {error.strerror}") from error
+    for line in text.splitlines():
+        name, colon, rest = line.partition(":")
+        if colon and name.strip() == INTERFACE:
+            return int(rest.split()[9])
+    raise NotInEffect(f"the namespace has no {INTERFACE}")
+
+
+def _difference(before: Snapshot, after: Snapshot, key: str) -> int | None:
+    begin, end = before.count(key), after.count(key)
+    return None if begin is None or end is None else end - begin
+
+
+def _replaced(before: Snapshot, after: Snapshot, kinds: Sequence[str]) -> str | None:
+    """Whether a discipline is gone, or is another one than before: its counters begin at 0."""
+    for kind in kinds:
+        if kind not in after.disciplines:
+            return f"{kind} is not on {INTERFACE} of the namespace any more"
+        old, new = before.disciplines.get(kind), after.disciplines[kind]
+        if old is None or old.get("handle") != new.get("handle") or int(new["bytes"]) < int(old["bytes"]):
+            return f"{kind} on {INTERFACE} of the namespace was replaced during the trial"
+    return None
+
+
+def _unshaped(achieved: Mapping[str, Any]) -> str | None:
+    """Whether packets passed the interface that the discipline did not see, or none at all did."""
+    packets, on_interface = achieved["packets"], achieved["interface_packets"]
+    if on_interface > (packets or 0) * (1 + COUNT_TOLERANCE) + COUNT_SLACK_PACKETS:
+        return f"{on_interface} packets passed {INTERFACE}, and {packets} of them the shaping"
+    if not packets:
+        return f"no packet passed {INTERFACE}: what the workload sends goes another way, e.g. by shared memory"
+    return None
+
+
+def _setting(discipline: Mapping[str, Any], path: str) -> float | None:
+    """An option of a discipline, "delay.jitter" for one within another."""
+    found: Any = discipline.get("options", {})
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+KIND: Kind[Condition] = Kind(
+    "network_shaping",
+    "rate, delay, jitter and loss of the loopback, in a network namespace of the trial's own",
+    NetworkShapingParameters,
+    NetworkShaping,
+)

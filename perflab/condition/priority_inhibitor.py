@@ -1,0 +1,241 @@
+"""`priority_inhibitor`: a program that burns CPUs with a policy and a priority of its own, ended by a watchdog."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from perflab import native
+from perflab.condition import AFTER, BEFORE, Companion, Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition import cpu_demand as demand
+from perflab.condition.evidence import (
+    allowed_cpus,
+    catch_up,
+    duration_text,
+    has_ended,
+    outcome,
+    recent,
+    require_cpus,
+    require_processes,
+    table,
+    wait_until,
+)
+from perflab.errors import Unavailable
+from perflab.host import Host
+from perflab.parameters import Cpus, DurationNs, Parameters, Percent
+from perflab.registry import Kind
+from perflab.units import NS_PER_S, format_duration
+from perflab.workload import Graph
+
+PROGRAM = "perflab-burn"
+REAL_TIME = ("FIFO", "RR")
+READY_LIMIT_S = 20.0
+SETTLED_S = 0.5
+PERIOD_NS = 10_000_000
+DEFAULT_LIMIT: Any = "10min"  # read like a user's
+CAP_SYS_NICE = 23  # linux/capability.h
+
+
+class PriorityInhibitorParameters(Parameters):
+    policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of what burns")
+    priority: int | None = Field(
+        default=None, ge=0, le=99, description="1 to 99 with FIFO and RR (default 50), 0 with OTHER"
+    )
+    nice: int = Field(default=0, ge=-20, le=19, description="nice value; with OTHER")
+    cpus: Cpus | None = Field(
+        default=None, description="CPUs that are burnt, a thread on each (default: the highest that perflab may use)"
+    )
+    load: Percent = Field(default=100.0, ge=1, le=100, description="share of each of these CPUs, in percent")
+    when: Literal["before", "after"] = Field(
+        default="before", description="whether it starts before or after the workload's processes"
+    )
+    limit: DurationNs = Field(
+        default=DEFAULT_LIMIT,
+        ge=NS_PER_S,
+        description="watchdog: it ends itself after this time whatever happens; longer than a trial",
+    )
+
+    @model_validator(mode="after")
+    def _priority_of_policy(self) -> PriorityInhibitorParameters:
+        if self.policy in REAL_TIME and self.priority == 0:
+            raise ValueError(f"priority of {self.policy} is 1 to 99, not 0")
+        if self.policy not in REAL_TIME and self.priority:
+            raise ValueError(f"priority of {self.policy} is 0, not {self.priority}; use nice")
+        if self.policy in REAL_TIME and self.nice:
+            raise ValueError(f"nice has no meaning with {self.policy}; use priority")
+        return self
+
+
+class PriorityInhibitor(Condition):
+    """Takes CPUs from everything of a lower priority."""
+
+    name: ClassVar[str] = "priority_inhibitor"
+
+    def __init__(self, parameters: PriorityInhibitorParameters) -> None:
+        self.label = self.name
+        self.when = AFTER if parameters.when == "after" else BEFORE
+        self._asked = parameters
+        self.policy = parameters.policy
+        self.cpus = allowed_cpus()[-1:] if parameters.cpus is None else parameters.cpus
+        usual = 50 if self.policy in REAL_TIME else 0
+        self.priority = usual if parameters.priority is None else parameters.priority
+        self._burner: Companion | None = None
+        self._threads: list[dict[str, Any]] = []
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        chosen = {"priority": self.priority, "cpus": list(self.cpus), "limit": duration_text(self._asked.limit)}
+        return self._asked.model_dump(mode="json") | chosen
+
+    def check(self, host: Host, graph: Graph, runtime: str) -> None:
+        require_processes(self.label, runtime)
+        require_cpus(self.label, self.cpus)
+        native.find().program(PROGRAM)
+        if self.policy in REAL_TIME and not may_be_real_time(host, self.priority):
+            raise Unavailable(
+                f"{self.label}: this user may not have {self.policy} {self.priority}; run as root, or set "
+                "`rtprio 98` in /etc/security/limits.d/perflab.conf"
+            )
+
+    def apply(self, trial: Trial) -> None:
+        self._threads = []
+        self._burner = trial.start(
+            self.label,
+            [
+                native.find().program(PROGRAM),
+                *("--policy", self.policy, "--priority", str(self.priority), "--nice", str(self._asked.nice)),
+                *("--cpus", ",".join(map(str, self.cpus)), "--load", f"{self._asked.load:g}"),
+                *("--period-ns", str(PERIOD_NS), "--limit-ns", str(self._asked.limit)),
+            ],
+            control=True,
+        )
+        self._threads = self._ready(self._burner)
+
+    def settle(self, trial: Trial) -> None:
+        since_ns = time.monotonic_ns()
+
+        def problem() -> str | None:
+            if (reason := self._gone()) is not None:
+                return reason
+            window = recent(trial, since_ns, SETTLED_S)
+            return "the monitor has not seen it yet" if window is None else self._judge(trial, window)[1]
+
+        wait_until(trial, problem)
+
+    def verify(self, trial: Trial, window: Window) -> Evidence:
+        late = catch_up(trial, window, [self.label])
+        achieved, weak = self._judge(trial, window)
+        return outcome(
+            {
+                "policy": self.policy,
+                "priority": self.priority,
+                "nice": self._asked.nice,
+                "cpus": list(self.cpus),
+                "load_percent": self._asked.load,
+                "when": self.when,
+            },
+            achieved,
+            late or self._gone() or weak,
+            program=PROGRAM,
+        )
+
+    def remove(self, trial: Trial) -> None:
+        if self._burner is not None:
+            self._burner.stop()
+            self._burner = None
+
+    @property
+    def _share(self) -> float:
+        return self._asked.load / 100
+
+    def _ready(self, burner: Companion) -> list[dict[str, Any]]:
+        """The burning threads as the kernel told the program."""
+        limit_s = time.monotonic() + READY_LIMIT_S
+        while (left_s := limit_s - time.monotonic()) > 0:
+            said = burner.receive(left_s)
+            if said is None:
+                break
+            if said["type"] == "error":
+                raise Unavailable(f"{self.label}: {said['text']}")
+            if said["type"] == "ready":
+                return list(said["threads"])
+        raise NotInEffect((has_ended(burner, PROGRAM) or f"{PROGRAM} was not ready") + f" within {READY_LIMIT_S:.0f} s")
+
+    def _gone(self) -> str | None:
+        """How the burner ended; None where it runs."""
+        reason = has_ended(self._burner, PROGRAM)
+        if reason is None or self._burner is None:
+            return reason
+        while (said := self._burner.receive(0.0)) is not None:
+            if said.get("type") == "done" and said.get("limit_reached"):
+                return (
+                    f"the watchdog ended {PROGRAM} after {format_duration(self._asked.limit / NS_PER_S)}: raise limit"
+                )
+        return reason
+
+    def _judge(self, trial: Trial, window: Window) -> tuple[dict[str, Any], str | None]:
+        threads = [int(thread["tid"]) for thread in self._threads]
+        achieved: dict[str, Any] = {"states": [], "threads": []}
+        problem: str | None = None
+        states = trial.monitor.threads(self.label, window.begin_ns, window.end_ns)
+        for tid, cpu in zip(threads, self.cpus, strict=True):
+            of_thread = [s for s in states if s.tid == tid]
+            for s in of_thread:
+                found = {"tid": tid, "policy": s.policy, "priority": s.priority, "nice": s.nice, "cpus": sorted(s.cpus)}
+                achieved["states"].append(found)
+                problem = problem or self._difference(found, cpu)
+            if not of_thread:
+                problem = problem or f"the monitor has not seen thread {tid} of {PROGRAM}"
+            use, weak = demand.judge(trial, self.label, [tid], [cpu], self._due, window)
+            achieved["threads"].append({"tid": tid, "cpu": cpu, **use})
+            problem = problem or (f"CPU {cpu}: {weak}" if weak else None)
+        achieved["real_time_share"] = real_time_share()
+        return achieved, problem
+
+    @property
+    def _due(self) -> float:
+        """The share of its CPU that a thread can have: the kernel may keep real-time threads from using all of it."""
+        return min(self._share, real_time_share() or 1.0) if self.policy in REAL_TIME else self._share
+
+    def _difference(self, found: dict[str, Any], cpu: int) -> str | None:
+        wanted = {"policy": self.policy, "priority": self.priority, "nice": self._asked.nice, "cpus": [cpu]}
+        for key, value in wanted.items():
+            if found[key] != value:
+                return f"thread {found['tid']} of {PROGRAM} had {key} {found[key]}, and {value} was promised"
+        return None
+
+
+def real_time_share() -> float | None:
+    """The share of a CPU that the kernel leaves to real-time threads (sched(7)); None where it does not say."""
+    folder = Path("/proc/sys/kernel")
+    try:
+        runtime = int((folder / "sched_rt_runtime_us").read_text(encoding="ascii"))
+        period = int((folder / "sched_rt_period_us").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    return 1.0 if runtime < 0 or period <= 0 else min(1.0, runtime / period)
+
+
+def may_be_real_time(host: Host, priority: int) -> bool:
+    """Whether this process may have threads of that real-time priority: by capability, or by limit."""
+    capabilities = table(host.root / "proc/self/status").get("CapEff", "0")
+    if int(capabilities, 16) >> CAP_SYS_NICE & 1:
+        return True
+    try:
+        lines = (host.root / "proc/self/limits").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    name = "Max realtime priority"
+    limit = next((line[len(name) :].split()[0] for line in lines if line.startswith(name)), "0")
+    return limit == "unlimited" or int(limit) >= priority
+
+
+KIND: Kind[Condition] = Kind(
+    "priority_inhibitor",
+    "burns CPUs with a policy and priority of its own",
+    PriorityInhibitorParameters,
+    PriorityInhibitor,
+)

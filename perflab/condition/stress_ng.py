@@ -1,0 +1,125 @@
+"""Loads made by stress-ng (https://github.com/ColinIanKing/stress-ng), each worker a process known by number."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from perflab.condition import Companion, Trial, temporary
+from perflab.condition.evidence import Task, count_words, descendants, has_ended, wait_until
+from perflab.errors import Unavailable
+
+_ANSWER_LIMIT_S = 20.0
+
+
+def find() -> Path:
+    """Raises Unavailable."""
+    path = shutil.which("stress-ng")
+    if path is None:
+        raise Unavailable("stress-ng is not installed; install it with: apt-get install stress-ng")
+    return Path(path)
+
+
+@functools.cache
+def cpu_methods() -> tuple[str, ...]:
+    """The CPU methods of the stress-ng that is installed. Raises Unavailable."""
+    # It has no list of them but in the refusal of a wrong one.
+    said = _said("--cpu", "1", "--cpu-method", "which", "--dry-run")
+    match = re.search(r"must be one of:([ \w]+)", said)
+    if match is None:
+        raise Unavailable("stress-ng names no CPU methods; install another version of it")
+    return tuple(match.group(1).split())
+
+
+@functools.cache
+def version() -> str | None:
+    """Of the stress-ng that is installed, for evidence."""
+    match = re.search(r"version ([0-9][\w.]*)", _said("--version"))
+    return match.group(1) if match else None
+
+
+def _said(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            [find(), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"stress-ng does not answer: {error}; install it again: apt-get install stress-ng") from error
+    return done.stdout
+
+
+class Load:
+    """One running stress-ng with workers of one kind ("cpu", "vm", "hdd")."""
+
+    def __init__(self, trial: Trial, label: str, kind: str, workers: int, arguments: Sequence[str | Path]) -> None:
+        """Starts it; `arguments` beside the number of workers. Raises Unavailable."""
+        self.kind = kind
+        self.expected = workers
+        self.workers: list[Task] = []
+        self.helpers: list[Task] = []  # processes of it that do not work, e.g. that watch a worker
+        self.folder = temporary.make(trial, label)
+        self.companion: Companion = trial.start(
+            label,
+            # A timeout of 0 is none: perflab-guard ends it.
+            [find(), f"--{kind}", str(workers), "--timeout", "0", "--temp-path", self.folder, *arguments],
+        )
+
+    def find_workers(self, trial: Trial) -> None:
+        """Waits until every worker runs. Raises NotInEffect."""
+        wait_until(trial, self._missing)
+
+    def lost(self) -> str | None:
+        """Which worker is not there any more, or does not run."""
+        if (reason := has_ended(self.companion, "stress-ng")) is not None:
+            return reason
+        for worker in self.workers:
+            if not worker.alive:
+                return f"worker {worker.pid} of stress-ng ended during the trial"
+        for worker in self.workers:
+            if worker.stopped:
+                return f"worker {worker.pid} of stress-ng is stopped"
+        return None
+
+    @property
+    def alive(self) -> int:
+        return sum(worker.alive for worker in self.workers)
+
+    @property
+    def threads(self) -> list[int]:
+        """The threads that work: a worker is a process with a single one."""
+        return [worker.pid for worker in self.workers]
+
+    def stop(self) -> None:
+        """Ends it and takes away what it left in its folder."""
+        self.companion.stop()
+        temporary.remove(self.folder)
+
+    def document(self) -> dict[str, Any]:
+        """For evidence."""
+        return {"program": "stress-ng", "version": version()}
+
+    def _missing(self) -> str | None:
+        if (reason := has_ended(self.companion, "stress-ng")) is not None:
+            return reason
+        root = self.companion.pid
+        below = {} if root is None else descendants(root)
+        name = f"stress-ng-{self.kind}"[:15]
+        parents = {parent for parent, _ in below.values()}
+        self.workers = [t for t, (_, own) in below.items() if own == name and t.pid not in parents]
+        self.helpers = [t for t in below if t not in self.workers]
+        found = len(self.workers)
+        if found == self.expected:
+            return None
+        return f"stress-ng has {count_words(found, 'worker')} instead of {self.expected}"

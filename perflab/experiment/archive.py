@@ -1,0 +1,373 @@
+"""A run as one file: the same run gives the same bytes, every file in it has its sum, and reading back proves it.
+
+The archive is a tar of one folder, the run's name, with its files in order, without owners, and with the time at which
+the run began; `SHA256SUMS` comes last, in the format of sha256sum.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import shutil
+import stat
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO, cast
+
+from perflab.errors import BadInput, PerflabError
+from perflab.experiment.rundir import MANIFEST, RESERVE, SUMMARY, RunDirectory, read_json
+
+SUMS = "SHA256SUMS"
+SUFFIXES = (".tar.gz", ".tar.xz")
+CHUNK = 1 << 20
+MAX_SUMS_BYTES = 64 << 20
+
+_DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, UnicodeError)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An archive and what was found in it: the run's name, its files without the sums, their bytes."""
+
+    path: str
+    run: str
+    files: int
+    bytes: int
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What reading an archive found: the sums of its files as computed, and their sizes, by path below the run."""
+
+    run: str
+    sums: dict[str, str]
+    size: int
+
+
+def write(run: RunDirectory, output: Path, *, with_records: bool = True) -> Archive:
+    """Writes the archive and reads it back. Raises BadInput, and PerflabError with nothing left behind.
+
+    The caller makes sure that the run does not go on.
+    """
+    _check_output(run, output)
+    if not with_records and not run.summary.is_file():
+        raise BadInput(f"{run.path} has no {SUMMARY}: its numbers are in the records alone, which must not be left out")
+    begun = _begun(read_json(run.manifest))
+    name = run.path.resolve().name
+    try:
+        files = _files(run.path, with_records)
+        with _temporary(output) as (temporary, raw):
+            with _compressed(raw, output.name) as packed:
+                sums = _write_tar(packed, run.path, name, files, begun)
+            raw.flush()
+            os.fsync(raw.fileno())
+            read = _read(temporary, output.name)
+            if read.sums != sums:
+                raise PerflabError(f"{output} differs from {run.path} when it is read back: is the disk sound?")
+            _publish(temporary, output)
+    except OSError as error:
+        raise PerflabError(f"cannot write {output}: {error.strerror or error}") from error
+    return Archive(str(output), name, len(sums), read.size)
+
+
+def check(path: Path) -> Archive:
+    """Reads a whole archive and compares every sum. Raises BadInput for no archive, PerflabError for a wrong one."""
+    read = _opened(path)
+    return Archive(str(path), read.run, len(read.sums), read.size)
+
+
+def extract(path: Path, output: Path | None) -> Archive:
+    """Unpacks an archive into the run directory `output`, by default one of the run's name; whole or not at all.
+
+    Raises BadInput and PerflabError. Nothing but plain files and folders below the run is ever made.
+    """
+    folder = output if output is not None else Path(_run_name(path))
+    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
+        raise BadInput(f"{folder} exists; name a new directory with --output")
+    temporary = folder.absolute().with_name(f".{folder.absolute().name}.tmp")
+    try:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+    except FileExistsError as error:
+        raise BadInput(f"{temporary} exists, from unpacking that was not finished; remove it") from error
+    except OSError as error:
+        raise BadInput(f"cannot make {folder}: {error.strerror}") from error
+    try:
+        read = _opened(path, temporary)
+        temporary.replace(folder)
+    except OSError as error:
+        raise PerflabError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return Archive(str(folder), read.run, len(read.sums), read.size)
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _check_output(run: RunDirectory, output: Path) -> None:
+    if not output.name.endswith(SUFFIXES):
+        raise BadInput(f"--output {output} does not end in {' or '.join(SUFFIXES)}")
+    if output.exists() or output.is_symlink():
+        raise BadInput(f"{output} exists; name another with --output")
+    if not output.absolute().parent.is_dir():
+        raise BadInput(f"--output {output}: there is no directory {output.parent}")
+    if output.absolute().resolve().is_relative_to(run.path.resolve()):
+        raise BadInput(f"--output {output} is within the run itself; name another place")
+
+
+def _begun(manifest: Mapping[str, Any]) -> int:
+    """When the run began, in seconds since 1970; 0 where the manifest does not say."""
+    try:
+        return int(datetime.fromisoformat(str(manifest.get("created_utc"))).timestamp())
+    except ValueError:
+        return 0
+
+
+def _files(root: Path, with_records: bool) -> list[PurePosixPath]:
+    """Files and folders below a run, folders before what is in them. Raises BadInput for what cannot be archived."""
+    found: list[PurePosixPath] = []
+    for folder, folders, files in os.walk(root, onerror=_raise):
+        folders.sort()
+        here = Path(folder)
+        for name in (*folders, *files):
+            path = here / name
+            relative = PurePosixPath(path.relative_to(root).as_posix())
+            if str(relative) in (SUMS, RESERVE) or (name.startswith(".") and name.endswith(".tmp")):
+                continue
+            if relative.parent.name == "processes" and relative.suffix == ".jsonl" and not with_records:
+                continue
+            mode = path.lstat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise BadInput(f"{path} is neither a file nor a directory; remove it from the run first")
+            if not name.isprintable():
+                raise BadInput(f"{str(path)!r} has a name that cannot be printed; rename it first")
+            found.append(relative)
+    return sorted(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+@contextlib.contextmanager
+def _temporary(output: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new file beside the output that is gone at the end, whatever happens."""
+    temporary = output.with_name(f".{output.name}.tmp")
+    try:
+        raw = temporary.open("xb")
+    except FileExistsError:
+        raise BadInput(f"{temporary} exists, from an archive that was not finished; remove it") from None
+    try:
+        with raw:
+            yield temporary, raw
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _publish(temporary: Path, output: Path) -> None:
+    """Gives the file its name, which nobody may have taken meanwhile."""
+    try:
+        os.link(temporary, output)
+    except FileExistsError:
+        raise BadInput(f"{output} exists; name another with --output") from None
+    except OSError:  # a file system without links
+        temporary.replace(output)
+    descriptor = os.open(output.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
+    """Without the name and the time that gzip would keep."""
+    if name.endswith(".xz"):
+        with lzma.LZMAFile(raw, "wb", preset=6) as packed:
+            yield cast(BinaryIO, packed)
+    else:
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0) as zipped:
+            yield cast(BinaryIO, zipped)
+
+
+class _Summing:
+    """A file that computes its sum while it is read or written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self.digest.update(data)
+        return data
+
+
+def _write_tar(packed: BinaryIO, root: Path, name: str, paths: list[PurePosixPath], begun: int) -> dict[str, str]:
+    """Writes all files and their sums; returns the sums by path below the run."""
+    sums: dict[str, str] = {}
+    with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(_member(name, begun, folder=True))
+        for path in paths:
+            source = root / path
+            member = _member(f"{name}/{path}", begun, folder=source.is_dir())
+            if member.isdir():
+                tar.addfile(member)
+                continue
+            with source.open("rb") as file:
+                member.size = os.fstat(file.fileno()).st_size
+                summing = _Summing(file)
+                tar.addfile(member, cast(IO[bytes], summing))
+            sums[str(path)] = summing.digest.hexdigest()
+        text = "".join(f"{digest}  {path}\n" for path, digest in sums.items()).encode()
+        member = _member(f"{name}/{SUMS}", begun)
+        member.size = len(text)
+        tar.addfile(member, io.BytesIO(text))
+    return sums
+
+
+def _member(name: str, begun: int, *, folder: bool = False) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type = tarfile.DIRTYPE if folder else tarfile.REGTYPE
+    member.mode = 0o755 if folder else 0o644
+    member.mtime = begun
+    return member
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _opened(path: Path, target: Path | None = None) -> _Read:
+    """Reads an archive that the user named. Raises BadInput, PerflabError; OSError where `target` cannot be written."""
+    if not path.is_file():
+        raise BadInput(f"no archive {path}" if not path.exists() else f"{path} is no file; name an archive")
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    return _read(path, str(path), target)
+
+
+def _run_name(path: Path) -> str:
+    """The folder that an archive holds. Raises BadInput."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_damage_told(str(path)))
+        if not path.is_file():
+            raise BadInput(f"no archive {path}" if not path.exists() else f"{path} is no file; name an archive")
+        tar = stack.enter_context(tarfile.open(fileobj=stack.enter_context(_unpacked(path)), mode="r|"))
+        first = tar.next()
+        parts = () if first is None else _parts(first, str(path))
+        if not parts:
+            raise BadInput(f"{path} is no archive of a run: it is empty")
+        return parts[0]
+
+
+@contextlib.contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """The tar in an archive. Raises ReadError where it is compressed in no known way."""
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if magic.startswith(b"\x1f\x8b"):
+        with gzip.open(path, "rb") as zipped:
+            yield cast(IO[bytes], zipped)
+    elif magic == b"\xfd7zXZ\0":
+        with lzma.open(path, "rb") as packed:
+            yield cast(IO[bytes], packed)
+    else:
+        raise tarfile.ReadError("neither gzip nor xz")
+
+
+@contextlib.contextmanager
+def _damage_told(name: str) -> Iterator[None]:
+    try:
+        yield
+    except tarfile.ReadError as error:
+        raise BadInput(f"{name} is no archive of a run, or damaged: {error}") from error
+    except _DAMAGED as error:
+        raise PerflabError(f"{name} is damaged: {error}") from error
+
+
+def _read(path: Path, name: str, target: Path | None = None) -> _Read:
+    """Reads everything, compares all sums, and writes the files below `target` where there is one."""
+    sums: dict[str, str] = {}
+    listed: dict[str, str] | None = None
+    run: str | None = None
+    size = 0
+    with _damage_told(name), _unpacked(path) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
+        for member in tar:
+            parts = _parts(member, name)
+            run = run or parts[0]
+            inside = "/".join(parts[1:])
+            if parts[0] != run or inside in sums or (listed is not None and inside == SUMS):
+                raise BadInput(f"{name} is no archive of a run: {member.name!r} does not belong there")
+            if member.isdir():
+                if target is not None:
+                    (target / inside).mkdir(parents=True, exist_ok=True)
+                continue
+            file = tar.extractfile(member)
+            assert file is not None
+            if inside == SUMS:
+                listed = _sums(file.read(MAX_SUMS_BYTES), name)
+                if target is not None:
+                    (target / SUMS).write_text("".join(f"{d}  {p}\n" for p, d in listed.items()), encoding="utf-8")
+                continue
+            sums[inside] = _copy(file, None if target is None else target / inside)
+            size += member.size
+        while packed.read(CHUNK):  # only its end tells whether the compressed file is whole
+            pass
+    if run is None or listed is None or MANIFEST not in sums:
+        raise BadInput(f"{name} is no archive of a run: it lacks {SUMS if listed is None else MANIFEST}")
+    for path_ in sorted(set(sums) | set(listed)):
+        if path_ not in sums:
+            raise PerflabError(f"{name} is damaged: {path_} is missing")
+        if sums[path_] != listed.get(path_):
+            raise PerflabError(f"{name} is damaged: {path_} is not what {SUMS} says")
+    return _Read(run, sums, size)
+
+
+def _parts(member: tarfile.TarInfo, name: str) -> tuple[str, ...]:
+    """The components of a member's name. Raises BadInput for what could reach outside of the run."""
+    parts = tuple(member.name.split("/"))
+    plain = member.isreg() or member.isdir()
+    if not plain or any(part in ("", ".", "..") or not part.isprintable() for part in parts):
+        raise BadInput(f"{name} is no archive of a run: {member.name!r} is not a plain file below it")
+    if member.isreg() and len(parts) < 2:
+        raise BadInput(f"{name} is no archive of a run: {member.name!r} is not in a folder")
+    return parts
+
+
+def _copy(source: IO[bytes], target: Path | None) -> str:
+    """Reads a member to its end, into a new file where one is named; returns its sum."""
+    summing = _Summing(source)
+    if target is None:
+        while summing.read(CHUNK):
+            pass
+        return summing.digest.hexdigest()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("xb") as file:
+        while data := summing.read(CHUNK):
+            file.write(data)
+    return summing.digest.hexdigest()
+
+
+def _sums(text: bytes, name: str) -> dict[str, str]:
+    listed: dict[str, str] = {}
+    for line in text.decode("utf-8", errors="replace").splitlines():
+        digest, gap, path = line.partition("  ")
+        if not gap or len(digest) != 64 or path in listed:
+            raise BadInput(f"{name} is no archive of a run: {SUMS} holds {line[:80]!r}")
+        listed[path] = digest
+    return listed

@@ -1,0 +1,245 @@
+"""From what the user wrote to an experiment that can run: everything named is found, everything is judged together."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar
+
+from perflab.errors import DAMAGE, BadInput, Unavailable
+from perflab.experiment import clean, design, scheduling
+from perflab.experiment.document import Document, Scalar, Written, validate
+from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
+from perflab.experiment.rundir import RunDirectory, read_json
+from perflab.experiment.settings import FIGURES, Experiment, Limits, Settings, Thresholds
+from perflab.experiment.variant import Variant, parse_executors, parse_framing, parse_ipc, parse_pass_by, product_of
+from perflab.host import Host
+from perflab.middleware import REGISTRY as MIDDLEWARES
+from perflab.middleware import Middleware, select
+from perflab.native import Native
+from perflab.statistics.metrics import chosen, parse_criterion
+from perflab.units import format_duration, format_time
+from perflab.workload import Graph, Source, Workload
+from perflab.workload.topology import Topology, load
+
+MIN_SAMPLING_NS = 10_000_000
+
+T = TypeVar("T")
+
+
+def build(
+    written: Written,
+    native: Native,
+    *,
+    output: Path | None,
+    command_line: Sequence[str],
+    workload: Workload | None = None,
+) -> Experiment:
+    """The experiment of a file and of options. `workload` is given where a run is resumed.
+
+    Raises BadInput, Unavailable.
+    """
+    document = validate(written)
+    settings = _settings(written, document)
+
+    def of(key: str, make: Callable[[], T], entry: int | None = None) -> T:
+        """What `make` makes; its complaints name the place of `key`, or of one entry of it."""
+        try:
+            return make()
+        except BadInput as error:
+            raise written.complain((key,) if entry is None else (key, entry), error) from error
+
+    loaded = workload or of("workload", lambda: load(document.workload, native))
+    threads = of("threads", lambda: scheduling.parse(document.threads, loaded.graph.processes))
+    for number in range(len(document.conditions)):
+        of("conditions", partial(design.check_entry, document, number), number)
+    of("factors", lambda: design.check_factors(document))
+    of("observers", lambda: design.observers(document))
+    for number, text in enumerate(document.success):
+        of("success", partial(parse_criterion, text), number)
+    metrics = "--metric" if written.source is None or "statistics" in written.given else "metrics"
+    of("statistics", lambda: chosen(document.statistics.metrics, metrics))
+    variants = _variants(written, document, native, of)
+    found = of("conditions", lambda: design.treatments(document, variants, loaded.graph))
+    extra = design.extras(document, found)
+    experiment = Experiment(
+        name=document.name or (written.source_name if written.source else loaded.name),
+        workload=loaded,
+        document=document,
+        written=written.mapping,
+        settings=settings.with_threads(threads),
+        treatments=(*found, *extra),
+        order=tuple(design.plan(document, found, extra)),
+        output=output,
+        command_line=tuple(command_line),
+        sources=(written.source,) if written.source is not None else (),
+    )
+    _check_together(experiment, written)
+    return experiment
+
+
+def resumed(
+    word: str, directory: RunDirectory, native: Native, host: Host, command_line: Sequence[str]
+) -> tuple[Experiment, Earlier]:
+    """The experiment of a run that is not complete, and what it has already. Raises BadInput where it cannot go on."""
+    manifest = read_json(directory.manifest)
+    try:
+        written = Written(dict(manifest["experiment"]["written"]))
+        kept = manifest["workload"]
+        workload = Topology(
+            str(kept["name"]),
+            Graph(kept["graph"]),
+            tuple(Source(s["path"], s["sha256"], s["text"]) for s in kept["sources"]),
+        )
+        run_id, planned = str(manifest["run_id"]), list(manifest["trials"])
+        middlewares = {
+            (m["name"], json.dumps(m["options"], sort_keys=True)): m["version"] for m in manifest["middlewares"]
+        }
+        name = str(manifest["name"])
+    except (KeyError, TypeError) as error:
+        raise BadInput(
+            f"{directory.manifest} is damaged, or of a version that could not be resumed: {error}"
+        ) from error
+    match clean.controller_state(manifest, host):
+        case clean.RUNNING:
+            raise BadInput(f"run {word!r} is still running (pid {manifest['controller']['pid']})")
+        case clean.ELSEWHERE:
+            raise BadInput(
+                f"run {word!r} is of another machine; its trials could not be compared with those of this one"
+            )
+    experiment = build(written, native, output=None, command_line=command_line, workload=workload).named(name)
+    if [planned_document(experiment, p) for p in experiment.order] != planned:
+        raise BadInput(f"run {word!r} was planned by another version of perflab, in another order; run it anew")
+    for variant in experiment.variants:
+        for m in variant.middlewares:
+            before = middlewares.get((m.name, json.dumps(dict(m.options), sort_keys=True)))
+            if before != m.version:
+                raise BadInput(
+                    f"run {word!r} had {m.name} {before}, and here is {m.version}: its trials could not be compared"
+                )
+    # What the killed run left would disturb this one.
+    for left in clean.remove(clean.find([directory.path], host), host):
+        if left.problem is not None:
+            raise BadInput(f"run {word!r} left something behind that cannot be removed: {left.problem}")
+    take_over(manifest, directory, host)
+    try:
+        finished = finished_trials(directory, manifest)
+    except DAMAGE as error:
+        raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
+    return experiment, Earlier(directory, run_id, finished)
+
+
+def _settings(written: Written, document: Document) -> Settings:
+    limits = document.thresholds
+
+    def refuse(key: str, text: str) -> BadInput:
+        where = written.where((key,))
+        return BadInput(f"{where} {text}" if where.startswith("--") else f"{where}: {key} {text}")
+
+    if document.sampling > document.time:
+        raise refuse("sampling", f"{_words(document.sampling)} is longer than the measured {_words(document.time)}")
+    if document.sampling < MIN_SAMPLING_NS:
+        raise refuse("sampling", f"{_words(document.sampling)} is shorter than the 10 ms that sampling may take")
+    for name in document.measure:
+        if name not in FIGURES:
+            raise refuse("measure", f"{name!r} is no figure; there are {', '.join(FIGURES)}")
+    known = [name for _, name in socket.if_nameindex()]
+    if document.network not in known:
+        error = BadInput(f"no network interface {document.network!r}; there are {', '.join(known)}")
+        raise written.complain(("network",), error)
+    return Settings(
+        duration_ns=document.time,
+        warmup_ns=document.warmup,
+        sampling_ns=document.sampling,
+        discovery_timeout_ns=document.discovery_timeout,
+        measure=tuple(dict.fromkeys(document.measure)),
+        lock_memory=document.lock_memory,
+        name_threads=document.name_threads,
+        network=document.network,
+        seed=document.seed,
+        thresholds=Thresholds(
+            late_percent=limits.late_percentage,
+            late_ns=limits.late_absolute,
+            too_late_percent=limits.too_late_percentage,
+            too_late_ns=limits.too_late_absolute,
+        ),
+        limits=Limits(drain_quiet_ns=document.drain_quiet, drain_limit_ns=document.drain_limit),
+        quiet_limit_ns=document.cool_down.limit,
+        quiet_threshold=document.cool_down.threshold,
+    )
+
+
+def _variants(
+    written: Written,
+    document: Document,
+    native: Native,
+    of: Callable[[str, Callable[[], Any]], Any],
+) -> list[tuple[Variant, Mapping[str, Scalar]]]:
+    """The product of what was named and of the levels of the middlewares' options, with these levels."""
+    executors = of("executors", lambda: parse_executors(",".join(document.executors) or None))
+    ipc = of("ipc", lambda: parse_ipc(",".join(document.ipc)))
+    pass_by = of("pass_by", lambda: parse_pass_by(",".join(document.pass_by) or None))
+    framing = of("service_framing", lambda: parse_framing(document.service_framing))
+    levels = design.option_levels(document, MIDDLEWARES)
+    names = ",".join(document.middlewares)
+    found: dict[tuple[object, ...], tuple[Variant, Mapping[str, Scalar]]] = {}
+    for combination in product(*levels.values()):
+        chosen = dict(zip(levels, combination, strict=True))
+        options = {**document.middleware_options, **{_option(k): v for k, v in chosen.items()}}
+        listed = [f"{key}={_text(value)}" for key, value in options.items()]
+        middlewares: list[tuple[Middleware, ...]] = of("middlewares", partial(select, names, listed, native))
+        for variant in product_of(middlewares, executors, ipc, pass_by, framing):
+            used = {m.name for m in variant.middlewares}
+            mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, design.MIDDLEWARE)}
+            found.setdefault(variant.key, (variant, mine))
+    return list(found.values())
+
+
+def _option(path: str) -> str:
+    return path.removeprefix(f"{design.MIDDLEWARE}.")
+
+
+def _text(value: Scalar) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
+def _words(ns: int) -> str:
+    return format_time(ns)
+
+
+def _check_together(experiment: Experiment, written: Written) -> None:
+    """What makes no sense in combination."""
+    graph, name = experiment.workload.graph, experiment.workload.name
+    if not graph.edges() and not graph.services():
+        raise BadInput(
+            f"workload {name!r} has no topic with a publisher and a subscription, and no service with a client; "
+            "name further files that complete it, e.g. `perflab run sierra_nevada debug_sierra_nevada_reliable`"
+        )
+    shortest_ns = graph.shortest_period_ns
+    if shortest_ns is None:
+        raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")
+    if shortest_ns > experiment.settings.duration_ns:
+        raise BadInput(
+            f"{written.where(('time',))} is shorter than the shortest period of {name!r}, "
+            f"{format_duration(shortest_ns / 1e9)}: nothing would be sent"
+        )
+    processes = len(graph.processes)
+    for variant in experiment.variants:
+        count = len(variant.middlewares)
+        if count not in (1, processes):
+            has = "1 process" if processes == 1 else f"{processes} processes"
+            raise BadInput(
+                f"--middleware {variant.middleware_name} names {count} of them, and {name!r} has {has}; "
+                "name one for each, or one for all"
+            )
+        first = variant.middlewares[0]
+        if processes > 1 and not first.across_processes:
+            raise BadInput(
+                f"middleware {first.name} does not reach across processes, and {name!r} has {processes} of them"
+            )
+        if first.runtime == "virtual" and (experiment.settings.threads or experiment.settings.lock_memory):
+            raise Unavailable("--thread and --lock-memory: the virtual middleware has no threads and no memory to lock")

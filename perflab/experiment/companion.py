@@ -1,0 +1,451 @@
+"""A program beside the workload that leaves nothing behind: a load generator, a profiler, a flood.
+
+It runs under perflab-guard (docs/formats.md, "the guard"), which ends it and all its descendants when perflab says so,
+closes the channel or dies. That the guard itself is killed is what is left for this side: the kernel then ends the
+program, and perflab what the program had started, known by the guard's session, by a mark in the environment that
+every descendant inherits, and by process numbers with their start times that were noted while the guard was alive.
+
+    with GuardedCompanion("cpu_load", ["stress-ng", "--cpu", "2"], guard=native.program("perflab-guard"),
+                          log=directory / "cpu_load.log", install="install it with `apt install stress-ng`") as load:
+        ...
+        load.poll()
+        if load.ended_by_itself: ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import PerflabError, Unavailable
+from perflab.experiment.process import MAX_LINE_BYTES, ProtocolError, describe_status, log_tail
+
+# In the environment of the guard, and so of all that it runs.
+MARK = "PERFLAB_COMPANION"
+
+START_LIMIT_S = 60.0
+GUARD_KILL_LIMIT_S = 10.0  # how long the guard itself tries
+ANSWER_LIMIT_S = 20.0  # beyond grace and GUARD_KILL_LIMIT_S
+KILL_LIMIT_S = 10.0
+BETWEEN_KILLS_S = 0.02
+RECORD_INTERVAL_S = 1.0
+EXECUTE_LIMIT_S = 2.0
+_FIRST_FIELD = 3  # of what _stat() gives
+
+
+@dataclass(frozen=True)
+class Process:
+    """A living process. Number and start time identify it until the machine boots again."""
+
+    pid: int
+    start_ticks: int
+    parent: int
+    session: int
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.pid, self.start_ticks
+
+
+def read_process(pid: int) -> Process | None:
+    """What /proc says of a process; None where there is none, or a zombie."""
+    fields = _stat(pid)
+    if not fields or fields[0] in "ZX":
+        return None
+    parent, session, start_ticks = (int(fields[number - _FIRST_FIELD]) for number in (4, 6, 22))
+    return Process(pid, start_ticks, parent, session)
+
+
+def left_behind(document: Mapping[str, Any]) -> list[Process]:
+    """The processes of a companion that still live, from its `document()`; the caller compares the boot_id first."""
+    identities = {
+        (known["pid"], known["start_ticks"])
+        for known in (document, document.get("guard") or {})
+        if known.get("pid") is not None and known.get("start_ticks") is not None
+    }
+    mark = document.get("mark")
+    return _with_descendants(lambda p: p.identity in identities or (mark is not None and _is_marked(p.pid, mark)))
+
+
+def kill_all(find: Callable[[], list[Process]]) -> list[Process]:
+    """SIGKILL to all that `find` finds, again until it finds nobody; those that do not end within KILL_LIMIT_S.
+
+    Nobody means twice in a row: /proc is not read in one instant, and who forks and ends meanwhile may hide a child.
+    """
+    limit = time.monotonic() + KILL_LIMIT_S
+    for _ in range(2):
+        while left := find():
+            if time.monotonic() >= limit:
+                return left
+            for process in left:
+                _kill(process)
+            time.sleep(BETWEEN_KILLS_S)
+    return []
+
+
+class GuardedCompanion:
+    """One program under its guard; a `Companion` of perflab.condition.
+
+    To watch it in a selector, register `fileno()` and `pidfd` for reading and call `poll()` when one of them is ready.
+    Take out the first when `channel_open` has become False, and both when `finished` has become True and before
+    `stop()`, which closes them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | os.PathLike[str]],
+        *,
+        guard: Path,
+        log: Path,
+        control: bool = False,
+        environment: Mapping[str, str] | None = None,
+        install: str | None = None,
+    ) -> None:
+        """Starts the program and waits until it is executed. `install` says how to get it where it is missing.
+
+        With `control` it is given `--control-fd N`. Raises Unavailable where it or the guard cannot be executed,
+        OSError where the log cannot be written.
+        """
+        self.name = name
+        self.command = [os.fspath(word) for word in command]
+        self.log = log
+        self.pid: int | None = None
+        self.start_ticks: int | None = None
+        self.status: int | None = None
+        self.ended_by_itself = False  # although nobody had stopped it
+        self.killed: int | None = None  # how many processes did not end by SIGTERM; None: not known (yet)
+        self.failure: str | None = None  # what the guard complained about; it then ends the program
+        self.channel_open = True
+        self.finished = False  # the guard has ended, and nothing is left
+        self._control = control
+        self._stopping = self._done = self._closed = False
+        self._failure_kind: str | None = None
+        self._incoming, self._outgoing = bytearray(), bytearray()
+        self._said: deque[dict[str, Any]] = deque()
+        self._recorded: set[tuple[int, int]] = set()
+        self._next_record_s = 0.0
+        self._mark = secrets.token_hex(16)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            try:
+                self._guard = self._start_guard(guard, theirs.fileno(), environment or {})
+            except BaseException:
+                ours.close()
+                raise
+        self._channel = ours
+        self._channel.setblocking(False)
+        self.pidfd = os.pidfd_open(self._guard.pid)
+        # Nobody else can have the number before it is waited for, even if the guard has ended.
+        self._guard_ticks = _start_ticks(self._guard.pid)
+        try:
+            self._wait_for_start(install)
+        except BaseException:
+            self.stop(0.0)
+            raise
+
+    def __enter__(self) -> GuardedCompanion:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def fileno(self) -> int:
+        """The control channel; -1 after stop()."""
+        return self._channel.fileno()
+
+    @property
+    def guard_pid(self) -> int:
+        return self._guard.pid
+
+    def document(self) -> dict[str, Any]:
+        """For trial.json: with the boot_id of the manifest it tells what a crash has left (`left_behind`)."""
+        return {
+            "name": self.name,
+            "command": self.command,
+            "pid": self.pid,
+            "start_ticks": self.start_ticks,
+            "status": self.status,
+            "guard": {"pid": self._guard.pid, "start_ticks": self._guard_ticks},
+            "mark": self._mark,
+        }
+
+    def poll(self) -> None:
+        """Takes in what the guard said, without waiting. Raises ProtocolError, and PerflabError as stop() does.
+
+        Once a second it also notes which processes there are, for the case that the guard is killed.
+        """
+        if self._closed:
+            return
+        gone = self._guard_has_ended()  # asked first: what it said before its end is then all there
+        self._flush()
+        self._read()
+        if gone:
+            self._after_guard()
+        elif time.monotonic() >= self._next_record_s:
+            self._next_record_s = time.monotonic() + RECORD_INTERVAL_S
+            self._recorded = set(_tree(self._guard.pid))
+
+    def send(self, body: Mapping[str, Any]) -> None:
+        """Queues a line for the program; it is sent as the guard reads. One that has ended does not hear it."""
+        if not self._control:
+            raise ValueError(f"companion {self.name!r} was started without a control channel")
+        self._tell({"type": "send", "body": dict(body)})
+
+    def receive(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next line that the program said, waiting at most that long; None where nothing came, or ever will."""
+        limit = time.monotonic() + timeout_s
+        while True:
+            self.poll()
+            if self._said:
+                return self._said.popleft()
+            left = limit - time.monotonic()
+            if left <= 0 or self._closed or self.finished:
+                return None
+            self._wait(left)
+
+    def stop(self, grace_s: float = 2.0) -> int | None:
+        """Ends the program and its descendants: SIGTERM, then SIGKILL; waits until they are gone. Idempotent.
+
+        Returns its status. Raises PerflabError, after everything else was done, where a process cannot be ended.
+        """
+        if self._closed:
+            return self.status
+        try:
+            self.poll()
+            self._stop_in_order(grace_s)
+        finally:
+            try:
+                self._end_guard()
+            finally:
+                self._closed = True
+                self.channel_open = False
+                self._channel.close()
+                os.close(self.pidfd)
+        return self.status
+
+    def _start_guard(self, guard: Path, control_fd: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        options = ["--control-fd", str(control_fd), *(["--give-control"] if self._control else [])]
+        with self.log.open("wb") as output:
+            try:
+                return subprocess.Popen(
+                    [guard, *options, "--", *self.command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(control_fd,),
+                    start_new_session=True,
+                    env={**os.environ, **environment, MARK: self._mark},
+                )
+            except OSError as error:
+                raise Unavailable(f"cannot start {guard}: {error.strerror}; build it again with `make`") from error
+
+    def _wait_for_start(self, install: str | None) -> None:
+        limit = time.monotonic() + START_LIMIT_S
+        while True:
+            self.poll()
+            if self.pid is not None:
+                return
+            if self.failure is not None:
+                if self._failure_kind == "unsupported":
+                    raise Unavailable("; ".join(filter(None, (self.failure, install))))
+                raise PerflabError(f"{self.name}: {self.failure}")
+            if self.finished:
+                how = "; ".join([describe_status(self._guard.wait()), *log_tail(self.log)])
+                raise PerflabError(f"{self.name}: perflab-guard ended before it had started {self.command[0]}: {how}")
+            if time.monotonic() >= limit:
+                raise PerflabError(f"{self.name}: {self.command[0]} was not started within {START_LIMIT_S:.0f} s")
+            self._wait(limit - time.monotonic())
+
+    def _stop_in_order(self, grace_s: float) -> None:
+        self._stopping = True
+        self._tell({"type": "stop", "grace_ms": round(grace_s * 1000)})
+        limit = time.monotonic() + grace_s + GUARD_KILL_LIMIT_S + ANSWER_LIMIT_S
+        while not self.finished and (left := limit - time.monotonic()) > 0:
+            self._wait(left)
+            self.poll()
+
+    def _end_guard(self) -> None:
+        """Where it did not end in order: stopped, stuck, or we were interrupted while we waited for it."""
+        if self.finished:
+            return
+        self._recorded |= set(_tree(self._guard.pid))
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
+        self._after_guard()
+
+    def _guard_has_ended(self) -> bool:
+        """Without waiting for it: as a zombie it keeps its number, and with that its session can be nobody else's."""
+        return self.finished or (os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
+
+    def _after_guard(self) -> None:
+        if self.finished:
+            return
+        left = [] if self._done else kill_all(self._left)
+        self._guard.wait()
+        self.finished = True
+        if self.pid is not None and self.status is None:
+            self.status = -signal.SIGKILL  # by the kernel, as its parent was gone
+            self.ended_by_itself = not self._stopping
+        if left:
+            pids = ", ".join(str(process.pid) for process in left)
+            raise PerflabError(f"{self.name}: processes that SIGKILL does not end: {pids}")
+
+    def _left(self) -> list[Process]:
+        return _with_descendants(
+            lambda p: p.session == self._guard.pid or p.identity in self._recorded or _is_marked(p.pid, self._mark)
+        )
+
+    def _wait(self, seconds: float) -> None:
+        """Until there is something to poll for, or the time has passed."""
+        waiting = select.poll()
+        if self.channel_open:
+            waiting.register(self._channel, select.POLLIN | (select.POLLOUT if self._outgoing else 0))
+        waiting.register(self.pidfd, select.POLLIN)
+        waiting.poll(max(0.0, seconds) * 1000)
+
+    def _tell(self, body: dict[str, Any]) -> None:
+        if self.channel_open:
+            self._outgoing += json.dumps(body, separators=(",", ":")).encode() + b"\n"
+            self._flush()
+
+    def _flush(self) -> None:
+        try:
+            while self._outgoing:
+                del self._outgoing[: self._channel.send(self._outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._outgoing.clear()  # the guard is ending; its pidfd says so
+
+    def _read(self) -> None:
+        while self.channel_open:
+            try:
+                chunk = self._channel.recv(1 << 16)
+            except BlockingIOError:
+                break
+            except ConnectionError:
+                chunk = b""
+            self.channel_open = bool(chunk)
+            self._incoming += chunk
+        while (end := self._incoming.find(b"\n")) >= 0:
+            line = bytes(self._incoming[:end])
+            del self._incoming[: end + 1]
+            self._note(line)
+        if len(self._incoming) > MAX_LINE_BYTES:
+            raise ProtocolError(f"{self.name}: perflab-guard sent a line of more than {MAX_LINE_BYTES >> 20} MiB")
+
+    def _note(self, line: bytes) -> None:
+        try:
+            body = json.loads(line)
+            match body["type"]:
+                case "started":
+                    self.pid, self.start_ticks = int(body["pid"]), body["start_ticks"]
+                case "ended":
+                    self.status = -int(body["signal"]) if body["status"] is None else int(body["status"])
+                    self.ended_by_itself = not body["stopped"]
+                case "said" if isinstance(body["body"], dict):
+                    self._said.append(body["body"])
+                case "done":
+                    self._done, self.killed = True, int(body["killed"])
+                case "error":
+                    self.failure, self._failure_kind = str(body["text"]), str(body["kind"])
+                case other:
+                    raise ValueError(other)
+        except (ValueError, TypeError, LookupError) as error:
+            raise ProtocolError(
+                f"{self.name}: perflab-guard sent a line that is not in the protocol: {line[:80]!r}"
+            ) from error
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the third on (proc(5)); None where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _start_ticks(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[22 - _FIRST_FIELD]) if fields else None
+
+
+def _living() -> Iterator[Process]:
+    own = os.getpid()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal() and int(entry.name) != own and (process := read_process(int(entry.name))):
+            yield process
+
+
+def _with_descendants(belongs: Callable[[Process], bool]) -> list[Process]:
+    """The living processes that belong, and all below them."""
+    living = list(_living())
+    children: dict[int, list[Process]] = {}
+    for process in living:
+        children.setdefault(process.parent, []).append(process)
+    found: dict[int, Process] = {}
+    waiting = [process for process in living if belongs(process)]
+    while waiting:
+        process = waiting.pop()
+        if process.pid not in found:
+            found[process.pid] = process
+            waiting += children.get(process.pid, [])
+    return list(found.values())
+
+
+def _is_marked(pid: int, mark: str) -> bool:
+    """Whether the environment with which a process was executed has the mark. Some programs overwrite that memory."""
+    limit = time.monotonic() + EXECUTE_LIMIT_S
+    while True:
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+        if environment or not _is_being_executed(pid) or time.monotonic() >= limit:
+            return f"{MARK}={mark}".encode() in environment.split(b"\0")
+        time.sleep(0.001)
+
+
+def _is_being_executed(pid: int) -> bool:
+    """Between the old and the new program the environment reads as empty: is it that, or is there none?"""
+    fields = _stat(pid)
+    if fields is None:
+        return False
+    size, begin, end = (int(fields[number - _FIRST_FIELD]) for number in (23, 50, 51))  # vsize, env_start, env_end
+    return size > 0 and (end == 0 or begin != end)
+
+
+def _tree(root: int) -> Iterator[tuple[int, int]]:
+    """Number and start time of all processes below `root`, at the cost of these and not of all of the machine."""
+    waiting = [root]
+    while waiting:
+        for children in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                waiting += (found := [int(pid) for pid in children.read_text(encoding="ascii").split()])
+                yield from (process.identity for pid in found if (process := read_process(pid)))
+
+
+def _kill(process: Process) -> None:
+    """Ends that process and nobody who has got its number since."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        pidfd = os.pidfd_open(process.pid)
+        try:
+            now = read_process(process.pid)
+            if now is not None and now.identity == process.identity:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        finally:
+            os.close(pidfd)

@@ -1,0 +1,339 @@
+"""The design of an experiment: which treatments there are, and in which order their trials run.
+
+A treatment is one combination of variant, conditions, levels of factors and observers. Every block holds each
+treatment once, in an order drawn from the seed, and a baseline of the same variant follows each trial that was
+disturbed: so drifts of the machine meet all treatments alike, what a disturbance leaves behind is seen, and the
+baselines compared with each other tell how much noise there is (Montgomery, Design and Analysis of Experiments,
+chapter 4, on randomised complete blocks).
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from perflab import registry
+from perflab.condition import Condition
+from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.errors import BadInput
+from perflab.experiment.document import Document, Scalar
+from perflab.experiment.variant import Variant
+from perflab.middleware import REGISTRY as MIDDLEWARES
+from perflab.observer import Observer
+from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.workload import Graph
+
+BASELINE = "baseline"
+MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
+
+WORKLOAD = "workload"
+MIDDLEWARE = "middleware"
+# What a factor of the workload may set: of every publisher and subscription.
+QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
+    "depth": None,
+    "reliability": ("reliable", "best_effort"),
+    "durability": ("volatile", "transient_local"),
+}
+MAX_DEPTH = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Treatment:
+    """One combination. `graph` has the levels of the workload's factors, not what the conditions add."""
+
+    label: str
+    variant: Variant
+    graph: Graph
+    conditions: tuple[Condition, ...] = ()
+    observers: tuple[Observer, ...] = ()
+    factors: Mapping[str, Scalar] = field(default_factory=dict)
+    purpose: str = MEASURED
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Trials of equal keys belong together."""
+        observed = tuple(o.label for o in self.observers)
+        return (*self.place, self.label, tuple(sorted(self.factors.items())), observed, self.purpose)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What a treatment shares with its baseline: everything but the conditions and their levels."""
+        return self.variant.key, tuple(sorted((k, v) for k, v in self.factors.items() if not _is_of_conditions(k)))
+
+    @property
+    def words(self) -> str:
+        """For messages: "cyclonedds, events, cpu_load"."""
+        return f"{self.variant.words}, {self.label}" if self.conditions else self.variant.words
+
+    def document(self) -> dict[str, Any]:
+        """The keys by which results are grouped, as in trial.json."""
+        return {
+            "treatment": self.label,
+            "conditions": [c.name for c in self.conditions],
+            "condition_parameters": {c.label: c.parameters for c in self.conditions},
+            "factors": dict(self.factors),
+            "observers": [o.name for o in self.observers],
+            "purpose": self.purpose,
+        }
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry of `conditions`: the name given to it, and its conditions with their parameters."""
+
+    label: str | None
+    conditions: list[tuple[str, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One trial of the plan. `order` and `block` count from 1; `after` is the disturbance right before it, if any."""
+
+    order: int
+    block: int
+    treatment: Treatment
+    after: str | None = None
+
+
+def treatments(
+    document: Document, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]], graph: Graph
+) -> list[Treatment]:
+    """Every treatment of a block, the baseline of each variant first; after `check_factors`. Raises BadInput.
+
+    `variants` come with the levels of the middleware's factors that they were made of.
+    """
+    entries = [_parse_entry(entry, number) for number, entry in enumerate(document.conditions)]
+    of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
+    settings = [s for entry in entries for s in _levels(entry, of_conditions)]
+    if document.baseline or not settings:
+        settings.insert(0, (BASELINE, (), {}))
+    settings = _distinct(settings)
+    observed = observers(document)
+    always = tuple(o for o in observed if not o.extra)
+    found: list[Treatment] = []
+    for (variant, chosen), (levels, changed) in product(variants, _graphs(document, graph)):
+        shared = {**levels, **chosen}
+        for label, conditions, own in settings:
+            found.append(Treatment(label, variant, changed, conditions, always, {**shared, **own}))
+        if always and document.observer_control and document.trials > 1:
+            found.append(Treatment(BASELINE, variant, changed, (), (), shared, CONTROL))
+    return found
+
+
+def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]:
+    """One treatment for each that is measured and each observer that disturbs too much to be there always."""
+    found: list[Treatment] = []
+    kept = [t for t in measured if t.purpose == MEASURED]
+    for observer in (o for o in observers(document) if o.extra):
+        found += [replace(t, observers=(*t.observers, observer), purpose=EXTRA) for t in kept]
+    return found
+
+
+def plan(document: Document, found: Sequence[Treatment], extra: Sequence[Treatment] = ()) -> list[Planned]:
+    """The trials in their order: the same for the same document."""
+    generator = random.Random(document.seed)
+    baselines = {t.place: t for t in found if not t.conditions and t.purpose == MEASURED}
+    again = document.baseline_again and document.baseline
+    planned: list[Planned] = []
+    before: Treatment | None = None
+
+    def add(block: int, treatment: Treatment) -> None:
+        nonlocal before
+        after = before.label if before is not None and before.conditions else None
+        planned.append(Planned(len(planned) + 1, block, treatment, after))
+        before = treatment
+
+    for block in range(1, document.trials + 1):
+        order = list(found)
+        if document.order == "randomised":
+            generator.shuffle(order)
+        for treatment in order:
+            add(block, treatment)
+            if treatment.conditions and again:
+                add(block, baselines[treatment.place])
+    for treatment in extra:
+        add(1, treatment)
+    return planned
+
+
+def option_levels(document: Document, known: Iterable[str]) -> dict[str, list[Scalar]]:
+    """The factors that are options of middlewares: "middleware.OPTION" and "NAME.OPTION"."""
+    names = {MIDDLEWARE, *known}
+    return {k: v for k, v in document.factors.items() if k.partition(".")[0] in names}
+
+
+def _is_of_conditions(path: str) -> bool:
+    return path.partition(".")[0] in CONDITIONS
+
+
+def _parse_entry(entry: Any, number: int) -> _Entry:
+    """One entry of `conditions`."""
+    where = f"conditions, entry {number + 1}"
+    if isinstance(entry, str):
+        return _Entry(None, [registry.split(word.strip(), "--condition") for word in entry.split("+")])
+    if not isinstance(entry, Mapping):
+        raise BadInput(f"{where}: {entry!r} is neither a condition nor a mapping of conditions")
+    members = dict(entry)
+    label = members.pop("name", None)
+    if label is not None and (not isinstance(label, str) or not label.strip() or label.strip() == BASELINE):
+        raise BadInput(f"{where}: name {label!r} is no name for a treatment")
+    listed: list[tuple[str, dict[str, Any]]] = []
+    for name, parameters in members.items():
+        several = parameters if isinstance(parameters, list) else [parameters]
+        for one in several:
+            if one is not None and not isinstance(one, Mapping):
+                raise BadInput(f"{where}: {name}: {one!r} is not a mapping of parameters")
+            listed.append((str(name), dict(one or {})))
+    if not listed:
+        raise BadInput(f"{where} names no condition")
+    return _Entry(None if label is None else label.strip(), listed)
+
+
+def check_entry(document: Document, number: int) -> None:
+    """One entry of `conditions` by itself, so that what is wrong with it is said at its place. Raises BadInput."""
+    entry = _parse_entry(document.conditions[number], number)
+    _levels(
+        entry, {k: v for k, v in document.factors.items() if _is_of_conditions(k) and k.partition(".")[2] in _fields(k)}
+    )
+
+
+def check_factors(document: Document) -> None:
+    """Whether each factor is of something that there is, and its levels are some. Raises BadInput."""
+    entries = [_parse_entry(entry, number) for number, entry in enumerate(document.conditions)]
+    used = {name for entry in entries for name, _ in entry.conditions}
+    for path, levels in document.factors.items():
+        name, _, key = path.partition(".")
+        if name == WORKLOAD:
+            _check_qos(path, levels)
+        elif name in CONDITIONS:
+            if name not in used:
+                raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
+            if key not in _fields(path):
+                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; there are {', '.join(_fields(path))}")
+        elif name not in (MIDDLEWARE, *MIDDLEWARES) or not key:
+            kinds = (WORKLOAD, MIDDLEWARE, *CONDITIONS, *MIDDLEWARES)
+            close = difflib.get_close_matches(name, kinds, n=1, cutoff=0.5)
+            hint = (
+                f"did you mean {close[0]}?" if close and name not in kinds else f"e.g. {WORKLOAD}.depth, cpu_load.load"
+            )
+            raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")
+        if not levels or len({str(level) for level in levels}) != len(levels):
+            raise BadInput(f"factor {path}: the levels must be at least one, and each once")
+
+
+def _fields(path: str) -> Iterable[str]:
+    """The parameters of the condition that a factor is of."""
+    return CONDITIONS[path.partition(".")[0]].model.model_fields
+
+
+def _check_qos(path: str, levels: Sequence[Scalar]) -> None:
+    key = path.partition(".")[2]
+    if key not in QOS_LEVELS:
+        raise BadInput(f"factor {path}: of a workload there are {', '.join(f'{WORKLOAD}.{k}' for k in QOS_LEVELS)}")
+    allowed = QOS_LEVELS[key]
+    for level in levels:
+        if allowed is None and not (type(level) is int and 1 <= level <= MAX_DEPTH):
+            raise BadInput(f"factor {path}: {level!r} is not a number within 1..{MAX_DEPTH}")
+        if allowed is not None and level not in allowed:
+            raise BadInput(f"factor {path}: {level!r} is not {' or '.join(allowed)}")
+
+
+def _levels(
+    entry: _Entry, factors: Mapping[str, Sequence[Scalar]]
+) -> list[tuple[str, tuple[Condition, ...], dict[str, Scalar]]]:
+    """One entry of `conditions` at every combination of the levels that concern it."""
+    names = {name for name, _ in entry.conditions}
+    mine = {path: levels for path, levels in factors.items() if path.partition(".")[0] in names}
+    found = []
+    for levels in product(*mine.values()):
+        chosen = dict(zip(mine, levels, strict=True))
+        made: list[Condition] = []
+        for name, parameters in entry.conditions:
+            of_this = {p.partition(".")[2]: v for p, v in chosen.items() if p.partition(".")[0] == name}
+            made.append(registry.make(name, {**parameters, **of_this}, "condition", CONDITIONS, f"condition {name}"))
+        for number, condition in enumerate(made):
+            same = sum(c.name == condition.name for c in made[:number])
+            condition.label = condition.name if not same else f"{condition.name}_{same + 1}"
+        words = " ".join(f"{path.partition('.')[2]}={_text(level)}" for path, level in chosen.items())
+        base = entry.label or "+".join(name for name, _ in entry.conditions)
+        found.append((f"{base} {words}" if words else base, tuple(made), chosen))
+    return found
+
+
+def _distinct(
+    settings: Sequence[tuple[str, tuple[Condition, ...], dict[str, Scalar]]],
+) -> list[tuple[str, tuple[Condition, ...], dict[str, Scalar]]]:
+    """Labels that are alike get the parameters in which they differ."""
+    result = []
+    for label, conditions, levels in settings:
+        alike = [c for name, c, _ in settings if name == label]
+        if len(alike) > 1:
+            own = [_flat(conditions), *[_flat(c) for c in alike if c is not conditions]]
+            differing = [k for k in own[0] if any(other.get(k) != own[0][k] for other in own[1:])]
+            if not differing:
+                raise BadInput(f"conditions: {label} is there twice; use `trials` to repeat it")
+            words = " ".join(f"{k.partition('.')[2]}={_text(own[0][k])}" for k in differing)
+            label = f"{label} {words}"  # noqa: PLW2901
+        result.append((label, conditions, levels))
+    if len({label for label, _, _ in result}) < len(result):
+        raise BadInput("conditions: two treatments have the same name; give them different ones with `name`")
+    return result
+
+
+def _flat(conditions: Sequence[Condition]) -> dict[str, Any]:
+    return {f"{c.label}.{key}": value for c in conditions for key, value in c.parameters.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def observers(document: Document) -> list[Observer]:
+    """One of each that the document names. Raises BadInput."""
+    made: list[Observer] = []
+    for number, entry in enumerate(document.observers):
+        if isinstance(entry, str):
+            name, parameters = registry.split(entry, "--observer")
+            listed: list[tuple[str, Mapping[str, Any]]] = [(name, parameters)]
+        else:
+            listed = [(str(k), dict(v or {})) for k, v in entry.items() if v is None or isinstance(v, Mapping)]
+            if len(listed) != len(entry):
+                raise BadInput(f"observers, entry {number + 1}: not a mapping of parameters")
+        for name, given in listed:
+            observer = registry.make(name, given, "observer", OBSERVERS, f"observer {name}")
+            if any(o.name == observer.name for o in made):
+                raise BadInput(f"observers: {observer.name} is there twice")
+            observer.label = observer.name
+            made.append(observer)
+    return made
+
+
+def _graphs(document: Document, graph: Graph) -> list[tuple[dict[str, Scalar], Graph]]:
+    """The graph at every combination of the levels of the workload's factors."""
+    mine = {k: v for k, v in document.factors.items() if k.partition(".")[0] == WORKLOAD}
+    found = []
+    for combination in product(*mine.values()):
+        chosen = dict(zip(mine, combination, strict=True))
+        found.append((chosen, with_qos(graph, {k.partition(".")[2]: v for k, v in chosen.items()})))
+    return found
+
+
+def with_qos(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
+    """The graph with these QoS policies on every publisher and subscription; a depth implies keep_last."""
+    if not levels:
+        return graph
+    document = copy.deepcopy(graph.document)
+    for process in document["processes"]:
+        for node in process["nodes"]:
+            for endpoint in (*node["publishers"], *node["subscriptions"]):
+                endpoint["qos"].update(levels)
+                if "depth" in levels:
+                    endpoint["qos"]["history"] = "keep_last"
+    return Graph(document)

@@ -1,0 +1,48 @@
+"""Who is told how a run goes, trial by trial; what shows it to people is in perflab/report/live.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from perflab.experiment.trial import LiveProgress
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One trial that is to run. `order` is its place in the plan of the whole run, from 1."""
+
+    order: int
+    label: str  # of the treatment
+    variant: str  # in words
+    duration_s: float  # warm-up and measured part
+    warmup_s: float = 0.0  # of these
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What is to run. `total` counts all trials of the plan, also those that a resumed run has already."""
+
+    total: int
+    entries: tuple[PlannedTrial, ...]
+
+
+class Display(Protocol):
+    """Told of everything from `begin` to `close`, in this order; `close` always comes."""
+
+    def begin(self, plan: RunPlan) -> None: ...
+
+    def trial_started(self, order: int) -> None: ...
+
+    def progress(self, progress: LiveProgress) -> None: ...
+
+    def trial_finished(
+        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
+    ) -> None:
+        """`totals` as in summary.json; None where nothing was recorded."""
+        ...
+
+    def note(self, text: str) -> None: ...
+
+    def close(self) -> None: ...

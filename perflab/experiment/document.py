@@ -1,0 +1,317 @@
+"""Experiment files: what a run shall do, as YAML or as options of the command line, checked in one place.
+
+The options of `perflab run` have the same names and meanings as the keys of a file and replace them one by one. What
+both together say is one mapping, which the manifest keeps, so that a run can be resumed and repeated.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from perflab.errors import BadInput, one_line
+from perflab.parameters import DurationNs, Percent, Switch
+from perflab.workload import Source
+
+MAX_TRIALS = 10_000
+MAX_SEED = 2**63 - 1
+MAX_FILE_BYTES = 1 << 20
+
+Scalar = bool | int | float | str
+Location = tuple[str | int, ...]
+
+
+def _listed(value: Any) -> Any:
+    """One word, "a,b" or a list of words; YAML's on and off are words here."""
+    if isinstance(value, str):
+        return [word.strip() for word in value.split(",")]
+    return [_word(entry) for entry in value] if isinstance(value, list | tuple) else [_word(value)]
+
+
+def _word(value: Any) -> Any:
+    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
+def _many(value: Any) -> Any:
+    return [value] if isinstance(value, str | Mapping) else value
+
+
+Words = Annotated[list[str], BeforeValidator(_listed)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Thresholds(_Part):
+    """irobot_benchmark's: late is over the smaller of a share of the period and an absolute time."""
+
+    late_percentage: Percent = Field(20.0, ge=0, le=1e12, description="of the period, in percent")
+    late_absolute: DurationNs = Field(5_000_000, description="e.g. 5ms")
+    too_late_percentage: Percent = Field(100.0, ge=0, le=1e12, description="of the period, in percent")
+    too_late_absolute: DurationNs = Field(50_000_000, description="e.g. 50ms")
+
+
+class CoolDown(_Part):
+    """Before each trial perflab waits until the machine is quiet, instead of sleeping for a fixed time."""
+
+    limit: DurationNs = Field(10_000_000_000, description="longest wait; 0 does not wait")
+    threshold: Percent | None = Field(
+        None, gt=0, le=100, description="busy share of all CPUs that counts as quiet; default by what was found first"
+    )
+
+
+class Statistics(_Part):
+    """How results are compared."""
+
+    alpha: float = Field(0.05, gt=0, lt=0.5, description="rate of false claims over all comparisons together")
+    margin: Percent = Field(5.0, gt=0, le=100, description="a difference below this is called none, in percent")
+    metrics: Words = Field([], description="what is compared, e.g. latency.p99; default a few that matter")
+
+
+class Document(_Part):
+    """An experiment."""
+
+    name: str | None = Field(None, description="of the run; default that of the workload")
+    workload: Words = Field(description="a name of the catalog, or graph files that form one graph")
+    middlewares: Words = Field(["cyclonedds"], description="what carries the messages; a+b gives each process its own")
+    middleware_options: dict[str, Scalar] = Field({}, description="[NAME.]KEY: VALUE")
+    executors: Words = Field([], description="what runs the callbacks; default as the graph says")
+    ipc: Words = Field(["off"], description="off, on: within a process hand messages over without the middleware")
+    pass_by: Words = Field([], description="shared, unique, loaned; default as the graph says")
+    service_framing: str | None = Field(None, description="rmw_fastrtps, rmw_cyclonedds")
+    time: DurationNs = Field(10_000_000_000, gt=0, description="measured time of a trial: 10, 2.5, 500ms, 2min")
+    warmup: DurationNs = Field(0, description="time before it that is not counted")
+    trials: int = Field(1, ge=1, le=MAX_TRIALS, description="repetitions of everything (blocks)")
+    seed: int = Field(1, ge=0, le=MAX_SEED, description="of everything random, the order of trials included")
+    order: Literal["randomised", "as_written"] = Field("randomised", description="of the trials within a block")
+    baseline: Switch = Field(True, description="a treatment without conditions")
+    baseline_again: Switch = Field(True, description="another baseline after every trial with conditions")
+    conditions: Annotated[list[Scalar | dict[str, Any]], BeforeValidator(_many)] = Field(
+        [], description="each entry is one treatment: a condition, or several combined"
+    )
+    factors: dict[str, list[Scalar]] = Field(
+        {}, description="levels of CONDITION.PARAMETER, workload.KEY or middleware.OPTION"
+    )
+    observers: Annotated[list[str | dict[str, Any]], BeforeValidator(_many)] = Field([], description="what records")
+    observer_control: Switch = Field(True, description="baselines without the observers show what these cost")
+    success: Annotated[list[str], BeforeValidator(_many)] = Field(
+        [], description="criteria that a trial must meet, e.g. lost == 0, latency.p99 <= 5ms"
+    )
+    threads: Annotated[list[str], BeforeValidator(_many)] = Field(
+        [], description="[PROCESS.]ROLE=POLICY[:PRIORITY][@CPUS]"
+    )
+    lock_memory: Switch | None = Field(None, description="keep all pages in memory; default as the graph says")
+    name_threads: Switch = Field(True, description="call the threads of an executor after its nodes")
+    network: str = Field("lo", description="network interface")
+    sampling: DurationNs = Field(500_000_000, description="interval of resource samples")
+    measure: Words = Field([], description="figures beside the usual ones: dispatch, work")
+    thresholds: Thresholds = Field(default_factory=lambda: Thresholds.model_validate({}))
+    discovery_timeout: DurationNs = Field(30_000_000_000, description="until all endpoints match; 0 does not wait")
+    drain_quiet: DurationNs = Field(
+        1_000_000_000, gt=0, description="silence after which what is missing at the end is lost"
+    )
+    drain_limit: DurationNs = Field(10_000_000_000, gt=0, description="bound of the wait for the last messages")
+    cool_down: CoolDown = Field(default_factory=lambda: CoolDown.model_validate({}))
+    statistics: Statistics = Field(default_factory=lambda: Statistics.model_validate({}))
+
+
+# How the command line calls a key, where not --KEY with its last s taken off.
+_OPTIONS = {
+    "middlewares": "--middleware",
+    "executors": "--executor",
+    "middleware_options": "--middleware-option",
+    "threads": "--thread",
+    "conditions": "--condition",
+    "factors": "--factor",
+    "observers": "--observer",
+    "metrics": "--metric",
+}
+_NESTED = ("thresholds", "statistics")  # keys whose members are options of their own
+
+
+def option_of(key: str) -> str:
+    return _OPTIONS.get(key, f"--{key.replace('_', '-')}")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the user wrote: the mapping, where each part of it stands, and the file it came from, if any."""
+
+    mapping: dict[str, Any]
+    lines: Mapping[Location, int] = field(default_factory=dict)
+    source: Source | None = None
+    given: frozenset[str] = frozenset()  # keys that the command line gave
+
+    @property
+    def source_name(self) -> str:
+        """Of the file, without folder and suffix."""
+        return Path(self.source.path).stem if self.source is not None else ""
+
+    def where(self, location: Location) -> str:
+        """ "file.yaml:12" or "--option"; of a key that neither gave, the key."""
+        key = str(location[0]) if location else ""
+        if key in self.given or self.source is None:
+            nested = key in _NESTED and len(location) > 1
+            return option_of(str(location[1]) if nested else key) if key else "the command line"
+        for length in range(len(location), 0, -1):
+            if location[:length] in self.lines:
+                return f"{self.source.path}:{self.lines[location[:length]]}"
+        return self.source.path
+
+    def complain(self, location: Location, error: BadInput) -> BadInput:
+        """The same complaint, with the place in the file where it came from one, and keys instead of options."""
+        key = str(location[0])
+        if key in self.given or self.source is None:
+            return error
+        text = re.sub(rf"^{option_of(key)}:? ", f"{key}: ", str(error))
+        for other in sorted(Document.model_fields, key=len, reverse=True):
+            text = re.sub(rf"(?<!\S){option_of(other)}(?![\w-])", other, text)
+        return BadInput(f"{self.where(location)}: {text}")
+
+
+def with_options(written: Written | None, options: Mapping[str, Any]) -> Written:
+    """What a file says, with what the command line says instead."""
+    base = written or Written({})
+    mapping = dict(base.mapping)
+    for key, value in options.items():
+        nested = isinstance(value, Mapping) and isinstance(mapping.get(key), Mapping)
+        mapping[key] = {**mapping[key], **value} if nested else value
+    return Written(mapping, base.lines, base.source, frozenset(options))
+
+
+def validate(written: Written) -> Document:
+    """The document of what was written. Raises BadInput that names the place."""
+    try:
+        return Document.model_validate(written.mapping)
+    except ValidationError as error:
+        raise _complaint(written, error) from error
+
+
+def read(path: Path) -> Written:
+    """An experiment file. Raises BadInput."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read experiment {str(path)!r}: {error.strerror}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise BadInput(f"{path} is larger than the {MAX_FILE_BYTES >> 20} MiB that an experiment may have")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text: byte {error.start}") from error
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        mapping = yaml.safe_load(text)
+        lines: dict[Location, int] = {}
+        _locate(root, (), lines, str(path))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark is not None else ""
+        raise BadInput(f"{path}{line}: not YAML: {one_line(getattr(error, 'problem', None) or str(error))}") from error
+    if not isinstance(mapping, dict):
+        raise BadInput(f"{path}: an experiment is a mapping with at least the key workload")
+    source = Source(str(path), hashlib.sha256(data).hexdigest(), text)
+    return Written(_beside(mapping, path.parent), lines, source)
+
+
+def is_experiment(path: Path) -> bool:
+    """Whether a file is an experiment rather than a graph: only the former has the key workload."""
+    if path.suffix not in (".yaml", ".yml"):
+        return False
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return False
+        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        return False  # whoever reads it as a graph says what is wrong with it
+    return isinstance(root, yaml.MappingNode) and any(getattr(key, "value", "") == "workload" for key, _ in root.value)
+
+
+def json_schema() -> dict[str, Any]:
+    """docs/schema/experiment.schema.json."""
+    schema = Document.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "perflab experiment", **schema}
+
+
+def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Graph files are named relative to the file that names them."""
+    words = mapping.get("workload")
+    if not isinstance(words, str | list):
+        return mapping
+
+    def found(word: Any) -> Any:
+        is_path = isinstance(word, str) and ("/" in word or word.endswith((".yaml", ".yml", ".json")))
+        return str(folder / word) if is_path and not Path(word).is_absolute() else word
+
+    listed = _listed(words)
+    return {**mapping, "workload": [found(word) for word in listed]}
+
+
+def _locate(node: yaml.Node | None, location: Location, lines: dict[Location, int], path: str) -> None:
+    if node is None:
+        return
+    if location:
+        lines.setdefault(location, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                raise BadInput(f"{path}:{key.start_mark.line + 1}: {key.value} is there twice")
+            seen.add(key.value)
+            lines[(*location, key.value)] = key.start_mark.line + 1
+            _locate(value, (*location, key.value), lines, path)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _locate(value, (*location, index), lines, path)
+
+
+def _complaint(written: Written, error: ValidationError) -> BadInput:
+    first = error.errors()[0]
+    # Beside keys and indices there are names of what pydantic tried.
+    tried = ("function-", "dict[", "str")
+    location: Location = tuple(p for p in first["loc"] if isinstance(p, int) or not p.startswith(tried))
+    where, key = written.where(location), ".".join(str(part) for part in location)
+    named = not where.startswith("--")
+    if first["type"] == "extra_forbidden":
+        part: Any = Document
+        for above in location[:-1]:
+            part = part.model_fields[above].annotation
+        known = list(part.model_fields)
+        close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+        return BadInput(f"{where}: no key {key!r}; {hint}")
+    if first["type"] == "missing":
+        return BadInput(f"{where}: {key} is missing")
+    return BadInput(f"{where}{f': {key}' if named else ''}{_in_words(first)}")
+
+
+# How pydantic calls what is wrong with a number, as words behind the number.
+_BOUNDS = {
+    "greater_than_equal": ("must be at least", "ge"),
+    "greater_than": ("must be more than", "gt"),
+    "less_than_equal": ("must be at most", "le"),
+    "less_than": ("must be less than", "lt"),
+}
+
+
+def _in_words(error: Any) -> str:
+    """ " 0 must be at least 1", ": input should be a list, not 3"."""
+    given = error["input"]
+    if error["type"] in _BOUNDS:
+        words, bound = _BOUNDS[error["type"]]
+        return f" {given} {words} {error['ctx'][bound]:g}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if message.startswith(repr(given)):
+        return f" {message}"
+    if message.startswith("the value "):  # of a duration
+        return f" {message.removeprefix('the value ')}"
+    return f": {message[:1].lower()}{message[1:]}" + ("" if error["type"] == "value_error" else f", not {given!r}")

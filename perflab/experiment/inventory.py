@@ -1,0 +1,567 @@
+"""What a run was made on and made with: hardware, kernel, limits, libraries, programs. Part of the manifest.
+
+Files are read below the host's root; what only this machine can tell (software, this process's CPUs) is None for
+another root. What cannot be read is None; a limit that is not there is "unlimited".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import perflab
+from perflab.host import Host, parse_cpu_list
+from perflab.middleware import Middleware
+from perflab.native import Native
+
+Json = dict[str, Any]
+
+PROGRAM_TIMEOUT_S = 10.0
+UNLIMITED = "unlimited"
+
+PACKAGES = ("numpy", "polars", "pydantic", "rich", "scipy", "statsmodels", "typer")
+
+# What reaches into the middlewares and their processes from outside, and so belongs to what was measured.
+ENVIRONMENT_PREFIXES = (
+    "CYCLONEDDS_", "FASTDDS_", "FASTRTPS_", "ROS_", "RMW_", "ZENOH_", "IOX2_", "RCUTILS_", "MALLOC_", "LD_",
+)  # fmt: skip
+ENVIRONMENT = ("GLIBC_TUNABLES",)
+
+# Of kernel/sched_* all are taken.
+SYSCTLS = (
+    "net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default",
+    "net.core.netdev_max_backlog", "net.core.busy_poll", "net.core.busy_read", "net.ipv4.udp_mem",
+    "net.ipv4.ipfrag_high_thresh", "net.ipv4.ipfrag_time", "kernel.numa_balancing", "kernel.timer_migration",
+    "kernel.nmi_watchdog", "vm.swappiness", "vm.stat_interval",
+)  # fmt: skip
+
+# Loads a plug-in as perflab-node does, in a process of its own, and prints the files mapped before and after.
+_LOAD = """
+import ctypes, os, sys
+def maps():
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+        return file.read()
+before = maps()
+ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW | os.RTLD_LOCAL)
+sys.stdout.buffer.write((before + "\\0" + maps()).encode("utf-8", "surrogateescape"))
+"""
+
+
+def inventory(host: Host, native: Native, middlewares: Iterable[Middleware]) -> Json:
+    """Everything of `host.facts()`, and more of the machine; under `software` what runs on it."""
+    machine = _Machine(host)
+    return {
+        **host.facts(),
+        "cpus": machine.cpus(),
+        "caches": machine.caches(),
+        "numa_nodes": machine.numa_nodes(),
+        "turbo": machine.turbo(),
+        "smt": machine.text("sys/devices/system/cpu/smt/control"),
+        "memory": machine.memory(),
+        "huge_pages": machine.bracketed("sys/kernel/mm/transparent_hugepage/enabled"),
+        "clock_sources": _words(
+            machine.text("sys/devices/system/clocksource/clocksource0/available_clocksource"),
+        ),
+        "mitigations": machine.mitigations(),
+        "cgroup": machine.cgroup(),
+        "limits": machine.limits(),
+        "sysctls": machine.sysctls(),
+        "environment": _environment() if host.root == Path("/") else None,
+        "software": _software(native, list(middlewares)) if host.root == Path("/") else None,
+    }
+
+
+class _Machine:
+    """Reads /proc and /sys below the host's root."""
+
+    def __init__(self, host: Host) -> None:
+        self._root = host.root
+
+    def text(self, path: str) -> str | None:
+        try:
+            return (self._root / path).read_text(encoding="utf-8", errors="replace").strip()
+        except (OSError, ValueError):
+            return None
+
+    def number(self, path: str) -> int | None:
+        text = self.text(path)
+        return int(text) if text is not None and re.fullmatch(r"-?[0-9]+", text) else None
+
+    def bracketed(self, path: str) -> str | None:
+        """The choice in "always [madvise] never"."""
+        found = re.search(r"\[(\w+)\]", self.text(path) or "")
+        return found.group(1) if found else None
+
+    def cpus(self) -> list[Json] | None:
+        """One entry per CPU that is online."""
+        online = parse_cpu_list(self.text("sys/devices/system/cpu/online") or "")
+        return [self._cpu(cpu) for cpu in online] or None
+
+    def _cpu(self, cpu: int) -> Json:
+        folder = f"sys/devices/system/cpu/cpu{cpu}"
+        nodes = sorted((self._root / folder).glob("node[0-9]*"))
+        return {
+            "cpu": cpu,
+            "core": self.number(f"{folder}/topology/core_id"),
+            "socket": self.number(f"{folder}/topology/physical_package_id"),
+            "siblings": _cpu_list(self.text(f"{folder}/topology/thread_siblings_list")),
+            "numa_node": int(nodes[0].name[4:]) if nodes else None,
+            "driver": self.text(f"{folder}/cpufreq/scaling_driver"),
+            "governor": self.text(f"{folder}/cpufreq/scaling_governor"),
+            "khz": self.number(f"{folder}/cpufreq/scaling_cur_freq"),
+            "khz_min": self.number(f"{folder}/cpufreq/scaling_min_freq"),
+            "khz_max": self.number(f"{folder}/cpufreq/scaling_max_freq"),
+        }
+
+    def caches(self) -> list[Json] | None:
+        """Each cache once, with the CPUs that share it."""
+        found: dict[tuple[Any, ...], Json] = {}
+        for cpu in parse_cpu_list(self.text("sys/devices/system/cpu/online") or ""):
+            base = f"sys/devices/system/cpu/cpu{cpu}/cache"
+            for folder in sorted((self._root / base).glob("index[0-9]*")):
+                path = f"{base}/{folder.name}"
+                cache = {
+                    "level": self.number(f"{path}/level"),
+                    "type": self.text(f"{path}/type"),
+                    "size": self.text(f"{path}/size"),
+                    "cpus": self.text(f"{path}/shared_cpu_list"),
+                }
+                found.setdefault(tuple(cache.values()), cache)
+        return list(found.values()) or None
+
+    def numa_nodes(self) -> list[Json] | None:
+        root = self._root / "sys/devices/system/node"
+        nodes = sorted(int(p.name[4:]) for p in root.glob("node[0-9]*") if p.name[4:].isdigit())
+        return [
+            {
+                "node": node,
+                "cpus": self.text(f"sys/devices/system/node/node{node}/cpulist"),
+                "memory_kb": _kb(self.text(f"sys/devices/system/node/node{node}/meminfo"), "MemTotal"),
+            }
+            for node in nodes
+        ] or None
+
+    def turbo(self) -> str | None:
+        intel = self.text("sys/devices/system/cpu/intel_pstate/no_turbo")
+        boost = self.text("sys/devices/system/cpu/cpufreq/boost")
+        if intel is None and boost is None:
+            return None
+        return "off" if intel == "1" or (intel is None and boost == "0") else "on"
+
+    def memory(self) -> Json:
+        """As it is at this moment."""
+        text = self.text("proc/meminfo")
+        keys = {"total_kb": "MemTotal", "available_kb": "MemAvailable", "swap_total_kb": "SwapTotal"}
+        return {ours: _kb(text, theirs) for ours, theirs in keys.items()} | {"swap_free_kb": _kb(text, "SwapFree")}
+
+    def mitigations(self) -> dict[str, str] | None:
+        folder = "sys/devices/system/cpu/vulnerabilities"
+        names = sorted(p.name for p in (self._root / folder).glob("*"))
+        return {name: text for name in names if (text := self.text(f"{folder}/{name}")) is not None} or None
+
+    def limits(self) -> dict[str, Json] | None:
+        """Soft and hard limits of this process, by their names in /proc/self/limits."""
+        limits = {}
+        for line in (self.text("proc/self/limits") or "").splitlines()[1:]:
+            columns = re.split(r"\s{2,}", line.strip())
+            if len(columns) >= 3:
+                limits[columns[0]] = {"soft": _limit(columns[1]), "hard": _limit(columns[2])}
+        return limits or None
+
+    def sysctls(self) -> dict[str, str | None]:
+        scheduling = sorted((self._root / "proc/sys/kernel").glob("sched_*"))
+        names = [*SYSCTLS, *(f"kernel.{p.name}" for p in scheduling if p.is_file())]
+        values = {name: self.text(f"proc/sys/{name.replace('.', '/')}") for name in names}
+        return {name: None if value is None else " ".join(value.split()) for name, value in values.items()}
+
+    def cgroup(self) -> Json | None:
+        """What limits this process from outside: CPU time, CPUs, memory; the tightest of all levels above it."""
+        lines = [line.split(":", 2) for line in (self.text("proc/self/cgroup") or "").splitlines()]
+        paths = {controller: line[2] for line in lines if len(line) == 3 for controller in line[1].split(",")}
+        if not paths:
+            return None
+        unified = self._root / "sys/fs/cgroup"
+        if (unified / "cgroup.controllers").is_file() and "" in paths:
+            return self._cgroup_2(unified, paths[""])
+        return self._cgroup_1(unified, paths)
+
+    def _cgroup_2(self, mount: Path, path: str) -> Json:
+        levels = list(_levels(mount, path))
+        quotas = [q for level in levels if (q := _quota(_read(level / "cpu.max"))) is not None]
+        memory = [m for level in levels if (m := _read(level / "memory.max")) is not None]
+        return {
+            "version": 2,
+            "path": path,
+            "cpus": _tightest(quotas) if levels else None,
+            "cpuset": next((c for level in levels if (c := _read(level / "cpuset.cpus.effective"))), None),
+            "memory_bytes": _tightest([_limit(m) for m in memory]) if levels else None,
+        }
+
+    def _cgroup_1(self, mount: Path, paths: Mapping[str, str]) -> Json:
+        def levels(controller: str) -> list[Path]:
+            for folder in (controller, "cpu,cpuacct") if controller == "cpu" else (controller,):
+                if (mount / folder).is_dir():
+                    return list(_levels(mount / folder, paths.get(controller, "/")))
+            return []
+
+        cpu = levels("cpu")
+        quotas = [
+            q
+            for level in cpu
+            if (q := _quota(f"{_read(level / 'cpu.cfs_quota_us')} {_read(level / 'cpu.cfs_period_us')}")) is not None
+        ]
+        memory = [m for level in levels("memory") if (m := _read(level / "memory.limit_in_bytes")) is not None]
+        cpusets = [
+            c
+            for level in levels("cpuset")
+            if (c := _read(level / "cpuset.effective_cpus") or _read(level / "cpuset.cpus"))
+        ]
+        return {
+            "version": 1,
+            "path": paths.get("cpu"),
+            "cpus": _tightest(quotas) if cpu else None,
+            "cpuset": cpusets[0] if cpusets else None,
+            "memory_bytes": _tightest([_limit(m) for m in memory]) if memory else None,
+        }
+
+
+def _levels(mount: Path, path: str) -> Iterator[Path]:
+    """The cgroup and those above it that can be seen; in a container often the mount alone."""
+    own = mount / path.strip("/")
+    for level in (own, *own.parents):
+        if level.is_dir():
+            yield level
+        if level == mount:
+            return
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _quota(text: str | None) -> float | str | None:
+    """CPUs of "150000 100000", of cpu.max or of the two files of version 1."""
+    words = (text or "").split()
+    if len(words) != 2 or not words[1].isdigit() or not int(words[1]):
+        return None
+    if words[0] in ("max", "-1"):
+        return UNLIMITED
+    return int(words[0]) / int(words[1]) if words[0].isdigit() else None
+
+
+def _tightest(limits: list[Any]) -> Any:
+    """The smallest one; where there are none the controller is not used, and so limits nothing."""
+    return min((limit for limit in limits if isinstance(limit, int | float)), default=UNLIMITED)
+
+
+def _limit(text: str) -> int | str:
+    # Version 1 has no word for "no limit": it is the largest multiple of the page size.
+    return UNLIMITED if not text.isdigit() or int(text) >= 1 << 62 else int(text)
+
+
+def _kb(text: str | None, key: str) -> int | None:
+    found = re.search(rf"\b{key}:\s+([0-9]+) kB", text or "")
+    return int(found.group(1)) if found else None
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else text.split()
+
+
+def _cpu_list(text: str | None) -> list[int] | None:
+    return None if text is None else parse_cpu_list(text)
+
+
+def _environment() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(ENVIRONMENT_PREFIXES) or name in ENVIRONMENT
+    }
+
+
+# -- software --------------------------------------------------------------------------------------------------------
+
+
+def _software(native: Native, middlewares: list[Middleware]) -> Json:
+    """Programs are asked side by side: most of the time goes into waiting for them."""
+    kinds = {m.name: m for m in middlewares if m.library is not None}
+    programs = sorted(p for p in native.folder.glob("perflab-*") if p.is_file()) if native.folder.is_dir() else []
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        loaded = {name: pool.submit(_loaded, m.library) for name, m in kinds.items() if m.library is not None}
+        hashes = {path: pool.submit(_file, path) for path in programs}
+        plugins = {name: pool.submit(_file, m.library) for name, m in kinds.items() if m.library is not None}
+        git = pool.submit(_git)
+        stress = pool.submit(_stress_ng)
+        paths = {name: future.result() for name, future in loaded.items()}
+        packages = pool.submit(_packages, sorted({p for found in paths.values() for p in found or ()}))
+        carried = {name: [pool.submit(_file, p) for p in found or ()] for name, found in paths.items()}
+        owners = packages.result()
+        return {
+            "perflab": {"version": perflab.__version__, "folder": str(_package_folder()), "git": git.result()},
+            "programs": {path.name: future.result() for path, future in hashes.items()},
+            "middlewares": {
+                name: {
+                    "version": middleware.version,
+                    "plugin": plugins[name].result(),
+                    "libraries": None
+                    if paths[name] is None
+                    else [library | _owner(owners, library["path"]) for f in carried[name] if (library := f.result())],
+                }
+                for name, middleware in kinds.items()
+            },
+            "libc": _libc(),
+            "python": platform.python_version(),
+            "executable": sys.executable,
+            "packages": {name: _package_version(name) for name in PACKAGES},
+            "stress_ng": stress.result(),
+        }
+
+
+def _loaded(library: Path) -> list[str] | None:
+    """The shared libraries that come with a plug-in when it is loaded, as the dynamic linker finds them; sorted."""
+    output = _run([sys.executable, "-I", "-S", "-c", _LOAD, os.fspath(library)])
+    if output is None or "\0" not in output:
+        return None
+    before, after = (_mapped(part) for part in output.split("\0", 1))
+    return sorted(after - before - {os.path.realpath(library)})
+
+
+def _mapped(maps: str) -> set[str]:
+    """The shared objects in the text of /proc/PID/maps."""
+    paths = {fields[5] for line in maps.splitlines() if len(fields := line.split(None, 5)) == 6}
+    return {path for path in paths if path.startswith("/") and ".so" in Path(path).name}
+
+
+def _file(path: str | Path) -> Json | None:
+    """Size and the beginning of the SHA-256 of a file."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - of text or Path alike
+        digest = _digest(os.fspath(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    except OSError:
+        return None
+    return {"path": os.fspath(path), "size_bytes": status.st_size, "sha256": digest}
+
+
+@lru_cache(maxsize=256)
+def _digest(path: str, *identity: int) -> str:
+    """`identity` makes a file that was replaced another one."""
+    del identity
+    with open(path, "rb") as file:  # noqa: PTH123 - file_digest wants the file
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _packages(paths: list[str]) -> dict[str, tuple[str, str | None]]:
+    """By path the package of the distribution that owns it, and its version; without those that none does."""
+    if not paths or shutil.which("dpkg-query") is None:
+        return {}
+    # Where /lib is a link to /usr/lib, packages may still list the file below /lib.
+    names = {path.removeprefix("/usr") if path.startswith("/usr/lib") else path: path for path in paths}
+    names |= {path: path for path in paths}
+    owners: dict[str, str] = {}
+    for line in (_run(["dpkg-query", "-S", *names], any_status=True) or "").splitlines():
+        package, colon, path = line.partition(": ")
+        if colon and path in names:
+            owners[names[path]] = package.split(",")[0]
+    if not owners:
+        return {}
+    wanted = sorted(set(owners.values()))
+    told = _run(["dpkg-query", "-W", "-f", "${binary:Package}\t${Package}\t${Version}\n", *wanted], any_status=True)
+    versions: dict[str, str] = {}
+    for line in (told or "").splitlines():
+        binary, plain, version = line.split("\t")
+        versions[binary] = versions[plain] = version
+    return {path: (package.split(":")[0], versions.get(package)) for path, package in owners.items()}
+
+
+def _owner(owners: Mapping[str, tuple[str, str | None]], path: str) -> Json:
+    package, version = owners.get(path, (None, None))
+    return {"package": package, "package_version": version}
+
+
+def _package_folder() -> Path:
+    return Path(perflab.__file__).resolve().parent
+
+
+def _git() -> Json | None:
+    """The revision of perflab, where it runs from its checkout and git is there."""
+    package = _package_folder()
+    if shutil.which("git") is None or not (package.parent / ".git").exists():
+        return None  # an environment that lies somewhere in the checkout of something else has no revision of its own
+    git = ["git", "--no-optional-locks", "-C", str(package.parent)]
+    revision = _run([*git, "rev-parse", "HEAD"])
+    changes = _run([*git, "status", "--porcelain", "--untracked-files=no"])
+    if revision is None:
+        return None
+    return {"revision": revision.strip(), "modified": None if changes is None else bool(changes.strip())}
+
+
+def _stress_ng() -> str | None:
+    if shutil.which("stress-ng") is None:
+        return None
+    found = re.search(r"version (\S+)", _run(["stress-ng", "--version"]) or "")
+    return found.group(1) if found else None
+
+
+def _libc() -> str | None:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION")
+    except (OSError, ValueError):
+        return None
+
+
+def _package_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _run(command: list[str], *, any_status: bool = False) -> str | None:
+    """What a program prints; None where it cannot be asked."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=PROGRAM_TIMEOUT_S,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if any_status or done.returncode == 0 else None
+
+
+# -- comparing -------------------------------------------------------------------------------------------------------
+
+_COMPARED = {
+    "kernel": "kernel",
+    "kernel_version": "kernel build",
+    "kernel_command_line": "kernel command line",
+    "preemption": "preemption",
+    "distribution": "distribution",
+    "machine": "architecture",
+    "cpu_model": "CPU",
+    "cpus_online": "CPUs online",
+    "cpus_allowed": "CPUs that perflab may use",
+    "clock_source": "clock source",
+    "turbo": "turbo",
+    "smt": "SMT",
+    "huge_pages": "transparent huge pages",
+    "cgroup.cpus": "CPU limit of the cgroup",
+    "cgroup.cpuset": "CPUs of the cgroup",
+    "cgroup.memory_bytes": "memory limit of the cgroup",
+    "limits.Max locked memory.soft": "memlock limit",
+    "limits.Max realtime priority.soft": "rtprio limit",
+    "limits.Max nice priority.soft": "nice limit",
+    "software.perflab.version": "perflab",
+    "software.perflab.git.revision": "perflab revision",
+    "software.perflab.git.modified": "perflab changed since its revision",
+    "software.programs.perflab-node.sha256": "perflab-node",
+    "software.libc": "libc",
+    "software.stress_ng": "stress-ng",
+}
+# None is a statement of its own here: there is none.
+_PRESENCE = {"hypervisor": "hypervisor", "container": "container"}
+_MEMORY_TOLERANCE = 0.01  # the kernel keeps a little more or less for itself at every boot
+_SHOWN_LETTERS = 60
+_MISSING = object()
+
+
+def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """What differs between two inventories and matters when their runs are compared, one line each.
+
+    What is not known of one of them is no difference. Python and its packages are in no measured path.
+    """
+    lines = []
+    for path, label in _COMPARED.items():
+        lines += _against(label, _at(a, path), _at(b, path))
+    for path, label in _PRESENCE.items():
+        one, other = a.get(path, _MISSING), b.get(path, _MISSING)
+        if _MISSING not in (one, other):
+            lines += _against(label, one or "none", other or "none")
+    kb = [_at(inventory_, "memory_kb") for inventory_ in (a, b)]
+    if None not in kb and abs(kb[0] - kb[1]) > _MEMORY_TOLERANCE * max(kb):
+        lines += _against("memory", f"{kb[0] >> 10} MiB", f"{kb[1] >> 10} MiB")
+    for key, label in (("governor", "frequency governor"), ("khz_max", "highest frequency in kHz")):
+        lines += _against(label, _of_cpus(a, key), _of_cpus(b, key))
+    for path, label in (("mitigations", "mitigation of"), ("sysctls", "sysctl")):
+        lines += _against_each(label, _at(a, path), _at(b, path))
+    one, other = _at(a, "environment"), _at(b, "environment")
+    if one is not None and other is not None:
+        for name in sorted(set(one) | set(other)):
+            lines += _against(f"environment variable {name}", one.get(name, "not set"), other.get(name, "not set"))
+    lines += _middlewares_against(_at(a, "software.middlewares") or {}, _at(b, "software.middlewares") or {})
+    return lines
+
+
+def _middlewares_against(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """Only those that both runs used."""
+    lines = []
+    for name in sorted(set(a) & set(b)):
+        lines += _against(name, a[name].get("version"), b[name].get("version"))
+        lines += _against(f"plug-in of {name}", _at(a[name], "plugin.sha256"), _at(b[name], "plugin.sha256"))
+        one, other = ({_stem(lib["path"]): lib for lib in side[name].get("libraries") or ()} for side in (a, b))
+        for library in sorted(set(one) & set(other)):
+            if one[library]["sha256"] != other[library]["sha256"]:
+                versions = [side[library].get("package_version") for side in (one, other)]
+                told = versions if None not in versions and versions[0] != versions[1] else None
+                lines += _against(f"{library} of {name}", *(told or (one[library]["sha256"], other[library]["sha256"])))
+        if one and other:
+            lines += [f"{library} of {name} in the first alone" for library in sorted(set(one) - set(other))]
+            lines += [f"{library} of {name} in the second alone" for library in sorted(set(other) - set(one))]
+    return lines
+
+
+def _stem(path: str) -> str:
+    """ "libddsc" of libddsc.so.0.10.2: versions of one library are compared with each other."""
+    return Path(path).name.split(".so")[0]
+
+
+def _against(label: str, one: Any, other: Any) -> list[str]:
+    if one is None or other is None or one == other:
+        return []
+    return [f"{label} {_shown(one)} against {_shown(other)}"]
+
+
+def _against_each(label: str, one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> list[str]:
+    one, other = one or {}, other or {}
+    return [
+        line for name in sorted(set(one) & set(other)) for line in _against(f"{label} {name}", one[name], other[name])
+    ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= _SHOWN_LETTERS else f"{text[: _SHOWN_LETTERS - 1]}…"
+
+
+def _at(document: Mapping[str, Any], path: str) -> Any:
+    value: Any = document
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _of_cpus(document: Mapping[str, Any], key: str) -> str | None:
+    found = sorted({str(cpu[key]) for cpu in _at(document, "cpus") or () if cpu.get(key) is not None})
+    return ", ".join(found) or None

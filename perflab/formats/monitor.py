@@ -1,0 +1,516 @@
+"""What perflab-monitor recorded: threads of process trees and CPUs, sample by sample (docs/observers.md).
+
+The file is read while it is written: `refresh` takes in what is new, and a last line without end is left for the next
+time. Everything is on CLOCK_MONOTONIC and holds for instants that were sampled: between two samples cumulative figures
+are interpolated linearly, outside of them nothing is assumed.
+
+Example:
+    reader = MonitorReader(path)
+    reader.refresh()
+    used = reader.cpu_seconds("cpu_load", begin_ns, end_ns)
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.errors import DAMAGE
+from perflab.formats import tables as table_files
+from perflab.formats.records import RecordError
+from perflab.units import NS_PER_S
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# The kernel tells the start of a thread in ticks of USER_HZ, and perflab-monitor finds a new one a sample later.
+_START_SLACK_NS = 20_000_000
+
+
+@dataclass(frozen=True)
+class ThreadSeen:
+    """A thread in one state; one that was renamed or scheduled differently is there once for each state.
+
+    `cpus` are those it may use, ascending; `priority` is the real-time priority, 0 without one. The instants are those
+    of the first and the last sample that showed it so.
+    """
+
+    pid: int
+    tid: int
+    name: str
+    policy: str
+    priority: int
+    nice: int
+    cpus: tuple[int, ...]
+    first_seen_ns: int
+    last_seen_ns: int
+
+
+@dataclass(frozen=True)
+class Escape:
+    """A thread that was allowed to run where it should not; `at_ns` is when that was first seen in the window."""
+
+    pid: int
+    tid: int
+    name: str
+    cpus: tuple[int, ...]
+    at_ns: int
+
+
+@dataclass
+class _Thread:
+    """One thread of one group, with its samples; the figures are cumulative since the thread began."""
+
+    group: str
+    pid: int
+    tid: int
+    start_ticks: int
+    is_new: bool  # it began after the sample before its first one
+    before_ns: int | None  # when that sample was
+    states: list[ThreadSeen] = field(default_factory=list)  # `last_seen_ns` of these is not kept up
+    last_seen_ns: list[int] = field(default_factory=list)  # of each state
+    ended: bool = False
+    at_ns: list[int] = field(default_factory=list)
+    cpu_ns: list[int] = field(default_factory=list)
+    run_delay_ns: list[int | None] = field(default_factory=list)
+    voluntary: list[int | None] = field(default_factory=list)
+    involuntary: list[int | None] = field(default_factory=list)
+    cpu: list[int | None] = field(default_factory=list)
+
+    def add(self, at_ns: int, cpu_ns: int, rest: Sequence[int | None]) -> int:
+        """Adds a sample; the CPU time since the previous one, ns."""
+        used = cpu_ns - self.cpu_ns[-1] if self.cpu_ns else (cpu_ns if self.is_new else 0)
+        self.at_ns.append(at_ns)
+        self.cpu_ns.append(cpu_ns)
+        self.run_delay_ns.append(rest[0])
+        self.voluntary.append(rest[1])
+        self.involuntary.append(rest[2])
+        self.cpu.append(rest[3])
+        return used
+
+    def between(self, values: Sequence[int | None], begin_ns: int, end_ns: int) -> float | None:
+        """How much one of its cumulative figures grew; None where it is not known."""
+        # Only those around the window: a long trial is asked second by second. The last value may be unknown.
+        low, high = max(0, bisect_left(self.at_ns, begin_ns) - 2), bisect_right(self.at_ns, end_ns) + 1
+        known = [(at, v) for at, v in zip(self.at_ns[low:high], values[low:high], strict=True) if v is not None]
+        if not known:
+            return None
+        if low == 0 and self.is_new and self.before_ns is not None:
+            known.insert(0, (self.before_ns, 0))
+        instants, figures = [at for at, _ in known], [v for _, v in known]
+        return _at(instants, figures, end_ns) - _at(instants, figures, begin_ns)
+
+
+@dataclass
+class _Group:
+    """The samples of a group. CPU time is that of all its threads since the first sample, ended ones too."""
+
+    at_ns: list[int] = field(default_factory=list)
+    cpu_ns: list[int] = field(default_factory=list)
+    processes: list[int] = field(default_factory=list)
+    rss_kb: list[int] = field(default_factory=list)
+    read_bytes: list[int | None] = field(default_factory=list)
+    write_bytes: list[int | None] = field(default_factory=list)
+    used_ns: int = 0  # since the last sample
+
+    def samples(self, begin_ns: int, end_ns: int) -> range:
+        """The indices of the samples within the window, its ends included."""
+        return range(bisect_left(self.at_ns, begin_ns), bisect_right(self.at_ns, end_ns))
+
+    def sampled(self, begin_ns: int, end_ns: int) -> tuple[int, int] | None:
+        """The part of the window for which something is known; None where no sample is in the window."""
+        if not self.samples(begin_ns, end_ns):
+            return None
+        begin_ns, end_ns = max(begin_ns, self.at_ns[0]), min(end_ns, self.at_ns[-1])
+        return (begin_ns, end_ns) if begin_ns < end_ns else None
+
+
+@dataclass
+class _Cpu:
+    """What one CPU did in the interval before each sample, ns."""
+
+    at_ns: list[int] = field(default_factory=list)
+    interval_ns: list[int] = field(default_factory=list)
+    busy_ns: list[int] = field(default_factory=list)
+    idle_ns: list[int] = field(default_factory=list)
+    steal_ns: list[int] = field(default_factory=list)
+
+
+class MonitorReader:
+    """The file of one perflab-monitor, which need not exist yet. Windows are closed: [begin_ns, end_ns]."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+        self._line = 0
+        self._interval_ns: int | None = None
+        self._at_ns: list[int] = []
+        self._groups: dict[str, _Group] = {}
+        self._threads: list[_Thread] = []
+        self._by_group: dict[str, list[_Thread]] = {}
+        self._present: dict[int, _Thread] = {}  # by tid: the last thread that had this number
+        self._known: set[tuple[int, int]] = set()  # tid and start_ticks
+        self._cpus: dict[int, _Cpu] = {}
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Reads what was written since the last call. Raises RecordError where a whole line is damaged, OSError."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        whole = data.rfind(b"\n") + 1
+        for line in data[:whole].splitlines():
+            self._line += 1
+            try:
+                self._take(json.loads(line))
+            except DAMAGE as error:
+                raise RecordError(
+                    f"{self.path}:{self._line}: not a record of perflab-monitor; the file was changed or damaged"
+                ) from error
+            finally:
+                self._offset += len(line) + 1
+
+    def _take(self, record: dict[str, Any]) -> None:
+        match record["type"]:
+            case "monitor":
+                self._interval_ns = int(record["interval_ns"])
+            case "thread":
+                self._take_thread(record)
+            case "sample":
+                self._take_sample(record)
+            case "gone":
+                self._take_gone(record)
+            case _:
+                pass  # readers ignore what they do not know
+
+    def _take_thread(self, record: dict[str, Any]) -> None:
+        tid, start_ticks, group = record["tid"], record["start_ticks"], record["group"]
+        thread = self._present.get(tid)
+        if thread is None or thread.ended or (thread.start_ticks, thread.group) != (start_ticks, group):
+            before_ns = self._at_ns[-1] if self._at_ns else None
+            started_ns = record.get("started_ns")
+            is_new = (
+                (tid, start_ticks) not in self._known
+                and before_ns is not None
+                and started_ns is not None
+                and started_ns >= before_ns - (self._interval_ns or 0) - _START_SLACK_NS
+            )
+            thread = _Thread(group, record["pid"], tid, start_ticks, is_new, before_ns)
+            self._threads.append(thread)
+            self._by_group.setdefault(group, []).append(thread)
+            self._present[tid] = thread
+            self._known.add((tid, start_ticks))
+        at_ns = int(record["at_ns"])
+        state = ThreadSeen(
+            thread.pid,
+            tid,
+            record["name"],
+            record["policy"],
+            int(record["priority"]),
+            int(record["nice"]),
+            tuple(record["cpus"]),
+            at_ns,
+            at_ns,
+        )
+        last = thread.states[-1] if thread.states else None
+        # It is said again after a gap in the file.
+        if last is None or replace(last, first_seen_ns=at_ns, last_seen_ns=at_ns) != state:
+            thread.states.append(state)
+            thread.last_seen_ns.append(at_ns)
+
+    def _take_sample(self, record: dict[str, Any]) -> None:
+        at_ns = int(record["at_ns"])
+        for tid, cpu_ns, *rest in record["threads"]:
+            thread = self._present.get(tid)
+            if thread is None or thread.ended:
+                continue  # what it is did not get into the file; it is said again with the next sample
+            self._use(thread.group, thread.add(at_ns, cpu_ns, rest))
+            thread.last_seen_ns[-1] = at_ns
+        for name, figures in record["groups"].items():
+            group = self._groups.setdefault(name, _Group())
+            group.at_ns.append(at_ns)
+            group.cpu_ns.append((group.cpu_ns[-1] if group.cpu_ns else 0) + group.used_ns)
+            group.used_ns = 0
+            group.processes.append(int(figures["processes"]))
+            group.rss_kb.append(int(figures["rss_kb"]))
+            group.read_bytes.append(figures["read_bytes"])
+            group.write_bytes.append(figures["write_bytes"])
+        interval_ns = record["interval_ns"]
+        for figures in record["cpus"]:
+            cpu = self._cpus.setdefault(figures["cpu"], _Cpu())
+            if interval_ns is None or figures["busy_ns"] is None:
+                continue
+            cpu.at_ns.append(at_ns)
+            cpu.interval_ns.append(interval_ns)
+            cpu.busy_ns.append(figures["busy_ns"])
+            cpu.idle_ns.append(figures["idle_ns"])
+            cpu.steal_ns.append(figures["steal_ns"])
+        self._at_ns.append(at_ns)
+
+    def _take_gone(self, record: dict[str, Any]) -> None:
+        thread = self._present.get(record["tid"])
+        if thread is None or thread.ended:
+            return
+        thread.ended = True
+        if record["cpu_ns"] is not None:
+            self._use(thread.group, thread.add(int(record["at_ns"]), record["cpu_ns"], (None,) * 4))
+
+    def _use(self, group: str, used_ns: int) -> None:
+        self._groups.setdefault(group, _Group()).used_ns += used_ns
+
+    # -- what was seen -----------------------------------------------------------------------------------------------
+
+    @property
+    def last_at_ns(self) -> int | None:
+        """When the last sample was taken."""
+        return self._at_ns[-1] if self._at_ns else None
+
+    @property
+    def interval_ns(self) -> int | None:
+        """The interval that was asked for; None before the first record. Samples may come later on a busy machine."""
+        return self._interval_ns
+
+    def groups(self) -> list[str]:
+        """All groups ever watched, in the order in which they were."""
+        return list(self._groups)
+
+    def sampled(self, group: str, begin_ns: int, end_ns: int) -> tuple[int, int] | None:
+        """The part of the window between the first and the last sample of the group, which figures then cover."""
+        known = self._groups.get(group)
+        return None if known is None else known.sampled(begin_ns, end_ns)
+
+    def cpu_seconds(self, group: str, begin_ns: int, end_ns: int) -> float | None:
+        """CPU time of all threads of the group, also of those that ended; None where no sample is in the window."""
+        sampled = self.sampled(group, begin_ns, end_ns)
+        if sampled is None:
+            return None
+        known = self._groups[group]
+        begin, end = (_at(known.at_ns, known.cpu_ns, instant) for instant in sampled)
+        return (end - begin) / NS_PER_S
+
+    def cpu_by_interval(self, group: str, begin_ns: int, end_ns: int) -> list[tuple[int, float]]:
+        """The CPUs that the group used (CPU seconds per second) in each interval that lies within the window.
+
+        The instant is that of the sample that ends the interval.
+        """
+        known = self._groups.get(group, _Group())
+        return [
+            (known.at_ns[i], (known.cpu_ns[i] - known.cpu_ns[i - 1]) / (known.at_ns[i] - known.at_ns[i - 1]))
+            for i in known.samples(begin_ns, end_ns)[1:]
+        ]
+
+    def thread_cpu_seconds(self, group: str, begin_ns: int, end_ns: int) -> dict[int, float]:
+        """CPU time of each thread that was seen in the window, by tid; empty where no sample is in the window."""
+        figures = self._by_thread(group, begin_ns, end_ns, lambda thread: thread.cpu_ns)
+        return {tid: seconds for tid, seconds in figures.items() if seconds is not None}
+
+    def thread_run_delay_seconds(self, group: str, begin_ns: int, end_ns: int) -> dict[int, float | None]:
+        """Likewise the time that each thread could run and waited for a CPU; None where the kernel does not count it.
+
+        The kernel adds a wait when it ends.
+        """
+        return self._by_thread(group, begin_ns, end_ns, lambda thread: thread.run_delay_ns)
+
+    def idle_share(self, cpus: Iterable[int], begin_ns: int, end_ns: int) -> float | None:
+        """The share of their time, 0 to 1, for which these CPUs had nothing to do; waiting for I/O is idle.
+
+        None where one of them was not sampled in the window.
+        """
+        idle = total = 0.0
+        for number in cpus:
+            cpu = self._cpus.get(number, _Cpu())
+            first = bisect_left(cpu.at_ns, begin_ns)
+            if first == len(cpu.at_ns) or cpu.at_ns[first] > end_ns:
+                return None
+            for i in range(first, len(cpu.at_ns)):
+                since_ns = cpu.at_ns[i] - cpu.interval_ns[i]
+                part_ns = min(end_ns, cpu.at_ns[i]) - max(begin_ns, since_ns)
+                if since_ns >= end_ns:
+                    break
+                share = max(0, part_ns) / cpu.interval_ns[i]
+                idle += share * cpu.idle_ns[i]
+                total += share * (cpu.busy_ns[i] + cpu.idle_ns[i] + cpu.steal_ns[i])
+        return idle / total if total > 0 else None
+
+    def threads(self, group: str, begin_ns: int, end_ns: int) -> list[ThreadSeen]:
+        """The threads seen in the window, in the order in which they were first seen, once for each state."""
+        return [
+            replace(state, last_seen_ns=last_ns)
+            for thread in self._by_group.get(group, ())
+            for state, last_ns in zip(thread.states, thread.last_seen_ns, strict=True)
+            if state.first_seen_ns <= end_ns and last_ns >= begin_ns
+        ]
+
+    def escaped(self, group: str, allowed: frozenset[int], begin_ns: int, end_ns: int) -> list[Escape]:
+        """The threads that in the window were allowed to run on a CPU other than these, by time."""
+        escapes = [
+            Escape(s.pid, s.tid, s.name, s.cpus, max(begin_ns, s.first_seen_ns))
+            for s in self.threads(group, begin_ns, end_ns)
+            if not allowed.issuperset(s.cpus)
+        ]
+        return sorted(escapes, key=lambda escape: escape.at_ns)
+
+    def alive(self, group: str, at_ns: int | None = None) -> int:
+        """How many of its processes the last sample (not after `at_ns`) saw alive; one waiting to be reaped is not."""
+        known = self._groups.get(group, _Group())
+        index = (len(known.at_ns) if at_ns is None else bisect_right(known.at_ns, at_ns)) - 1
+        return known.processes[index] if index >= 0 else 0
+
+    def rss_kb(self, group: str, begin_ns: int, end_ns: int) -> list[tuple[int, int]]:
+        """Resident memory of all its processes at each sample, KiB; shared pages count once for each process."""
+        known = self._groups.get(group, _Group())
+        return [(known.at_ns[i], known.rss_kb[i]) for i in known.samples(begin_ns, end_ns)]
+
+    def io_bytes(self, group: str, begin_ns: int, end_ns: int) -> tuple[int | None, int | None]:
+        """What the group read from and wrote to storage in the window, bytes; None where that is not known."""
+        sampled = self.sampled(group, begin_ns, end_ns)
+        if sampled is None:
+            return None, None
+        known = self._groups[group]
+        return _grown(known.at_ns, known.read_bytes, *sampled), _grown(known.at_ns, known.write_bytes, *sampled)
+
+    def io_by_interval(self, group: str, begin_ns: int, end_ns: int) -> list[tuple[int, int | None, int | None]]:
+        """Likewise in each interval that lies within the window: instant of its end, bytes read, bytes written."""
+        known = self._groups.get(group, _Group())
+        return [
+            (
+                known.at_ns[i],
+                _difference(known.read_bytes[i], known.read_bytes[i - 1]),
+                _difference(known.write_bytes[i], known.write_bytes[i - 1]),
+            )
+            for i in known.samples(begin_ns, end_ns)[1:]
+        ]
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """`monitor_threads`, a row for each sample of a thread, and `monitor_cpus`, one for each of a CPU.
+
+        Figures are those of the interval before the sample; null where the one before is not known. `cpus` is text in
+        the kernel's notation ("0-1,4").
+        """
+        import polars as pl
+
+        threads: dict[str, list[Any]] = {name: [] for name in _THREAD_COLUMNS}
+        for thread in self._threads:
+            _add_rows(threads, thread)
+        text = dict.fromkeys(("group", "name", "policy", "cpus"), pl.String)
+        cpus: dict[str, list[Any]] = {name: [] for name in _CPU_COLUMNS}
+        for number, cpu in self._cpus.items():
+            cpus["cpu"] += [number] * len(cpu.at_ns)
+            for name in ("at_ns", "busy_ns", "idle_ns", "steal_ns", "interval_ns"):
+                cpus[name] += getattr(cpu, name)
+        return {
+            "monitor_threads": pl.DataFrame(
+                threads, schema={name: text.get(name, pl.Int64) for name in _THREAD_COLUMNS}
+            ).sort("at_ns", "group", "pid", "tid", maintain_order=True),
+            "monitor_cpus": pl.DataFrame(cpus, schema=dict.fromkeys(_CPU_COLUMNS, pl.Int64)).sort("at_ns", "cpu"),
+        }
+
+    def _by_thread(
+        self, group: str, begin_ns: int, end_ns: int, figure: Callable[[_Thread], Sequence[int | None]]
+    ) -> dict[int, float | None]:
+        sampled = self.sampled(group, begin_ns, end_ns)
+        found: dict[int, float | None] = {}
+        for thread in self._by_group.get(group, ()) if sampled is not None else ():
+            begin, end = sampled or (begin_ns, end_ns)
+            if not thread.at_ns or thread.at_ns[0] > end or thread.at_ns[-1] < begin:
+                continue
+            grown = thread.between(figure(thread), begin, end)
+            before = found.get(thread.tid)
+            # A number may belong to several threads, one after the other.
+            found[thread.tid] = before if grown is None else (before or 0.0) + grown / NS_PER_S
+        return found
+
+
+def tables(path: Path) -> dict[str, pl.DataFrame]:
+    """The tables of a file. Raises RecordError and OSError."""
+    reader = MonitorReader(path)
+    reader.refresh()
+    return reader.tables()
+
+
+def write_tables(directory: Path, reader: MonitorReader) -> list[Path]:
+    """Writes monitor_threads.parquet and monitor_cpus.parquet, each whole or not at all. Raises OSError."""
+    table_files._import_polars()
+    paths = []
+    for name, table in reader.tables().items():
+        path = directory / f"{name}.parquet"
+        table_files._write_whole(path, table)
+        paths.append(path)
+    return paths
+
+
+_THREAD_COLUMNS = (
+    "at_ns", "group", "pid", "tid", "name", "cpu_interval_ns", "run_delay_interval_ns", "cpu", "policy", "priority",
+    "cpus", "voluntary", "involuntary",
+)  # fmt: skip
+_CPU_COLUMNS = ("at_ns", "cpu", "busy_ns", "idle_ns", "steal_ns", "interval_ns")
+
+
+def _add_rows(columns: dict[str, list[Any]], thread: _Thread) -> None:
+    rows = len(thread.at_ns)
+    columns["at_ns"] += thread.at_ns
+    columns["group"] += [thread.group] * rows
+    columns["pid"] += [thread.pid] * rows
+    columns["tid"] += [thread.tid] * rows
+    columns["cpu"] += thread.cpu
+    figures: dict[str, Sequence[int | None]] = {
+        "cpu_interval_ns": thread.cpu_ns,
+        "run_delay_interval_ns": thread.run_delay_ns,
+        "voluntary": thread.voluntary,
+        "involuntary": thread.involuntary,
+    }
+    for name, cumulative in figures.items():
+        before: int | None = 0 if thread.is_new else None
+        for value in cumulative:
+            columns[name].append(_difference(value, before))
+            before = before if value is None else value
+    index = 0
+    for at_ns in thread.at_ns:
+        while index + 1 < len(thread.states) and thread.states[index + 1].first_seen_ns <= at_ns:
+            index += 1
+        state = thread.states[index]
+        columns["name"].append(state.name)
+        columns["policy"].append(state.policy)
+        columns["priority"].append(state.priority)
+        columns["cpus"].append(_list_text(state.cpus))
+
+
+def _list_text(numbers: Sequence[int]) -> str:
+    """The kernel's list notation: (0, 1, 4) is "0-1,4"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def _at(instants: Sequence[int], values: Sequence[int], at_ns: int) -> float:
+    """A cumulative figure at an instant, linear between samples; before the first and after the last one it stands."""
+    index = bisect_left(instants, at_ns)
+    if index == 0:
+        return values[0]
+    if index == len(instants):
+        return values[-1]
+    share = (at_ns - instants[index - 1]) / (instants[index] - instants[index - 1])
+    return values[index - 1] + share * (values[index] - values[index - 1])
+
+
+def _grown(instants: Sequence[int], values: Sequence[int | None], begin_ns: int, end_ns: int) -> int | None:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return round(_at(instants, known, end_ns) - _at(instants, known, begin_ns))
+
+
+def _difference(later: int | None, earlier: int | None) -> int | None:
+    return None if later is None or earlier is None else later - earlier

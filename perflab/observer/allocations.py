@@ -1,0 +1,70 @@
+"""`allocations`: how often the processes of the workload, and each of their threads, allocate.
+
+A library that counts is preloaded into them; perflab-node finds it and adds the counts to its resource records
+(docs/formats.md, section 4).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, ClassVar
+
+from perflab import native
+from perflab.condition import Trial
+from perflab.errors import Unavailable
+from perflab.host import Host
+from perflab.observer import Observer
+from perflab.parameters import Parameters
+from perflab.registry import Kind
+
+LIBRARY = "libperflab_allocations.so"
+PRELOAD = "LD_PRELOAD"
+
+
+class AllocationsParameters(Parameters):
+    pass
+
+
+class Allocations(Observer):
+    """Preloads the counting library into every process of the workload, before whatever is preloaded already."""
+
+    name: ClassVar[str] = "allocations"
+
+    def __init__(self, parameters: AllocationsParameters, library: Path | None = None) -> None:
+        """`library` stands for the one in the folder of the native programs."""
+        self.label = self.name
+        self._library = library
+        self._parameters = parameters
+
+    @property
+    def library(self) -> Path:
+        return self._library or native.find().folder / LIBRARY
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self._parameters.model_dump(mode="json")
+
+    def check(self, host: Host, runtime: str) -> None:
+        if runtime == "virtual":
+            raise Unavailable(f"{self.label}: resources are not recorded on virtual; use a real middleware")
+        library = self.library
+        if not library.is_file():
+            raise Unavailable(f"{library.name} is not in {library.parent}; build it with `make` in the perflab folder")
+        # The dynamic linker takes both for the end of a name, and knows no quotes.
+        if any(letter in str(library) for letter in " :"):
+            raise Unavailable(
+                f"{self.label}: {PRELOAD} cannot name {library}: install perflab in a path without ' ', ':'"
+            )
+
+    def prepare(self, trial: Trial) -> None:
+        environment = trial.launch.environment
+        before = environment.get(PRELOAD, os.environ.get(PRELOAD, ""))
+        library = str(self.library)
+        others = [word for word in before.replace(" ", ":").split(":") if word and word != library]
+        environment[PRELOAD] = ":".join((library, *others))
+
+
+KIND: Kind[Observer] = Kind(
+    "allocations", "memory allocations of each process and thread", AllocationsParameters, Allocations
+)

@@ -1,0 +1,62 @@
+"""`hiccup`: how much longer a sleeping thread of each process sleeps than it asked for.
+
+It shows what the machine does to a thread that has nothing to do with the middleware: latencies of that size are not
+the middleware's. perflab-node does it itself (docs/formats.md, section 2); this observer switches it on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from perflab.errors import Unavailable
+from perflab.host import Host
+from perflab.observer import Observer
+from perflab.parameters import DurationNs, Parameters
+from perflab.registry import Kind
+from perflab.units import NS_PER_S
+
+SHORTEST_NS = 10_000
+LONGEST_NS = NS_PER_S
+
+
+class HiccupParameters(Parameters):
+    interval: DurationNs = Field(
+        default=1_000_000,
+        validate_default=False,
+        description="how long the thread sleeps again and again, 10us to 1s (default: 1ms)",
+    )
+
+    @field_validator("interval")
+    @classmethod
+    def _in_range(cls, interval_ns: int) -> int:
+        if not SHORTEST_NS <= interval_ns <= LONGEST_NS:
+            raise ValueError(f"{interval_ns / 1e6:g} ms is not within 10us and 1s")
+        return interval_ns
+
+
+class Hiccup(Observer):
+    """Adds `hiccup_ns` to the configuration of every perflab-node; the histogram is in its checkpoints."""
+
+    name: ClassVar[str] = "hiccup"
+
+    def __init__(self, parameters: HiccupParameters) -> None:
+        self.label = self.name
+        self.interval_ns = parameters.interval
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"interval": self.interval_ns / NS_PER_S}  # seconds
+
+    def check(self, host: Host, runtime: str) -> None:
+        if runtime == "virtual":
+            raise Unavailable(f"{self.label}: nothing sleeps in virtual time; use a real middleware")
+
+    def configure(self, configuration: dict[str, Any]) -> None:
+        configuration["hiccup_ns"] = self.interval_ns
+
+
+KIND: Kind[Observer] = Kind(
+    "hiccup", "how much too long a sleeping thread of each process sleeps", HiccupParameters, Hiccup
+)

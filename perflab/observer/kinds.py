@@ -1,0 +1,8 @@
+"""All observers by name."""
+
+from __future__ import annotations
+
+from perflab.observer import Observer, allocations, hiccup, monitor
+from perflab.registry import Kind
+
+REGISTRY: dict[str, Kind[Observer]] = {kind.name: kind for kind in (monitor.KIND, hiccup.KIND, allocations.KIND)}

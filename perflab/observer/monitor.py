@@ -1,0 +1,73 @@
+"""`monitor`: what the threads of the trial and the CPUs did, as tables.
+
+perflab-monitor runs in every trial that has conditions to verify; this observer asks for it in all trials, chooses its
+interval, and keeps what it saw. The trial starts it with `interval_ns`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from perflab import native
+from perflab.condition import Trial
+from perflab.errors import Unavailable
+from perflab.formats import monitor as monitor_files
+from perflab.host import Host
+from perflab.observer import Artifact, Observer
+from perflab.parameters import DurationNs, Parameters
+from perflab.registry import Kind
+from perflab.units import NS_PER_S
+
+SHORTEST_NS = 10_000_000
+LONGEST_NS = 10 * NS_PER_S
+
+
+class MonitorParameters(Parameters):
+    interval: DurationNs = Field(
+        default=100_000_000,
+        validate_default=False,
+        description="between two samples, 10ms to 10s (default: 100ms)",
+    )
+
+    @field_validator("interval")
+    @classmethod
+    def _in_range(cls, interval_ns: int) -> int:
+        if not SHORTEST_NS <= interval_ns <= LONGEST_NS:
+            raise ValueError(f"{interval_ns / 1e6:g} ms is not within 10ms and 10s")
+        return interval_ns
+
+
+class Monitor(Observer):
+    """Writes monitor_threads.parquet and monitor_cpus.parquet."""
+
+    name: ClassVar[str] = "monitor"
+
+    def __init__(self, parameters: MonitorParameters) -> None:
+        self.label = self.name
+        self.interval_ns = parameters.interval
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"interval": self.interval_ns / NS_PER_S}  # seconds
+
+    def check(self, host: Host, runtime: str) -> None:
+        if runtime == "virtual":
+            raise Unavailable(f"{self.label}: on virtual there are no threads to watch; use a real middleware")
+        native.find().program("perflab-monitor")
+
+    def stop(self, trial: Trial) -> list[Artifact]:
+        reader = trial.monitor
+        reader.refresh()
+        if reader.last_at_ns is None:
+            return []  # the trial ended before anything was sampled
+        return [Artifact(path, "table") for path in monitor_files.write_tables(trial.directory, reader)]
+
+
+KIND: Kind[Observer] = Kind(
+    "monitor",
+    "CPU time, run delay, policy and CPUs of every thread, and the CPUs' idle time",
+    MonitorParameters,
+    Monitor,
+)

@@ -1,0 +1,88 @@
+"""Types of the parameters that a user writes, on the command line as text or in YAML as text or number."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from perflab.errors import BadInput
+from perflab.host import parse_cpu_list
+from perflab.units import parse_duration
+
+
+class Parameters(BaseModel):
+    """Of a condition or an observer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("a duration is a number of seconds or text like 10ms")
+    try:
+        return parse_duration(str(value), "the value", zero_allowed=True)
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(B|kB|MB|GB|KiB|MiB|GiB)?")
+_SIZE_UNITS = {
+    None: 1,
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+}
+
+
+def _size(value: Any) -> Any:
+    written = isinstance(value, str | int) and not isinstance(value, bool)
+    match = _SIZE.fullmatch(str(value).strip()) if written else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a size; use bytes (1024) or a unit (64kB, 1MiB)")
+    return round(float(match.group(1)) * _SIZE_UNITS[match.group(2)])
+
+
+def _percent(value: Any) -> Any:
+    return value.strip().removesuffix("%").strip() if isinstance(value, str) else value
+
+
+def _cpus(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | list | tuple):
+        raise ValueError("CPUs are a list like 0,2-3")
+    if isinstance(value, list | tuple):
+        value = ",".join(str(cpu) for cpu in value)
+    text = str(value).strip()
+    if re.fullmatch(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", text) is None:
+        raise ValueError(f"{text!r} is not a list of CPUs like 0,2-3")
+    cpus = parse_cpu_list(text)
+    if not cpus:
+        raise ValueError(f"{text!r} names no CPU")
+    return tuple(sorted(set(cpus)))
+
+
+def _names(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(",") if word.strip())
+    return value
+
+
+def _switch(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    if value in ("on", "off"):
+        return value == "on"
+    raise ValueError(f"{value!r} is not on or off")
+
+
+DurationNs = Annotated[int, BeforeValidator(_duration)]  # "10ms", 0.5 (seconds); ns
+Bytes = Annotated[int, BeforeValidator(_size)]  # 1024, "64kB", "1MiB"
+Percent = Annotated[float, BeforeValidator(_percent)]  # 80, "80%"
+Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus)]  # "0,2-3", [0, 2]; ascending, at least one
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]  # "a,b", [a, b]
+Switch = Annotated[bool, BeforeValidator(_switch)]  # on, off, true, false

@@ -1,0 +1,155 @@
+"""What an experiment shows: for each variant a table of its treatments, then the sentences that matter most."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from perflab.report.table import Column, print_table
+from perflab.statistics.metric_comparison import BETTER, WORSE, size_words
+from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.pairs import CONDITION, FACTOR, VARIANT, Place, Result, places_of
+from perflab.statistics.selection import CONTROL, purpose_of
+
+Json = dict[str, Any]
+
+MAX_SENTENCES = 8
+LEAST_CLAIMS = 5  # of these there is room for at least so many differences; the rest is what limits them
+LINE_WIDTH = 100
+
+_STYLES = {WORSE: "red", BETTER: "green"}
+_MARKS = {"higher": " *", "lower": " *", "equivalent": " ="}
+_REMARK_STYLES = {
+    **dict.fromkeys(("one_trial", "harness_error", "invalid", "ended_early", "carry_over", "missing"), "yellow"),
+    **dict.fromkeys(("worse", "success"), "red"),
+    "better": "green",
+}
+# Which metrics stay on a narrow terminal: the lower, the longer.
+_RANKS = {"latency.p99": 1, "response.p99": 2, "round_trip.p99": 2, "lost": 3, "latency.p50": 4, "cpu_percent": 5}
+_OTHER_RANK, _N_RANK, _SUCCESS_RANK = 6, 8, 7
+
+
+def print_findings(out: Console, summary: Json) -> None:
+    """The findings of a summary; nothing where it has none (docs/findings.md says how to read it)."""
+    findings = summary.get("findings")
+    if not findings:
+        return
+    metrics = [METRICS[name] for name in findings["metrics"]]
+    if findings["comparisons"]:
+        places = places_of(summary["results"])
+        for place in places:
+            _print_place(out, place, findings, metrics)
+        _print_between(out, findings, metrics)
+        out.print(Text(_legend(findings), "dim"))
+        out.print()
+    for style, words in sentences(findings["remarks"]):
+        out.print(Text(f"- {words.removesuffix('.')}", style))
+    if findings["remarks"]:
+        out.print()
+
+
+def lines(summary: Json, width: int = LINE_WIDTH) -> list[str]:
+    """The same as lines of plain text."""
+    target = io.StringIO()
+    print_findings(Console(file=target, width=width, no_color=True, force_terminal=False, highlight=False), summary)
+    return [line.rstrip() for line in target.getvalue().rstrip().splitlines()]
+
+
+def sentences(remarks: Sequence[Json], most: int = MAX_SENTENCES) -> list[tuple[str, str]]:
+    """The most important ones with their styles, in order; what is left out is said."""
+    claims = [r for r in remarks if r["kind"] in (WORSE, BETTER)]
+    others = [r for r in remarks if r["kind"] not in (WORSE, BETTER)]
+    shown_claims = claims[: max(LEAST_CLAIMS, most - len(others))]
+    shown_others = others[: most - len(shown_claims)]
+    chosen = [r for r in remarks if any(r is s for s in (*shown_claims, *shown_others))]
+    found = [(_REMARK_STYLES.get(r["kind"], ""), str(r["words"])) for r in chosen]
+    more = [
+        f"{count} more {what}{'' if count == 1 else 's'}"
+        for count, what in (
+            (len(claims) - len(shown_claims), "difference"),
+            (len(others) - len(shown_others), "remark"),
+        )
+        if count
+    ]
+    return [*found, ("dim", f"… and {' and '.join(more)}; `--json` has all of them")] if more else found
+
+
+def _print_place(out: Console, place: Place, findings: Json, metrics: Sequence[Metric]) -> None:
+    rows = [r for r in place.results if r.result["trials"]]
+    if len(rows) < 2:
+        return
+    compared = {
+        (c["treatment"]["name"], c["metric"]): c
+        for c in findings["comparisons"]
+        if c["kind"] == CONDITION and c["variant"] == place.words
+    }
+    measured = [m for m in metrics if any(m.name in r.result["intervals"] for r in rows)]
+    columns = [
+        Column("", 0, [Text(_name(r)) for r in rows], right=False),
+        Column("n", _N_RANK, [Text(str(len(r.trials))) for r in rows]),
+        Column("success", _SUCCESS_RANK, [_success(r) for r in rows]),
+        *(Column(m.words, _rank(m), [_cell(place, r, m, compared) for r in rows]) for m in measured),
+    ]
+    out.print(Text(place.words, "bold"))
+    print_table(out, columns)
+    out.print()
+
+
+def _cell(place: Place, result: Result, metric: Metric, compared: dict[tuple[str, str], Json]) -> Text:
+    """The median of what nothing disturbed in its unit; of others how they differ from the baseline."""
+    comparison = compared.get((result.treatment, metric.name))
+    if comparison is not None and result in place.disturbed:
+        return _difference(comparison, metric)
+    median = result.result["intervals"].get(metric.name)
+    return Text("–" if median is None else metric.format(median["value"]))
+
+
+def _difference(comparison: Json, metric: Metric) -> Text:
+    mark = _MARKS.get(comparison["verdict"], "")
+    return Text(f"{size_words(metric, comparison)}{mark or '  '}", _STYLES.get(comparison["effect"], ""))
+
+
+def _print_between(out: Console, findings: Json, metrics: Sequence[Metric]) -> None:
+    """Variants and levels of factors, at their baselines."""
+    found = [c for c in findings["comparisons"] if c["kind"] in (VARIANT, FACTOR)]
+    if not found:
+        return
+    rows: dict[str, dict[str, Json]] = {}
+    for c in found:
+        name = f"{c['treatment']['name']} against {c['baseline']['name']}"
+        rows.setdefault(f"{c['variant']}: {name}" if c["variant"] else name, {})[c["metric"]] = c
+    columns = [Column("", 0, [Text(name) for name in rows], right=False)]
+    for metric in metrics:
+        cells = [mine.get(metric.name) for mine in rows.values()]
+        if any(cells):
+            texts = [Text("–") if c is None else _difference(c, metric) for c in cells]
+            columns.append(Column(metric.words, _rank(metric), texts))
+    out.print(Text("baselines against each other", "bold"))
+    print_table(out, columns)
+    out.print()
+
+
+def _legend(findings: Json) -> str:
+    level, margin = 100 * (1 - findings["alpha"]), 100 * findings["margin"]
+    return (
+        f"Against the baseline, one value per trial; [{level:.3g} % interval of each by itself]; "
+        f"* differs (Holm over {findings['family_size']}), = by no more than {margin:.3g} %"
+    )
+
+
+def _name(result: Result) -> str:
+    return f"{result.treatment}, no observers" if purpose_of(result.result) == CONTROL else result.treatment
+
+
+def _success(result: Result) -> Text:
+    outcomes = result.result["outcomes"]
+    n = outcomes["success"] + outcomes["failed"]
+    return Text(f"{outcomes['success']}/{n}", "red" if outcomes["failed"] else "")
+
+
+def _rank(metric: Metric) -> int:
+    return _RANKS.get(metric.name, _OTHER_RANK)

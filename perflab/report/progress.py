@@ -1,0 +1,188 @@
+"""What there is to say while a run goes on, however it is drawn: the present trial, the last ones, the time left."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perflab.experiment.display import PlannedTrial, RunPlan
+from perflab.experiment.trial import LiveProgress
+from perflab.report.totals import lost as all_lost
+from perflab.statistics import histogram as hg
+from perflab.units import NS_PER_S, format_count, format_time
+
+RECENT = 6
+
+
+@dataclass(frozen=True)
+class FinishedTrial:
+    """How a trial ended; figures are None where they were not measured."""
+
+    planned: PlannedTrial
+    outcome: str
+    reason: str | None
+    p50_ns: int | None
+    p99_ns: int | None
+    lost: int | None
+    took_s: float
+
+
+def finished_trial(
+    planned: PlannedTrial, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
+) -> FinishedTrial:
+    """`totals` are those of summary.json."""
+    latency = (totals or {}).get("latency_ns") or {}
+    lost = None if totals is None else all_lost(dict(totals))
+    return FinishedTrial(planned, outcome, reason, latency.get("p50"), latency.get("p99"), lost, took_s)
+
+
+@dataclass
+class RunProgress:
+    """How far a run is. `clock` in seconds."""
+
+    plan: RunPlan
+    clock: Callable[[], float] = time.monotonic
+    finished: list[FinishedTrial] = field(default_factory=list)
+    current: PlannedTrial | None = None
+    _began_s: float = 0.0
+
+    def start(self, order: int) -> PlannedTrial:
+        self.current = next(entry for entry in self.plan.entries if entry.order == order)
+        self._began_s = self.clock()
+        return self.current
+
+    def finish(
+        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
+    ) -> FinishedTrial:
+        planned = next(entry for entry in self.plan.entries if entry.order == order)
+        self.finished.append(finished_trial(planned, outcome, reason, totals, took_s))
+        self.current = None
+        return self.finished[-1]
+
+    @property
+    def done(self) -> int:
+        """Trials that are over, those that a resumed run had already among them."""
+        return self.plan.total - len(self.plan.entries) + len(self.finished)
+
+    @property
+    def next(self) -> PlannedTrial | None:
+        """What comes after the present trial."""
+        over = len(self.finished) + (self.current is not None)
+        return self.plan.entries[over] if over < len(self.plan.entries) else None
+
+    @property
+    def share(self) -> float:
+        """Of the run's trials, with the present one as far as its planned time has passed; 0 to 1."""
+        done = float(self.done)
+        if self.current is not None:
+            expected_s = self.current.duration_s + self._dead_s()
+            done += min(1.0, (self.clock() - self._began_s) / expected_s) if expected_s > 0 else 0.0
+        return done / self.plan.total if self.plan.total else 1.0
+
+    def left_s(self) -> float:
+        """From what is planned, and from what finished trials took beside that."""
+        dead_s = self._dead_s()
+        waiting = self.plan.entries[len(self.finished) + (self.current is not None) :]
+        left = sum(entry.duration_s + dead_s for entry in waiting)
+        if self.current is not None:
+            left += max(0.0, self.current.duration_s + dead_s - (self.clock() - self._began_s))
+        return left
+
+    def left_in_words(self) -> str:
+        """ "about 2 min left"; "at least" until a trial has shown what it takes beside its planned time."""
+        if not self.finished:
+            return f"at least {_roughly(self.left_s())} left"
+        return f"about {_roughly(self.left_s())} left"
+
+    def _dead_s(self) -> float:
+        """What a trial takes beside warm-up and measured part, by those that were measured to their end."""
+        whole = [f for f in self.finished if f.outcome in ("success", "failed", "invalid")] or self.finished
+        return max(0.0, statistics.median(f.took_s - f.planned.duration_s for f in whole)) if whole else 0.0
+
+
+def _roughly(seconds: float) -> str:
+    """As exact as such an estimate can be: steps of 5 s, of 1 min, of 10 min."""
+    if seconds < 57.5:
+        return f"{max(5, 5 * math.ceil(seconds / 5 - 0.5))} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{max(1, minutes)} min"
+    tens = round(seconds / 600)
+    hours, rest = tens // 6, tens % 6 * 10
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+class Pace:
+    """Lets a phase's first progress through, and then no more than one per interval: merging histograms costs time."""
+
+    def __init__(self, interval_s: float = 0.9) -> None:
+        self._interval_s = interval_s
+        self._phase = ""
+        self._last_s = 0.0
+
+    def due(self, phase: str) -> bool:
+        now = time.monotonic()
+        if phase == self._phase and now - self._last_s < self._interval_s:
+            return False
+        self._phase, self._last_s = phase, now
+        return True
+
+
+class LiveLine:
+    """What the present trial does, in one line; keeps what the rate is computed from."""
+
+    def __init__(self, prefix: str, total_s: float, *, brief: bool = False) -> None:
+        """`brief` is for 70 columns, with the figures that matter most first."""
+        self._brief = brief
+        self._prefix = prefix
+        self._total_s = total_s
+        self._base = (0.0, 0)
+        self._rate: float | None = None
+        self._last: str | None = None
+
+    def text(self, progress: LiveProgress) -> str | None:
+        """The line for this state; None where it would not change."""
+        text = self._prefix + self._state(progress)
+        if text == self._last:
+            return None
+        self._last = text
+        return text
+
+    def _state(self, progress: LiveProgress) -> str:
+        if progress.phase not in ("measuring", "draining"):
+            return progress.phase + (f", {progress.note}" if progress.note else "")
+        elapsed_s = progress.elapsed_ns / NS_PER_S
+        if elapsed_s < 0:
+            return "warming up"
+        base_s, base_received = self._base
+        if elapsed_s - base_s >= 0.9:
+            self._rate = (progress.received - base_received) / (elapsed_s - base_s)
+            self._base = (elapsed_s, progress.received)
+        parts = [
+            f"{min(elapsed_s, self._total_s):.0f}/{self._total_s:.0f} s"
+            if progress.phase == "measuring"
+            else "draining"
+        ]
+        rate = "" if self._rate is None else f"{format_count(round(self._rate))}/s"
+        lost = f"{format_count(progress.lost)} lost"
+        if self._brief:
+            parts += [self._latency(progress), lost, rate]
+        else:
+            parts += [rate and f"{rate} received", self._latency(progress), lost]
+        return "  ".join(part for part in parts if part)
+
+    def _latency(self, progress: LiveProgress) -> str:
+        try:
+            merged = hg.merge(hg.decode(text) for text in progress.histograms)
+        except hg.HistogramError:
+            return ""
+        if not merged.count:
+            return ""
+        p50, p99 = (format_time(hg.value_at_percentile(merged, p)) for p in (50.0, 99.0))
+        if self._brief:
+            return f"p50 {p50}  p99 {p99}"
+        return f"latency p50 {p50} p99 {p99} max {format_time(merged.max)}"

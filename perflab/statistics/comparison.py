@@ -1,0 +1,324 @@
+"""Two samples compared, and a verdict that says no more than they show.
+
+comparison = compare(Sample.of([5.1, 4.9, …], name="baseline"), Sample.of([6.0, 6.3, …], name="cpu_load"))
+comparison.verdict, comparison.p_adjusted, comparison.estimate.interval
+print(words.in_words(comparison))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from perflab.statistics import effect, estimate, influence, power
+from perflab.statistics.design import design
+from perflab.statistics.difference import Direction, permutation_test, shift, welch
+from perflab.statistics.equivalence import Equivalence, Margin, bounds
+from perflab.statistics.influence import Influence, SpreadInfluence
+from perflab.statistics.judgement import Judgement, Rules, Verdict, judge, verdict_of
+from perflab.statistics.lattice import Lattice, detect
+from perflab.statistics.noise import NoiseFloor, noise_floor
+from perflab.statistics.outliers import Outlier, find_outliers
+from perflab.statistics.power import Power
+from perflab.statistics.sample import Estimate, Floats, Interval, Json, Sample, Test, as_json
+from perflab.statistics.spread import Spread, compare_spread
+
+__all__ = [
+    "Comparison", "Estimate", "Interval", "Margin", "NoiseFloor", "Sample", "Test", "compare", "compare_family",
+    "corrected", "holm", "noise_floor",
+]  # fmt: skip
+
+Scale = Literal["ratio", "difference"]
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Described:
+    """One sample by itself."""
+
+    name: str
+    n: int
+    missing: int
+    median: Estimate
+    mean: Estimate
+    sd: float | None
+    smallest: float | None
+    largest: float | None
+    outliers: tuple[Outlier, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Of a treatment with its baseline. Every sign: positive, or a ratio above 1, means that the treatment is larger.
+
+    `estimate`, `equivalence` and `power` are on `scale`: factors for ratios, else differences in the values' unit.
+    `p` is that of `rank_test`; the other tests stand beside it and decide nothing.
+    """
+
+    verdict: Verdict
+    metric: str
+    baseline: Described
+    treatment: Described
+    alpha: float
+    direction: Direction
+    scale: Scale
+    estimate: Estimate
+    shift: Estimate
+    ratio: Estimate  # value None where a value is not positive
+    mean_difference: Estimate
+    p: float | None
+    p_adjusted: float | None  # after Holm; p itself in a family of one
+    attainable_p: float | None  # the smallest p that these numbers of trials can give
+    attainable_adjusted: float | None  # after Holm, were p as small as that and all others as they are
+    family_size: int
+    rank_test: Test
+    permutation: Test
+    welch: Test
+    hedges_g: Estimate
+    cliffs_delta: Estimate
+    blocks: int | None  # shared ones; None: not blocked
+    unused: tuple[str, ...]  # trials whose block lacks the other sample
+    noise_floor: float | None  # on `scale`
+    equivalence: Equivalence | None
+    power: Power
+    spread: Spread
+    influence: Influence
+    spread_influence: SpreadInfluence
+    lattice: Lattice | None  # of both samples together
+    rules: Rules = dataclasses.field(repr=False)
+
+    def to_dict(self) -> Json:
+        """For json; `rules` is left out, for all that it says stands in other keys."""
+        out: Json = as_json(dataclasses.replace(self, rules=Rules()))
+        del out["rules"]
+        return out
+
+
+def compare(
+    baseline: Sample,
+    treatment: Sample,
+    *,
+    metric: str = "",
+    alpha: float = 0.05,
+    margin: Margin | None = None,
+    noise_floor: NoiseFloor | float | None = None,
+    direction: Direction = "both",
+    seed: int = 0,
+    ratio: bool | None = None,
+) -> Comparison:
+    """Compares two samples by one value per trial.
+
+    `ratio`: the result is a factor (the analysis is of logarithms); None: where all values are positive and the
+    margin is not absolute. `noise_floor`: a difference up to it is not claimed; a bare number is one in the unit of the
+    values, or for ratios a factor >= 1.
+    `direction`: which difference the test looks for. Raises ValueError for what makes no sense.
+    """
+    positive = baseline.positive and treatment.positive
+    if ratio and not positive:
+        raise ValueError("a ratio needs positive values in both samples")
+    # An absolute margin is one of differences.
+    logarithms = positive and (margin is None or margin.relative) if ratio is None else ratio
+    if logarithms and margin is not None and not margin.relative:
+        raise ValueError("an absolute margin does not go with a ratio")
+    rules = Rules(alpha, margin, _floor(noise_floor, logarithms), direction, logarithms)
+    judged = judge(baseline, treatment, rules)
+    plain = judged if not logarithms else judge(baseline, treatment, dataclasses.replace(rules, logarithms=False))
+    compared = plain.design
+    t_test, mean_difference = welch(compared, rules.confidence, direction)
+    a, b = compared.a, compared.b
+    to_scale = math.exp if logarithms else float
+    return Comparison(
+        verdict=judged.verdict,
+        metric=metric,
+        baseline=_described(baseline, "baseline", 1 - alpha, seed),
+        treatment=_described(treatment, "treatment", 1 - alpha, seed),
+        alpha=alpha,
+        direction=direction,
+        scale="ratio" if logarithms else "difference",
+        estimate=judged.estimate.mapped(to_scale),
+        shift=plain.estimate,
+        ratio=_ratio(baseline, treatment, judged, rules),
+        mean_difference=mean_difference,
+        p=judged.test.p,
+        p_adjusted=judged.test.p,
+        attainable_p=judged.attainable_p,
+        attainable_adjusted=judged.attainable_p,
+        family_size=1,
+        rank_test=judged.test,
+        permutation=permutation_test(compared, direction, seed),
+        welch=t_test,
+        hedges_g=_hedges_g(a, b, 1 - alpha),
+        cliffs_delta=effect.cliffs_delta(a, b, 1 - alpha),
+        blocks=len(compared.blocks) if compared.blocked else None,
+        unused=compared.unused,
+        noise_floor=None if rules.noise_floor is None else to_scale(rules.noise_floor),
+        equivalence=_on_scale(judged.equivalence, logarithms),
+        power=_planned(judged, rules),
+        spread=compare_spread(a, b, 1 - alpha, seed),
+        influence=influence.of_location(baseline, treatment, rules, judged),
+        spread_influence=influence.of_spread(baseline, treatment),
+        lattice=detect([*baseline.values, *treatment.values]),
+        rules=rules,
+    )
+
+
+def compare_family(
+    pairs: Mapping[Key, tuple[Sample, Sample]],
+    *,
+    alpha: float = 0.05,
+    margin: Margin | None = None,
+    direction: Direction = "both",
+    seed: int = 0,
+    ratio: bool | None = None,
+    floors: Mapping[Key, NoiseFloor | float | None] | None = None,
+) -> dict[Key, Comparison]:
+    """compare() of each (baseline, treatment), and corrected() over all of them."""
+    made = [
+        compare(
+            baseline, treatment, metric=str(key), alpha=alpha, margin=margin, direction=direction, seed=seed,
+            ratio=ratio, noise_floor=None if floors is None else floors.get(key),
+        )
+        for key, (baseline, treatment) in pairs.items()
+    ]  # fmt: skip
+    return dict(zip(pairs, corrected(made), strict=True))
+
+
+def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same comparisons as one family: p adjusted by Holm, and the verdicts that follow.
+
+    Differences and equivalences are two families. Intervals stay those of each comparison by itself.
+    """
+    ps = [c.p for c in comparisons]
+    equivalences = [None if c.equivalence is None else c.equivalence.p for c in comparisons]
+    adjusted, adjusted_equivalences = holm(ps), holm(equivalences)
+    size = sum(p is not None for p in ps)
+    out = []
+    for i, c in enumerate(comparisons):
+        attainable = _instead(ps, i, c.attainable_p)
+        equivalence = c.equivalence
+        if equivalence is not None:
+            q = adjusted_equivalences[i]
+            equivalence = dataclasses.replace(equivalence, p_adjusted=q, shown=q is not None and q <= c.alpha)
+        value = _analysed(c.estimate.value, c.rules)
+        shown = equivalence is not None and equivalence.shown
+        verdict = verdict_of(value, c.rank_test, adjusted[i], attainable, c.rules, equivalent=shown)
+        trials = []
+        for t in c.influence.trials:
+            q = _instead(equivalences, i, t.equivalence_p)
+            without = verdict_of(
+                _analysed(t.estimate, c.rules), t.test, _instead(ps, i, t.p), _instead(ps, i, t.attainable_p), c.rules,
+                equivalent=c.equivalence is not None and q is not None and q <= c.alpha,
+            )  # fmt: skip
+            trials.append(dataclasses.replace(t, verdict=without))
+        out.append(
+            dataclasses.replace(
+                c,
+                verdict=verdict,
+                p_adjusted=adjusted[i],
+                attainable_adjusted=attainable,
+                family_size=max(size, 1),
+                equivalence=equivalence,
+                influence=dataclasses.replace(
+                    influence.collected(trials, value, c.p, verdict, logarithms=c.rules.logarithms),
+                    reason=c.influence.reason,
+                ),
+            )
+        )
+    return out
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """The p's adjusted by Holm (1979); what is None stays None and does not count.
+
+    As statsmodels' multipletests does, which takes a hundred times as long; leaving out single trials asks for many.
+    """
+    known = np.asarray([p for p in ps if p is not None])
+    order = np.argsort(known, kind="stable")
+    adjusted = np.empty(len(known))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(known[order] * np.arange(len(known), 0, -1)))
+    rest = iter(adjusted.tolist())
+    return [None if p is None else next(rest) for p in ps]
+
+
+def _instead(ps: Sequence[float | None], index: int, p: float | None) -> float | None:
+    """What Holm makes of one of the p's if it were another one."""
+    return None if p is None else holm([*ps[:index], p, *ps[index + 1 :]])[index]
+
+
+def _analysed(value: float | None, rules: Rules) -> float | None:
+    """A ratio or difference as a shift on the scale of the analysis."""
+    return value if value is None or not rules.logarithms else math.log(value)
+
+
+def _floor(floor: NoiseFloor | float | None, logarithms: bool) -> float | None:
+    if isinstance(floor, NoiseFloor):
+        floor = floor.ratio if logarithms else floor.difference
+    if floor is None or not logarithms:
+        return floor
+    if floor < 1:
+        raise ValueError(f"the noise floor of a ratio is a factor of at least 1, not {floor}")
+    return math.log(floor)
+
+
+def _described(sample: Sample, name: str, confidence: float, seed: int) -> Described:
+    values = sample.values
+    return Described(
+        name=sample.name or name,
+        n=sample.n,
+        missing=sample.missing,
+        median=estimate.median(sample, confidence),
+        mean=estimate.mean(sample, confidence, seed),
+        sd=float(sample.array.std(ddof=1)) if sample.n > 1 else None,
+        smallest=min(values, default=None),
+        largest=max(values, default=None),
+        outliers=find_outliers(sample),
+    )
+
+
+def _hedges_g(a: Floats, b: Floats, confidence: float) -> Estimate:
+    if min(len(a), len(b)) < 2:
+        return Estimate(None, reason="it needs 2 trials of either")
+    moments = [(float(x.mean()), float(x.std(ddof=1)), len(x)) for x in (a, b)]
+    return effect.hedges_g(*moments[0], *moments[1], confidence)
+
+
+def _ratio(baseline: Sample, treatment: Sample, judged: Judgement, rules: Rules) -> Estimate:
+    if not (baseline.positive and treatment.positive):
+        return Estimate(None, reason="a ratio needs positive values")
+    if not rules.logarithms:
+        in_logarithms = design(baseline.mapped(math.log), treatment.mapped(math.log))
+        return shift(in_logarithms, rules.confidence).mapped(math.exp)
+    return judged.estimate.mapped(math.exp)
+
+
+def _on_scale(equivalence: Equivalence | None, logarithms: bool) -> Equivalence | None:
+    if equivalence is None or not logarithms or equivalence.low is None or equivalence.high is None:
+        return equivalence
+    interval = equivalence.interval
+    return dataclasses.replace(
+        equivalence,
+        low=math.exp(equivalence.low),
+        high=math.exp(equivalence.high),
+        interval=None if interval is None else interval.mapped(math.exp),
+    )
+
+
+def _planned(judged: Judgement, rules: Rules) -> Power:
+    """Power for a difference as large as the margin; shifts as factors where the analysis is of logarithms."""
+    wanted = None
+    if rules.margin is not None:
+        limits = bounds(rules.margin, judged.design, logarithms=rules.logarithms)
+        wanted = None if isinstance(limits, str) else limits[1]
+    found = power.plan(judged.design, wanted, rules.alpha)
+    if not rules.logarithms:
+        return found
+    return dataclasses.replace(
+        found,
+        detectable=None if found.detectable is None else math.exp(found.detectable),
+        effect=None if found.effect is None else math.exp(found.effect),
+    )

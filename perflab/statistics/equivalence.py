@@ -1,0 +1,77 @@
+"""That there is no difference larger than d: shown by two one-sided tests, never by a test that found nothing.
+
+Schuirmann 1987: the hypothesis "the difference is d or more" is rejected on either side at level alpha. It is the same
+as that the interval of confidence 1 - 2 alpha lies within (-d, d).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from perflab.statistics.design import Design
+from perflab.statistics.difference import rank_p, shift
+from perflab.statistics.sample import Interval
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The largest difference that does not matter: absolute, or relative (0.05: a factor of 1.05 either way)."""
+
+    value: float
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.value) and self.value > 0):
+            raise ValueError(f"a margin is positive, not {self.value}")
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether the difference is within [low, high] (on the scale of the analysis, ratios included)."""
+
+    margin: Margin
+    low: float | None
+    high: float | None
+    p: float | None  # the larger of the two one-sided ones
+    interval: Interval | None  # of confidence 1 - 2 alpha
+    shown: bool
+    p_adjusted: float | None = None
+    reason: str | None = None
+
+
+def bounds(margin: Margin, design: Design, *, logarithms: bool) -> tuple[float, float] | str:
+    """The margin as limits of the shift that the design is tested for, or why there are none.
+
+    A relative margin of differences is one of |median of the baseline|, taken as if it were known.
+    """
+    if logarithms:
+        if not margin.relative:
+            return "an absolute margin does not go with ratios"
+        return -math.log1p(margin.value), math.log1p(margin.value)
+    if not margin.relative:
+        return -margin.value, margin.value
+    centre = abs(float(np.median(design.a))) if design.blocks else 0.0
+    if centre == 0:
+        return "a relative margin needs a baseline other than 0"
+    return -margin.value * centre, margin.value * centre
+
+
+def two_one_sided(design: Design, margin: Margin, alpha: float, *, logarithms: bool) -> Equivalence:
+    """The test on a design whose values are logarithms or not; its limits and interval are on that scale."""
+    limits = bounds(margin, design, logarithms=logarithms)
+    if isinstance(limits, str):
+        return Equivalence(margin, None, None, None, None, shown=False, reason=limits)
+    low, high = limits
+    if (p := one_sided_p(design, low, high)) is None:
+        return Equivalence(margin, low, high, None, None, shown=False, reason="there are no trials to compare")
+    return Equivalence(margin, low, high, p, shift(design, 1 - 2 * alpha).interval, shown=p <= alpha, p_adjusted=p)
+
+
+def one_sided_p(design: Design, low: float, high: float) -> float | None:
+    """The larger p of the tests against a shift of `low` or less and of `high` or more."""
+    above = rank_p(design.shifted(-low), "higher")
+    below = rank_p(design.shifted(-high), "lower")
+    return None if above is None or below is None else max(above, below)

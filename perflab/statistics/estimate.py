@@ -1,0 +1,123 @@
+"""Mean, median and quantiles of a sample, with intervals; where the sample is too small for one, there is none.
+
+Quantiles: the median is the middle value, or the mean of the middle two. Any other q is sorted[floor(n q)], counted
+from 0, and is not given where that is the smallest or the largest value: p95 of ten trials is their maximum by another
+name.
+
+Interval of a quantile: order statistics. The number of values below the true q-quantile is binomial(n, q), so that
+[x_(l), x_(u)] covers it with probability P(l <= B < u), whatever the distribution (David and Nagaraja, Order
+Statistics, 3rd ed., 7.1). It holds for ties too, as at least.
+
+Interval of a mean: BCa bootstrap (Efron 1987) from MIN_BOOTSTRAP values on. Bootstrap intervals of few values are too
+narrow; docs/statistics.md says by how much.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from perflab.statistics.sample import Estimate, Floats, Interval, Sample
+
+MIN_BOOTSTRAP = 8
+RESAMPLES = 9999
+
+Statistic = Callable[..., Any]
+
+
+def mean(sample: Sample, confidence: float = 0.95, seed: int = 0) -> Estimate:
+    """The mean, with a bootstrap interval."""
+    if sample.n == 0:
+        return Estimate(None, reason="no values")
+    interval, reason = bootstrap([sample.array], np.mean, confidence, seed)
+    return Estimate(float(np.mean(sample.array)), interval, reason)
+
+
+def median(sample: Sample, confidence: float = 0.95) -> Estimate:
+    """The median, with the interval of its order statistics."""
+    if sample.n == 0:
+        return Estimate(None, reason="no values")
+    interval, reason = order_statistics(sample.array, 0.5, confidence)
+    return Estimate(float(np.median(sample.array)), interval, reason)
+
+
+def quantile(sample: Sample, q: float, confidence: float = 0.95) -> Estimate:
+    """sorted[floor(n q)], with the interval of its order statistics; raises ValueError where q is not in (0, 1)."""
+    if not 0 < q < 1:
+        raise ValueError(f"a quantile is between 0 and 1, not {q}")
+    if q == 0.5:
+        return median(sample, confidence)
+    n, index = sample.n, math.floor(sample.n * q + 1e-9)
+    if not 0 < index < n - 1:
+        needed = next(m for m in range(3, 1_000_000) if 0 < math.floor(m * q + 1e-9) < m - 1)
+        return Estimate(
+            None, reason=f"the {q:g} quantile of {n} values is one of their extremes; it needs {needed} values"
+        )
+    interval, reason = order_statistics(sample.array, q, confidence)
+    return Estimate(float(np.sort(sample.array)[index]), interval, reason)
+
+
+def standard_deviation(sample: Sample, confidence: float = 0.95, seed: int = 0) -> Estimate:
+    """The standard deviation (n - 1), with a bootstrap interval."""
+    if sample.n < 2:
+        return Estimate(None, reason="a standard deviation needs 2 values")
+    interval, reason = bootstrap([sample.array], _sd, confidence, seed)
+    return Estimate(float(_sd(sample.array)), interval, reason)
+
+
+def mad(values: Floats) -> float:
+    """The median absolute deviation from the median, not scaled."""
+    return float(stats.median_abs_deviation(values))
+
+
+def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Interval | None, str | None]:
+    """The interval of the q-quantile with at most (1 - confidence) / 2 in either tail, or the reason why not."""
+    n, tail = len(values), (1 - confidence) / 2
+    ranks = _ranks(n, q, tail)
+    if ranks is None:
+        needed = next(m for m in range(n + 1, 1_000_000) if _ranks(m, q, tail))
+        return None, f"{n} values are too few for an interval of {confidence:.0%}: it needs {needed}"
+    low, high = ranks
+    in_order = np.sort(values)
+    covered = stats.binom.cdf(high - 1, n, q) - stats.binom.cdf(low - 1, n, q)
+    method = f"order statistics {low} and {high} of {n}, exact: {covered:.1%}"
+    return Interval(float(in_order[low - 1]), float(in_order[high - 1]), confidence, method), None
+
+
+def bootstrap(
+    samples: Sequence[Floats], statistic: Statistic, confidence: float, seed: int, resamples: int = RESAMPLES
+) -> tuple[Interval | None, str | None]:
+    """A bootstrap interval of a statistic with an `axis`: BCa, or percentile where that is not defined; or why none."""
+    smallest = min(map(len, samples))
+    if smallest < MIN_BOOTSTRAP:
+        return None, f"{smallest} values are too few for a bootstrap: it needs {MIN_BOOTSTRAP}"
+    if all(np.ptp(values) == 0 for values in samples):
+        return None, "all values are equal"
+    for method in ("BCa", "percentile"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # a degenerate distribution is told by its NaN
+            result = stats.bootstrap(
+                tuple(samples), statistic, n_resamples=resamples, vectorized=True, method=method,
+                confidence_level=confidence, rng=np.random.default_rng(seed),
+            )  # fmt: skip
+        low, high = map(float, result.confidence_interval)
+        if math.isfinite(low) and math.isfinite(high):
+            return Interval(low, high, confidence, f"bootstrap, {method}"), None
+    return None, "the bootstrap distribution is degenerate"
+
+
+def _ranks(n: int, q: float, tail: float) -> tuple[int, int] | None:
+    """Ranks l < u, from 1, of the order statistics that enclose the quantile; None where there are none."""
+    below = stats.binom.cdf(np.arange(n + 1), n, q)  # P(B <= k)
+    low = int(np.searchsorted(below, tail * (1 + 1e-9), side="right"))  # the largest l with P(B <= l - 1) <= tail
+    high = int(np.searchsorted(below, (1 - tail) * (1 - 1e-12), side="left")) + 1
+    return (low, high) if 1 <= low < high <= n else None
+
+
+def _sd(values: Floats, axis: int = -1) -> Any:
+    return np.std(values, axis=axis, ddof=1)

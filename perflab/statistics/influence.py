@@ -1,0 +1,150 @@
+"""What single trials do to a conclusion: every comparison is made again without each of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from perflab.statistics.design import design
+from perflab.statistics.difference import attainable_p, rank_test, shift_value
+from perflab.statistics.equivalence import bounds, one_sided_p
+from perflab.statistics.judgement import CLAIMS, Judgement, Rules, Verdict, verdict_of
+from perflab.statistics.sample import Floats, Sample, Test
+from perflab.statistics.spread import brown_forsythe
+
+MAX_TRIALS = 120  # of both samples; one of more carries no conclusion by ranks
+
+# A ratio of standard deviations that is worth a word, and what must be left of its logarithm without any one trial.
+NOTABLE_RATIO = 2.0
+LEFT = 0.5
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The comparison without one trial; the estimate is a difference, or a ratio where the comparison is of ratios."""
+
+    sample: str  # "baseline" or "treatment"
+    label: str
+    estimate: float | None
+    p: float | None
+    attainable_p: float | None
+    equivalence_p: float | None
+    test: Test
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Influence:
+    """Of every trial. `flips` are those without which the verdict is another one, other than for want of trials."""
+
+    trials: tuple[LeftOut, ...]
+    largest_estimate: LeftOut | None  # without it the estimate changes most; likewise below
+    largest_p: LeftOut | None
+    flips: tuple[LeftOut, ...]
+    reason: str | None = None  # why nothing is listed
+
+    @property
+    def carries(self) -> LeftOut | None:
+        """The one trial without which a claim is none, if it is only one."""
+        lost = [trial for trial in self.flips if trial.verdict not in CLAIMS]
+        return lost[0] if len(lost) == 1 else None
+
+
+@dataclass(frozen=True)
+class SpreadLeftOut:
+    sample: str
+    label: str
+    sd_ratio: float
+    p: float | None  # of Brown and Forsythe's test
+
+
+@dataclass(frozen=True)
+class SpreadInfluence:
+    """`carried_by`: the one trial without which less than half of a notable ratio is left, on the log scale."""
+
+    largest: SpreadLeftOut | None
+    carried_by: SpreadLeftOut | None
+
+
+def of_location(baseline: Sample, treatment: Sample, rules: Rules, whole: Judgement) -> Influence:
+    """Leaves out each trial in turn; a trial that is in no shared block changes nothing and is not listed."""
+    counted = len(whole.design.a) + len(whole.design.b)
+    if counted > MAX_TRIALS:
+        return Influence(
+            (), None, None, (), f"{counted} trials are more than the {MAX_TRIALS} that are left out by turns"
+        )
+    trials = []
+    for sample, other, side in ((baseline, treatment, "baseline"), (treatment, baseline, "treatment")):
+        for index, label in enumerate(sample.labels):
+            if label in whole.design.unused:
+                continue
+            rest = sample.without(index)
+            pair = (rest, other) if side == "baseline" else (other, rest)
+            trials.append(_left_out(side, label, *pair, rules))
+    value = whole.estimate.value
+    return collected(trials, value, whole.test.p, whole.verdict, logarithms=rules.logarithms)
+
+
+def _left_out(side: str, label: str, baseline: Sample, treatment: Sample, rules: Rules) -> LeftOut:
+    """What judge() finds, but for the intervals, which take most of its time."""
+    if rules.logarithms:
+        baseline, treatment = baseline.mapped(math.log), treatment.mapped(math.log)
+    compared = design(baseline, treatment)
+    value, test = shift_value(compared), rank_test(compared, rules.direction)
+    attainable = attainable_p(compared, rules.direction)
+    equivalence_p = None
+    if rules.margin is not None:
+        limits = bounds(rules.margin, compared, logarithms=rules.logarithms)
+        equivalence_p = None if isinstance(limits, str) else one_sided_p(compared, *limits)
+    equivalent = equivalence_p is not None and equivalence_p <= rules.alpha
+    verdict = verdict_of(value, test, test.p, attainable, rules, equivalent=equivalent)
+    shown = value if value is None or not rules.logarithms else math.exp(value)
+    return LeftOut(side, label, shown, test.p, attainable, equivalence_p, test, verdict)
+
+
+def collected(
+    trials: list[LeftOut], estimate: float | None, p: float | None, verdict: Verdict, *, logarithms: bool
+) -> Influence:
+    """The extremes among comparisons without one trial; `estimate` is that of all, on the scale of the analysis."""
+
+    def moved(trial: LeftOut) -> float:
+        if trial.estimate is None or estimate is None:
+            return -1.0
+        return abs((math.log(trial.estimate) if logarithms else trial.estimate) - estimate)
+
+    def changed(trial: LeftOut) -> float:
+        return -1.0 if trial.p is None or p is None else abs(trial.p - p)
+
+    return Influence(
+        tuple(trials),
+        max(trials, key=moved, default=None),
+        max(trials, key=changed, default=None),
+        tuple(trial for trial in trials if trial.verdict not in (verdict, "too_few_trials")),
+    )
+
+
+def of_spread(baseline: Sample, treatment: Sample) -> SpreadInfluence:
+    """The same for the ratio of standard deviations; nothing where a sample has fewer than 4 values or no scatter."""
+    if min(baseline.n, treatment.n) < 4:
+        return SpreadInfluence(None, None)
+    whole = _log_ratio(baseline.array, treatment.array)
+    if whole is None:
+        return SpreadInfluence(None, None)
+    trials = []
+    for sample, side in ((baseline, "baseline"), (treatment, "treatment")):
+        for index, label in enumerate(sample.labels):
+            rest = sample.without(index).array
+            a, b = (rest, treatment.array) if side == "baseline" else (baseline.array, rest)
+            if (ratio := _log_ratio(a, b)) is not None:
+                trials.append(SpreadLeftOut(side, label, math.exp(ratio), brown_forsythe(a, b).p))
+    largest = max(trials, key=lambda trial: abs(math.log(trial.sd_ratio) - whole), default=None)
+    carrying = [trial for trial in trials if math.log(trial.sd_ratio) / whole < LEFT] if whole else []
+    notable = abs(whole) >= math.log(NOTABLE_RATIO)
+    return SpreadInfluence(largest, carrying[0] if notable and len(carrying) == 1 else None)
+
+
+def _log_ratio(a: Floats, b: Floats) -> float | None:
+    of_a, of_b = float(np.std(a, ddof=1)), float(np.std(b, ddof=1))
+    return math.log(of_b / of_a) if of_a > 0 and of_b > 0 else None

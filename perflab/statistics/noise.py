@@ -1,0 +1,90 @@
+"""How much a baseline differs from itself: what a comparison with it must exceed to mean anything.
+
+The trials of the baseline are split into two halves in every way (at random where there are more than MAX_SPLITS), and
+the shift between the halves is taken. The 95th percentile of its size is scaled by sqrt(1/n_a + 1/n_b) to the numbers
+of trials that will be compared. It is the noise of *this* baseline: drift between sessions is in it only where the
+trials come from several.
+
+With blocks, halves are drawn within those that hold two baseline trials or more, from values less the mean of their
+block. Where the baseline stands in each block once there is no floor: how it differs from itself there is not known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from perflab.statistics.difference import hodges_lehmann
+from perflab.statistics.sample import Floats, Sample
+
+MIN_TRIALS = 6  # ten splits of three against three
+MAX_SPLITS = 2000
+QUANTILE = 0.95
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """`ratio`: the same of the logarithms, as a factor >= 1; None where a value is not positive."""
+
+    difference: float
+    ratio: float | None
+    trials: int
+    splits: int
+    exact: bool  # every split was taken
+    n_baseline: int  # the sizes that it is scaled to
+    n_treatment: int
+
+
+def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int = 0) -> NoiseFloor | None:
+    """The 95th percentile of |shift| between two such samples of the baseline; None below MIN_TRIALS trials."""
+    groups = _groups(baseline)
+    trials = sum(map(len, groups))
+    if trials < MIN_TRIALS or min(n_baseline, n_treatment) < 1:
+        return None
+    splits, exact = _splits(groups, seed)
+
+    def floor(values: Floats) -> float:
+        centred = values.copy()
+        for group in groups:
+            centred[group] -= values[group].mean()
+        return _scaled(centred, groups, splits, n_baseline, n_treatment)
+
+    ratio = math.exp(floor(np.log(baseline.array))) if baseline.positive else None
+    return NoiseFloor(floor(baseline.array), ratio, trials, len(splits), exact, n_baseline, n_treatment)
+
+
+def _scaled(
+    values: Floats, groups: list[list[int]], splits: list[list[int]], n_baseline: int, n_treatment: int
+) -> float:
+    sizes = []
+    everything = {i for group in groups for i in group}
+    for half in splits:
+        other = sorted(everything - set(half))
+        scale = math.sqrt((1 / n_baseline + 1 / n_treatment) / (1 / len(half) + 1 / len(other)))
+        sizes.append(abs(hodges_lehmann(values[half], values[other])) * scale)
+    return float(np.quantile(sizes, QUANTILE, method="higher"))
+
+
+def _groups(baseline: Sample) -> list[list[int]]:
+    """Indices of trials that may be exchanged: all, or those of each block that has several."""
+    if baseline.blocks is None:
+        return [list(range(baseline.n))]
+    blocks: dict[Hashable, list[int]] = {}
+    for index, key in enumerate(baseline.blocks):
+        blocks.setdefault(key, []).append(index)
+    return [group for group in blocks.values() if len(group) > 1]
+
+
+def _splits(groups: list[list[int]], seed: int) -> tuple[list[list[int]], bool]:
+    """Indices of the first halves, and whether these are all that there are."""
+    if math.prod(math.comb(len(group), len(group) // 2) for group in groups) <= MAX_SPLITS:
+        halves = [[list(half) for half in itertools.combinations(group, len(group) // 2)] for group in groups]
+        return [[i for half in chosen for i in half] for chosen in itertools.product(*halves)], True
+    rng = np.random.default_rng(seed)
+    return [
+        [int(i) for group in groups for i in rng.permutation(group)[: len(group) // 2]] for _ in range(MAX_SPLITS)
+    ], False

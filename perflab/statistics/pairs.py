@@ -1,0 +1,143 @@
+"""What an experiment compares with what: treatments with their baseline, baselines of different places."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perflab.statistics.comparison import Comparison
+from perflab.statistics.metrics import Metric
+from perflab.statistics.sample import Sample
+from perflab.statistics.selection import (
+    CONTROL,
+    EXTRA,
+    MEASURED,
+    Trial,
+    entering,
+    is_disturbed,
+    outer_factors,
+    place_of,
+    place_words,
+    purpose_of,
+    sample_of,
+    treatment_of,
+    variant_of,
+    variant_words,
+)
+
+Json = dict[str, Any]
+
+CONDITION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = "condition", "factor", "variant", "observer", "carry_over"
+
+MAX_PAIRWISE = 4  # variants that are all compared with each other; of more, each with the first
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result with the trials that enter."""
+
+    result: Json
+    trials: list[Trial]
+
+    @property
+    def treatment(self) -> str:
+        return treatment_of(self.result)
+
+    def sample(self, metric: Metric, name: str) -> Sample:
+        return sample_of(self.trials, metric, name)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Results that share variant and outer factors. `baseline` is None where the experiment has none."""
+
+    words: str
+    first: Json
+    baseline: Result | None
+    control: Result | None
+    disturbed: list[Result]
+
+    @property
+    def results(self) -> list[Result]:
+        return [r for r in (self.baseline, self.control, *self.disturbed) if r is not None]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is compared with what. `places` are the indexes of those whose noise counts."""
+
+    kind: str
+    place: str
+    baseline: Result
+    treatment: Result
+    names: tuple[str, str]
+    places: tuple[int, ...]
+
+
+Compared = tuple[Pair, Metric, Comparison]
+
+
+def places_of(results: Sequence[Json]) -> list[Place]:
+    groups: dict[tuple[object, ...], list[Result]] = {}
+    for result in results:
+        if purpose_of(result) != EXTRA:
+            groups.setdefault(place_of(result), []).append(Result(result, entering(result)))
+    found = []
+    for members in groups.values():
+        undisturbed = [m for m in members if not is_disturbed(m.result)]
+        found.append(
+            Place(
+                words=place_words(members[0].result),
+                first=members[0].result,
+                baseline=next((m for m in undisturbed if purpose_of(m.result) == MEASURED), None),
+                control=next((m for m in undisturbed if purpose_of(m.result) == CONTROL), None),
+                disturbed=[m for m in members if is_disturbed(m.result)],
+            )
+        )
+    workloads = {str(p.first.get("workload")) for p in found}
+    if len(workloads) > 1:
+        found = [dataclasses.replace(p, words=f"{p.first.get('workload')}, {p.words}") for p in found]
+    return found
+
+
+def pairs_of(places: Sequence[Place]) -> list[Pair]:
+    pairs: list[Pair] = []
+    for index, place in enumerate(places):
+        if place.baseline is None:
+            continue
+        for other in place.disturbed:
+            names = (place.baseline.treatment, other.treatment)
+            pairs.append(Pair(CONDITION, place.words, place.baseline, other, names, (index,)))
+        if place.control is not None:
+            observers = " + ".join(place.baseline.result.get("observers") or ()) or "the observers"
+            names = (f"without {observers}", f"with {observers}")
+            pairs.append(Pair(OBSERVER, place.words, place.control, place.baseline, names, (index,)))
+    return pairs + _between(places)
+
+
+def _between(places: Sequence[Place]) -> list[Pair]:
+    """Baselines of different places: levels of a factor with the first level, variants with each other."""
+    pairs = []
+    with_baseline = [(i, p) for i, p in enumerate(places) if p.baseline is not None]
+    all_pairs = len({variant_of(p.first) for _, p in with_baseline}) <= MAX_PAIRWISE
+    for (i, one), (j, other) in itertools.combinations(with_baseline, 2):
+        if one.baseline is None or other.baseline is None or one.first["workload"] != other.first["workload"]:
+            continue
+        first, second = outer_factors(one.first), outer_factors(other.first)
+        if variant_of(one.first) == variant_of(other.first):
+            differing = [k for k in first if first[k] != second.get(k)]
+            start = next(p for _, p in with_baseline if variant_of(p.first) == variant_of(one.first))
+            if len(differing) == 1 and one is start:
+                path = differing[0]
+                names = (f"{path}={_level(first[path])}", f"{path}={_level(second[path])}")
+                pairs.append(Pair(FACTOR, variant_words(one.first), one.baseline, other.baseline, names, (i, j)))
+        elif all(second[k] == level for k, level in first.items() if k in second) and (all_pairs or i == 0):
+            pairs.append(Pair(VARIANT, "", one.baseline, other.baseline, (one.words, other.words), (i, j)))
+    return pairs
+
+
+def _level(value: Any) -> str:
+    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)

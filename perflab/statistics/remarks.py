@@ -1,0 +1,243 @@
+"""What findings mean, in sentences: one for each thing that a reader must know, in the order of their importance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from perflab.statistics.comparison import Comparison
+from perflab.statistics.metric_comparison import ALPHA, CLAIMS, effect_of, effect_words, is_constant
+from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.pairs import FACTOR, OBSERVER, VARIANT, Compared, Pair, Place, Result
+from perflab.statistics.proportion import wilson
+from perflab.statistics.selection import CONTROL, purpose_of, why_missing
+from perflab.statistics.words import in_words
+
+Json = dict[str, Any]
+
+ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
+
+SAME = "same"
+
+# By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
+ORDER = (
+    "one_trial", "harness_error", "invalid", "ended_early", "success", "worse", "carry_over", "better",
+    "missing", "observer", "equivalent", "below_noise_floor", "not_shown", "too_few_trials", SAME, "lattice",
+    "outliers",
+)  # fmt: skip
+
+
+def all_of(
+    places: Sequence[Place],
+    metrics: Sequence[Metric],
+    compared: Sequence[Compared],
+    carried: Sequence[Compared],
+    lattices: Sequence[Json],
+    outliers: Sequence[Json],
+    alpha: float,
+    margin: float,
+) -> list[Json]:
+    """Every remark as {"kind", "words"}, the most important first."""
+    several = len(places) > 1
+    counts = [len(r.trials) for p in places for r in p.results]
+    found = [
+        *([{"kind": "one_trial", "words": ONE_TRIAL}] if len(counts) > 1 and max(counts) == 1 else []),
+        *_troubles(places, several),
+        *_claims(compared, several),
+        *_carried_over(carried, several),
+        *_missing(places, metrics, several),
+        *_observers(compared, several),
+        *_others(compared, several, alpha, margin),
+        *_of_values(lattices, outliers, several),
+    ]
+    return sorted(found, key=lambda remark: ORDER.index(remark["kind"]))
+
+
+def _troubles(places: Sequence[Place], several: bool) -> list[Json]:
+    """Trials that do not enter, and treatments under which not all succeeded."""
+    remarks: list[Json] = []
+    for place, result in ((p, r) for p in places for r in p.results):
+        outcomes, name = result.result["outcomes"], _named(place, result, several)
+        of = f"of {_trials(result.result['trials'])}"
+        if outcomes["harness_error"]:
+            reason = _reason(result, "harness_error")
+            words = (
+                f"{name}: {outcomes['harness_error']} {of} failed by the laboratory, not by what it measures{reason}"
+            )
+            remarks.append({"kind": "harness_error", "words": words})
+        if outcomes["invalid"]:
+            reason = _reason(result, "invalid")
+            words = f"{name}: {outcomes['invalid']} {of} invalid, so neither success nor failure{reason}"
+            remarks.append({"kind": "invalid", "words": words})
+        early = sum(t["outcome"] == "failed" for t in result.result["trials_detail"]) - sum(
+            t["outcome"] == "failed" for t in result.trials
+        )
+        if early:
+            words = (
+                f"{name}: {early} {of} failed before their end and have no figures; what is said here is of the others"
+            )
+            remarks.append({"kind": "ended_early", "words": words})
+        n = outcomes["success"] + outcomes["failed"]
+        if outcomes["failed"]:
+            interval = wilson(outcomes["success"], n, 1 - ALPHA)
+            between = "" if interval is None else f" (interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
+            words = f"{name}: {outcomes['success']} of {_trials(n)} succeeded{between}{_reason(result, 'failed')}"
+            remarks.append({"kind": "success", "words": words})
+    return remarks
+
+
+def _reason(result: Result, outcome: str) -> str:
+    reasons = [t.get("reason") for t in result.result["trials_detail"] if t["outcome"] == outcome]
+    first = next((r for r in reasons if r), None)
+    return "" if first is None else f" ({'for example ' if len(reasons) > 1 else ''}{first})"
+
+
+def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) -> list[Json]:
+    """Metrics that trials did not give although the workload has them."""
+    remarks: list[Json] = []
+    results = [(p, r) for p in places for r in p.results if r.trials]
+    for metric in metrics:
+        reasons = [(p, r, why) for p, r in results if (why := why_missing(r.trials, metric)) is not None]
+        if reasons and all(why == "not measured" for _, _, why in reasons) and len(reasons) == len(results):
+            continue  # no service, or no such figure
+        if len({why for _, _, why in reasons}) == 1 and len(reasons) == len(results) > 1:
+            remarks.append({"kind": "missing", "words": f"{metric.words}: {reasons[0][2]}"})
+            continue
+        for place, result, why in reasons:
+            lacking = sum(metric.read(t).value is None for t in result.trials)
+            of = f"{lacking} of {_trials(len(result.trials))}"
+            words = f"{_named(place, result, several)}: {metric.words} missing in {of}: {why}"
+            remarks.append({"kind": "missing", "words": words})
+    return remarks
+
+
+def _claims(compared: Sequence[Compared], several: bool) -> list[Json]:
+    """What is shown to differ: the largest difference of each pair, and then their others."""
+
+    def size(entry: Compared) -> float:
+        _, _, c = entry
+        value = c.estimate.value
+        if value is None:
+            return 0.0
+        return abs(math.log(value)) if c.scale == "ratio" and value > 0 else math.inf
+
+    shown = [(p, m, c) for p, m, c in compared if c.verdict in CLAIMS and p.kind != OBSERVER]
+    by_pair: dict[tuple[str, ...], list[Compared]] = {}
+    for entry in sorted(shown, key=size, reverse=True):
+        by_pair.setdefault((entry[0].place, *entry[0].names), []).append(entry)
+    ordered = [e for row in itertools.zip_longest(*by_pair.values()) for e in row if e is not None]
+    return [
+        {"kind": effect_of(metric, c), "words": _prefixed(pair, several, in_words(c, metric.format))}
+        for pair, metric, c in ordered
+    ]
+
+
+def _carried_over(carried: Sequence[Compared], several: bool) -> list[Json]:
+    remarks = []
+    for place in dict.fromkeys(pair.place for pair, _, _ in carried):
+        shown = [(m, c) for p, m, c in carried if p.place == place and c.verdict in CLAIMS]
+        if shown:
+            figures = ", ".join(f"{m.words} {effect_words(m, c)}" for m, c in shown)
+            words = (
+                f"what disturbs outlasts its trial: baselines right after a disturbance differ from others ({figures})"
+            )
+            remarks.append({"kind": "carry_over", "words": f"{place}: {words}" if several else words})
+    return remarks
+
+
+def _observers(compared: Sequence[Compared], several: bool) -> list[Json]:
+    """What the observers cost: baselines with them against controls without."""
+    remarks = []
+    for place in dict.fromkeys(pair.place for pair, _, _ in compared if pair.kind == OBSERVER):
+        mine = [(p, m, c) for p, m, c in compared if p.kind == OBSERVER and p.place == place]
+        figures = ", ".join(f"{m.words} {effect_words(m, c)}{_doubt(c)}" for _, m, c in mine)
+        words = f"cost of {mine[0][0].names[1].removeprefix('with ')}: {figures}"
+        remarks.append({"kind": "observer", "words": f"{place}: {words}" if several else words})
+    return remarks
+
+
+def _doubt(comparison: Comparison) -> str:
+    return {"equivalent": " (none to speak of)", **dict.fromkeys(CLAIMS, "")}.get(comparison.verdict, " (not shown)")
+
+
+def no_difference_words(margin: float) -> dict[str, str]:
+    """What to say of comparisons that show no difference, by their verdict; SAME: every trial gave the same value."""
+    return {
+        "equivalent": f"no difference larger than {100 * margin:.3g} %",
+        "below_noise_floor": "no more than baselines differ among themselves",
+        "not_shown": "neither a difference nor its absence is shown",
+        "too_few_trials": "not enough trials to tell",
+        SAME: "the same in every trial",
+    }
+
+
+def _others(compared: Sequence[Compared], several: bool, alpha: float, margin: float) -> list[Json]:
+    """One sentence for each way in which no difference was shown."""
+    listed = [entry for entry in compared if entry[0].kind != OBSERVER]
+    remarks = []
+    for verdict, words in no_difference_words(margin).items():
+        mine = [entry for entry in listed if entry[2].verdict == verdict and not is_constant(entry[2])]
+        if verdict == SAME:
+            mine = [entry for entry in listed if is_constant(entry[2])]
+        if not mine:
+            continue
+        by_pair: dict[str, list[str]] = {}
+        for pair, metric, _ in mine:
+            by_pair.setdefault(_pair_words(pair, several), []).append(metric.words)
+        what = "; ".join(f"{name}: {', '.join(metrics)}" for name, metrics in by_pair.items())
+        needed = _trials_to_reach([c for _, _, c in mine], alpha) if verdict == "too_few_trials" else None
+        advice = "" if needed is None else f"; --trials {needed} or more"
+        remarks.append({"kind": verdict, "words": f"{words}: {what}{advice}"})
+    return remarks
+
+
+def _trials_to_reach(comparisons: Sequence[Comparison], alpha: float) -> int | None:
+    """Repetitions with which every one of these could come out at all, with designs like theirs."""
+    needed = [
+        math.ceil(blocks * math.log(2 * c.family_size / alpha) / math.log(2 / c.attainable_p) - 1e-9)
+        for c in comparisons
+        if c.attainable_p is not None and (blocks := min(c.baseline.n, c.treatment.n))
+    ]
+    return max(needed, default=None)
+
+
+def _of_values(lattices: Sequence[Json], outliers: Sequence[Json], several: bool) -> list[Json]:
+    remarks = []
+    for lattice in lattices:
+        metric = METRICS[lattice["metric"]]
+        where = f"{lattice['variant']}: " if several else ""
+        step, offset = metric.format(lattice["period"]), metric.format(lattice["offset"])
+        words = (
+            f"{where}{metric.words} comes in steps of {step} (offset {offset}): differences below a step mean little"
+        )
+        remarks.append({"kind": "lattice", "words": words})
+    if outliers:
+        by_trial: dict[str, list[str]] = {}
+        for outlier in outliers:
+            name = f"{outlier['variant']}, {outlier['sample']}" if several else outlier["sample"]
+            by_trial.setdefault(f"{outlier['label']} ({name})", []).append(METRICS[outlier["metric"]].words)
+        listed = "; ".join(f"{trial}: {', '.join(metrics)}" for trial, metrics in by_trial.items())
+        remarks.append({"kind": "outliers", "words": f"far from the other trials, and kept: {listed}"})
+    return remarks
+
+
+def _named(place: Place, result: Result, several: bool) -> str:
+    name = f"{result.treatment} without observers" if purpose_of(result.result) == CONTROL else result.treatment
+    return f"{place.words}, {name}" if several else name
+
+
+def _pair_words(pair: Pair, several: bool) -> str:
+    if pair.kind == VARIANT:
+        return f"{pair.names[1]} against {pair.names[0]}"
+    words = f"{pair.names[1]} against {pair.names[0]}" if pair.kind == FACTOR else pair.names[1]
+    return f"{pair.place}, {words}" if several else words
+
+
+def _prefixed(pair: Pair, several: bool, words: str) -> str:
+    return f"{pair.place}: {words}" if several and pair.place else words
+
+
+def _trials(n: int) -> str:
+    return "1 trial" if n == 1 else f"{n} trials"

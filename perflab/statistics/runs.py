@@ -1,0 +1,208 @@
+"""Two runs compared: result by result, one value per trial, and as a gate that a new run must pass.
+
+Trials of different runs are not paired: block 3 of today has nothing in common with block 3 of yesterday, and pairing
+would only cost power. On the virtual runtime it has, where both runs have the same seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from scipy import stats
+
+from perflab.statistics.comparison import Comparison, corrected, holm
+from perflab.statistics.design import design
+from perflab.statistics.difference import Direction, attainable_p, rank_p
+from perflab.statistics.metric_comparison import ALPHA, MARGIN, compare_metric, effect_words, is_constant
+from perflab.statistics.metrics import LOWER, Metric
+from perflab.statistics.sample import Sample
+from perflab.statistics.selection import Match, entering, sample_of
+
+Json = dict[str, Any]
+
+SUCCESS = "success"
+
+GateVerdict = Literal["passed", "failed", "undecided"]
+PASSED: GateVerdict = "passed"
+FAILED: GateVerdict = "failed"
+UNDECIDED: GateVerdict = "undecided"
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    match: Match
+    metric: Metric
+    comparison: Comparison
+
+
+def compare_runs(
+    matches: Sequence[Match],
+    metrics: Sequence[Metric],
+    names: tuple[str, str],
+    *,
+    alpha: float = ALPHA,
+    margin: float = MARGIN,
+    paired: bool = False,
+    seed: int = 0,
+) -> list[RunComparison]:
+    """Every pair of results in every metric that both have, as one family; the first run is the baseline."""
+    made = []
+    for match in matches:
+        for metric in metrics:
+            first, second = _samples(match, metric, names, paired)
+            if first.n and second.n:
+                made.append((match, metric, compare_metric(metric, first, second, alpha, margin, seed=seed)))
+    family = corrected([c for _, _, c in made])
+    return [RunComparison(match, metric, c) for (match, metric, _), c in zip(made, family, strict=True)]
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """One figure of one result. `p` is that of being worse by more than the margin, after Holm over all checks."""
+
+    match: Match
+    metric: str
+    words: str
+    verdict: GateVerdict
+    reason: str
+    p: float | None
+    comparison: Comparison | None  # None of the rate of success, and where a side has no value
+    baseline: str  # medians, or successes of trials, for people
+    measured: str
+
+
+@dataclass(frozen=True)
+class _Tested:
+    match: Match
+    metric: Metric | None  # None: the rate of success
+    first: Sample
+    second: Sample
+    p_worse: float | None
+    p_within: float | None  # of being worse by the margin or more, tested to be false
+    attainable: float | None
+
+
+def gate(
+    matches: Sequence[Match],
+    metrics: Sequence[Metric],
+    names: tuple[str, str],
+    *,
+    alpha: float = ALPHA,
+    margin: float = MARGIN,
+    paired: bool = False,
+) -> list[GateCheck]:
+    """Whether the second run is worse than the first.
+
+    A figure fails where it is shown to be worse by more than the margin, and passes where it is shown not to be; where
+    the trials show neither it is undecided. Both are one-sided rank tests against the baseline moved by the margin.
+    """
+    tested: list[_Tested] = []
+    for match in matches:
+        tested.append(_success(match))
+        for metric in metrics:
+            first, second = _samples(match, metric, names, paired)
+            if first.n:
+                tested.append(_tested(match, metric, first, second, margin))
+    adjusted = holm([t.p_worse for t in tested])
+    size = sum(t.p_worse is not None for t in tested)
+    return [_check(t, p, size, alpha, margin) for t, p in zip(tested, adjusted, strict=True)]
+
+
+def _samples(match: Match, metric: Metric, names: tuple[str, str], paired: bool) -> tuple[Sample, Sample]:
+    first = sample_of(entering(match.first), metric, names[0], blocked=paired)
+    return first, sample_of(entering(match.second), metric, names[1], blocked=paired)
+
+
+def _tested(match: Match, metric: Metric, first: Sample, second: Sample, margin: float) -> _Tested:
+    if not second.n:
+        return _Tested(match, metric, first, second, None, None, None)
+    worse: Direction = "higher" if metric.better == LOWER else "lower"
+    better: Direction = "lower" if metric.better == LOWER else "higher"
+    factor = _factor(metric, margin)
+    moved = design(first.mapped(lambda value: value * factor), second)
+    return _Tested(
+        match, metric, first, second, rank_p(moved, worse), rank_p(moved, better), attainable_p(moved, worse)
+    )
+
+
+def _factor(metric: Metric, margin: float) -> float:
+    """What the baseline is multiplied with. Of counts and shares no increase is too small to matter."""
+    if metric.compared != "ratio":
+        return 1.0
+    return 1 + margin if metric.better == LOWER else 1 / (1 + margin)
+
+
+def _success(match: Match) -> _Tested:
+    """Fisher's exact test of fewer successes."""
+    first, second = _rate(match.first), _rate(match.second)
+    empty = Sample((), ())
+    if not first[1] or not second[1]:
+        return _Tested(match, None, empty, empty, None, None, None)
+    table = [[second[0], second[1] - second[0]], [first[0], first[1] - first[0]]]
+    worst = [[0, second[1]], [first[0], first[1] - first[0]]]
+    p, least = (float(stats.fisher_exact(t, alternative="less").pvalue) for t in (table, worst))
+    return _Tested(match, None, empty, empty, p, None, least)
+
+
+def _rate(result: Json) -> tuple[int, int]:
+    outcomes = result["outcomes"]
+    return outcomes["success"], outcomes["success"] + outcomes["failed"]
+
+
+def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: float) -> GateCheck:
+    if tested.metric is None:
+        return _success_check(tested, p, size, alpha)
+    metric, first, second = tested.metric, tested.first, tested.second
+    if not second.n:
+        reason = "measured in the baseline, and in no trial of this run"
+        medians = metric.format(_median(first)), "–"
+        return GateCheck(tested.match, metric.name, metric.words, UNDECIDED, reason, None, None, *medians)
+    comparison = compare_metric(metric, first, second, alpha, margin)
+    by = effect_words(metric, comparison)
+    least = f" by more than {100 * margin:.3g} %" if metric.compared == "ratio" else ""
+    value = comparison.estimate.value or 0.0
+    nothing = 1.0 if comparison.scale == "ratio" else 0.0
+    is_worse = (value > nothing) == (metric.better == LOWER) and value != nothing
+    verdict: GateVerdict
+    if p is not None and p <= alpha:
+        verdict, reason = FAILED, f"worse{least}: {by}"
+    elif least and tested.p_within is not None and tested.p_within <= alpha:
+        verdict, reason = PASSED, f"not worse{least}: {by}"
+    elif tested.attainable is None or tested.attainable * size > alpha:
+        sizes = f"{first.n} and {second.n}"
+        verdict, reason = UNDECIDED, f"not enough trials to tell ({sizes}, {size} checks): {by}"
+    elif is_constant(comparison):
+        verdict, reason = PASSED, "the same in every trial"
+    elif not least and not is_worse:
+        verdict, reason = PASSED, f"not worse: {by}"
+    else:
+        verdict, reason = UNDECIDED, f"neither shown to be worse{least} nor not to be: {by}"
+    medians = metric.format(_median(first)), metric.format(_median(second))
+    return GateCheck(tested.match, metric.name, metric.words, verdict, reason, p, comparison, *medians)
+
+
+def _success_check(tested: _Tested, p: float | None, size: int, alpha: float) -> GateCheck:
+    first, second = _rate(tested.match.first), _rate(tested.match.second)
+    rates = f"{first[0]} of {first[1]}", f"{second[0]} of {second[1]}"
+    verdict: GateVerdict
+    if not second[1]:
+        verdict, reason = UNDECIDED, "no trial of this run was a success or a failure"
+    elif not first[1]:
+        verdict, reason = UNDECIDED, "no trial of the baseline was a success or a failure"
+    elif p is not None and p <= alpha:
+        verdict, reason = FAILED, "fewer trials succeed"
+    elif second[0] * first[1] >= first[0] * second[1]:
+        verdict, reason = PASSED, "as large a share of trials succeeds"
+    elif tested.attainable is None or tested.attainable * size > alpha:
+        verdict, reason = UNDECIDED, f"fewer trials succeed, and there are not enough to tell ({size} checks)"
+    else:
+        verdict, reason = UNDECIDED, "fewer trials succeed, which may be chance"
+    return GateCheck(tested.match, SUCCESS, "trials that succeed", verdict, reason, p, None, *rates)
+
+
+def _median(sample: Sample) -> float:
+    ordered = sorted(sample.values)
+    half = sample.n // 2
+    return ordered[half] if sample.n % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -1,0 +1,150 @@
+"""What the statistics speak of: a sample with one value per trial, an estimate with its interval, a test.
+
+The trial is the unit. Messages of one trial share its process, its discovery and its machine's mood, so they are
+not independent of each other; a figure of a trial (its p99, its mean) enters as one value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One figure of the trials of one treatment.
+
+    `labels` name the trials. `blocks` says which trials belong together (a repetition of all treatments); None where
+    the trials were not blocked. `missing` counts the trials that have no value. Raises ValueError where the lengths
+    differ or a value is not finite.
+    """
+
+    values: tuple[float, ...]
+    labels: tuple[str, ...]
+    blocks: tuple[Hashable, ...] | None = None
+    name: str = ""
+    missing: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.labels) != len(self.values):
+            raise ValueError(f"{len(self.values)} values with {len(self.labels)} labels")
+        if self.blocks is not None and len(self.blocks) != len(self.values):
+            raise ValueError(f"{len(self.values)} values with {len(self.blocks)} blocks")
+        if not all(map(math.isfinite, self.values)):
+            raise ValueError("a value that is not finite; count it as missing instead")
+
+    @staticmethod
+    def of(
+        values: Sequence[float | None],
+        labels: Sequence[str] | None = None,
+        blocks: Sequence[Hashable] | None = None,
+        name: str = "",
+    ) -> Sample:
+        """Of a list in which None and NaN stand for what was not measured; labels are "1", "2", … by default."""
+        names = [str(i + 1) for i in range(len(values))] if labels is None else list(labels)
+        if len(names) != len(values) or (blocks is not None and len(blocks) != len(values)):
+            raise ValueError(f"{len(values)} values need as many labels and blocks")
+        known = [i for i, v in enumerate(values) if v is not None and math.isfinite(v)]
+        return Sample(
+            values=tuple(float(v) for i in known if (v := values[i]) is not None),
+            labels=tuple(names[i] for i in known),
+            blocks=None if blocks is None else tuple(blocks[i] for i in known),
+            name=name,
+            missing=len(values) - len(known),
+        )
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def array(self) -> Floats:
+        return np.asarray(self.values, dtype=np.float64)
+
+    @property
+    def positive(self) -> bool:
+        return self.n > 0 and min(self.values) > 0
+
+    def without(self, index: int) -> Sample:
+        """The same without one trial."""
+        keep = [i for i in range(self.n) if i != index]
+        return dataclasses.replace(
+            self,
+            values=tuple(self.values[i] for i in keep),
+            labels=tuple(self.labels[i] for i in keep),
+            blocks=None if self.blocks is None else tuple(self.blocks[i] for i in keep),
+        )
+
+    def mapped(self, function: Callable[[float], float]) -> Sample:
+        """The same with another figure of each trial, such as its logarithm."""
+        return dataclasses.replace(self, values=tuple(map(function, self.values)))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval that covers the true value in at least or about `confidence` of all experiments like this one."""
+
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+    def mapped(self, function: Callable[[float], float]) -> Interval:
+        """Of an increasing function of the value."""
+        return dataclasses.replace(self, low=function(self.low), high=function(self.high))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval. What is not known is None, and `reason` says why."""
+
+    value: float | None
+    interval: Interval | None = None
+    reason: str | None = None
+
+    def mapped(self, function: Callable[[float], float]) -> Estimate:
+        """Of an increasing function of the value."""
+        return Estimate(
+            None if self.value is None else function(self.value),
+            None if self.interval is None else self.interval.mapped(function),
+            self.reason,
+        )
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test of "no difference". `p` is None where it cannot be had, and `reason` says why."""
+
+    __test__ = False  # not a test of pytest
+
+    name: str
+    p: float | None
+    statistic: float | None = None
+    exact: bool = False  # the p is that of the complete null distribution, not of an approximation or of resampling
+    reason: str | None = None
+
+
+def as_json(value: object) -> Any:
+    """Dataclasses, tuples and numbers of numpy as what json writes; a number that is not finite becomes None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str) else str(value)

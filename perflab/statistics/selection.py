@@ -1,0 +1,175 @@
+"""Which trials of a run's results enter statistics, and which results belong beside each other.
+
+A trial enters that was measured to its end with all its conditions in effect, and that was made to be measured: never
+one that was invalid, that the laboratory failed, or that was an extra one for tracing or profiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perflab.statistics.metrics import Metric
+from perflab.statistics.sample import Sample
+
+Json = dict[str, Any]
+Trial = Mapping[str, Any]
+
+BASELINE = "baseline"
+MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
+
+_VARIANT = ("workload", "middleware", "executor", "ipc", "pass_by")
+
+
+def purpose_of(result: Trial) -> str:
+    return str(result.get("purpose") or MEASURED)
+
+
+def treatment_of(result: Trial) -> str:
+    """The label of the treatment; results of older runs have the names of their conditions alone."""
+    return str(result.get("treatment") or " + ".join(result.get("conditions") or ()) or BASELINE)
+
+
+def is_disturbed(result: Trial) -> bool:
+    return bool(result.get("conditions"))
+
+
+def variant_of(result: Trial) -> tuple[str | None, ...]:
+    return tuple(result.get(key) for key in _VARIANT)
+
+
+def outer_factors(result: Trial) -> dict[str, Any]:
+    """The levels of the factors that are not parameters of a condition: a baseline has them too."""
+    conditions = set(result.get("conditions") or ())
+    return {k: v for k, v in (result.get("factors") or {}).items() if k.partition(".")[0] not in conditions}
+
+
+def place_of(result: Trial) -> tuple[object, ...]:
+    """What a treatment shares with its baseline; results of one place differ in conditions and observers alone."""
+    return (*variant_of(result), tuple(sorted((k, str(v)) for k, v in outer_factors(result).items())))
+
+
+def variant_words(result: Trial) -> str:
+    """ "cyclonedds, events, ipc on, by unique"."""
+    asked = (
+        result.get("middleware") or "middleware not recorded",
+        result.get("executor"),
+        "ipc on" if result.get("ipc") == "on" else None,
+        f"by {result['pass_by']}" if result.get("pass_by") else None,
+    )
+    return ", ".join(str(word) for word in asked if word)
+
+
+def place_words(result: Trial) -> str:
+    """ "cyclonedds, events, workload.depth=10"."""
+    levels = [f"{path}={_text(level)}" for path, level in outer_factors(result).items()]
+    return ", ".join([variant_words(result), *levels])
+
+
+def names_of(results: Sequence[Trial]) -> list[str]:
+    """What to call results in a list of them: by place, treatment, or both, as they differ."""
+    several_places = len({place_of(r) for r in results}) > 1
+    several_treatments = len({treatment_of(r) for r in results}) > 1
+    if several_places and several_treatments:
+        return [f"{place_words(r)}, {treatment_of(r)}" for r in results]
+    return [treatment_of(r) if several_treatments else place_words(r) for r in results]
+
+
+def entering(result: Trial) -> list[Trial]:
+    """The trials that enter statistics, in the order in which they ran."""
+    if purpose_of(result) == EXTRA:
+        return []
+    chosen = [
+        t
+        for t in result["trials_detail"]
+        if t.get("measured", t["outcome"] == "success") and (t.get("purpose") or MEASURED) != EXTRA
+    ]
+    return sorted(chosen, key=lambda t: int(t["order"]))
+
+
+def sample_of(trials: Sequence[Trial], metric: Metric, name: str, *, blocked: bool = True) -> Sample:
+    """One value per trial, those that did not measure it as missing ones."""
+    blocks = [t.get("block") for t in trials]
+    return Sample.of(
+        [metric.read(t).value for t in trials],
+        [f"trial {t['trial']}" for t in trials],
+        [int(b) for b in blocks if b is not None] if blocked and None not in blocks else None,
+        name,
+    )
+
+
+def why_missing(trials: Sequence[Trial], metric: Metric) -> str | None:
+    """The first reason why a trial has no value; None where each has one."""
+    readings = (metric.read(t) for t in trials)
+    return next((r.reason for r in readings if r.value is None), None)
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two results of two runs that measured the same thing; `differing` says what they differ in all the same."""
+
+    first: Json
+    second: Json
+    differing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Matches:
+    pairs: list[Match]
+    only_first: list[Json]
+    only_second: list[Json]
+
+
+def match(first: Sequence[Json], second: Sequence[Json]) -> Matches:
+    """The results of two runs by what they measured.
+
+    Where nothing is alike: by their treatments if each run has one variant, and if each has one result these two.
+    """
+    firsts = [r for r in first if purpose_of(r) == MEASURED]
+    seconds = [r for r in second if purpose_of(r) == MEASURED]
+    found = _matched(firsts, seconds, lambda r: (place_of(r), _treatment_key(r)))
+    if not found.pairs and len({place_of(r) for r in firsts}) == 1 == len({place_of(r) for r in seconds}):
+        found = _matched(firsts, seconds, _treatment_key)
+    if not found.pairs and len(firsts) == 1 == len(seconds):
+        found = _matched(firsts, seconds, lambda _: ())
+    return found
+
+
+def _matched(firsts: Sequence[Json], seconds: Sequence[Json], key: Callable[[Json], tuple[object, ...]]) -> Matches:
+    rest = list(seconds)
+    pairs: list[Match] = []
+    only_first: list[Json] = []
+    for result in firsts:
+        found = next((other for other in rest if key(other) == key(result)), None)
+        if found is None:
+            only_first.append(result)
+        else:
+            rest.remove(found)
+            pairs.append(Match(result, found, _differing(result, found)))
+    return Matches(pairs, only_first, rest)
+
+
+def _treatment_key(result: Trial) -> tuple[object, ...]:
+    parameters = sorted((label, _text(p)) for label, p in (result.get("condition_parameters") or {}).items())
+    observers = tuple(sorted(result.get("observers") or ()))
+    return tuple(parameters), tuple(result.get("conditions") or ()), observers
+
+
+def _differing(first: Trial, second: Trial) -> tuple[str, ...]:
+    words = [
+        f"{key}: {_text(first.get(key))} and {_text(second.get(key))}"
+        for key in (*_VARIANT, "conditions", "condition_parameters", "factors", "observers")
+        if (first.get(key) or None) != (second.get(key) or None)
+    ]
+    return tuple(words)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Mapping):
+        return " ".join(f"{k}={_text(v)}" for k, v in sorted(value.items())) or "none"
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value)) or "none"
+    return "none" if value is None else str(value)

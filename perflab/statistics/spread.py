@@ -1,0 +1,112 @@
+"""Whether the values of a treatment scatter more or less than those of its baseline.
+
+A standard deviation of few values is at the mercy of one of them; so the ratio of the median absolute deviations stands
+beside it, and influence.py says whether one trial makes the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from perflab.statistics.estimate import RESAMPLES, bootstrap, mad
+from perflab.statistics.sample import Estimate, Floats, Test
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Ratios above 1: the treatment scatters more."""
+
+    sd_baseline: float | None
+    sd_treatment: float | None
+    mad_baseline: float | None
+    mad_treatment: float | None
+    sd_ratio: Estimate
+    mad_ratio: Estimate
+    brown_forsythe: Test  # Levene's test about the medians
+    permutation_sd: Test  # of |log ratio|, of the deviations from either median; approximate, for these are estimated
+    permutation_mad: Test
+
+
+def compare_spread(a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0) -> Spread:
+    """Everything about the spreads of two samples; blocks are not regarded."""
+    sds = [float(np.std(x, ddof=1)) if len(x) > 1 else None for x in (a, b)]
+    mads = [mad(x) if len(x) > 1 else None for x in (a, b)]
+    return Spread(
+        sd_baseline=sds[0],
+        sd_treatment=sds[1],
+        mad_baseline=mads[0],
+        mad_treatment=mads[1],
+        sd_ratio=_ratio(sds[0], sds[1], a, b, _sd_ratio, confidence, seed),
+        mad_ratio=_ratio(mads[0], mads[1], a, b, None, confidence, seed),
+        brown_forsythe=brown_forsythe(a, b),
+        permutation_sd=_permutation("permutation of the SD ratio", a, b, _log_sd_ratio, seed),
+        permutation_mad=_permutation("permutation of the MAD ratio", a, b, _log_mad_ratio, seed),
+    )
+
+
+def brown_forsythe(a: Floats, b: Floats) -> Test:
+    """Levene's test about the medians."""
+    name = "Brown-Forsythe"
+    if min(len(a), len(b)) < 3:
+        return Test(name, None, reason="it needs 3 trials of either")
+    deviations = [np.abs(x - np.median(x)) for x in (a, b)]
+    if all(np.ptp(d) == 0 for d in deviations):
+        return Test(name, None, reason="the deviations do not vary")
+    result = stats.levene(a, b, center="median")
+    return Test(name, float(result.pvalue), float(result.statistic))
+
+
+def _ratio(
+    of_a: float | None,
+    of_b: float | None,
+    a: Floats,
+    b: Floats,
+    statistic: Callable[..., Any] | None,
+    confidence: float,
+    seed: int,
+) -> Estimate:
+    if of_a is None or of_b is None:
+        return Estimate(None, reason="it needs 2 trials of either")
+    if not of_a or not of_b:
+        return Estimate(None, reason="one of the samples does not scatter")
+    if statistic is None:
+        return Estimate(of_b / of_a, reason="no interval is computed for it")
+    interval, reason = bootstrap([a, b], statistic, confidence, seed)
+    return Estimate(of_b / of_a, interval, reason)
+
+
+def _permutation(name: str, a: Floats, b: Floats, statistic: Callable[..., Any], seed: int) -> Test:
+    if min(len(a), len(b)) < 3:
+        return Test(name, None, reason="it needs 3 trials of either")
+    deviations = (a - np.median(a), b - np.median(b))
+    observed = float(statistic(*deviations, axis=-1))
+    if not math.isfinite(observed):
+        return Test(name, None, reason="one of the samples does not scatter")
+    result = stats.permutation_test(
+        deviations, statistic, vectorized=True, n_resamples=RESAMPLES, alternative="greater",
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    exact = math.comb(len(a) + len(b), len(b)) <= RESAMPLES
+    return Test(name, float(result.pvalue), observed, exact)
+
+
+def _sd_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.std(b, axis=axis, ddof=1) / np.std(a, axis=axis, ddof=1)
+
+
+def _log_sd_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.abs(np.log(np.std(b, axis=axis, ddof=1)) - np.log(np.std(a, axis=axis, ddof=1)))
+
+
+def _log_mad_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread_a = stats.median_abs_deviation(a, axis=axis)
+        return np.abs(np.log(stats.median_abs_deviation(b, axis=axis)) - np.log(spread_a))

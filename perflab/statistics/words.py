@@ -1,0 +1,245 @@
+"""Comparisons in honest sentences: what was found, with interval and numbers of trials; or why nothing can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from perflab.statistics.comparison import Comparison
+from perflab.statistics.equivalence import Margin
+from perflab.statistics.influence import NOTABLE_RATIO
+from perflab.statistics.judgement import CLAIMS
+from perflab.statistics.lattice import Lattice
+from perflab.statistics.sample import Estimate, Interval
+from perflab.statistics.summary_data import SummaryComparison
+
+Form = Callable[[float], str]
+
+
+def plain(value: float) -> str:
+    """A value without a unit, with three digits or all of its whole ones."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def factor(value: float) -> str:
+    """A ratio with three digits: "1.00", "0.955", "12.4"."""
+    return f"{value:.0f}" if value >= 99.95 else f"{value:#.3g}"
+
+
+def p_in_words(p: float) -> str:
+    """ "p = 0.16", "p < 0.0001"."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}" if p < 0.995 else "p = 1.0"
+
+
+def in_words(comparison: Comparison, form: Form = plain) -> str:
+    """One sentence on the location; `form` writes a value with its unit, such as units.format_time."""
+    c = comparison
+    what = f"{c.metric} " if c.metric else ""
+    head = f"{what}{c.treatment.name} against {c.baseline.name}: "
+    n = _numbers(c.baseline.n, c.treatment.n)
+    if c.blocks is not None:
+        n += f" in {c.blocks} blocks"
+    return f"{head}{_verdict(c, n, form)}{_missing(c)}{_hangs(c)}."
+
+
+def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
+    """On the spread, where standard deviations differ notably or the test finds a difference; None: nothing to say."""
+    c, spread = comparison, comparison.spread
+    p, ratio = spread.brown_forsythe.p, spread.sd_ratio.value
+    if ratio is None or spread.sd_baseline is None or spread.sd_treatment is None:
+        return None
+    if 1 / NOTABLE_RATIO < ratio < NOTABLE_RATIO and (p is None or p > c.alpha):
+        return None
+    what = f"{c.metric} " if c.metric else ""
+    change = f"the SD is {form(spread.sd_treatment)} against {form(spread.sd_baseline)}"
+    if p is None:
+        tested = f"too few trials for a test ({spread.brown_forsythe.reason})"
+    else:
+        shown = "a difference of spread" if p <= c.alpha else "no difference of spread is shown"
+        tested = f"{shown} (Brown-Forsythe {p_in_words(p)}, for this comparison alone)"
+    text = f"{what}{c.treatment.name} against {c.baseline.name}: {change}, {tested}"
+    if (carrier := c.spread_influence.carried_by) is not None:
+        left = f"the ratio is {carrier.sd_ratio:.2f} instead of {ratio:.2f}"
+        text += f"; it hangs on one trial: without {carrier.label} {left}"
+    return text + "."
+
+
+def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:
+    """What sits on a lattice, and what follows of it."""
+    if found.kind == "resolution":
+        return f"{what}: the values are written in steps of {form(found.period)}; smaller differences cannot be seen."
+    on = f"all {found.n}" if found.on_lattice == found.n else f"{found.on_lattice} of {found.n}"
+    offset = (
+        form(found.offset)
+        if found.offset_low == found.offset_high
+        else f"{form(found.offset_low)} to {form(found.offset_high)}"
+    )
+    return (
+        f"{what}: {on} values sit on a lattice of {form(found.period)} with an offset of {offset} "
+        f"({found.levels} steps, {p_in_words(found.p)} if there were none), as where something polls with that period; "
+        "differences smaller than it are differences in how often a tick was just missed."
+    )
+
+
+def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
+    """One sentence on a comparison of means that are known by mean, sd and n."""
+    c = comparison
+    what = f"{c.metric} " if c.metric else ""
+    head = f"{what}{c.treatment.name} against {c.baseline.name}: "
+    n = _numbers(c.baseline.n, c.treatment.n)
+    value = c.difference.value or 0.0
+    p = "" if c.p_adjusted is None else f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
+    change = f"the mean differs by {_signed(value, form)}{_interval(c.difference.interval, form)}"
+    if c.verdict == "equivalent" and c.margin is not None:
+        q = c.equivalence_p_adjusted
+        return (
+            f"{head}no difference of means larger than {_margin(c.margin, form)} "
+            f"({change}, {n}, {p_in_words(q if q is not None else 1.0)})."
+        )
+    if c.verdict == "too_few_trials":
+        return f"{head}not enough trials to tell ({n}): {c.welch.reason}."
+    if c.verdict in ("higher", "lower"):
+        return f"{head}the mean is {form(abs(value))} {c.verdict} ({change}, {n}{p})."
+    if c.p is None:
+        return f"{head}no test can be made: {c.welch.reason} ({n})."
+    detectable = c.power.detectable
+    could = ""
+    if detectable is not None:
+        could = f"; only a difference of {form(detectable)} or more would be found in 8 of 10 such experiments"
+    needed = _needed(c.power.power, c.power.needed, c.margin, form)
+    return f"{head}no difference is shown ({change}, {n}{p}){could}{needed}."
+
+
+def _verdict(c: Comparison, n: str, form: Form) -> str:
+    value = c.estimate.value
+    size = "" if value is None else _size(c, form)
+    p = "" if c.p_adjusted is None else f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
+    match c.verdict:
+        case "higher" | "lower":
+            return f"{size} {c.verdict}, {n}{p}" if value != _nothing(c) else f"{c.verdict} in rank, {n}{p}"
+        case "equivalent":
+            q = None if c.equivalence is None else c.equivalence.p_adjusted
+            margin = "" if c.equivalence is None else _margin(c.equivalence.margin, form)
+            there = c.p_adjusted is not None and c.p_adjusted <= c.alpha
+            but = ", though a smaller one is there" if there else ""
+            return f"no difference larger than {margin}{but} ({size}, {n}, {p_in_words(1.0 if q is None else q)})"
+        case "below_noise_floor":
+            floor = "" if c.noise_floor is None else _on_scale(c, c.noise_floor, form)
+            return f"{size}, {n}{p}, which is no more than the baseline differs from itself ({floor}): not claimed"
+        case "too_few_trials":
+            return _too_few(c, size, n)
+        case _:
+            return _not_shown(c, size, n, p, form)
+
+
+def _not_shown(c: Comparison, size: str, n: str, p: str, form: Form) -> str:
+    values = {c.baseline.smallest, c.baseline.largest, c.treatment.smallest, c.treatment.largest}
+    if len(values) == 1:
+        return f"every trial gave {form(next(iter(values)) or 0.0)} ({n}), so nothing can be tested"
+    text = f"no difference is shown ({size}, {n}{p})"
+    if c.p is not None and c.p <= c.alpha < (c.p_adjusted or 0):
+        text += f"; {p_in_words(c.p)} by itself, but it is one of {c.family_size} comparisons"
+    if c.power.detectable is not None and c.blocks is None:
+        if c.scale == "ratio":
+            least = f"a factor of {factor(c.power.detectable)}"
+        else:
+            least = f"a difference of {form(c.power.detectable)}"
+        text += f"; only {least} or more would be found in 8 of 10 such experiments"
+    margin = None if c.equivalence is None else c.equivalence.margin
+    return text + _needed(c.power.power, c.power.needed, margin, form)
+
+
+def _too_few(c: Comparison, size: str, n: str) -> str:
+    if c.attainable_p is None or c.attainable_adjusted is None:
+        return f"not enough trials to tell ({n}): there is nothing to compare"
+    of_family = ""
+    if c.attainable_p <= c.alpha:
+        of_family = f" as one of {c.family_size} comparisons"
+    blocks = f" in {c.blocks} blocks" if c.blocks is not None else ""
+    return (
+        f"not enough trials to tell: with {c.baseline.n} and {c.treatment.n}{blocks} no test can reach "
+        f"{c.alpha:g}{of_family} (at best p = {c.attainable_adjusted:.2g}; seen: {size})"
+    )
+
+
+def _needed(power: float | None, needed: int | None, margin: Margin | None, form: Form) -> str:
+    if power is None or margin is None:
+        return ""
+    trials = f"; {needed} trials of either are needed for 0.8" if needed is not None and power < 0.8 else ""
+    return f"; one of {_margin(margin, form)} would be found with power {power:.2g}{trials}"
+
+
+def _hangs(c: Comparison) -> str:
+    """On single trials without which the verdict is another one."""
+    flips = c.influence.flips
+    if not flips:
+        return ""
+    if c.verdict in CLAIMS:
+        if (one := c.influence.carries) is not None:
+            return f"; it hangs on one trial: without {one.label} {_WORDS[one.verdict]}"
+        lost = [trial for trial in flips if trial.verdict not in CLAIMS]
+        return f"; it is borderline: without any one of {len(lost)} trials {_WORDS[lost[0].verdict]}" if lost else ""
+    gained = [trial for trial in flips if trial.verdict in CLAIMS]
+    if len(gained) == 1:
+        return f"; one trial decides: without {gained[0].label} it would be {_WORDS[gained[0].verdict]}"
+    return ""
+
+
+_WORDS = {
+    "higher": "higher",
+    "lower": "lower",
+    "equivalent": "no larger than the margin",
+    "not_shown": "no difference is shown",
+    "below_noise_floor": "it is within the noise of the baseline",
+    "too_few_trials": "there are too few trials",
+}
+
+
+def _missing(c: Comparison) -> str:
+    missing = c.baseline.missing + c.treatment.missing
+    words = f"; {missing} without a value" if missing else ""
+    if c.unused:
+        words += f"; {len(c.unused)} not used, for their block has no trial to compare with"
+    return words
+
+
+def _size(c: Comparison, form: Form) -> str:
+    """ "2.1x [1.8, 2.5]", "+3.1 ms [1.2 ms, 5 ms]"."""
+    value = c.estimate.value
+    if value is None:
+        return ""
+    if c.scale == "ratio":
+        return f"{factor(value)}x{_interval(c.estimate.interval, factor)}"
+    return f"{_signed(value, form)}{_interval(c.estimate.interval, form)}"
+
+
+def _on_scale(c: Comparison, value: float, form: Form) -> str:
+    return f"{factor(value)}x" if c.scale == "ratio" else form(value)
+
+
+def _nothing(c: Comparison) -> float:
+    return 1.0 if c.scale == "ratio" else 0.0
+
+
+def _interval(interval: Interval | None, form: Form) -> str:
+    return "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}]"
+
+
+def _signed(value: float, form: Form) -> str:
+    return f"+{form(value)}" if value > 0 else form(value)
+
+
+def _numbers(n_baseline: int, n_treatment: int) -> str:
+    return f"n = {n_baseline} and {n_treatment}"
+
+
+def _after_holm(size: int, p: float | None, adjusted: float) -> str:
+    return " after Holm" if size > 1 and p != adjusted else ""
+
+
+def _margin(margin: Margin, form: Form) -> str:
+    return f"{margin.value * 100:.3g} %" if margin.relative else form(margin.value)
+
+
+def estimate_in_words(estimate: Estimate, form: Form = plain) -> str:
+    """ "12.3 [11.8, 12.9]", "12.3" or "–"."""
+    return "–" if estimate.value is None else f"{form(estimate.value)}{_interval(estimate.interval, form)}"

@@ -1,0 +1,189 @@
+"""Graphs with more in them: nodes and processes added to a resolved graph (docs/formats.md, section 1).
+
+Pure functions: every one of them returns a new graph and leaves the given one as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from perflab.workload import Graph
+
+Document = dict[str, Any]
+
+# ROS 2's, which stand for a policy that a resolved graph leaves out.
+DEFAULT_QOS: Document = {
+    "history": "keep_last",
+    "depth": 10,
+    "reliability": "reliable",
+    "durability": "volatile",
+    "deadline_ns": None,
+    "lifespan_ns": None,
+    "liveliness": "automatic",
+    "lease_duration_ns": None,
+}
+
+
+def with_processes(graph: Graph, *processes: Document) -> Graph:
+    """The graph with these processes behind its own."""
+    return Graph({**graph.document, "processes": [*graph.document["processes"], *copy.deepcopy(processes)]})
+
+
+def with_nodes(graph: Graph, process: str, nodes: Sequence[Document], executors: Sequence[Document] = ()) -> Graph:
+    """The graph with these nodes, and the executors they need, in a process of it. Raises KeyError without it."""
+    if process not in graph.processes:
+        raise KeyError(process)
+    return Graph(
+        {
+            **graph.document,
+            "processes": [
+                {
+                    **entry,
+                    "executors": [*entry["executors"], *copy.deepcopy(list(executors))],
+                    "nodes": [*entry["nodes"], *copy.deepcopy(list(nodes))],
+                }
+                if entry["name"] == process
+                else entry
+                for entry in graph.document["processes"]
+            ],
+        }
+    )
+
+
+def process_of(graph: Graph, name: str) -> Document:
+    """The process of that name, as the graph has it. Raises KeyError."""
+    for entry in graph.document["processes"]:
+        if entry["name"] == name:
+            return dict(entry)
+    raise KeyError(name)
+
+
+def own_nodes(graph: Graph) -> list[Document]:
+    """The nodes of the workload itself, without those that a condition added."""
+    return [node for process in graph.document["processes"] for node in process["nodes"] if not node.get("condition")]
+
+
+def node_names(graph: Graph) -> set[str]:
+    """The qualified names of all nodes."""
+    return {
+        f"{node['namespace'].rstrip('/')}/{node['name']}"
+        for process in graph.document["processes"]
+        for node in process["nodes"]
+    }
+
+
+def topic_names(graph: Graph) -> set[str]:
+    """Every topic that somebody publishes or subscribes to."""
+    return {
+        end["topic"]
+        for process in graph.document["processes"]
+        for node in process["nodes"]
+        for end in (*node["publishers"], *node["subscriptions"])
+    }
+
+
+def free_executor_id(process: Mapping[str, Any]) -> int:
+    """An id that no executor of the process has."""
+    return 1 + max((int(executor["id"]) for executor in process["executors"]), default=-1)
+
+
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """`wanted`, or with the lowest number behind it that makes it a name of its own.
+
+    >>> free_name("flood", {"flood", "flood_2"})
+    'flood_3'
+    """
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
+def process(name: str, executors: Sequence[Document], nodes: Sequence[Document]) -> Document:
+    return {
+        "name": name,
+        "executors": list(executors),
+        "threads": {"executors": None, "middleware": None},
+        "lock_memory": False,
+        "nodes": list(nodes),
+    }
+
+
+def executor(number: int, kind: str = "single_threaded") -> Document:
+    return {"id": number, "kind": kind, "threads": None, "thread": None}
+
+
+def node(
+    name: str,
+    namespace: str,
+    executor: int,
+    condition: str | None = None,
+    *,
+    publishers: Iterable[Document] = (),
+    subscriptions: Iterable[Document] = (),
+    timers: Iterable[Document] = (),
+    reactions: Iterable[Document] = (),
+) -> Document:
+    """A node without services; `condition` is the label of the condition that it belongs to."""
+    return {
+        "name": name,
+        "namespace": namespace,
+        "executor": executor,
+        "condition": condition,
+        "publishers": list(publishers),
+        "subscriptions": list(subscriptions),
+        "clients": [],
+        "servers": [],
+        "timers": list(timers),
+        "reactions": list(reactions),
+    }
+
+
+def publisher(topic: str, message_type: str, size_bytes: int, period_ns: int, qos: Mapping[str, Any]) -> Document:
+    return {
+        "topic": topic,
+        "type": message_type,
+        "size_bytes": size_bytes,
+        "frequency_hz": 1e9 / period_ns,
+        "pass_by": None,
+        "qos": dict(qos),
+    }
+
+
+def subscription(topic: str, message_type: str, qos: Mapping[str, Any]) -> Document:
+    """What is a publisher's alone in `qos` is left out."""
+    return {"topic": topic, "type": message_type, "pass_by": None, "qos": {**qos, "lifespan_ns": None}}
+
+
+def timer(name: str, period_ns: int, publish: Sequence[int], overrun: str) -> Document:
+    return {
+        "name": name,
+        "period_ns": period_ns,
+        "publish": list(publish),
+        "request": [],
+        "work_ns": 0,
+        "overrun": overrun,
+    }
+
+
+def sink(subscriptions: Sequence[int], work_ns: int) -> Document:
+    """A reaction that spends CPU time on every message of these subscriptions of its node."""
+    return {"kind": "sink", "on": list(subscriptions), "publish": [], "work_ns": work_ns, "period_ns": None}
+
+
+def offer_for(asked: Mapping[str, Any], requested: Iterable[Mapping[str, Any]]) -> Document:
+    """The QoS of a publisher that is `asked`, raised where a subscription would not match it (DDS 1.4, 2.2.3)."""
+    offer = {**DEFAULT_QOS, **asked}
+    for request in ({**DEFAULT_QOS, **each} for each in requested):
+        if request["reliability"] == "reliable":
+            offer["reliability"] = "reliable"
+        if request["durability"] == "transient_local":
+            offer["durability"] = "transient_local"
+        if request["liveliness"] == "manual_by_topic":
+            offer["liveliness"] = "manual_by_topic"
+        for limit in ("deadline_ns", "lease_duration_ns"):
+            given = [ns for ns in (offer[limit], request[limit]) if ns is not None]
+            offer[limit] = min(given, default=None)
+    return offer

@@ -1,0 +1,234 @@
+"""Every condition, applied for real: it takes effect, says so, leaves nothing, and sees every sabotage.
+
+pytest tests/conformance/condition
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perflab import native, registry
+from perflab.condition import AFTER, BEFORE, Condition, Launch, Window, kinds, temporary
+from perflab.condition.evidence import Task
+from perflab.errors import Unavailable
+from perflab.host import Host
+from tests.conformance.condition.cases import CASES, KINDS, Case, Sabotage
+from tests.conformance.condition.real_trial import RealTrial, graph
+
+pytestmark = [pytest.mark.native, pytest.mark.timeout(180)]
+
+WINDOW_S = 2.2
+BEFORE_SABOTAGE_S = 0.7
+# Without a DDS graph there is no flood: its suite is its own.
+NEEDS_A_GRAPH = {"message_flood"}
+KILLED_WITH_PERFLAB = (
+    "cpu_load:workers=2,load=10",
+    "io_load:bytes=1MiB",
+    "memory_pressure:bytes=16MiB,access=hold",
+    "network_shaping:rate=10Mbit",
+    "priority_inhibitor:policy=FIFO,priority=5,load=10",
+)
+LEFT_LIMIT_S = 30.0
+
+
+def made(case: Case) -> Condition:
+    """Raises a skip where this machine cannot do it."""
+    word = f"{case.word},cpus={max(os.sched_getaffinity(0))}" if case.last_cpu else case.word
+    name, parameters = registry.split(word, "case")
+    condition: Condition = KINDS[name].make(parameters, word)
+    try:
+        for program in ("perflab-guard", "perflab-monitor"):
+            native.find().program(program)
+        condition.check(Host(), graph(), "dds")
+    except Unavailable as error:
+        pytest.skip(str(error))
+    return condition
+
+
+@contextmanager
+def applied(condition: Condition, directory: Path) -> Iterator[RealTrial]:
+    """A trial with the condition settled, removed on leaving."""
+    with RealTrial(directory) as trial:
+        try:
+            if condition.when == BEFORE:
+                condition.apply(trial)
+            trial.start_workload()
+            if condition.when == AFTER:
+                condition.apply(trial)
+            condition.settle(trial)
+            yield trial
+        finally:
+            condition.remove(trial)
+
+
+def judged(condition: Condition, trial: RealTrial, act: Callable[[], None] | None = None) -> dict[str, Any]:
+    begin_ns = time.monotonic_ns()
+    trial.wait(BEFORE_SABOTAGE_S)
+    if act is not None:
+        act()
+    trial.wait(max(0.0, WINDOW_S - (time.monotonic_ns() - begin_ns) / 1e9))
+    return condition.verify(trial, Window(begin_ns, time.monotonic_ns()))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.word)
+def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: Path) -> None:
+    condition = made(case)
+    with applied(condition, tmp_path) as trial:
+        evidence = judged(condition, trial)
+        tasks = _tasks(trial, condition.label)
+        namespace = _namespace(trial, condition.label)
+        assert evidence["in_effect"], json.dumps(evidence)
+        assert evidence["reason"] is None
+        assert set(case.achieved) <= set(evidence["achieved"]), sorted(evidence["achieved"])
+        assert evidence["promised"]
+        assert json.loads(json.dumps(evidence, allow_nan=False)) == json.loads(json.dumps(evidence))
+        for name in trial.processes:
+            trial.companions[f"workload_{name}"].stop(0.0)
+        condition.remove(trial)
+        condition.remove(trial)
+        assert not [t for t in tasks if t.alive]
+        assert trial.launch == Launch()
+        left = [p.name for p in tmp_path.rglob("*") if p.suffix not in (".log", ".jsonl")]
+        assert not left
+        if namespace is not None:
+            assert namespace not in _all_namespaces()
+
+
+@pytest.mark.parametrize(
+    ("case", "sabotage"),
+    [pytest.param(case, s, id=f"{case.word}, {what}") for case in CASES for what, s in case.sabotages.items()],
+)
+def test_a_sabotage_is_seen(case: Case, sabotage: Sabotage, tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < sabotage.needs_cpus:
+        pytest.skip(f"needs {sabotage.needs_cpus} CPUs")
+    condition = made(case)
+    with applied(condition, tmp_path) as trial:
+        tasks = _tasks(trial, condition.label)
+        evidence = judged(condition, trial, lambda: sabotage.act(trial, condition.label))
+        assert evidence["in_effect"] is False, json.dumps(evidence)
+        assert re.search(sabotage.reason, evidence["reason"]), evidence["reason"]
+        assert "\n" not in evidence["reason"]
+        condition.remove(trial)
+        assert not [t for t in tasks if t.alive]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.word)
+def test_remove_without_apply_does_nothing(case: Case, tmp_path: Path) -> None:
+    condition = made(case)
+    with RealTrial(tmp_path) as trial:
+        condition.remove(trial)
+        assert trial.launch == Launch()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.word)
+def test_serves_a_second_trial(case: Case, tmp_path: Path) -> None:
+    condition = made(case)
+    for number in (1, 2):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        with applied(condition, directory) as trial:
+            evidence = judged(condition, trial)
+            assert evidence["in_effect"], json.dumps(evidence)
+
+
+@pytest.mark.parametrize("word", KILLED_WITH_PERFLAB)
+def test_a_killed_perflab_leaves_nothing_that_cannot_be_found(word: str, tmp_path: Path) -> None:
+    made(Case(word, ()))
+    source = Path(__file__).resolve().parents[3]
+    command: list[str | Path] = [sys.executable, Path(__file__).with_name("hold.py"), word, tmp_path]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=source, env=environment) as holder:
+        assert holder.stdout is not None
+        line = holder.stdout.readline()
+        holder.kill()
+    tasks = [Task(pid, start_ticks) for pid, start_ticks in json.loads(line)]
+    assert tasks
+    limit_s = time.monotonic() + LEFT_LIMIT_S
+    while (left := [t for t in tasks if t.alive]) and time.monotonic() < limit_s:
+        time.sleep(0.05)
+    assert not left
+    temporary.remove_left_over(tmp_path)
+    assert not [p.name for p in tmp_path.rglob("*") if p.suffix not in (".log", ".jsonl")]
+
+
+def test_a_workload_outside_the_namespace_is_seen(tmp_path: Path) -> None:
+    condition = made(Case("network_shaping:rate=10Mbit", ()))
+    with RealTrial(tmp_path) as trial:
+        try:
+            condition.apply(trial)
+            trial.launch.prefix = ()
+            trial.start_workload()
+            condition.settle(trial)
+            evidence = judged(condition, trial)
+            assert evidence["reason"] == "process 'listener' of the workload is not in the shaped network namespace"
+        finally:
+            condition.remove(trial)
+
+
+def test_a_workload_that_was_not_pinned_is_seen(tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs 2 CPUs")
+    condition = made(Case("cpu_pinning:count=1,processes=listener", ()))
+    with RealTrial(tmp_path) as trial:
+        condition.apply(trial)
+        trial.launch.cpus_of.clear()
+        trial.start_workload()
+        evidence = judged(condition, trial)
+        assert re.search("of process 'listener' could run on CPUs", evidence["reason"])
+        condition.remove(trial)
+
+
+@pytest.mark.parametrize("busy", [0.3, 1.0])
+def test_a_load_that_the_workload_squeezes_is_in_effect(busy: float, tmp_path: Path) -> None:
+    """The workload's four busy threads leave it little of its CPU: it wants its share nevertheless."""
+    cpu = max(os.sched_getaffinity(0))
+    load = made(Case(f"cpu_load:workers=1,load=50,cpus={cpu}", ()))
+    pinning = made(Case(f"cpu_pinning:cpus={cpu}", ()))
+    with RealTrial(tmp_path) as trial:
+        try:
+            load.apply(trial)
+            pinning.apply(trial)
+            trial.start_workload("--busy", str(busy))
+            load.settle(trial)
+            evidence = judged(load, trial)
+            assert evidence["in_effect"], json.dumps(evidence)
+            assert evidence["achieved"]["cpus_shared_with_workload"] == [cpu]
+        finally:
+            load.remove(trial)
+            pinning.remove(trial)
+
+
+def test_every_condition_is_in_the_suite() -> None:
+    assert set(kinds.REGISTRY) - NEEDS_A_GRAPH <= {case.name for case in CASES}
+    assert {case.name for case in CASES} == set(KINDS)
+
+
+def _tasks(trial: RealTrial, label: str) -> list[Task]:
+    return trial.tasks(label) if label in trial.companions else []
+
+
+def _namespace(trial: RealTrial, label: str) -> int | None:
+    if label != "network_shaping":
+        return None
+    return Path(f"/proc/{trial.companions[label].pid}/ns/net").stat().st_ino
+
+
+def _all_namespaces() -> set[int]:
+    found: set[int] = set()
+    for entry in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(entry.stat().st_ino)
+        except OSError:  # ended meanwhile
+            continue
+    return found

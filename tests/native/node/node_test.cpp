@@ -1,0 +1,349 @@
+// perflab-node on the simulator, spoken to over its control channel as perflab does.
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "domain_lock.h"
+#include "graph/parse.h"
+#include "graph/resolved.h"
+#include "programs/control/control.h"
+
+namespace perflab {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr Nanoseconds kMs = 1'000'000;
+// Only a test that fails waits that long; the machine may be busy.
+constexpr Nanoseconds kPatience = 60 * kNanosecondsPerSecond;
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "perflab-node-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = pattern;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+json configuration(const json& graph, const std::string& process, std::uint32_t domain) {
+  return {{"schema", 1},
+          {"graph", graph},
+          {"process", process},
+          {"runtime", "dds"},
+          {"middleware",
+           {{"name", "sim"}, {"library", PERFLAB_SIM}, {"domain", domain}, {"options", json::object()}}},
+          {"duration_ns", kNanosecondsPerSecond},
+          {"sampling_ns", 100 * kMs},
+          {"discovery_timeout_ns", kPatience}};
+}
+
+json resolved(const std::string& yaml) {
+  return json::parse(graph::graph_to_json(graph::parse_graph({{"test.yaml", yaml, "test"}})).dump());
+}
+
+class Node {
+ public:
+  Node(const Folder& folder, const std::string& name, json config, const std::string& preload = {})
+      : records_(folder.path() / (name + ".jsonl")) {
+    config["records"] = records_.string();
+    const fs::path file = folder.path() / (name + ".config.json");
+    std::ofstream(file) << config;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("socketpair");
+    control_.emplace(ends[0]);
+    const int for_node = 100;  // dup2 in the child leaves it open there
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], for_node);
+    std::vector<std::string> arguments{PERFLAB_NODE, "--config", file.string(), "--control-fd",
+                                       std::to_string(for_node)};
+    std::vector<std::string> environment;
+    for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+    if (!preload.empty()) environment.push_back("LD_PRELOAD=" + preload);
+    const int failed = posix_spawn(&pid_, PERFLAB_NODE, &actions, nullptr, pointers(arguments).data(),
+                                   pointers(environment).data());
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (failed != 0) throw std::runtime_error("perflab-node cannot be started");
+  }
+  ~Node() {
+    control_.reset();  // which ends the node
+    if (pid_ > 0) wait();
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // The next line of that type; others are passed over.
+  json expect(const std::string& type) {
+    const measure::MonotonicClock clock;
+    for (const Nanoseconds end = clock.now() + kPatience; clock.now() < end && !control_->closed();) {
+      const auto line = control_->receive(100 * kMs);
+      if (line && line->at("type") == type) return *line;
+      if (line && line->at("type") == "error") throw std::runtime_error(line->dump());
+    }
+    throw std::runtime_error("no line of type " + type);
+  }
+  void send(const json& line) { control_->send(line); }
+
+  // From the end of discovery to the end of the process; the last progress line.
+  json run() {
+    const json created = expect("created");
+    expect("ready");
+    const measure::MonotonicClock clock;
+    // Far enough ahead for a busy machine: a node that is late fails.
+    send({{"type", "start"},
+          {"at_ns", clock.now() + 2 * kNanosecondsPerSecond},
+          {"writers", created["writers"]}});
+    json progress;
+    do {
+      progress = expect("progress");
+    } while (progress["publishing"] || progress["completed"] != progress["deliveries_expected"]);
+    send({{"type", "stop"}});
+    expect("done");
+    EXPECT_EQ(wait(), 0);
+    return progress;
+  }
+
+  int wait() {
+    int status = 0;
+    waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  [[nodiscard]] std::vector<json> records(const std::string& type) const {
+    std::vector<json> list;
+    std::ifstream file(records_);
+    for (std::string line; std::getline(file, line);) {
+      json record = json::parse(line);
+      if (record["type"] == type) list.push_back(std::move(record));
+    }
+    return list;
+  }
+
+ private:
+  static std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> list;
+    for (std::string& text : texts) list.push_back(text.data());
+    list.push_back(nullptr);
+    return list;
+  }
+
+  fs::path records_;
+  std::optional<control::Control> control_;
+  pid_t pid_ = 0;
+};
+
+constexpr const char* kPair = R"(
+name: pair
+nodes:
+  - name: talker
+    publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]
+  - name: listener
+    subscriptions: [{topic: chatter, type: stamped1kb}]
+)";
+
+TEST(Node, ConditionsAreCountedApartAndMarkedInTheCheckpoint) {
+  json graph = resolved(R"(
+name: flooded
+nodes:
+  - name: talker
+    publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]
+  - name: listener
+    subscriptions: [{topic: chatter, type: stamped1kb}]
+  - name: flood
+    publishers: [{topic: chatter, type: stamped1kb}, {topic: noise, type: stamped10b}]
+    timers: [{name: flood, period: 5ms, publish: [chatter, noise], overrun: skip}]
+)");
+  graph["processes"][0]["nodes"][2]["condition"] = "message_flood";
+  const Folder folder;
+  const conformance::DomainLock domain;
+  Node node(folder, "flooded", configuration(graph, "flooded", domain.id()));
+  const json progress = node.run();
+  EXPECT_EQ(progress["sent"], 100);
+  EXPECT_EQ(progress["deliveries_expected"], 100);
+  EXPECT_EQ(progress["received"], 100);
+  EXPECT_EQ(progress["completed"], 100);
+  ASSERT_TRUE(progress["conditions"].is_object()) << progress;
+  ASSERT_EQ(progress["conditions"].size(), 1u);
+  const json& flood = progress["conditions"]["message_flood"];
+  // The period may have been skipped on a busy machine, and then stands in not_sent.
+  EXPECT_EQ(flood["sent"].get<int>() + flood["not_sent"].get<int>(), 400);
+  EXPECT_GT(flood["sent"], 0);
+  // Of the two topics that it publishes, one is read.
+  EXPECT_EQ(flood["deliveries_expected"].get<int>(), flood["sent"].get<int>() / 2);
+  EXPECT_GT(flood["received"], 0);
+
+  ASSERT_FALSE(node.records("checkpoint").empty());
+  const json checkpoint = node.records("checkpoint").back();
+  std::vector<std::string> marked;
+  for (const char* list : {"publishers", "edges"}) {
+    for (const json& entry : checkpoint[list]) {
+      const bool own = entry.value("publisher", entry.value("node", "")) == "/talker";
+      EXPECT_EQ(entry.contains("condition"), !own) << entry["topic"];
+      if (!own) marked.push_back(entry["condition"]);
+    }
+  }
+  EXPECT_EQ(marked, (std::vector<std::string>(3, "message_flood")));
+}
+
+TEST(Node, WithoutConditionsProgressDoesNotSpeakOfThem) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  Node node(folder, "pair", configuration(resolved(kPair), "pair", domain.id()));
+  EXPECT_FALSE(node.run().contains("conditions"));
+}
+
+// Somebody else publishes and subscribes the same topic in the same domain.
+TEST(Node, APeerTooManyIsNamedAndWaitedFor) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  const json config = configuration(resolved(kPair), "pair", domain.id());
+  std::optional<Node> stranger(std::in_place, folder, "stranger", config);
+  stranger->expect("ready");
+  Node node(folder, "pair", config);
+  const std::string tail = " of 1 writers: somebody else uses domain " + std::to_string(domain.id());
+  std::vector<std::string> unmatched;
+  const std::string expected = "/listener subscription /chatter: 2" + tail;
+  for (int line = 0; line < 10 && std::ranges::find(unmatched, expected) == unmatched.end(); ++line)
+    unmatched = node.expect("waiting")["unmatched"].get<std::vector<std::string>>();
+  EXPECT_NE(std::ranges::find(unmatched, expected), unmatched.end()) << json(unmatched);
+  stranger.reset();
+  const json ready = node.expect("ready");
+  EXPECT_TRUE(ready["matched"]);
+  EXPECT_TRUE(ready["unmatched"].empty());
+}
+
+TEST(Node, WithoutPatienceItIsReadyAtOnceAndSaysWhatIsNotMatched) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  const json graph = resolved(R"(
+name: split
+processes:
+  - name: a
+    nodes: [{name: talker, publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]}]
+  - name: b
+    nodes: [{name: listener, subscriptions: [{topic: chatter, type: stamped1kb}]}]
+)");
+  json config = configuration(graph, "a", domain.id());
+  config["discovery_timeout_ns"] = 0;
+  Node node(folder, "a", config);
+  const json ready = node.expect("ready");
+  EXPECT_FALSE(ready["matched"]);
+  EXPECT_EQ(ready["unmatched"], json::array({"/talker publisher /chatter: 0 of 1 readers"}));
+}
+
+TEST(Node, HiccupRecordsHowMuchLongerASleepTakes) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  json config = configuration(resolved(kPair), "pair", domain.id());
+  config["hiccup_ns"] = kMs;
+  config["warmup_ns"] = 100 * kMs;
+  Node node(folder, "pair", config);
+  node.run();
+  const json start = node.records("start").at(0);
+  const json hiccup = node.records("checkpoint").back()["hiccup"];
+  ASSERT_TRUE(hiccup.is_object());
+  EXPECT_GT(hiccup["count"], 0);
+  EXPECT_LE(hiccup["count"], 1'000);  // each sleep takes a millisecond at least
+  EXPECT_EQ(hiccup["negative"], 0);   // and never less
+  EXPECT_GE(hiccup["max_at_ns"], start["measured_from_ns"].get<Nanoseconds>() + kMs);
+  // All sleeps together last no longer than the measured part, but for the last one.
+  const auto slept = hiccup["count"].get<Nanoseconds>() * kMs + hiccup["sum"].get<Nanoseconds>();
+  EXPECT_LE(slept - hiccup["max"].get<Nanoseconds>(), kNanosecondsPerSecond);
+  bool found = false;
+  const json reading = node.records("threads").at(0);
+  for (const json& thread : reading["threads"]) {
+    if (thread["name"] != "hiccup") continue;
+    found = true;
+    EXPECT_EQ(thread["role"], "perflab");
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(Node, HiccupIsRefusedInVirtualTimeAndOutsideItsBounds) {
+  const Folder folder;
+  json config = configuration(resolved(kPair), "pair", 0);
+  const auto error = [&] {
+    Node node(folder, "pair", config);
+    try {
+      node.expect("created");
+    } catch (const std::runtime_error& refused) {
+      return std::pair(std::string(refused.what()), node.wait());
+    }
+    return std::pair(std::string(), node.wait());
+  };
+  config["hiccup_ns"] = 1;
+  const auto [bounds, bad_input] = error();
+  EXPECT_NE(bounds.find("hiccup_ns: must be from 10000 to 1000000000"), std::string::npos) << bounds;
+  EXPECT_EQ(bad_input, 2);
+  config["hiccup_ns"] = kMs;
+  config["runtime"] = "virtual";
+  config["process"] = nullptr;
+  config["middleware"] = {{"name", "virtual"}, {"options", json::object()}};
+  const auto [text, unsupported] = error();
+  EXPECT_NE(text.find("virtual: hiccup_ns: "), std::string::npos) << text;
+  EXPECT_EQ(unsupported, 3);
+}
+
+TEST(Node, WhatNobodyObservesIsNull) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  Node node(folder, "pair", configuration(resolved(kPair), "pair", domain.id()));
+  node.run();
+  for (const json& checkpoint : node.records("checkpoint")) EXPECT_TRUE(checkpoint.at("hiccup").is_null());
+  const std::vector<json> samples = node.records("resources");
+  ASSERT_FALSE(samples.empty());
+  for (const json& sample : samples) {
+    EXPECT_TRUE(sample.at("allocations").is_null());
+    for (const json& thread : sample["threads"]) EXPECT_TRUE(thread.at("allocations").is_null());
+  }
+}
+
+#ifdef PERFLAB_PRELOAD
+TEST(Node, AllocationsAreInTheResourcesWhereTheyAreCounted) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  Node node(folder, "pair", configuration(resolved(kPair), "pair", domain.id()), PERFLAB_PRELOAD);
+  node.run();
+  const std::vector<json> samples = node.records("resources");
+  ASSERT_GT(samples.size(), 1u);
+  std::uint64_t previous = 0;
+  for (const json& sample : samples) {
+    const json& allocations = sample["allocations"];
+    ASSERT_TRUE(allocations.is_object()) << sample;
+    const auto count = allocations["count"].get<std::uint64_t>();
+    EXPECT_GT(count, previous);  // the sampler itself allocates
+    EXPECT_LE(allocations["frees"], count);
+    EXPECT_GE(allocations["bytes"], count);
+    previous = count;
+    for (const json& thread : sample["threads"])
+      EXPECT_TRUE(thread["allocations"].is_number_unsigned()) << thread;
+  }
+  std::uint64_t of_threads = 0;
+  for (const json& thread : samples[0]["threads"]) of_threads += thread["allocations"].get<std::uint64_t>();
+  EXPECT_GT(of_threads, 0u);
+}
+#endif
+
+}  // namespace
+}  // namespace perflab

@@ -1,0 +1,215 @@
+// libperflab_allocations.so counts every call of the allocator exactly, by thread and for the process.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "measure/allocation_counts.h"
+#include "measure/resources.h"
+
+namespace perflab::measure {
+namespace {
+
+const auto g_process = reinterpret_cast<ProcessAllocations>(dlsym(RTLD_DEFAULT, kProcessAllocations));
+const auto g_thread = reinterpret_cast<ThreadAllocations>(dlsym(RTLD_DEFAULT, kThreadAllocations));
+
+AllocationCounts of_process() {
+  AllocationCounts counts;
+  g_process(&counts);
+  return counts;
+}
+
+std::uint64_t of_thread(int tid) {
+  std::uint64_t count = 0;
+  EXPECT_TRUE(g_thread(tid, &count));
+  return count;
+}
+
+// The compiler must not see that nothing is done with the memory.
+void* kept(void* memory) {
+  asm volatile("" : "+r"(memory) : : "memory");
+  return memory;
+}
+
+struct Change {
+  AllocationCounts process;
+  std::uint64_t thread = 0;
+};
+
+// What `action` does to the counters while no other thread runs.
+template <typename Action>
+Change change_of(const Action& action) {
+  const AllocationCounts before = of_process();
+  const std::uint64_t thread_before = of_thread(gettid());
+  action();
+  const AllocationCounts after = of_process();
+  return {{after.count - before.count, after.bytes - before.bytes, after.frees - before.frees},
+          of_thread(gettid()) - thread_before};
+}
+
+void expect_change(const Change& change, std::uint64_t count, std::uint64_t bytes, std::uint64_t frees) {
+  EXPECT_EQ(change.process.count, count);
+  EXPECT_EQ(change.process.bytes, bytes);
+  EXPECT_EQ(change.process.frees, frees);
+  EXPECT_EQ(change.thread, count);
+}
+
+TEST(Preload, EveryKindOfAllocationCountsOnceWithTheBytesAskedFor) {
+  expect_change(change_of([] { std::free(kept(std::malloc(10))); }), 1, 10, 1);
+  expect_change(change_of([] { std::free(kept(std::calloc(3, 7))); }), 1, 21, 1);
+  expect_change(change_of([] { std::free(kept(std::aligned_alloc(64, 128))); }), 1, 128, 1);
+  expect_change(change_of([] { std::free(kept(memalign(64, 100))); }), 1, 100, 1);
+  expect_change(change_of([] {
+                  void* memory = nullptr;
+                  EXPECT_EQ(posix_memalign(&memory, 256, 33), 0);
+                  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(kept(memory)) % 256, 0u);
+                  std::free(memory);
+                }),
+                1, 33, 1);
+  expect_change(change_of([] { delete static_cast<long*>(kept(new long(1))); }), 1, sizeof(long), 1);
+  expect_change(change_of([] { std::free(kept(strdup("1234567"))); }), 1, 8, 1);
+}
+
+TEST(Preload, ReallocEndsTheOldBlockAndBeginsANewOne) {
+  expect_change(change_of([] {
+                  void* memory = kept(std::realloc(nullptr, 5));
+                  memory = kept(std::realloc(memory, 5'000));
+                  std::free(memory);
+                }),
+                2, 5'005, 2);
+}
+
+TEST(Preload, WhatFailsIsNotCounted) {
+  expect_change(change_of([] {
+                  void* memory = nullptr;
+                  std::size_t enormous = SIZE_MAX / 2;
+                  asm volatile("" : "+r"(enormous));
+                  EXPECT_EQ(kept(std::malloc(enormous)), nullptr);
+                  EXPECT_EQ(kept(std::calloc(enormous, 4)), nullptr);
+                  EXPECT_EQ(posix_memalign(&memory, 64, enormous), ENOMEM);
+                  std::size_t alignment = 24;
+                  asm volatile("" : "+r"(alignment));
+                  EXPECT_EQ(posix_memalign(&memory, alignment, 8), EINVAL);
+                  EXPECT_EQ(kept(std::aligned_alloc(alignment, 24)), nullptr);
+                  std::free(nullptr);
+                }),
+                0, 0, 0);
+}
+
+TEST(Preload, AKnownNumberIsCountedExactlyInEachThread) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int> tids(4);
+  std::size_t ready = 0;
+  bool leave = false;
+  std::vector<std::uint64_t> before(tids.size());
+  const AllocationCounts process_before = of_process();
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < tids.size(); ++i) {
+    threads.emplace_back([&, i] {
+      before[i] = of_thread(gettid());
+      for (std::size_t n = 0; n < 1'000 * (i + 1); ++n) std::free(kept(std::malloc(16)));
+      std::unique_lock lock(mutex);
+      tids[i] = gettid();
+      ++ready;
+      changed.notify_all();
+      changed.wait(lock, [&] { return leave; });
+    });
+  }
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return ready == tids.size(); });
+  }
+  const AllocationCounts process_after = of_process();
+  for (std::size_t i = 0; i < tids.size(); ++i) EXPECT_EQ(of_thread(tids[i]) - before[i], 1'000 * (i + 1));
+  EXPECT_GE(process_after.count - process_before.count, 10'000u);
+  EXPECT_LT(process_after.count - process_before.count, 10'100u);  // and what it takes to start four threads
+  {
+    const std::lock_guard lock(mutex);
+    leave = true;
+  }
+  changed.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+// More threads than the library has counters for, one after the other: each is counted from 0, and the totals
+// keep those that have ended.
+TEST(Preload, ThreadsThatCameAndWentStayInTheTotals) {
+  constexpr std::uint64_t kThreads = 3'000;
+  constexpr std::uint64_t kEach = 5;
+  std::uint64_t wrong = 0;
+  const std::uint64_t own = of_thread(gettid());
+  const AllocationCounts before = of_process();
+  for (std::uint64_t i = 0; i < kThreads; ++i) {
+    std::thread([&wrong] {
+      for (std::uint64_t n = 0; n < kEach; ++n) std::free(kept(std::malloc(24)));
+      std::uint64_t count = 0;
+      // A few more than its own at most: what the C library itself does at the beginning of a thread.
+      if (!g_thread(gettid(), &count) || count < kEach || count > kEach + 10) ++wrong;
+    }).join();
+  }
+  const AllocationCounts after = of_process();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GE(after.count - before.count, kThreads * kEach);
+  EXPECT_GE(of_thread(gettid()), own);
+  EXPECT_GE(after.count - before.count, of_thread(gettid()) - own + kThreads * kEach);
+}
+
+TEST(Preload, ThreadsAreCountedBesideEachOther) {
+  const AllocationCounts before = of_process();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([] {
+      for (int n = 0; n < 20'000; ++n) std::free(kept(std::malloc(32)));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const AllocationCounts after = of_process();
+  EXPECT_GE(after.count - before.count, 160'000u);
+  EXPECT_LT(after.count - before.count, 160'200u);
+  EXPECT_GE(after.bytes - before.bytes, 160'000u * 32);
+}
+
+TEST(Preload, ResourceSamplesHaveTheNumbers) {
+  const MonotonicClock clock;
+  ResourceSampler sampler(clock);
+  const ResourceSample first = sampler.sample();
+  for (int i = 0; i < 100; ++i) std::free(kept(std::malloc(50)));
+  const ResourceSample second = sampler.sample();
+  ASSERT_TRUE(first.allocations && second.allocations);
+  EXPECT_GE(second.allocations->count, first.allocations->count + 100);
+  EXPECT_GE(second.allocations->bytes, first.allocations->bytes + 5'000);
+  EXPECT_GE(second.allocations->frees, first.allocations->frees + 100);
+  ASSERT_EQ(second.threads.size(), 1u);
+  ASSERT_TRUE(first.threads[0].allocations && second.threads[0].allocations);
+  EXPECT_GE(*second.threads[0].allocations, *first.threads[0].allocations + 100);
+}
+
+}  // namespace
+}  // namespace perflab::measure
+
+// The program preloads the library into itself, so that it can be started like any other.
+int main(int argc, char** argv) {
+  if (perflab::measure::g_process == nullptr) {
+    if (std::getenv("PERFLAB_PRELOADED") != nullptr) {
+      std::fprintf(stderr, "%s was preloaded but does not count\n", PERFLAB_PRELOAD);
+      return 1;
+    }
+    setenv("LD_PRELOAD", PERFLAB_PRELOAD, 1);
+    setenv("PERFLAB_PRELOADED", "1", 1);
+    execv("/proc/self/exe", argv);
+    std::perror("execv");
+    return 1;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

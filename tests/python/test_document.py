@@ -1,0 +1,264 @@
+"""Experiment files: every key, what options replace, and one line with file and line for whatever is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import HERE
+
+from perflab import catalog
+from perflab.errors import BadInput, PerflabError
+from perflab.experiment.build import build
+from perflab.experiment.document import (
+    MAX_FILE_BYTES,
+    Document,
+    Written,
+    is_experiment,
+    option_of,
+    read,
+    validate,
+    with_options,
+)
+from perflab.native import Native
+
+BAD = sorted((HERE.parent / "data" / "experiments" / "bad").glob("*.yaml"))
+
+NATIVE = Native(Path(os.environ.get("PERFLAB_NATIVE") or Path(sys.prefix) / "lib" / "perflab"))
+needs_native = pytest.mark.skipif(
+    not os.access(NATIVE.folder / "perflab-graph", os.X_OK),
+    reason=f"perflab-graph is not in {NATIVE.folder}; build the native programs and set PERFLAB_NATIVE",
+)
+
+MS = 1_000_000
+S = 1_000 * MS
+
+# Each key as a user writes it, and as it is understood.
+KEYS: dict[str, list[tuple[Any, Any]]] = {
+    "name": [("lunch", "lunch")],
+    "workload": [("a", ["a"]), (["a", "b"], ["a", "b"]), ("a, b", ["a", "b"])],
+    "middlewares": [("fastdds", ["fastdds"]), (["cyclonedds", "fastdds+cyclonedds"], ["cyclonedds", "fastdds+cyclonedds"])],
+    "middleware_options": [({"fastdds.transport": "udp", "loss": 0.1}, {"fastdds.transport": "udp", "loss": 0.1})],
+    "executors": [("events,inline", ["events", "inline"]), (["multi_threaded:4"], ["multi_threaded:4"])],
+    "ipc": [([False, True], ["off", "on"]), (True, ["on"]), ("off,on", ["off", "on"])],
+    "pass_by": [("unique", ["unique"])],
+    "service_framing": [("rmw_fastrtps", "rmw_fastrtps")],
+    "time": [(5, 5 * S), ("500ms", 500 * MS), (0.25, 250 * MS), ("2min", 120 * S)],
+    "warmup": [(0, 0), ("1s", S)],
+    "trials": [(1, 1), (10_000, 10_000)],
+    "seed": [(0, 0), (2**63 - 1, 2**63 - 1)],
+    "order": [("as_written", "as_written"), ("randomised", "randomised")],
+    "baseline": [("off", False), (False, False), ("on", True)],
+    "baseline_again": [(False, False)],
+    "conditions": [
+        ("cpu_load", ["cpu_load"]),
+        ({"cpu_load": {"load": 5}}, [{"cpu_load": {"load": 5}}]),
+        (["cpu_load:load=5", {"io_load": None}], ["cpu_load:load=5", {"io_load": None}]),
+    ],
+    "factors": [({"cpu_load.load": [20, 80.5, "x", True]}, {"cpu_load.load": [20, 80.5, "x", True]})],
+    "observers": [("monitor", ["monitor"]), ([{"hiccup": {"interval": "1ms"}}], [{"hiccup": {"interval": "1ms"}}])],
+    "observer_control": [("off", False)],
+    "success": [("lost == 0", ["lost == 0"]), (["lost == 0", "late < 1"], ["lost == 0", "late < 1"])],
+    "threads": [("executors=RR:10", ["executors=RR:10"])],
+    "lock_memory": [("on", True), (None, None)],
+    "name_threads": [(False, False)],
+    "network": [("eth0", "eth0")],
+    "sampling": [("100ms", 100 * MS)],
+    "measure": [("work,dispatch", ["work", "dispatch"])],
+    "thresholds": [
+        (
+            {"late_percentage": "30 %", "late_absolute": "1ms", "too_late_percentage": 90, "too_late_absolute": 0.02},
+            {"late_percentage": 30.0, "late_absolute": MS, "too_late_percentage": 90.0, "too_late_absolute": 20 * MS},
+        )
+    ],
+    "discovery_timeout": [(0, 0), ("1min", 60 * S)],
+    "drain_quiet": [("200ms", 200 * MS)],
+    "drain_limit": [(3, 3 * S)],
+    "cool_down": [({"limit": 0}, {"limit": 0, "threshold": None}), ({"threshold": "20 %"}, {"limit": 10 * S, "threshold": 20.0})],
+    "statistics": [
+        (
+            {"alpha": 0.01, "margin": "2 %", "metrics": "latency.p50,lost"},
+            {"alpha": 0.01, "margin": 2.0, "metrics": ["latency.p50", "lost"]},
+        )
+    ],
+}  # fmt: skip
+
+
+def written(text: str, folder: Path) -> Written:
+    path = folder / "experiment.yaml"
+    path.write_text(text)
+    return read(path)
+
+
+def test_every_key_is_tried() -> None:
+    assert set(KEYS) == set(Document.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "understood"), [(key, *case) for key, cases in KEYS.items() for case in cases]
+)
+def test_a_key_of_a_file_is_understood(key: str, given: Any, understood: Any, tmp_path: Path) -> None:
+    mapping = {"workload": "w", key: given}
+    document = validate(written(yaml.safe_dump(mapping), tmp_path))
+    assert document.model_dump(mode="json")[key] == understood
+
+
+def test_a_file_says_where_everything_stands(tmp_path: Path) -> None:
+    text = (
+        "# a comment\nworkload: w\nconditions:\n  - cpu_load\n  - cpu_load:\n      load: 5\nstatistics:\n  alpha: 0.1\n"
+    )
+    found = written(text, tmp_path)
+    path = tmp_path / "experiment.yaml"
+    assert found.where(("workload",)) == f"{path}:2"
+    assert found.where(("conditions",)) == f"{path}:3"
+    assert found.where(("conditions", 0)) == f"{path}:4"
+    assert found.where(("conditions", 1, "cpu_load", "load")) == f"{path}:6"
+    assert found.where(("conditions", 1, "cpu_load", "cpus")) == f"{path}:5"  # the nearest that is there
+    assert found.where(("statistics", "alpha")) == f"{path}:8"
+    assert found.where(("trials",)) == str(path)
+    assert found.source is not None
+    assert (found.source.path, found.source.text, found.source_name) == (str(path), text, "experiment")
+
+
+def test_options_replace_keys_one_by_one(tmp_path: Path) -> None:
+    found = written(
+        "workload: w\ntime: 5\ntrials: 2\nconditions: [cpu_load, io_load]\n"
+        "statistics: {alpha: 0.01, margin: 2}\nmiddleware_options: {a: 1, b: 2}\n",
+        tmp_path,
+    )
+    both = with_options(
+        found,
+        {
+            "time": "7",
+            "conditions": ["message_flood"],
+            "statistics": {"margin": "9%"},
+            "middleware_options": {"b": "3"},
+        },
+    )
+    document = validate(both)
+    assert (document.time, document.trials) == (7 * S, 2)
+    assert document.conditions == ["message_flood"]  # as a whole: conditions of both would be another experiment
+    assert (document.statistics.alpha, document.statistics.margin) == (0.01, 9.0)
+    assert document.middleware_options == {"a": 1, "b": "3"}
+    assert found.mapping["time"] == 5, "what the file says stays as it is"
+
+
+def test_whoever_said_it_is_blamed(tmp_path: Path) -> None:
+    found = written("workload: w\ntime: 5\ntrials: 2\n", tmp_path)
+    with pytest.raises(BadInput, match=r"^--trials 0 must be at least 1$"):
+        validate(with_options(found, {"trials": 0}))
+    with pytest.raises(BadInput, match=rf"^{tmp_path}/experiment.yaml:2: time 0 must be more than 0$"):
+        validate(written("workload: w\ntime: 0\n", tmp_path))
+    with pytest.raises(BadInput, match=r"^--alpha|^--statistics"):
+        validate(with_options(found, {"statistics": {"alpha": 3}}))
+
+
+@pytest.mark.parametrize(
+    ("key", "option"),
+    [("middlewares", "--middleware"), ("conditions", "--condition"), ("baseline_again", "--baseline-again")],
+)
+def test_keys_have_the_names_of_options(key: str, option: str) -> None:
+    assert option_of(key) == option
+
+
+def test_options_in_complaints_become_keys_where_a_file_is_meant(tmp_path: Path) -> None:
+    found = written("workload: w\nmiddlewares: a\n", tmp_path)
+    error = BadInput("--middleware-option 'x.y=1' is for x, which --middleware does not name")
+    said = str(found.complain(("middlewares",), error))
+    assert said == f"{tmp_path}/experiment.yaml:2: middleware_options 'x.y=1' is for x, which middlewares does not name"
+    assert found.complain(("middlewares",), BadInput("--middleware 'a' is bad")).args == (
+        f"{tmp_path}/experiment.yaml:2: middlewares: 'a' is bad",
+    )
+    assert with_options(found, {"middlewares": "b"}).complain(("middlewares",), error) is error
+
+
+def test_graph_files_are_named_relative_to_the_experiment(tmp_path: Path) -> None:
+    for text, expected in (
+        ("workload: graphs/a.yaml", [str(tmp_path / "graphs/a.yaml")]),
+        ("workload: [a.json, sierra_nevada, /b.yaml]", [str(tmp_path / "a.json"), "sierra_nevada", "/b.yaml"]),
+    ):
+        assert validate(written(text, tmp_path)).workload == expected
+
+
+def test_experiments_and_graphs_are_told_apart(tmp_path: Path) -> None:
+    for name, text, expected in (
+        ("a.yaml", "workload: w\n", True),
+        ("b.yml", "time: 5\nworkload: w\n", True),
+        ("c.yaml", "name: w\nnodes: []\n", False),
+        ("d.json", '{"workload": "w"}', False),
+        ("e.yaml", "a: [", False),
+        ("f.yaml", "", False),
+        ("g.yaml", "workload: w\n" + "#" * MAX_FILE_BYTES, False),
+    ):
+        (tmp_path / name).write_text(text)
+        assert is_experiment(tmp_path / name) is expected, name
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"workload: \xff\n", "is not UTF-8 text: byte 10"),
+        (b"workload: w\n" + b"#" * MAX_FILE_BYTES, "is larger than the 1 MiB that an experiment may have"),
+        (b"workload: w\n\0", "not YAML"),
+        (b"workload: " + b"[" * 5000 + b"\n", "not YAML"),
+        (b"workload: &a [*a]\n", "not YAML"),  # contains itself
+    ],
+)
+def test_what_is_no_text_is_one_line(content: bytes, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "experiment.yaml"
+    path.write_bytes(content)
+    with pytest.raises(BadInput) as caught:
+        read(path)
+    assert str(path) in str(caught.value)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot read experiment .*: No such file or directory"):
+        read(tmp_path / "nowhere.yaml")
+
+
+@needs_native
+@pytest.mark.parametrize("path", BAD, ids=[path.stem for path in BAD])
+def test_a_bad_file_gets_the_expected_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(PerflabError) as caught:
+        build(read(Path(path.name)), NATIVE, output=None, command_line=())
+    assert f"{caught.value}\n" == path.with_name(f"{path.name}.expected").read_text()
+
+
+def test_every_bad_file_has_its_line() -> None:
+    assert BAD
+    assert [path.with_name(f"{path.name}.expected") for path in BAD] == sorted(BAD[0].parent.glob("*.expected"))
+
+
+@needs_native
+def test_an_unknown_network_is_said_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=rf"^{tmp_path}/experiment.yaml:2: no network interface 'nic99'; there are .*lo"):
+        build(written("workload: sierra_nevada\nnetwork: nic99\n", tmp_path), NATIVE, output=None, command_line=())
+
+
+@needs_native
+def test_metrics_and_criteria_are_judged_before_anything_runs(tmp_path: Path) -> None:
+    for text, complaint in (
+        ("statistics:\n  metrics: latency.p98", "did you mean latency.p99?"),
+        ("success:\n  - lost == 0\n  - losst == 0", ":4: success: no metric 'losst'"),
+    ):
+        with pytest.raises(BadInput) as caught:
+            build(written(f"workload: sierra_nevada\n{text}\n", tmp_path), NATIVE, output=None, command_line=())
+        assert complaint in str(caught.value)
+    options = with_options(Written({"workload": ["sierra_nevada"]}), {"statistics": {"metrics": ["no_such"]}})
+    with pytest.raises(BadInput, match=r"^--metric: no metric 'no_such'"):
+        build(options, NATIVE, output=None, command_line=())
+
+
+def test_the_catalog_has_a_comment_in_each_experiment() -> None:
+    entries = catalog.experiments()
+    assert len(entries) > 10
+    for entry in entries:
+        assert entry.path.read_text().startswith("# "), entry.name

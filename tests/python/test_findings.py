@@ -1,0 +1,252 @@
+"""What an experiment shows: made experiments with known effects, and what is said about them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from made_experiment import Effect, Made, result, trial
+
+from perflab.statistics import findings
+from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.proportion import wilson
+from perflab.statistics.remarks import ONE_TRIAL
+
+Json = dict[str, Any]
+
+P99 = (METRICS["latency.p99"],)
+LOST = (METRICS["lost"],)
+
+
+def found(made: Made, metrics: tuple[Metric, ...] = P99) -> Json:
+    return findings.find(made.summary()["results"], metrics=metrics)
+
+
+def only(document: Json, **wanted: str) -> Json:
+    """The one comparison of these kinds, names and metrics."""
+    names = {"treatment": lambda c: c["treatment"]["name"], "baseline": lambda c: c["baseline"]["name"]}
+    alike = [
+        c
+        for c in document["comparisons"]
+        if all(names.get(k, lambda c, k=k: c[k])(c) == value for k, value in wanted.items())
+    ]
+    assert len(alike) == 1, [(c["kind"], c["metric"], c["treatment"]["name"]) for c in alike]
+    comparison: Json = alike[0]
+    return comparison
+
+
+def kinds(document: Json) -> list[str]:
+    return [r["kind"] for r in document["remarks"]]
+
+
+def words(document: Json, kind: str) -> str:
+    return str(next(r["words"] for r in document["remarks"] if r["kind"] == kind))
+
+
+def test_an_effect_is_found_with_its_size_and_sign() -> None:
+    document = found(Made({"cpu_load": Effect(latency=1.8)}))
+    c = only(document, kind="condition", treatment="cpu_load")
+    assert (c["verdict"], c["effect"], c["scale"]) == ("higher", "worse", "ratio")
+    assert c["estimate"]["value"] == pytest.approx(1.8, rel=0.05)
+    assert c["estimate"]["interval"]["low"] < 1.8 < c["estimate"]["interval"]["high"]
+    assert c["blocks"] == 8
+    assert (c["baseline"]["n"], c["treatment"]["n"]) == (16, 8)  # those after a disturbance included
+    assert "cpu_load against baseline" in words(document, "worse")
+
+
+def test_an_improvement_is_better_and_not_worse() -> None:
+    document = found(Made({"cpu_pinning": Effect(latency=0.6)}))
+    assert only(document, kind="condition")["effect"] == "better"
+    assert "better" in kinds(document)
+    assert "worse" not in kinds(document)
+
+
+def test_no_effect_is_shown_to_be_none() -> None:
+    document = found(Made({"message_flood": Effect()}))
+    assert only(document, kind="condition")["verdict"] == "equivalent"
+    assert words(document, "equivalent") == "no difference larger than 5 %: message_flood: latency p99"
+    assert not {"worse", "better"} & set(kinds(document))
+
+
+def test_a_small_effect_among_scatter_is_neither_shown_nor_excluded() -> None:
+    document = found(Made({"cpu_load": Effect(latency=1.02)}, spread=0.4))
+    assert only(document, kind="condition")["verdict"] == "not_shown"
+    assert "neither a difference nor its absence is shown: cpu_load" in words(document, "not_shown")
+
+
+def test_drift_between_blocks_does_not_hide_an_effect() -> None:
+    made = Made({"cpu_load": Effect(latency=1.1)}, spread=0.01, drift=0.6)
+    assert only(found(made), kind="condition")["verdict"] == "higher"
+
+
+def test_losses_are_compared_as_differences_and_never_called_equivalent() -> None:
+    document = found(Made({"cpu_load": Effect(), "message_flood": Effect(lost=5)}), LOST)
+    flood = only(document, treatment="message_flood")
+    assert (flood["scale"], flood["effect"]) == ("difference", "worse")
+    assert 5 <= flood["estimate"]["value"] <= 8
+    assert only(document, treatment="cpu_load")["verdict"] != "equivalent"
+    assert words(document, "same") == "the same in every trial: cpu_load: lost"
+
+
+def test_one_trial_each_says_nothing() -> None:
+    document = found(Made({"cpu_load": Effect(latency=9)}, blocks=1, variants={"cyclonedds": Effect()}), P99)
+    results = [result([trial(1)]), result([trial(2, effect=Effect(9))], conditions=["x"], treatment="x")]
+    alone = findings.find(results, metrics=P99)
+    assert alone["comparisons"] == []
+    assert alone["family_size"] == 0
+    assert alone["remarks"] == [{"kind": "one_trial", "words": ONE_TRIAL}]
+    assert kinds(document) == ["too_few_trials"]  # of two baseline trials and one other
+
+
+def test_two_trials_each_are_too_few_and_it_says_how_many_would_do() -> None:
+    document = found(Made({"cpu_load": Effect(latency=2)}, blocks=2))
+    assert only(document, kind="condition")["verdict"] == "too_few_trials"
+    assert words(document, "too_few_trials") == "not enough trials to tell: cpu_load: latency p99; --trials 4 or more"
+
+
+def test_what_the_advice_asks_for_is_enough() -> None:
+    assert only(found(Made({"cpu_load": Effect(latency=2)}, blocks=4)), kind="condition")["verdict"] == "higher"
+
+
+def test_a_single_result_has_intervals_and_no_comparison() -> None:
+    summary = Made(blocks=8).summary()
+    findings.add(summary, metrics=P99)
+    interval = summary["results"][0]["intervals"]["latency.p99"]
+    assert (interval["n"], interval["unit"], interval["level"]) == (8, "ns", 0.95)
+    assert interval["low"] < interval["value"] < interval["high"]
+    assert summary["findings"]["comparisons"] == []
+
+
+def test_invalid_failed_and_extra_trials_never_enter() -> None:
+    wild = Effect(latency=1000)
+    baseline = [trial(n, n) for n in range(1, 9)]
+    disturbed = [trial(10 + n, n) for n in range(1, 9)]
+    disturbed += [
+        trial(31, 1, wild, outcome="invalid", measured=False, reason="the load was killed"),
+        trial(32, 2, wild, outcome="harness_error", measured=False, reason="disk full"),
+        trial(33, 3, wild, outcome="failed", measured=False, reason="a node died"),
+    ]
+    results = [
+        result(baseline),
+        result(disturbed, conditions=["cpu_load"], treatment="cpu_load"),
+        result([trial(50 + n, n, wild) for n in range(1, 9)], purpose="extra", observers=["trace"]),
+    ]
+    document = findings.find(results, metrics=P99)
+    assert document["comparisons"][0]["treatment"]["n"] == 8
+    assert document["comparisons"][0]["verdict"] == "equivalent"
+    assert len(document["comparisons"]) == 1
+    assert "1 of 11 trials invalid" in words(document, "invalid")
+    assert "the load was killed" in words(document, "invalid")
+    assert "disk full" in words(document, "harness_error")
+    assert "1 of 11 trials failed before their end" in words(document, "ended_early")
+    rate = document["success_rates"][1]
+    assert (rate["successes"], rate["n"], rate["invalid"], rate["harness_errors"]) == (8, 9, 1, 1)
+
+
+def test_a_trial_that_missed_a_criterion_was_measured() -> None:
+    trials = [trial(10 + n, n, Effect(2), outcome="failed", reason="latency p99 too high") for n in range(1, 9)]
+    results = [
+        result([trial(n, n) for n in range(1, 9)]),
+        result(trials, conditions=["cpu_load"], treatment="cpu_load"),
+    ]
+    document = findings.find(results, metrics=P99)
+    assert document["comparisons"][0]["treatment"]["n"] == 8
+    assert "0 of 8 trials succeeded" in words(document, "success")
+
+
+def test_carry_over_is_seen_where_there_is_any() -> None:
+    clean = found(Made({"cpu_load": Effect(latency=1.5)}))
+    assert "carry_over" not in kinds(clean)
+    carried = found(Made({"cpu_load": Effect(latency=1.5)}, carry_over=1.3))
+    assert carried["carry_over"][0]["verdict"] == "higher"
+    assert "baselines right after a disturbance differ from others (latency p99 1." in words(carried, "carry_over")
+
+
+def test_the_cost_of_observers_is_that_of_baselines_against_controls() -> None:
+    document = found(Made(observers=["hiccup"], control=Effect(latency=0.8)))
+    c = only(document, kind="observer")
+    assert (c["baseline"]["name"], c["treatment"]["name"]) == ("without hiccup", "with hiccup")
+    assert c["estimate"]["value"] == pytest.approx(1.25, rel=0.05)
+    assert words(document, "observer").startswith("cost of hiccup: latency p99 1.2")
+    assert "worse" not in kinds(document)
+
+
+def test_variants_are_compared_at_their_baselines() -> None:
+    made = Made({"cpu_load": Effect(latency=1.5)}, {"cyclonedds": Effect(), "fastdds": Effect(latency=1.3)})
+    document = found(made)
+    c = only(document, kind="variant")
+    assert (c["baseline"]["name"], c["treatment"]["name"]) == ("cyclonedds", "fastdds")
+    assert c["estimate"]["value"] == pytest.approx(1.3, rel=0.05)
+    assert {c["variant"] for c in document["comparisons"] if c["kind"] == "condition"} == {"cyclonedds", "fastdds"}
+    assert document["family_size"] == 3
+
+
+def test_levels_of_an_outer_factor_have_their_own_baselines() -> None:
+    levels = {1: Effect(), 10: Effect(latency=1.4)}
+    document = found(Made({"cpu_load": Effect(latency=1.2)}, factors={"workload.depth": levels}))
+    c = only(document, kind="factor")
+    assert (c["baseline"]["name"], c["treatment"]["name"]) == ("workload.depth=1", "workload.depth=10")
+    assert c["estimate"]["value"] == pytest.approx(1.4, rel=0.05)
+    conditions = [c for c in document["comparisons"] if c["kind"] == "condition"]
+    assert [c["variant"] for c in conditions] == ["cyclonedds, workload.depth=1", "cyclonedds, workload.depth=10"]
+    assert all(c["estimate"]["value"] == pytest.approx(1.2, rel=0.05) for c in conditions)
+
+
+def test_the_noise_floor_is_that_of_the_baseline() -> None:
+    quiet = found(Made({"cpu_load": Effect()}, spread=0.01))["noise_floor"]["cyclonedds"]["latency.p99"]
+    loud = found(Made({"cpu_load": Effect()}, spread=0.2))["noise_floor"]["cyclonedds"]["latency.p99"]
+    assert 1 < quiet["ratio"] < 1.02 < loud["ratio"]
+
+
+def test_a_figure_that_too_few_messages_support_is_missing_and_said_to_be() -> None:
+    document = found(Made({"cpu_load": Effect()}, messages=400))
+    assert document["comparisons"] == []
+    assert words(document, "missing") == "latency p99: p99 needs 1 000 messages in a trial, there are 400"
+
+
+def test_the_cells_of_histograms_are_no_lattice_and_a_polling_period_is_one() -> None:
+    def values(step: int) -> list[Json]:
+        trials = [trial(n, n) for n in range(1, 13)]
+        for n, t in enumerate(trials):
+            t["totals"]["latency_ns"]["p99"] = 1_500_000 + step * ((n * 7) % 11)
+        return trials
+
+    cells = findings.find([result(values(1024))], metrics=P99)
+    assert cells["lattices"] == []
+    polled = findings.find([result(values(50_000))], metrics=P99)
+    assert polled["lattices"][0]["period"] == pytest.approx(50_000)
+    assert "comes in steps of 50.0 µs" in words(polled, "lattice")
+
+
+def test_outliers_are_named_and_stay() -> None:
+    trials = [trial(n, n) for n in range(1, 11)]
+    trials[3]["totals"]["latency_ns"]["p99"] *= 20
+    document = findings.find([result(trials)], metrics=P99)
+    assert "trial 4 (baseline): latency p99" in words(document, "outliers")
+    assert findings.intervals(result(trials), P99)["latency.p99"]["n"] == 10
+
+
+def test_findings_are_json_and_the_same_for_the_same_trials() -> None:
+    made = Made({"cpu_load": Effect(latency=1.8)})
+    first, second = (json.dumps(found(made), allow_nan=False) for _ in range(2))
+    assert first == second
+
+
+def test_no_effect_is_claimed_at_most_as_often_as_stated() -> None:
+    claims = 0
+    for seed in range(25):
+        document = found(Made({"cpu_load": Effect()}, blocks=5, spread=0.3, seed=seed))
+        claims += any(c["effect"] for c in document["comparisons"])
+    assert claims <= 5  # of 25 at 5 %: 6 or more have a chance of 0.1 %
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"), [(10, 10, 0.7225, 1.0), (0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634)]
+)
+def test_wilsons_interval_has_its_known_values(successes: int, n: int, low: float, high: float) -> None:
+    assert wilson(successes, n, 0.95) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_no_trials_have_no_rate() -> None:
+    assert wilson(0, 0, 0.95) is None

@@ -1,0 +1,109 @@
+"""Findings on a terminal: golden outputs, and what gives way when there is little room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_experiment import Effect, Made
+
+from perflab.report import findings as report
+from perflab.statistics import findings
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def experiment() -> Json:
+    made = Made(
+        {"cpu_load": Effect(latency=1.8), "message_flood": Effect(lost=5)},
+        {"cyclonedds": Effect(), "fastdds": Effect(latency=1.3)},
+        blocks=6,
+    )
+    summary = made.summary()
+    findings.add(summary)
+    return summary
+
+
+GOLDEN_80 = """\
+cyclonedds
+                        latency p99          response p99                 lost
+──────────────────────────────────────────────────────────────────────────────
+baseline                     502 µs                897 µs                    0
+cpu_load       1.78x [1.74, 1.82] *  1.81x [1.77, 1.83] *                    0
+message_flood  1.00x [0.99, 1.01] =  1.00x [0.98, 1.01] =  +6 [+5.75, +6.25] *
+
+fastdds
+                        latency p99          response p99                 lost
+──────────────────────────────────────────────────────────────────────────────
+baseline                     652 µs               1.17 ms                    0
+cpu_load       1.79x [1.76, 1.81] *  1.79x [1.74, 1.83] *                    0
+message_flood  1.00x [0.99, 1.02] =    1.03x [1.00, 1.05]  +6.75 [+5.75, +7] *
+
+baselines against each other
+                                     latency p99          response p99  lost
+────────────────────────────────────────────────────────────────────────────
+fastdds against cyclonedds  1.30x [1.28, 1.31] *  1.30x [1.28, 1.31] *     0
+
+Against the baseline, one value per trial; [95 % interval of each by itself]; *
+differs (Holm over 25), = by no more than 5 %
+
+- cyclonedds: lost, message_flood against baseline: +6 [5.75, 6.25] higher, n =
+18 and 6 in 6 blocks, p = 0.011 after Holm
+- fastdds: lost, message_flood against baseline: +6.75 [5.75, 7] higher, n = 18
+and 6 in 6 blocks, p = 0.011 after Holm
+- cyclonedds: response p99, cpu_load against baseline: 1.81x [1.77, 1.83]
+higher, n = 18 and 6 in 6 blocks, p = 0.011 after Holm
+- fastdds: latency p50, cpu_load against baseline: 1.80x [1.77, 1.83] higher, n
+= 18 and 6 in 6 blocks, p = 0.011 after Holm
+- latency p50, fastdds against cyclonedds: 1.30x [1.29, 1.32] higher, n = 18 and
+18 in 6 blocks, p < 0.0001 after Holm
+- no difference larger than 5 %: cyclonedds, cpu_load: CPU; cyclonedds,
+message_flood: latency p50, latency p99, response p99, CPU; fastdds,
+message_flood: latency p50, latency p99, CPU; fastdds against cyclonedds: CPU
+- neither a difference nor its absence is shown: fastdds, cpu_load: CPU;
+fastdds, message_flood: response p99
+- the same in every trial: cyclonedds, cpu_load: lost; fastdds, cpu_load: lost;
+fastdds against cyclonedds: lost
+- … and 6 more differences and 1 more remark; `--json` has all of them
+"""
+
+
+def test_a_terminal_of_80_columns(experiment: Json) -> None:
+    assert "\n".join(report.lines(experiment, 80)) + "\n" == GOLDEN_80
+
+
+def test_a_wide_terminal_has_every_metric(experiment: Json) -> None:
+    lines = report.lines(experiment, 140)
+    header = next(line for line in lines if "latency p99" in line)
+    assert header.split() == [
+        "n", "success", "latency", "p50", "latency", "p99", "response", "p99", "lost", "CPU",
+    ]  # fmt: skip
+    assert next(line for line in lines if line.startswith("baseline ")).split()[1:3] == ["18", "18/18"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
+def test_tables_never_wrap(experiment: Json, width: int) -> None:
+    lines = report.lines(experiment, width)
+    assert all(len(line) <= width for line in lines)
+    rows = [line for line in lines if line.startswith(("baseline  ", "cpu_load  ", "message_flood  "))]
+    assert len(rows) == 6
+
+
+def test_no_more_than_eight_sentences_and_what_is_left_out_is_said() -> None:
+    remarks = [{"kind": "worse", "words": f"claim {n}."} for n in range(10)]
+    remarks += [{"kind": "equivalent", "words": "no difference"}, {"kind": "outliers", "words": "far"}]
+    shown = [words for _, words in report.sentences(remarks)]
+    assert shown == [*(f"claim {n}." for n in range(6)), "no difference", "far",
+                     "… and 4 more differences; `--json` has all of them"]  # fmt: skip
+
+
+def test_one_trial_each_prints_one_sentence_and_no_table() -> None:
+    made = Made({"cpu_load": Effect(latency=9)}, blocks=1).summary()
+    made["results"][0]["trials_detail"] = made["results"][0]["trials_detail"][:1]
+    findings.add(made)
+    assert report.lines(made) == ["- one trial each: nothing can be said about differences; --trials 5 or more"]
+
+
+def test_a_summary_without_findings_prints_nothing() -> None:
+    assert report.lines(Made(blocks=1).summary()) == []

@@ -1,0 +1,220 @@
+"""Observers: what they ask for, what they change and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+import pytest
+
+from perflab.condition import Launch, Trial
+from perflab.errors import BadInput, Unavailable
+from perflab.formats.monitor import MonitorReader
+from perflab.formats.records import RecordError
+from perflab.host import Host
+from perflab.observer import Artifact, Observer, allocations, hiccup, monitor
+from perflab.observer.allocations import Allocations, AllocationsParameters
+from perflab.observer.hiccup import Hiccup
+from perflab.observer.monitor import Monitor
+from perflab.registry import Kind
+
+KINDS: tuple[Kind[Observer], ...] = (monitor.KIND, hiccup.KIND, allocations.KIND)
+
+
+@dataclass
+class MadeTrial:
+    """As much of a trial as observers use."""
+
+    directory: Path
+    launch: Launch = field(default_factory=Launch)
+
+    @property
+    def monitor(self) -> MonitorReader:
+        return MonitorReader(self.directory / "monitor.jsonl")
+
+    def as_trial(self) -> Trial:
+        return cast(Trial, self)
+
+    def sampled(self, *more: str) -> MadeTrial:
+        cpu = {"cpu": 0, "busy_ns": 4, "idle_ns": 6, "steal_ns": 0}
+        first: dict[str, Any] = {
+            "type": "sample", "at_ns": 10, "interval_ns": None, "cpus": [], "pressure": None, "groups": {},
+            "threads": [[7, 5, 1, 2, 3, 0]],
+        }  # fmt: skip
+        records = [
+            {"type": "monitor", "schema": 1, "at_ns": 1, "interval_ns": 10, "pid": 1, "cpus": [0]},
+            {"type": "thread", "at_ns": 10, "group": "g", "pid": 7, "tid": 7, "start_ticks": 1, "name": "n"}
+            | {"policy": "OTHER", "priority": 0, "nice": 0, "cpus": [0]},
+            first,
+            {**first, "at_ns": 20, "interval_ns": 10, "cpus": [cpu], "threads": [[7, 9, 1, 2, 3, 0]]},
+        ]
+        lines = [*(json.dumps(record) for record in records), *more]
+        self.monitor.path.write_text("".join(f"{line}\n" for line in lines))
+        return self
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> MadeTrial:
+    return MadeTrial(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of native programs."""
+    path = tmp_path / "native"
+    path.mkdir()
+    monkeypatch.setenv("PERFLAB_NATIVE", str(path))
+    return path
+
+
+def make(kind: Kind[Observer], **parameters: Any) -> Observer:
+    return kind.make(parameters, f"--observer {kind.name}")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kind_is_described_and_makes_itself_from_nothing(kind: Kind[Observer]) -> None:
+    observer = make(kind)
+    assert kind.name == observer.name == observer.label
+    assert kind.summary
+    assert all(described.description for described in kind.model.model_fields.values())
+    assert not observer.extra
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_parameters_make_the_same_observer_again(kind: Kind[Observer]) -> None:
+    parameters = make(kind, **({} if kind is allocations.KIND else {"interval": "20ms"})).parameters
+    assert json.loads(json.dumps(parameters)) == parameters
+    assert make(kind, **parameters).parameters == parameters
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_virtual_time_has_nothing_to_observe(kind: Kind[Observer], folder: Path) -> None:
+    (folder / allocations.LIBRARY).touch()
+    with pytest.raises(Unavailable, match=f"{kind.name}: .*use a real middleware"):
+        make(kind).check(Host(), "virtual")
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "ns"),
+    [
+        (monitor.KIND, {}, 100_000_000),
+        (monitor.KIND, {"interval": "10ms"}, 10_000_000),
+        (monitor.KIND, {"interval": 10}, 10_000_000_000),
+        (hiccup.KIND, {}, 1_000_000),
+        (hiccup.KIND, {"interval": "10us"}, 10_000),
+        (hiccup.KIND, {"interval": 1.0}, 1_000_000_000),
+    ],
+)
+def test_intervals_are_durations(kind: Kind[Observer], given: dict[str, Any], ns: int) -> None:
+    observer = make(kind, **given)
+    assert isinstance(observer, Monitor | Hiccup)
+    assert observer.interval_ns == ns
+    assert observer.parameters == {"interval": ns / 1e9}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "words"),
+    [
+        (monitor.KIND, {"interval": "9ms"}, "interval: 9 ms is not within 10ms and 10s"),
+        (monitor.KIND, {"interval": "11s"}, "interval: 11000 ms is not within"),
+        (monitor.KIND, {"interval": "soon"}, "interval: .*'soon' is not a duration"),
+        (monitor.KIND, {"period": "1s"}, "no parameter 'period'; .*interval"),
+        (hiccup.KIND, {"interval": "9us"}, "interval: 0.009 ms is not within 10us and 1s"),
+        (hiccup.KIND, {"interval": 0}, "interval: 0 ms is not within 10us and 1s"),
+        (allocations.KIND, {"interval": "1s"}, "no parameter 'interval'; there are none"),
+    ],
+)
+def test_what_is_no_parameter_is_refused(kind: Kind[Observer], given: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        make(kind, **given)
+
+
+def test_hiccup_asks_every_node_for_it(trial: MadeTrial) -> None:
+    configuration: dict[str, Any] = {"schema": 1}
+    observer = make(hiccup.KIND, interval="2ms")
+    observer.check(Host(), "dds")
+    observer.configure(configuration)
+    assert configuration == {"schema": 1, "hiccup_ns": 2_000_000}
+    assert observer.stop(trial.as_trial()) == []
+
+
+# -- monitor ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_monitor_needs_its_program(folder: Path) -> None:
+    with pytest.raises(Unavailable, match=r"perflab-monitor is not in .*`make`"):
+        make(monitor.KIND).check(Host(), "dds")
+    (folder / "perflab-monitor").touch(mode=0o755)
+    make(monitor.KIND).check(Host(), "dds")
+
+
+def test_the_monitor_leaves_tables_and_may_be_stopped_twice(trial: MadeTrial) -> None:
+    observer = make(monitor.KIND)
+    trial.sampled()
+    expected = [Artifact(trial.directory / f"monitor_{name}.parquet", "table") for name in ("threads", "cpus")]
+    assert observer.stop(trial.as_trial()) == expected
+    assert observer.stop(trial.as_trial()) == expected
+    threads, cpus = (pl.read_parquet(artifact.path) for artifact in expected)
+    assert threads.select("at_ns", "tid", "cpu_interval_ns", "cpus").rows() == [(10, 7, None, "0"), (20, 7, 4, "0")]
+    assert cpus.rows() == [(20, 0, 4, 6, 0, 10)]
+    assert {path.name for path in trial.directory.iterdir()} == {
+        "monitor.jsonl", "monitor_threads.parquet", "monitor_cpus.parquet",
+    }  # fmt: skip
+
+
+def test_a_trial_that_ended_before_the_first_sample_leaves_no_tables(trial: MadeTrial) -> None:
+    assert make(monitor.KIND).stop(trial.as_trial()) == []
+    assert list(trial.directory.iterdir()) == []
+
+
+def test_a_damaged_file_is_no_table(trial: MadeTrial) -> None:
+    trial.sampled("damaged", '{"type":"news"}')
+    with pytest.raises(RecordError, match=r"monitor\.jsonl:5"):
+        make(monitor.KIND).stop(trial.as_trial())
+    assert {path.name for path in trial.directory.iterdir()} == {"monitor.jsonl"}
+
+
+# -- allocations -----------------------------------------------------------------------------------------------------
+
+
+def test_allocations_need_the_library(folder: Path) -> None:
+    observer = make(allocations.KIND)
+    with pytest.raises(Unavailable, match=r"libperflab_allocations\.so is not in .*`make`"):
+        observer.check(Host(), "dds")
+    (folder / allocations.LIBRARY).touch()
+    observer.check(Host(), "dds")
+
+
+def test_a_path_that_the_dynamic_linker_cannot_read_is_refused(tmp_path: Path) -> None:
+    library = tmp_path / "my programs" / allocations.LIBRARY
+    library.parent.mkdir()
+    library.touch()
+    with pytest.raises(Unavailable, match="LD_PRELOAD cannot name"):
+        Allocations(AllocationsParameters(), library).check(Host(), "dds")
+
+
+@pytest.mark.parametrize(
+    ("launch", "own", "after"),
+    [
+        ({}, None, ""),
+        ({}, "/a.so /b.so", ":/a.so:/b.so"),
+        ({"LD_PRELOAD": "/c.so"}, "/a.so", ":/c.so"),
+        ({"LD_PRELOAD": ""}, "/a.so", ""),
+        ({"LD_PRELOAD": "/c.so:/x/lib.so"}, None, ":/c.so"),
+    ],
+)
+def test_the_library_is_preloaded_before_all_others(
+    trial: MadeTrial, monkeypatch: pytest.MonkeyPatch, launch: dict[str, str], own: str | None, after: str
+) -> None:
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    if own is not None:
+        monkeypatch.setenv("LD_PRELOAD", own)
+    trial.launch.environment |= {"OTHER": "1"} | launch
+    observer = Allocations(AllocationsParameters(), Path("/x/lib.so"))
+    observer.prepare(trial.as_trial())
+    assert trial.launch.environment == {"OTHER": "1", "LD_PRELOAD": f"/x/lib.so{after}"}
+    assert os.environ.get("LD_PRELOAD") == own
