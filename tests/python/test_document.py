@@ -41,7 +41,7 @@ S = 1_000 * MS
 KEYS: dict[str, list[tuple[Any, Any]]] = {
     "name": [("lunch", "lunch")],
     "workload": [("a", ["a"]), (["a", "b"], ["a", "b"]), ("a, b", ["a", "b"])],
-    "middlewares": [("fastdds", ["fastdds"]), (["cyclonedds", "fastdds+cyclonedds"], ["cyclonedds", "fastdds+cyclonedds"])],
+    "middlewares": [("fastdds", ["fastdds"]), (["sim", "fastdds+sim"], ["sim", "fastdds+sim"])],
     "middleware_options": [({"fastdds.transport": "udp", "loss": 0.1}, {"fastdds.transport": "udp", "loss": 0.1})],
     "executors": [("events,inline", ["events", "inline"]), (["multi_threaded:4"], ["multi_threaded:4"])],
     "ipc": [([False, True], ["off", "on"]), (True, ["on"]), ("off,on", ["off", "on"])],
@@ -78,7 +78,10 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
     "discovery_timeout": [(0, 0), ("1min", 60 * S)],
     "drain_quiet": [("200ms", 200 * MS)],
     "drain_limit": [(3, 3 * S)],
-    "cool_down": [({"limit": 0}, {"limit": 0, "threshold": None}), ({"threshold": "20 %"}, {"limit": 10 * S, "threshold": 20.0})],
+    "cool_down": [
+        ({"limit": 0}, {"limit": 0, "threshold": None}),
+        ({"threshold": "20 %"}, {"limit": 10 * S, "threshold": 20.0}),
+    ],
     "statistics": [
         (
             {"alpha": 0.01, "margin": "2 %", "metrics": "latency.p50,lost"},
@@ -219,7 +222,7 @@ def test_what_is_no_text_is_one_line(content: bytes, complaint: str, tmp_path: P
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot read experiment .*: No such file or directory"):
+    with pytest.raises(BadInput, match=r"cannot read experiment .*: No such file or directory"):
         read(tmp_path / "nowhere.yaml")
 
 

@@ -397,9 +397,15 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   std::uint64_t last_completed = 0;
   bool publishing = true;
   while (true) {
+    // In virtual time a node by itself ends as soon as nothing is left to happen.
+    const bool nothing_to_wait_for = config_.runtime == "virtual" && !control_.attached();
+    if (nothing_to_wait_for && publishing_ended(measured_from)) break;
     const Nanoseconds wake = std::min(next_progress, next_checkpoint);
-    const auto message = control_.receive(std::max<Nanoseconds>(
-        0, std::min(wake - clock_.now(), publishing ? 100 * kMillisecond : kDrainProgressPeriod)));
+    const Nanoseconds patience = nothing_to_wait_for ? kMillisecond
+                                 : publishing        ? 100 * kMillisecond
+                                                     : kDrainProgressPeriod;
+    const auto message =
+        control_.receive(std::max<Nanoseconds>(0, std::min(wake - clock_.now(), patience)));
     if (message && message->at("type") == "stop") break;
     if (control_.attached() && control_.closed()) break;
     if (!events_.failure().empty()) break;
