@@ -33,7 +33,7 @@ native: | dependencies $(VENV)/.perflab
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@cmake --install $(BUILD) --prefix $(CURDIR)/$(VENV) > /dev/null
 
-demo: all ## Runs a robot of ten nodes for 10 s on each DDS that is installed, and compares them
+demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, under load, flooded, on one CPU
 	@scripts/demo $(BIN)
 
 test: all $(VENV)/.test ## Builds and runs all tests

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from perflab.errors import BadInput
 from perflab.host import parse_cpu_list
 from perflab.units import parse_duration
+
+DURATION = "duration"
 
 
 class Parameters(BaseModel):
@@ -80,9 +82,23 @@ def _switch(value: Any) -> Any:
     raise ValueError(f"{value!r} is not on or off")
 
 
-DurationNs = Annotated[int, BeforeValidator(_duration)]  # "10ms", 0.5 (seconds); ns
-Bytes = Annotated[int, BeforeValidator(_size)]  # 1024, "64kB", "1MiB"
-Percent = Annotated[float, BeforeValidator(_percent)]  # 80, "80%"
-Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus)]  # "0,2-3", [0, 2]; ascending, at least one
-Names = Annotated[tuple[str, ...], BeforeValidator(_names)]  # "a,b", [a, b]
-Switch = Annotated[bool, BeforeValidator(_switch)]  # on, off, true, false
+# For editors: what may be written. The numbers of a duration are seconds (docs/schema).
+_DURATION_SCHEMA = {"type": ["number", "string"], "format": DURATION}
+_SIZE_SCHEMA = {"type": ["integer", "string"]}
+_PERCENT_SCHEMA = {"type": ["number", "string"]}
+_CPUS_SCHEMA = {"type": ["integer", "string", "array"], "items": {"type": "integer"}}
+_NAMES_SCHEMA = {"type": ["string", "array"], "items": {"type": "string"}}
+_SWITCH_SCHEMA = {"enum": ["on", "off", True, False]}
+
+# "10ms", 0.5 (seconds); ns
+DurationNs = Annotated[int, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+# 1024, "64kB", "1MiB"
+Bytes = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
+# 80, "80%"
+Percent = Annotated[float, BeforeValidator(_percent), WithJsonSchema(_PERCENT_SCHEMA)]
+# "0,2-3", [0, 2]; ascending, at least one
+Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus), WithJsonSchema(_CPUS_SCHEMA)]
+# "a,b", [a, b]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), WithJsonSchema(_NAMES_SCHEMA)]
+# on, off, true, false
+Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]

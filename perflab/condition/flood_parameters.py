@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from perflab.parameters import Bytes, DurationNs, Names, Parameters, Percent
 
@@ -20,8 +20,14 @@ def _hertz(value: Any) -> Any:
     return value.strip().removesuffix("Hz").strip() if isinstance(value, str) else value
 
 
-Hertz = Annotated[float, BeforeValidator(_hertz), Field(allow_inf_nan=False)]
-OwnProcess = Annotated[Literal["auto", "on", "off"], BeforeValidator(_on_or_off)]
+Hertz = Annotated[
+    float, BeforeValidator(_hertz), Field(allow_inf_nan=False), WithJsonSchema({"type": ["number", "string"]})
+]
+OwnProcess = Annotated[
+    Literal["auto", "on", "off"],
+    BeforeValidator(_on_or_off),
+    WithJsonSchema({"enum": ["auto", "on", "off", True, False]}),
+]
 
 
 # Of the promised messages. Missing a twentieth is a smaller change of dose than any that an experiment would vary, and

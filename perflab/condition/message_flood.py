@@ -40,7 +40,7 @@ class MessageFlood(Condition):
     """Publishers of messages that the workload does not want, with or without readers, and churn of discovery."""
 
     name: ClassVar[str] = NAME
-    when: ClassVar[str] = AFTER  # of the churn: the workload's own discovery is over
+    when: str = AFTER  # of the churn: the workload's own discovery is over
 
     def __init__(self, parameters: FloodParameters, types: tuple[MessageType, ...] | None = None) -> None:
         """`types`: the message types; perflab-graph is asked where they are not given."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from perflab.condition import Companion, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.condition.evidence import (
@@ -64,7 +64,7 @@ def _bit_rate(value: Any) -> Any:
     return round(float(match.group(1)) * _BIT_UNITS[match.group(2)])
 
 
-BitRate = Annotated[int, BeforeValidator(_bit_rate)]  # bit/s
+BitRate = Annotated[int, BeforeValidator(_bit_rate), WithJsonSchema({"type": "string"})]  # bit/s
 
 
 class NetworkShapingParameters(Parameters):

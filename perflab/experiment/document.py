@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from perflab.errors import BadInput, one_line
-from perflab.parameters import DurationNs, Percent, Switch
+from perflab.parameters import DURATION, DurationNs, Percent, Switch
 from perflab.workload import Source
 
 MAX_TRIALS = 10_000
@@ -44,7 +44,8 @@ def _many(value: Any) -> Any:
     return [value] if isinstance(value, str | Mapping) else value
 
 
-Words = Annotated[list[str], BeforeValidator(_listed)]
+_WORDS_SCHEMA = {"type": ["string", "boolean", "array"], "items": {"type": ["string", "boolean"]}}
+Words = Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_WORDS_SCHEMA)]
 
 
 class _Part(BaseModel):
@@ -237,9 +238,44 @@ def is_experiment(path: Path) -> bool:
 
 
 def json_schema() -> dict[str, Any]:
-    """docs/schema/experiment.schema.json."""
+    """docs/schema/experiment.schema.json: what may be written, for editors and other programs."""
+    from perflab.condition.kinds import REGISTRY as CONDITIONS
+    from perflab.observer.kinds import REGISTRY as OBSERVERS
+
     schema = Document.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "perflab experiment", **schema}
+    schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An experiment of perflab"}
+    schema["description"] = "docs/experiments.md explains it. Durations are seconds, or text with a unit (500ms, 2min)."
+    for key, registry in (("conditions", CONDITIONS), ("observers", OBSERVERS)):
+        kinds: dict[str, Any] = {"name": {"type": "string"}} if key == "conditions" else {}
+        for name, kind in registry.items():
+            model = kind.model.model_json_schema()
+            schema["$defs"] |= model.pop("$defs", {})
+            schema["$defs"][name] = {**model, "description": kind.summary}
+            of_kind = {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]}
+            several = {"type": "array", "items": of_kind}
+            kinds[name] = {"anyOf": [*of_kind["anyOf"], several]} if key == "conditions" else of_kind
+        entry = {"type": ["string", "object"], "properties": kinds, "additionalProperties": False}
+        schema["properties"][key] |= {"type": ["string", "object", "array"], "items": entry}
+    schema["properties"]["success"] |= {"type": ["string", "array"], "items": {"type": "string"}}
+    schema["properties"]["threads"] |= {"type": ["string", "array"], "items": {"type": "string"}}
+    _plain(schema)
+    return schema
+
+
+def _plain(schema: Any) -> None:
+    """Defaults as people write them, and no titles that only repeat the keys."""
+    if isinstance(schema, list):
+        for part in schema:
+            _plain(part)
+    if not isinstance(schema, dict):
+        return
+    if schema.pop("format", None) == DURATION and isinstance(schema.get("default"), int):
+        schema["default"] /= 1e9
+    if isinstance(schema.get("title"), str) and "properties" not in schema:
+        del schema["title"]
+    for key, part in schema.items():
+        if key != "default":
+            _plain(part)
 
 
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -20,6 +20,7 @@ Json = dict[str, Any]
 ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
 
 SAME = "same"
+MAX_OUTLIERS = 4
 
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
@@ -183,14 +184,26 @@ def _others(compared: Sequence[Compared], several: bool, alpha: float, margin: f
             mine = [entry for entry in listed if is_constant(entry[2])]
         if not mine:
             continue
-        by_pair: dict[str, list[str]] = {}
-        for pair, metric, _ in mine:
-            by_pair.setdefault(_pair_words(pair, several), []).append(metric.words)
-        what = "; ".join(f"{name}: {', '.join(metrics)}" for name, metrics in by_pair.items())
+        what = _grouped(mine, listed, several)
         needed = _trials_to_reach([c for _, _, c in mine], alpha) if verdict == "too_few_trials" else None
         advice = "" if needed is None else f"; --trials {needed} or more"
         remarks.append({"kind": verdict, "words": f"{words}: {what}{advice}"})
     return remarks
+
+
+def _grouped(mine: Sequence[Compared], everything: Sequence[Compared], several: bool) -> str:
+    """ "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together."""
+    by_pair: dict[str, list[str]] = {}
+    for pair, metric, _ in mine:
+        by_pair.setdefault(_pair_words(pair, several), []).append(metric.words)
+    by_metrics: dict[tuple[str, ...], list[str]] = {}
+    for name, metrics in by_pair.items():
+        by_metrics.setdefault(tuple(metrics), []).append(name)
+    pairs = {_pair_words(pair, several) for pair, _, _ in everything}
+    return "; ".join(
+        ", ".join(metrics) + (" (everywhere)" if len(names) == len(pairs) > 1 else f" ({'; '.join(names)})")
+        for metrics, names in by_metrics.items()
+    )
 
 
 def _trials_to_reach(comparisons: Sequence[Comparison], alpha: float) -> int | None:
@@ -218,7 +231,10 @@ def _of_values(lattices: Sequence[Json], outliers: Sequence[Json], several: bool
         for outlier in outliers:
             name = f"{outlier['variant']}, {outlier['sample']}" if several else outlier["sample"]
             by_trial.setdefault(f"{outlier['label']} ({name})", []).append(METRICS[outlier["metric"]].words)
-        listed = "; ".join(f"{trial}: {', '.join(metrics)}" for trial, metrics in by_trial.items())
+        shown = list(by_trial.items())[:MAX_OUTLIERS]
+        listed = "; ".join(f"{trial}: {', '.join(metrics)}" for trial, metrics in shown)
+        if len(by_trial) > len(shown):
+            listed += f"; and {len(by_trial) - len(shown)} more"
         remarks.append({"kind": "outliers", "words": f"far from the other trials, and kept: {listed}"})
     return remarks
 

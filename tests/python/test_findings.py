@@ -65,14 +65,14 @@ def test_an_improvement_is_better_and_not_worse() -> None:
 def test_no_effect_is_shown_to_be_none() -> None:
     document = found(Made({"message_flood": Effect()}))
     assert only(document, kind="condition")["verdict"] == "equivalent"
-    assert words(document, "equivalent") == "no difference larger than 5 %: message_flood: latency p99"
+    assert words(document, "equivalent") == "no difference larger than 5 %: latency p99 (message_flood)"
     assert not {"worse", "better"} & set(kinds(document))
 
 
 def test_a_small_effect_among_scatter_is_neither_shown_nor_excluded() -> None:
     document = found(Made({"cpu_load": Effect(latency=1.02)}, spread=0.4))
     assert only(document, kind="condition")["verdict"] == "not_shown"
-    assert "neither a difference nor its absence is shown: cpu_load" in words(document, "not_shown")
+    assert "neither a difference nor its absence is shown: latency p99 (cpu_load)" in words(document, "not_shown")
 
 
 def test_drift_between_blocks_does_not_hide_an_effect() -> None:
@@ -86,7 +86,7 @@ def test_losses_are_compared_as_differences_and_never_called_equivalent() -> Non
     assert (flood["scale"], flood["effect"]) == ("difference", "worse")
     assert 5 <= flood["estimate"]["value"] <= 8
     assert only(document, treatment="cpu_load")["verdict"] != "equivalent"
-    assert words(document, "same") == "the same in every trial: cpu_load: lost"
+    assert words(document, "same") == "the same in every trial: lost (cpu_load)"
 
 
 def test_one_trial_each_says_nothing() -> None:
@@ -102,7 +102,7 @@ def test_one_trial_each_says_nothing() -> None:
 def test_two_trials_each_are_too_few_and_it_says_how_many_would_do() -> None:
     document = found(Made({"cpu_load": Effect(latency=2)}, blocks=2))
     assert only(document, kind="condition")["verdict"] == "too_few_trials"
-    assert words(document, "too_few_trials") == "not enough trials to tell: cpu_load: latency p99; --trials 4 or more"
+    assert words(document, "too_few_trials") == "not enough trials to tell: latency p99 (cpu_load); --trials 4 or more"
 
 
 def test_what_the_advice_asks_for_is_enough() -> None:

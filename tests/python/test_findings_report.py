@@ -58,13 +58,13 @@ higher, n = 18 and 6 in 6 blocks, p = 0.011 after Holm
 = 18 and 6 in 6 blocks, p = 0.011 after Holm
 - latency p50, fastdds against cyclonedds: 1.30x [1.29, 1.32] higher, n = 18 and
 18 in 6 blocks, p < 0.0001 after Holm
-- no difference larger than 5 %: cyclonedds, cpu_load: CPU; cyclonedds,
-message_flood: latency p50, latency p99, response p99, CPU; fastdds,
-message_flood: latency p50, latency p99, CPU; fastdds against cyclonedds: CPU
-- neither a difference nor its absence is shown: fastdds, cpu_load: CPU;
-fastdds, message_flood: response p99
-- the same in every trial: cyclonedds, cpu_load: lost; fastdds, cpu_load: lost;
-fastdds against cyclonedds: lost
+- no difference larger than 5 %: CPU (cyclonedds, cpu_load; fastdds against
+cyclonedds); latency p50, latency p99, response p99, CPU (cyclonedds,
+message_flood); latency p50, latency p99, CPU (fastdds, message_flood)
+- neither a difference nor its absence is shown: CPU (fastdds, cpu_load);
+response p99 (fastdds, message_flood)
+- the same in every trial: lost (cyclonedds, cpu_load; fastdds, cpu_load;
+fastdds against cyclonedds)
 - … and 6 more differences and 1 more remark; `--json` has all of them
 """
 

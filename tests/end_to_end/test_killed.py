@@ -1,0 +1,271 @@
+"""Killed at any instant: the trial says so, nothing keeps running, what had finished stays, and the run goes on.
+
+The instants are random, from seeds that are written here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from . import traces
+from .conftest import SOURCE, TIMEOUT_S, Json, Run, command, environment, kill, started
+
+SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+BOTH = "cpu_load:workers=1,load=30+message_flood:publishers=2,rate=50,at_least=20"
+
+pytestmark = pytest.mark.skipif(shutil.which("stress-ng") is None, reason="stress-ng is not installed")
+
+
+def whole(run: Run, out: Path, planned: int) -> Json:
+    """The summary of a run that is complete."""
+    summary = json.loads((out / "summary.json").read_text())
+    jsonschema.validate(summary, SCHEMA)
+    details = [detail for r in summary["results"] for detail in r["trials_detail"]]
+    assert sorted(d["order"] for d in details) == list(range(1, planned + 1))
+    assert (done := run("clean", out)).returncode == 0, done.stderr
+    assert done.stdout == "nothing to clean\n"
+    assert isinstance(summary, dict)
+    return summary
+
+
+def cleaned(run: Run, out: Path) -> None:
+    """`perflab clean` ends with 0, and a second one finds nothing."""
+    assert (first := run("clean", out)).returncode == 0, first.stderr
+    assert (second := run("clean", out)).returncode == 0, second.stderr
+    assert second.stdout == "nothing to clean\n"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_perflab_itself_again_and_again(run: Run, pingpong: Path, tmp_path: Path, seed: int) -> None:
+    generator = random.Random(seed)
+    out = tmp_path / "run"
+    options = ("-t", "1", "--condition", BOTH, "--trials", "2", "--cool-down", "0", "-o", out, "-q")
+    planned = 2 * 3
+    finished: dict[str, str] = {}
+    seen: set[traces.Identity] = set()
+    for number in range(5):
+        arguments = ("--resume", out, "-q") if (out / "manifest.json").exists() else (pingpong, *options)
+        with started("run", *arguments) as process:
+            # The first time at any instant of a trial; then also while the run is being taken up again.
+            if number == 0:
+                traces.wait_for("a trial runs", lambda: traces.running(out), process)
+            time.sleep(generator.uniform(0, 3.0))
+            for pid in traces.children(process.pid):
+                if (identity := traces.identity(pid)) is not None:
+                    seen.add(identity)
+            if process.poll() is not None:
+                assert process.returncode == 0, process.communicate()
+                break
+            process.kill()
+            process.wait(timeout=TIMEOUT_S)
+        traces.nothing_is_left(out, seen)
+        if not (out / "manifest.json").exists():
+            continue
+        assert finished.items() <= traces.sums_of_finished(out).items(), "what had finished is as it was"
+        finished = traces.sums_of_finished(out)
+        last = traces.trials(out)[-1:]
+        assert all(t["status"] == "finished" for t in traces.trials(out)[:-1])
+        shown = run("show", out, "--json")
+        assert shown.returncode == 0, shown.stderr
+        for trial in last:
+            if trial["status"] == "running":
+                assert "perflab ended before the trial did" in shown.stdout
+    done = run("run", "--resume", out, "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert finished.items() <= traces.sums_of_finished(out).items()
+    summary = whole(run, out, planned)
+    assert summary["valid"] is True
+    for trial in traces.trials(out):
+        if trial["interrupted"]:
+            assert (trial["status"], trial["outcome"]) == ("finished", "harness_error")
+            assert trial["reason"] == "perflab ended before the trial did"
+    traces.nothing_is_left(out, seen)
+
+
+def node(trial: Json) -> int | None:
+    return pid_of(trial["processes"].get("pong"))
+
+
+def flood(trial: Json) -> int | None:
+    return pid_of(trial["processes"].get("message_flood"))
+
+
+def stress_ng(trial: Json) -> int | None:
+    return pid_of(beside(trial, "cpu_load"))
+
+
+def monitor(trial: Json) -> int | None:
+    return pid_of(beside(trial, "monitor"))
+
+
+def guard_of_the_load(trial: Json) -> int | None:
+    return pid_of((beside(trial, "cpu_load") or {}).get("guard"))
+
+
+def guard_of_the_monitor(trial: Json) -> int | None:
+    return pid_of((beside(trial, "monitor") or {}).get("guard"))
+
+
+def beside(trial: Json, name: str) -> Json | None:
+    return next((c for c in trial["companions"] if c["name"] == name), None)
+
+
+def pid_of(process: Json | None) -> int | None:
+    return None if process is None else process["pid"]
+
+
+@pytest.mark.parametrize(
+    ("victim", "outcome", "named"),
+    [
+        (node, "failed", "process 'pong' (pid {pid}) was killed by SIGKILL"),
+        (flood, "invalid", "message_flood: process 'message_flood' (pid {pid}) was killed by SIGKILL"),
+        (stress_ng, "invalid", "cpu_load: "),
+        (monitor, "invalid", "monitor: "),
+        (guard_of_the_load, "invalid", "cpu_load: "),
+        (guard_of_the_monitor, "invalid", "monitor: "),
+    ],
+)
+def test_a_part_of_a_trial(
+    run: Run, pingpong: Path, tmp_path: Path, victim: Callable[[Json], int | None], outcome: str, named: str
+) -> None:
+    generator = random.Random(victim.__name__)
+    out = tmp_path / "run"
+    trials = 3
+    options = ("-t", "3", "--condition", BOTH, "--baseline", "off", "--trials", str(trials + 1), "--cool-down", "0")
+    killed: list[int] = []
+    seen: set[traces.Identity] = set()
+    with started("run", pingpong, *options, "-o", out, "--json") as process:
+        for number in range(trials):
+
+            def there(number: int = number) -> Json | None:
+                trial = traces.running(out, past=number)
+                return trial if trial is not None and victim(trial) is not None else None
+
+            trial = traces.wait_for(f"trial {number + 1} has a {victim.__name__}", there, process)
+            time.sleep(generator.uniform(0, 2.5))
+            pid = victim(trial)
+            assert pid is not None
+            seen |= {i for child in traces.children(process.pid) if (i := traces.identity(child)) is not None}
+            kill(pid)
+            killed.append(pid)
+        stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, stderr
+    assert stderr.count("\n") == 1
+    traces.nothing_is_left(out, seen)
+    found = traces.trials(out)
+    assert [t["outcome"] for t in found] == [outcome] * trials + ["success"], [t["reason"] for t in found]
+    for trial, pid in zip(found[:trials], killed, strict=True):
+        assert trial["status"] == "finished"
+        assert trial["reason"].startswith(named.format(pid=pid))
+    jsonschema.validate(json.loads(stdout), SCHEMA)
+    before = traces.sums_of_finished(out)
+    # Nothing is tried again: a run that has all its trials has nothing left to do.
+    again = run("run", "--resume", out, "-q")
+    assert again.returncode == 0, again.stderr
+    assert traces.sums_of_finished(out) == before
+    summary = whole(run, out, trials + 1)
+    assert summary["valid"] is False
+    (only,) = summary["results"]
+    assert only["outcomes"][outcome] == trials
+    assert only["totals"]["received"] == 600, "of the one trial that went well"
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_experiment_goes_on(run: Run, pingpong: Path, tmp_path: Path, signum: signal.Signals) -> None:
+    out = tmp_path / "run"
+    options = ("-t", "2", "--condition", BOTH, "--trials", "1", "--order", "as_written", "--cool-down", "0")
+    with started("run", pingpong, *options, "-o", out, "--json") as process:
+        traces.measuring(out, process, past=1)
+        finished = traces.sums_of_finished(out)
+        process.send_signal(signum)
+        stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 128 + signum
+    assert stderr == f"perflab: interrupted by {signum.name}\n"
+    traces.nothing_is_left(out)
+    assert json.loads(stdout)["valid"] is False
+    interrupted = traces.trials(out)[1]
+    assert (interrupted["interrupted"], interrupted["outcome"]) == (True, "harness_error")
+    assert run("clean", out).stdout == "nothing to clean\n"
+    done = run("run", "--resume", out, "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert finished.items() <= traces.sums_of_finished(out).items()
+    assert whole(run, out, 3)["valid"] is True
+    assert len(traces.trials(out)) == 4
+    assert traces.trials(out)[1]["interrupted"] is True
+
+
+def test_a_run_that_goes_on_is_neither_resumed_nor_cleaned(run: Run, pingpong: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with started("run", pingpong, "-t", "600", "-o", out) as process:
+        trial = traces.measuring(out, process)
+        refused = run("run", "--resume", out)
+        assert refused.returncode == 2
+        assert "is still running (pid" in refused.stderr
+        assert "still going on" in run("clean", out).stdout
+        assert all(traces.lives((p["pid"], p["start_ticks"])) for p in trial["processes"].values())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=TIMEOUT_S)
+    traces.nothing_is_left(out)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "perflab-test", path], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", path], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Takes all space but so many bytes."""
+    path = disk / "filler"
+    status = os.statvfs(disk)
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, max(1, status.f_bavail * status.f_frsize - leave))
+    return path
+
+
+def test_a_disk_that_is_full_for_a_while(run: Run, small_disk: Path) -> None:
+    out = small_disk / "run"
+    flooded = "message_flood:publishers=2,rate=50,at_least=20"
+    options = ("-t", "3", "-s", "10ms", "--condition", flooded, "--trials", "2", "--cool-down", "0")
+    with started("run", "sierra_nevada", *options, "-o", out, "-q") as process:
+        traces.measuring(out, process, past=2)
+        finished = traces.sums_of_finished(out)
+        filler = fill(small_disk, 16 << 10)
+        _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, stderr
+    assert stderr.count("\n") == 1
+    assert "No space left on device" in stderr
+    traces.nothing_is_left(out)
+    assert finished.items() <= traces.sums_of_finished(out).items()
+    assert run("show", out).returncode == 0
+    filler.unlink()
+    done = run("run", "--resume", out, "-q")
+    summary = json.loads((out / "summary.json").read_text())
+    jsonschema.validate(summary, SCHEMA)
+    assert finished.items() <= traces.sums_of_finished(out).items()
+    details = [d for r in summary["results"] for d in r["trials_detail"]]
+    assert sorted(d["order"] for d in details) == list(range(1, 7)), (done.returncode, done.stderr)
+    for detail in details:
+        if detail["order"] != 3:
+            assert detail["outcome"] == "success", detail["reason"]
+    cleaned(run, out)
