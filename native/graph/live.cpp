@@ -777,13 +777,17 @@ void LiveGraph::set_writers(std::span<const WriterName> writers) {
   for (const auto& subscription : subscriptions_) subscription->set_writers(writers);
 }
 
-std::vector<std::string> LiveGraph::unmatched() {
+std::vector<std::string> LiveGraph::unmatched() { return differing(false); }
+
+std::vector<std::string> LiveGraph::strangers() { return differing(true); }
+
+std::vector<std::string> LiveGraph::differing(bool too_many_only) {
   std::vector<std::string> lines;
   const std::string where =
       settings_.domain ? "domain " + std::to_string(*settings_.domain) : "the same topics";
   const auto report = [&](const std::string& who, std::size_t matched, std::size_t expected,
                           const char* peers) {
-    if (matched == expected) return;
+    if (matched == expected || (too_many_only && matched < expected)) return;
     lines.push_back(who + ": " + std::to_string(matched) + " of " + std::to_string(expected) + " " + peers);
     if (matched > expected) lines.back() += ": somebody else uses " + where;
   };

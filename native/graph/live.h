@@ -131,6 +131,8 @@ class LiveGraph {
   // Endpoints that communicate with fewer peers than the graph says, or with more, one line each; empty once
   // all are matched.
   [[nodiscard]] std::vector<std::string> unmatched();
+  // Of these, those with more.
+  [[nodiscard]] std::vector<std::string> strangers();
 
   // Messages with an intended time after `measured_from` count.
   void start(Nanoseconds measured_from);
@@ -166,6 +168,7 @@ class LiveGraph {
     runtime::ExecutorKind kind;
   };
 
+  std::vector<std::string> differing(bool too_many_only);
   void build_process(std::size_t index, const Process& process);
   void build_node(const Place& place, const Node& node);
   void build_services(const Place& place, const Node& node);

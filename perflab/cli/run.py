@@ -362,6 +362,7 @@ def run(
         typer.Option(
             metavar="S",
             help="Longest wait for a quiet machine before a trial; 0 does not wait.",
+            envvar="PERFLAB_COOL_DOWN",
             rich_help_panel=_AROUND,
         ),
     ] = "10",

@@ -193,7 +193,10 @@ def as_designed(summary: Json, treatments: Sequence[Json]) -> None:
 
 
 def add_findings(summary: Json, asked: Json, seed: int) -> None:
-    """Compares the results of a summary as the experiment's `statistics` says."""
+    """Compares the results of a summary as the experiment's `statistics` says; a single trial has no findings."""
+    if sum(result["trials"] for result in summary["results"]) < 2:
+        summary["findings"] = None
+        return
     from perflab.statistics import findings  # scipy takes a second to import, and most commands need none of it
 
     findings.add(

@@ -89,6 +89,11 @@ class _Entry:
     label: str | None
     conditions: list[tuple[str, dict[str, Any]]]
 
+    @property
+    def written(self) -> dict[str, Any]:
+        """The parameters of all its conditions, as the user wrote them."""
+        return {f"{name}.{key}": value for name, parameters in self.conditions for key, value in parameters.items()}
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -107,12 +112,11 @@ def treatments(
 
     `variants` come with the levels of the middleware's factors that they were made of.
     """
-    entries = [_parse_entry(entry, number) for number, entry in enumerate(document.conditions)]
+    entries = _named([_parse_entry(entry, number) for number, entry in enumerate(document.conditions)])
     of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
     settings = [s for entry in entries for s in _levels(entry, of_conditions)]
     if document.baseline or not settings:
         settings.insert(0, (BASELINE, (), {}))
-    settings = _distinct(settings)
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
     found: list[Treatment] = []
@@ -260,33 +264,36 @@ def _levels(
             same = sum(c.name == condition.name for c in made[:number])
             condition.label = condition.name if not same else f"{condition.name}_{same + 1}"
         words = " ".join(f"{path.partition('.')[2]}={_text(level)}" for path, level in chosen.items())
-        base = entry.label or "+".join(name for name, _ in entry.conditions)
+        base = str(entry.label)
         found.append((f"{base} {words}" if words else base, tuple(made), chosen))
     return found
 
 
-def _distinct(
-    settings: Sequence[tuple[str, tuple[Condition, ...], dict[str, Scalar]]],
-) -> list[tuple[str, tuple[Condition, ...], dict[str, Scalar]]]:
-    """Labels that are alike get the parameters in which they differ."""
-    result = []
-    for label, conditions, levels in settings:
-        alike = [c for name, c, _ in settings if name == label]
-        if len(alike) > 1:
-            own = [_flat(conditions), *[_flat(c) for c in alike if c is not conditions]]
-            differing = [k for k in own[0] if any(other.get(k) != own[0][k] for other in own[1:])]
-            if not differing:
-                raise BadInput(f"conditions: {label} is there twice; use `trials` to repeat it")
-            words = " ".join(f"{k.partition('.')[2]}={_text(own[0][k])}" for k in differing)
-            label = f"{label} {words}"  # noqa: PLW2901
-        result.append((label, conditions, levels))
-    if len({label for label, _, _ in result}) < len(result):
-        raise BadInput("conditions: two treatments have the same name; give them different ones with `name`")
-    return result
+def _named(entries: Sequence[_Entry]) -> list[_Entry]:
+    """Each entry with a label; those that would be called alike get the parameters in which they differ."""
+    names = [entry.label or "+".join(name for name, _ in entry.conditions) for entry in entries]
+    labels = []
+    for entry, name in zip(entries, names, strict=True):
+        alike = [e for e, other in zip(entries, names, strict=True) if other == name]
+        labels.append(f"{name} {_difference(entry, alike)}".rstrip() if len(alike) > 1 else name)
+    for number, label in enumerate(labels):
+        if label in labels[:number]:
+            raise BadInput(f"conditions: {label} is there twice; use `trials` to repeat it, or give it another `name`")
+    return [_Entry(label, entry.conditions) for label, entry in zip(labels, entries, strict=True)]
 
 
-def _flat(conditions: Sequence[Condition]) -> dict[str, Any]:
-    return {f"{c.label}.{key}": value for c in conditions for key, value in c.parameters.items()}
+def _difference(entry: _Entry, alike: Sequence[_Entry]) -> str:
+    """The fewest parameters, in the order in which they were written, that tell the entry from the others."""
+    own = entry.written
+    others = [e.written for e in alike if e is not entry]
+    keys = list(dict.fromkeys(key for e in alike for key in e.written))
+    differing = [key for key in keys if any(other.get(key) != own.get(key) for other in others)]
+    chosen: list[str] = []
+    for key in differing:
+        chosen.append(key)
+        if all(any(other.get(k) != own.get(k) for k in chosen) for other in others):
+            break
+    return " ".join(f"{key.partition('.')[2]}={_text(own[key]) if key in own else 'default'}" for key in chosen)
 
 
 def _text(value: Any) -> str:

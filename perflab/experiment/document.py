@@ -45,6 +45,13 @@ def _many(value: Any) -> Any:
 
 
 _WORDS_SCHEMA = {"type": ["string", "boolean", "array"], "items": {"type": ["string", "boolean"]}}
+
+
+def _limit(value: Any) -> Any:
+    """A bare duration is the limit."""
+    return {"limit": value} if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+
+
 Words = Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_WORDS_SCHEMA)]
 
 
@@ -121,7 +128,7 @@ class Document(_Part):
         1_000_000_000, gt=0, description="silence after which what is missing at the end is lost"
     )
     drain_limit: DurationNs = Field(10_000_000_000, gt=0, description="bound of the wait for the last messages")
-    cool_down: CoolDown = Field(default_factory=lambda: CoolDown.model_validate({}))
+    cool_down: Annotated[CoolDown, BeforeValidator(_limit)] = Field(default_factory=lambda: CoolDown.model_validate({}))
     statistics: Statistics = Field(default_factory=lambda: Statistics.model_validate({}))
 
 

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from perflab.experiment.process import Message, ProtocolError
 from perflab.experiment.shared_memory import FOLDER
 
+STRANGER = "somebody else uses"  # in what a node says of endpoints with too many peers
+
 
 class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)

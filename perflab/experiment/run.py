@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -25,7 +25,7 @@ from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Una
 from perflab.experiment import domain, rundir
 from perflab.experiment.clean import pid_namespace
 from perflab.experiment.collect import add_findings, as_designed, collect, own_trials
-from perflab.experiment.design import Planned, Treatment
+from perflab.experiment.design import CONTROL, Planned, Treatment
 from perflab.experiment.display import Display, PlannedTrial, RunPlan
 from perflab.experiment.inventory import inventory
 from perflab.experiment.process import Signals
@@ -110,13 +110,13 @@ def execute(
         manifest = _manifest(context) if earlier is None else None
         directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
-        error: PerflabError | None = None
+        error = _first_failure(trials.values())
         try:
             if manifest is not None:
                 write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
-            error = _run_trials(context, directory, missing, trials)
+            error = _run_trials(context, directory, missing, trials) or error
         except Interrupted as interrupt:
             error = interrupt
         except OSError as problem:
@@ -326,6 +326,7 @@ def _one_trial(
     document["interrupted"] = isinstance(outcome.error, Interrupted)
     document["evidence"] = outcome.evidence
     document["artifacts"] = [{"kind": a.kind, "path": str(a.path)} for a in outcome.artifacts]
+    document["companions"] = outcome.companions
     document["start_at_ns"], document["drain"] = outcome.start_at_ns, outcome.drain
     for name, status in outcome.statuses.items():
         document["processes"][name]["status"] = status
@@ -391,7 +392,8 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
         settings=context.experiment.settings,
         domain=held,
         native=context.native,
-        monitored=context.monitored and treatment.variant.runtime != "virtual",
+        # A control shows what observing costs, and perflab-monitor is part of it.
+        monitored=context.monitored and treatment.variant.runtime != "virtual" and treatment.purpose != CONTROL,
     )
 
 
@@ -411,6 +413,14 @@ def _error_of(plan: TrialPlan, data: TrialData, outcome: TrialOutcome) -> Perfla
     if data.outcome == "success":
         return None
     return TrialFailed(f"trial {data.number} ({plan.treatment.words}): {data.outcome.replace('_', ' ')}: {data.reason}")
+
+
+def _first_failure(trials: Iterable[TrialData]) -> PerflabError | None:
+    """Of trials that ran before this one began."""
+    for data in trials:
+        if data.outcome != "success":
+            return TrialFailed(f"trial {data.number}: {data.outcome.replace('_', ' ')}: {data.reason}")
+    return None
 
 
 def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunPlan:

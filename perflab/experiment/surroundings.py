@@ -40,6 +40,7 @@ class TrialView:
     condition_processes: dict[str, int] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
     companions: list[GuardedCompanion] = field(default_factory=list)
+    ended: list[dict[str, Any]] = field(default_factory=list)  # the documents of those that were closed
     latest_counts: dict[str, Counts] = field(default_factory=dict)
     monitored: bool = False
     monitor_interval_ns: int = MONITOR_INTERVAL_NS
@@ -102,6 +103,7 @@ class TrialView:
                 companion.stop()
             except (PerflabError, OSError) as error:
                 problems.append(f"{companion.name} could not be ended: {error}")
+            self.ended.insert(0, companion.document())
         return problems
 
     def _start(

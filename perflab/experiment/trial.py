@@ -112,6 +112,7 @@ class TrialOutcome:
     evidence: dict[str, Evidence] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    companions: list[dict[str, Any]] = field(default_factory=list)  # as they ended
 
 
 class Listener:
@@ -218,6 +219,7 @@ def run_trial(
     if problems and result.outcome == "success":
         _note(result, Failed("harness_error", problems[0]))
     result.evidence, result.artifacts = surroundings.evidence, surroundings.artifacts
+    result.companions = surroundings.trial.ended
     for name, node in supervisor.nodes.items():
         result.statuses[name] = node.status
         if node.status != 0 and (tail := log_tail(node.log)):
@@ -365,7 +367,7 @@ class _Life:
             timeout = format_duration(self._plan.settings.discovery_timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
             # Under a condition the workload may have broken; a stranger in the domain is never its fault.
-            strangers = any("somebody else" in text for text in unmatched)
+            strangers = any(protocol.STRANGER in text for text in unmatched)
             outcome = "failed" if self._plan.treatment.conditions and not strangers else "harness_error"
             raise Failed(outcome, f"{count} not matched within {timeout}: {shown}{more}")
 
@@ -522,6 +524,8 @@ class _Life:
 
     def _fail_told(self, name: str, line: protocol.Failure) -> NoReturn:
         text = one_line(line.text)
+        if protocol.STRANGER in text:
+            raise Failed("harness_error", text)
         if line.kind == "failed" and (label := self._of_conditions.get(name)):
             raise NotInEffect(f"{label}: process {name!r}: {text}")
         match line.kind:

@@ -58,6 +58,16 @@ class TrialTables:
     threads: pl.DataFrame
     events: pl.DataFrame
     services: pl.DataFrame = field(default_factory=lambda: tables.services(None))
+    treatment: str | None = None  # None: of a run from before there were treatments, or a foreign one
+    factors: Json = field(default_factory=dict)
+    observers: tuple[str, ...] = ()
+    purpose: str = "measured"
+    missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
+
+    @property
+    def measured(self) -> bool:
+        """Whether its figures are those of a whole trial."""
+        return self.outcome == "success" or (self.outcome == "failed" and self.missed_criterion)
 
 
 @dataclass(frozen=True)
@@ -181,6 +191,11 @@ def _trial(
         outcome=str(document["outcome"] or "harness_error"),
         started_ns=_measured_from_ns(directory, document),
         duration_s=float(document["duration_s"]),
+        treatment=document.get("treatment"),
+        factors=document.get("factors") or {},
+        observers=tuple(document.get("observers") or ()),
+        purpose=str(document.get("purpose") or "measured"),
+        missed_criterion=any(not c["met"] for c in document.get("criteria") or ()),
         **frames,
     )
 

@@ -16,14 +16,15 @@ def treatment(result: Json) -> str:
     return str(result.get("treatment") or " + ".join(result.get("conditions") or ()) or BASELINE)
 
 
-def _factors(result: Json) -> str | None:
+def levels(result: Json) -> str | None:
     """The levels that the treatment's name does not have: those of the workload and of middlewares' options."""
     own = result.get("conditions") or ()
-    levels = {path: level for path, level in (result.get("factors") or {}).items() if path.partition(".")[0] not in own}
-    return " ".join(f"{path.partition('.')[2]}={level}" for path, level in levels.items()) or None
+    others = {path: level for path, level in (result.get("factors") or {}).items() if path.partition(".")[0] not in own}
+    return " ".join(f"{path.partition('.')[2]}={level}" for path, level in others.items()) or None
 
 
-def _observers(result: Json) -> str | None:
+def observers(result: Json) -> str | None:
+    """What is special about the observers of a result; None of the usual ones."""
     if result.get("purpose") == "control":
         return "without observers"
     if result.get("purpose") == "extra":
@@ -39,9 +40,9 @@ _PARTS: tuple[_Part, ...] = (
     lambda result: result.get("executor"),
     lambda result: f"ipc {result['ipc']}" if result.get("ipc") else None,
     lambda result: f"by {result['pass_by']}" if result.get("pass_by") else None,
-    _factors,
+    levels,
     treatment,
-    _observers,
+    observers,
 )
 
 

@@ -139,17 +139,18 @@ def _record_files(run: Path, number: int) -> list[Path]:
 
 
 def _circumstances(trial: TrialTables) -> tuple[Any, ...]:
-    return (trial.workload, trial.middleware, trial.executor, trial.ipc, trial.pass_by, trial.conditions)
+    asked = (trial.workload, trial.middleware, trial.executor, trial.ipc, trial.pass_by, trial.conditions)
+    return (*asked, trial.treatment, tuple(sorted(trial.factors.items())), trial.observers, trial.purpose)
 
 
 def _as_result(trial: TrialTables) -> dict[str, Any]:
     """The keys of a result of summary.json that `labels` looks at."""
-    names = ("workload", "middleware", "executor", "ipc", "pass_by", "conditions", "duration_s")
-    return {name: getattr(trial, name) for name in names}
+    names = ("workload", "middleware", "executor", "ipc", "pass_by", "conditions", "duration_s", "treatment", "factors")
+    return {name: getattr(trial, name) for name in (*names, "observers", "purpose")}
 
 
 def _result(label: str, run: RunData, trials: Sequence[TrialTables]) -> Result:
-    shown = [t for t in trials if t.outcome == "success" and _has_data(t)] or [t for t in trials if _has_data(t)]
+    shown = [t for t in trials if t.measured and _has_data(t)] or [t for t in trials if _has_data(t)]
     return Result(label, run, tuple(shown), tuple(t for t in trials if t not in shown))
 
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 from rich.console import Console
 from rich.text import Text
 
-from perflab.report.label import labels, treatment
+from perflab.report.label import labels, levels, observers, treatment
 from perflab.report.table import COLUMN_GAP, Column, print_table
 from perflab.report.totals import all_lost, counted, delivered, expected, lost
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
@@ -104,11 +104,7 @@ def _variant(result: Json) -> str:
 
 
 def _print_header(out: Console, result: Json, middleware: str) -> None:
-    levels = " ".join(f"{path}={level}" for path, level in (result.get("factors") or {}).items())
-    named = [treatment(result), levels if levels and levels not in treatment(result) else ""]
-    if result.get("purpose") in ("control", "extra"):
-        named.append("without observers" if result["purpose"] == "control" else "extra trials")
-    conditions = ", ".join(word for word in named if word)
+    conditions = ", ".join(word for word in (treatment(result), levels(result), observers(result)) if word)
     trials = result["trials"]
     how_often = "1 trial" if trials == 1 else f"{trials} trials"
     outcomes = [f"{n} {name}" if trials > 1 else name for name, n in result["outcomes"].items() if n]

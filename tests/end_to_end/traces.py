@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -75,8 +76,9 @@ def children(pid: int) -> list[int]:
     """All descendants."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for word in path.read_text().split():
-            found += [int(word), *children(int(word))]
+        with contextlib.suppress(OSError):  # it ends meanwhile
+            for word in path.read_text().split():
+                found += [int(word), *children(int(word))]
     return found
 
 
@@ -131,6 +133,11 @@ def identity(pid: int) -> Identity | None:
     except OSError:
         return None
     return pid, int(fields[19])
+
+
+def living_below(pid: int) -> set[Identity]:
+    """All descendants that live."""
+    return {found for child in children(pid) if (found := identity(child)) is not None}
 
 
 def sums_of_finished(out: Path) -> dict[str, str]:

@@ -314,11 +314,19 @@ def test_a_process_that_is_not_heard_of_any_more_ends_the_flood() -> None:
 
 def test_a_flood_that_is_too_slow_is_not_in_effect() -> None:
     reason = judged("", curve("flood", 3790, 3790, 10, 1))["reason"]
-    assert reason.startswith("3790 messages were sent in second 1, of 4000 promised; at least 95% is needed")
+    assert reason.startswith("3790.0 messages/s were sent, of 4000.0 promised; at least 95% is needed")
     assert judged("", curve("flood", 3810, 3810, 10, 1))["in_effect"]
     assert judged("at_least=80%", curve("flood", 3210, 3210, 10, 1))["in_effect"]
     reason = judged("at_least=80%", curve("flood", 3190, 3190, 10, 1))["reason"]
-    assert reason.startswith("3190 messages were sent in second 1, of 4000 promised; at least 80% is needed")
+    assert reason.startswith("3190.0 messages/s were sent, of 4000.0 promised; at least 80% is needed")
+
+
+def test_a_stall_at_the_end_of_a_second_moves_messages_into_the_next() -> None:
+    points = curve("flood", 4000, 4000, 10, 1).points
+    late = tuple(dataclasses.replace(p, sent=p.sent - 390) if p.at_ns == BEGIN + 5 * S else p for p in points)
+    assert judged("", Curve("flood", late))["in_effect"]
+    later = tuple(dataclasses.replace(p, sent=p.sent - 700) if p.at_ns == BEGIN + 5 * S else p for p in points)
+    assert judged("", Curve("flood", later))["reason"].startswith("3300 messages were sent in second 5")
 
 
 def test_readers_that_get_nothing_are_not_in_effect() -> None:

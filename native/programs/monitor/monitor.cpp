@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,9 +70,11 @@ Nanoseconds boot_offset() {
          (boot.tv_nsec - monotonic.tv_nsec);
 }
 
-// Kernels without scheduling statistics have no such file, or only zeros in it. A thread that has just begun may
-// have no CPU time in it yet, but has waited for its CPU.
+// Kernels without scheduling statistics have no such file, or only zeros in it. The kernel brings the figures of a
+// running thread up to date when it leaves its CPU: hence the sleep.
 bool schedstat_counts() {
+  const timespec moment{0, 1000};
+  nanosleep(&moment, nullptr);
   const Descriptor file = open_file(AT_FDCWD, "/proc/thread-self/schedstat");
   const auto text = read_again(file);
   const auto stat = text ? parse_schedstat(*text) : std::nullopt;

@@ -24,6 +24,8 @@ constexpr Nanoseconds kMillisecond = 1'000'000;
 constexpr Nanoseconds kProgressPeriod = kNanosecondsPerSecond;
 // While draining, so that perflab sees soon that all is at rest.
 constexpr Nanoseconds kDrainProgressPeriod = 50 * kMillisecond;
+// Between the start line and the last look at who is there, and from then to the start.
+constexpr Nanoseconds kSettling = 150 * kMillisecond;
 // How long a node by itself, without perflab, waits for messages after the last one.
 constexpr Nanoseconds kDrainQuiet = kNanosecondsPerSecond;
 
@@ -285,6 +287,20 @@ void Node::run() {
     return;
   }
   live_->set_writers(start->writers);
+  if (matched && config_.runtime != "virtual") {
+    // A stranger that was there before may have stood in for one of us; the real one comes a little later.
+    const Nanoseconds until = std::min(clock_.now() + kSettling, start->at_ns - kSettling);
+    while (clock_.now() < until && !control_.closed() && !stop_asked_) {
+      const auto message = control_.receive(until - clock_.now());
+      stop_asked_ = message && message->at("type") == "stop";
+    }
+    if (stop_asked_) {
+      finish();
+      send_done();
+      return;
+    }
+    check_strangers();
+  }
   const Nanoseconds measured_from = start->at_ns + config_.live.warmup_ns;
   records_.write({{"type", "start"},
                   {"at_ns", start->at_ns},
@@ -305,7 +321,13 @@ void Node::run() {
   if (const std::string failure = events_.failure(); !failure.empty()) {
     throw runtime::Error(runtime::Error::Kind::kFailed, failure);
   }
+  if (matched) check_strangers();
   send_done();
+}
+
+void Node::check_strangers() {
+  const std::vector<std::string> strangers = live_->strangers();
+  if (!strangers.empty()) throw runtime::Error(runtime::Error::Kind::kFailed, strangers.front());
 }
 
 void Node::send_done() { control_.send({{"type", "done"}, {"files", json::array({records_.path()})}}); }

@@ -49,6 +49,7 @@ class Node {
   void write_checkpoint(bool final);
   // Ends the runtime and writes the last records; throws if they could not be written.
   void finish();
+  void check_strangers();
   void send_done();
 
   const Config& config_;
