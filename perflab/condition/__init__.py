@@ -154,6 +154,7 @@ class Condition(ABC):
 
     name: ClassVar[str]
     when: str = BEFORE  # apply before or after the workload's processes are started
+    ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
     label: str  # in evidence and file names: the name, and a number where a trial has several of that name
 
     @property

@@ -41,6 +41,7 @@ class MessageFlood(Condition):
 
     name: ClassVar[str] = NAME
     when: str = AFTER  # of the churn: the workload's own discovery is over
+    ends_by_schedule: ClassVar[bool] = True
 
     def __init__(self, parameters: FloodParameters, types: tuple[MessageType, ...] | None = None) -> None:
         """`types`: the message types; perflab-graph is asked where they are not given."""

@@ -11,6 +11,8 @@ from perflab.experiment.shared_memory import FOLDER
 
 STRANGER = "somebody else uses"  # in what a node says of endpoints with too many peers
 
+NOT_READY = "after the common start"  # in what a node says that was ready too late
+
 
 class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,14 +85,20 @@ class TrialView:
         """Waits, for a bounded time, until the monitor has looked at the instant."""
         if self._reader is None:
             return
-        waited_s = 0.0
-        while waited_s < MONITOR_LAG_S + self.monitor_interval_ns / NS_PER_S:
+        deadline = time.monotonic() + MONITOR_LAG_S + self.monitor_interval_ns / NS_PER_S
+        while time.monotonic() < deadline:
             self._reader.refresh()
             if self._reader.last_at_ns is not None and self._reader.last_at_ns >= at_ns:
                 return
             self.wait(0.02)
-            waited_s += 0.02
         raise PerflabError("perflab-monitor has fallen silent: whether the conditions held cannot be told")
+
+    def monitor_complaint(self) -> str | None:
+        """What the monitor could not do, if it said so: what it saw is then not all there was."""
+        while self._monitor is not None and (line := self._monitor.receive(0.0)) is not None:
+            if line.get("type") == "error":
+                return str(line.get("text"))
+        return None
 
     def close(self) -> list[str]:
         """Ends every companion; what could not be ended, one line each."""
@@ -139,7 +146,10 @@ class Surroundings:
         for observer in self.observers:
             interval_ns = getattr(observer, "interval_ns", None)
             if observer.name == "monitor" and interval_ns is not None:
-                self.trial.monitor_interval_ns = interval_ns
+                # Conditions are judged by parts of a second.
+                self.trial.monitor_interval_ns = (
+                    min(interval_ns, MONITOR_INTERVAL_NS) if self.conditions else interval_ns
+                )
         if self.trial.monitored:
             self.trial.start_monitor()
         for observer in self.observers:
@@ -159,11 +169,16 @@ class Surroundings:
                 self._not_in_effect(condition, str(error))
                 raise
 
-    def verify(self, window: Window) -> None:
-        """Collects the evidence of every condition. Raises NotInEffect for the first that was not in effect."""
-        self.trial.monitored_until(window.end_ns)
-        failed: str | None = None
+    def verify(self, planned: Window, until_ns: int) -> None:
+        """Collects the evidence of every condition. Raises NotInEffect for the first that was not in effect.
+
+        Messages were published until `until_ns`, which is later than `planned` where the workload was behind.
+        """
+        self.trial.monitored_until(until_ns)
+        complaint = self.trial.monitor_complaint()
+        failed = None if complaint is None else f"what happened cannot be told: {complaint}"
         for condition in self.conditions:
+            window = planned if condition.ends_by_schedule else Window(planned.begin_ns, until_ns)
             try:
                 evidence = condition.verify(self.trial, window)
             except NotInEffect as error:
@@ -178,10 +193,13 @@ class Surroundings:
 
     def note_failure(self, reason: str) -> None:
         """The trial ended as invalid before its conditions could be verified: says so of each."""
+        # "cpu_load_2: ..." is of that one and not of cpu_load; a companion may be called LABEL_more.
+        named = [c.label for c in self.conditions if reason.startswith((f"{c.label}:", f"{c.label}_"))]
+        guilty = max(named, key=len, default=None)
         for condition in self.conditions:
             if condition.label in self.evidence:
                 continue
-            blamed = reason.startswith(condition.label)
+            blamed = condition.label == guilty
             self.evidence[condition.label] = {
                 "promised": condition.parameters,
                 "achieved": None,

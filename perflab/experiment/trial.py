@@ -44,7 +44,10 @@ from perflab.workload import Graph, file_name
 # From the start line to the start instant: the line must have reached every process by then.
 START_LEAD_NS = 400_000_000
 START_LEAD_PER_PROCESS_NS = 5_000_000
+START_LEAD_DISTURBED_NS = 400_000_000  # more, where something makes the machine busy
 UNMATCHED_SHOWN = 3
+LEAST_JUDGED_NS = NS_PER_S  # of a condition, in a trial that broke off
+HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
 
 
 class Failed(Exception):
@@ -207,7 +210,7 @@ def run_trial(
                 life.launch()
                 life.run()
             except (Failed, PerflabError, NotInEffect) as error:
-                _note(result, _failure_of(error))
+                _note(result, life.judged(_failure_of(error)))
                 surroundings.note_failure(result.reason or "")
                 life.say_farewell()
             finally:
@@ -287,6 +290,7 @@ class _Life:
         self._done: set[str] = set()
         self._silent_since: dict[str, float] = {}
         self._counts: dict[str, protocol.Progress] = {}
+        self._published_until_ns = 0
 
     @property
     def shared_memory(self) -> list[str]:
@@ -332,9 +336,31 @@ class _Life:
         self._start(writers)
         self._measure()
         if self._plan.treatment.conditions:
-            begin_ns = (self._result.start_at_ns or 0) + self._plan.settings.warmup_ns
-            self.surroundings.verify(Window(begin_ns, begin_ns + self._plan.settings.duration_ns))
+            behind = self._published_until_ns > self._scheduled.end_ns + HEARD_WITHIN_NS
+            self.surroundings.verify(self._scheduled, self._published_until_ns if behind else self._scheduled.end_ns)
         self._finish()
+
+    def judged(self, failure: Failed) -> Failed:
+        """A failure of the workload is one only if its conditions were in effect up to then."""
+        conditions, now_ns = self._plan.treatment.conditions, time.monotonic_ns()
+        if failure.outcome != "failed" or not conditions or self._result.start_at_ns is None:
+            return failure
+        window = Window(self._scheduled.begin_ns, min(now_ns, self._scheduled.end_ns))
+        if window.end_ns - window.begin_ns < LEAST_JUDGED_NS:
+            return failure  # too short to tell
+        try:
+            self.surroundings.verify(window, window.end_ns)
+        except NotInEffect as error:
+            return Failed("invalid", f"{error}; besides, {failure.reason}")
+        except (PerflabError, Failed) as error:
+            self._result.notes.append(f"whether the conditions held up to the failure cannot be told: {error}")
+        return failure
+
+    @property
+    def _scheduled(self) -> Window:
+        """The measured part as it was planned."""
+        begin_ns = (self._result.start_at_ns or 0) + self._plan.settings.warmup_ns
+        return Window(begin_ns, begin_ns + self._plan.settings.duration_ns)
 
     def say_farewell(self) -> None:
         """Lets the processes that still run write their last checkpoint, for a bounded time."""
@@ -366,10 +392,7 @@ class _Life:
             more = f" and {len(unmatched) - UNMATCHED_SHOWN} more" if len(unmatched) > UNMATCHED_SHOWN else ""
             timeout = format_duration(self._plan.settings.discovery_timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
-            # Under a condition the workload may have broken; a stranger in the domain is never its fault.
-            strangers = any(protocol.STRANGER in text for text in unmatched)
-            outcome = "failed" if self._plan.treatment.conditions and not strangers else "harness_error"
-            raise Failed(outcome, f"{count} not matched within {timeout}: {shown}{more}")
+            raise Failed("harness_error", f"{count} not matched within {timeout}: {shown}{more}")
 
     def _hear(self, deadline: float, missing: list[str], what: str) -> None:
         """Takes in one line before the start; a fast process may be a phase ahead of a slow one."""
@@ -417,6 +440,8 @@ class _Life:
 
     def _start(self, writers: list[dict[str, Any]]) -> None:
         lead_ns = START_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(self._supervisor.nodes)
+        if self._plan.treatment.conditions:
+            lead_ns += START_LEAD_DISTURBED_NS
         at_ns = time.monotonic_ns() + lead_ns
         self._supervisor.send_all({"type": "start", "at_ns": at_ns, "writers": writers})
         self._result.start_at_ns = at_ns
@@ -440,8 +465,11 @@ class _Life:
             verdict = drain.verdict(now_ns)
             if self._plan.variant.runtime == "virtual" and not drain.publishing:
                 verdict = "rest"  # it says so when no event is left
+            if drain.publishing:
+                self._published_until_ns = now_ns
             if verdict is not None:
                 self._result.drain = verdict
+                self._note_overrun()
                 return
             if drain.publishing and now_ns > overrun * NS_PER_S:
                 late = format_duration(scheduled_s + 30.0)
@@ -456,6 +484,14 @@ class _Life:
                 drain.update(name, line, time.monotonic_ns())
                 self._note_progress(name, line, drain)
             self._check_silence()
+
+    def _note_overrun(self) -> None:
+        late_ns = self._published_until_ns - self._scheduled.end_ns
+        if self._plan.variant.runtime != "virtual" and late_ns > HEARD_WITHIN_NS:
+            late_s = late_ns / NS_PER_S
+            self._result.notes.append(
+                f"the graph published {format_duration(late_s)} longer than planned: it was behind"
+            )
 
     def _note_progress(self, name: str, line: protocol.Progress, drain: Drain) -> None:
         if line.checkpoint_error:
@@ -524,7 +560,7 @@ class _Life:
 
     def _fail_told(self, name: str, line: protocol.Failure) -> NoReturn:
         text = one_line(line.text)
-        if protocol.STRANGER in text:
+        if protocol.STRANGER in text or protocol.NOT_READY in text:
             raise Failed("harness_error", text)
         if line.kind == "failed" and (label := self._of_conditions.get(name)):
             raise NotInEffect(f"{label}: process {name!r}: {text}")
