@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -54,10 +55,44 @@ def in_words(error: ValidationError, model: type[BaseModel]) -> str:
         return f"no parameter {key!r}; {hint}"
     if first["type"] == "missing":
         return f"{key} is required"
+    where = f"{key}: " if key else ""  # none where several keys do not go together
+    if (said := what_is_wrong(first)) is not None:
+        return where + said
     message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     message = message[:1].lower() + message[1:]
-    where = f"{key}: " if key else ""  # none where several keys do not go together
     return where + message + ("" if first["type"] == "value_error" else f", not {first['input']!r}")
+
+
+# What a value is not, by the type of pydantic's error without what follows the first _.
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "on or off",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a mapping",
+    "string": "text",
+}
+_OF_KIND = ("type", "parsing", "parsing_size", "from_float")
+_BOUNDS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
+
+
+def what_is_wrong(error: Any) -> str | None:
+    """ "'many' is not a whole number", of an error of pydantic; None where its own words will do."""
+    given = error["input"]
+    kind, _, problem = error["type"].partition("_")
+    if error["type"] == "finite_number" or (error["type"] in _BOUNDS and _is_nan(given)):
+        return f"{given} is not a number"
+    if kind in _KINDS and problem in _OF_KIND:
+        return f"{given!r} is not {_KINDS[kind]}"
+    return None
+
+
+def _is_nan(given: Any) -> bool:
+    try:
+        return math.isnan(float(str(given).strip().removesuffix("%")))
+    except ValueError:
+        return False
 
 
 def parse(words: Sequence[str], what: str, registry: Mapping[str, Kind[T]]) -> list[T]:

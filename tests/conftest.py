@@ -1,7 +1,11 @@
-"""For all tests: whether the machine is quiet matters to measurements, and no test waits for it unless it says so."""
+"""For all tests: whether the machine is quiet matters to measurements, and no test waits for it unless it says so.
+
+Tests that run beside each other are given a width of the terminal, which is not that of a pipe.
+"""
 
 from __future__ import annotations
 
 import os
 
 os.environ.setdefault("PERFLAB_COOL_DOWN", "0")
+os.environ.pop("COLUMNS", None)

@@ -25,6 +25,10 @@ Json = dict[str, Any]
 
 MAX_HEADER = 28  # of a column; longer labels stand above the table
 
+SESSIONS = (
+    "several runs are several sessions: a drift of the machine between them cannot be told from an effect; "
+    "one run of all variants can tell"
+)
 NO_INTERVALS = "figures side by side, without intervals: whether a difference is more than chance, they do not say"
 
 
@@ -58,6 +62,7 @@ def compare(
     wanted = chosen(metric)
     share, alpha = parse_margin(margin), check_alpha(alpha)
     data = [open_run(run, with_tables=False) for run in runs]
+    _check_distinct(data)
     opened: RunData | None = None
     try:
         for opened in data:
@@ -68,6 +73,7 @@ def compare(
         raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
     if len(columns) < 2:
         raise BadInput("there is one result and nothing to compare it with; name another run")
+    per_trial = _per_trial(columns)
     notes = [f"{run.name}: {note}" for run in data for note in run.notes]
     results = [result for run in data for result in run.summary["results"]]
     for column, result in zip(columns, results, strict=True):
@@ -80,13 +86,28 @@ def compare(
     except DAMAGE as error:
         names = " or ".join(str(run.path) for run in data)
         raise BadInput(f"{names} is damaged: {type(error).__name__}: {error}") from error
+    sessions = len(data) > 1 and not all(_is_virtual(run) for run in data)
     if as_json:
-        said = [*([] if statistics["tested"] else [NO_INTERVALS]), *notes]
-        document = {"notes": said, "reference": columns[0]["label"], "columns": columns, "statistics": statistics}
+        said = [*([] if statistics["tested"] else [NO_INTERVALS]), *([SESSIONS] if sessions else []), *notes]
+        document = {
+            "notes": said,
+            "reference": columns[0]["label"],
+            "counts": "mean of a trial" if per_trial else "all trials",
+            "columns": columns,
+            "statistics": statistics,
+        }
         sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     else:
-        _print(columns, notes, statistics, share)
+        _print(columns, notes, statistics, share, per_trial=per_trial, sessions=sessions)
     return 0
+
+
+def _check_distinct(data: Sequence[RunData]) -> None:
+    """Raises BadInput where a run is named twice."""
+    paths = [run.path.resolve() for run in data]
+    for number, path in enumerate(paths):
+        if path in paths[:number]:
+            raise BadInput(f"{data[number].name} is named twice, and is compared with itself; name another run")
 
 
 def parse_margin(text: str, option: str = "--margin") -> float:
@@ -110,9 +131,13 @@ def check_alpha(alpha: float) -> float:
 def is_paired(first: RunData, second: RunData) -> bool:
     """Whether the blocks of two runs belong together: only what simulates the same disturbances, from one seed."""
     runs = (first, second)
-    virtual = all(r["middleware"] == "virtual" for run in runs for r in run.summary["results"])
     seeds = [(run.manifest.get("settings") or {}).get("seed") for run in runs]
-    return virtual and seeds[0] is not None and seeds[0] == seeds[1]
+    return all(map(_is_virtual, runs)) and seeds[0] is not None and seeds[0] == seeds[1]
+
+
+def _is_virtual(run: RunData) -> bool:
+    """Whether nothing of it is of a machine that could drift."""
+    return all(r["middleware"] == "virtual" for r in run.summary["results"])
 
 
 def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: float, alpha: float) -> Json:
@@ -139,13 +164,17 @@ def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: floa
             if pair.differing:
                 remarks.append(f"{data[0].name} and {run.name} differ in {'; '.join(pair.differing)}")
             if pair.first["duration_s"] != pair.second["duration_s"]:
-                remarks.append(f"{name}: trials of different lengths; counts and maxima are not comparable")
-        most = max(min(len(entering(m.first)), len(entering(m.second))) for m in matches.pairs)
+                differ = f"a trial lasts {_seconds(pair.second)}, there {_seconds(pair.first)}"
+                remarks.append(f"{name}: {run.name} cannot be tested against {data[0].name}: {differ}")
+        pairs = [m for m in matches.pairs if m.first["duration_s"] == m.second["duration_s"]]
+        if not pairs:
+            continue
+        most = max(min(len(entering(m.first)), len(entering(m.second))) for m in pairs)
         if most <= 1:
             remarks.append(f"{data[0].name} and {run.name}: {_one_trial()}")
             continue
         found = compare_runs(
-            matches.pairs, metrics, (data[0].name, run.name), alpha=alpha, margin=margin, paired=is_paired(data[0], run)
+            pairs, metrics, (data[0].name, run.name), alpha=alpha, margin=margin, paired=is_paired(data[0], run)
         )
         by_result = {id(m): name for name, m in zip(names, matches.pairs, strict=True)}
         for one in found:
@@ -163,6 +192,11 @@ def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: floa
                 }
             )
     return {"tested": bool(comparisons), "comparisons": comparisons, "remarks": remarks, "findings": None}
+
+
+def _seconds(result: Json) -> str:
+    duration_s = result["duration_s"]
+    return "a time that is not recorded" if duration_s is None else f"{duration_s:g} s"
 
 
 def _within(run: RunData, metrics: Sequence[Metric], margin: float, alpha: float) -> Json:
@@ -244,6 +278,22 @@ def _figures(data: RunData, result: Json) -> dict[str, float | None]:
     return figures
 
 
+def _per_trial(columns: Sequence[Json]) -> bool:
+    """Whether the results have different numbers of trials; then counts become means of a trial, and maxima, which
+    grow with the number, get no ratio."""
+    if len({column["trials_merged"] for column in columns}) == 1:
+        return False
+    for column in columns:
+        for key in _COUNTS:
+            count, trials = column["figures"][key], column["trials_merged"]
+            column["figures"][key] = None if count is None or not trials else count / trials
+    for column in columns:
+        reference = columns[0]["figures"]
+        column["ratios"] |= {key: _ratio(column["figures"][key], reference[key]) for key in _COUNTS}
+        column["ratios"] |= dict.fromkeys(_MAXIMA)
+    return True
+
+
 def _ratio(value: float | None, reference: float | None) -> float | None:
     return None if value is None or not reference else value / reference
 
@@ -255,6 +305,13 @@ def _percent(value: float | None) -> str:
 def _whole(value: float | None) -> str:
     return format_count(None if value is None else int(value))
 
+
+def _mean_count(value: float | None) -> str:
+    return "–" if value is None else format_count(round(value)) if value >= 100 else f"{value:.3g}"
+
+
+_COUNTS = ("delivered", "late", "too_late", "lost")
+_MAXIMA = ("latency_max_ns", "response_max_ns", "round_trip_max_ns", "rss_kb_max")
 
 _ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("latency_mean_ns", "latency mean", format_time),
@@ -277,7 +334,15 @@ _ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
 )
 
 
-def _print(columns: Sequence[Json], notes: Sequence[str], statistics: Json, margin: float) -> None:
+def _print(
+    columns: Sequence[Json],
+    notes: Sequence[str],
+    statistics: Json,
+    margin: float,
+    *,
+    per_trial: bool,
+    sessions: bool,
+) -> None:
     from rich.text import Text
 
     from perflab.report import terminal
@@ -299,15 +364,19 @@ def _print(columns: Sequence[Json], notes: Sequence[str], statistics: Json, marg
     while rest:
         # As many beside the first as fit; a narrow terminal gets several tables.
         count = len(rest)
-        while count > 1 and _width(_table([first, *rest[:count]])) > out.width:
+        while count > 1 and _width(_table([first, *rest[:count]], per_trial=per_trial)) > out.width:
             count -= 1
-        print_table(out, _table([first, *rest[:count]]))
+        print_table(out, _table([first, *rest[:count]], per_trial=per_trial))
         out.print()
         rest = rest[count:]
+    if per_trial:
+        out.print(Text("The numbers of trials differ: counts are means of a trial, maxima are of all trials.", "dim"))
     for words in _alike(columns):
         out.print(Text(words, "dim"))
     if not statistics["tested"]:
         out.print(Text(f"{NO_INTERVALS[0].upper()}{NO_INTERVALS[1:]}.", "dim"))
+    if sessions:
+        out.print(Text(f"{SESSIONS[0].upper()}{SESSIONS[1:]}.", "dim"))
     _print_statistics(out, statistics, margin)
 
 
@@ -349,18 +418,23 @@ def _print_statistics(out: Console, statistics: Json, margin: float) -> None:
         out.print(Text(f"- {words.removesuffix('.')}", style))
 
 
-def _table(shown: Sequence[tuple[str, Json]]) -> list[Column]:
+def _table(shown: Sequence[tuple[str, Json]], *, per_trial: bool) -> list[Column]:
     """The figures of some results under their headers; the first is what the others are divided by."""
     from rich.text import Text
 
     from perflab.report.table import Column
 
     rows = [row for row in _ROWS if any(column["figures"][row[0]] is not None for _, column in shown)]
-    table = [Column("", 0, [Text(name) for _, name, _ in rows], right=False)]
+    if per_trial:
+        rows = [
+            (key, f"{name} per trial", _mean_count) if key in _COUNTS else (key, name, form) for key, name, form in rows
+        ]
+    table = [Column("", 0, [Text("trials"), *(Text(name) for _, name, _ in rows)], right=False)]
     for number, (header, column) in enumerate(shown):
-        table.append(Column(header, 0, [Text(form(column["figures"][key])) for key, _, form in rows]))
+        cells = [Text(form(column["figures"][key])) for key, _, form in rows]
+        table.append(Column(header, 0, [Text(str(column["trials_merged"])), *cells]))
         if number:
-            ratios = [column["ratios"][key] for key, _, _ in rows]
+            ratios = [None, *(column["ratios"][key] for key, _, _ in rows)]
             table.append(Column("ratio", 1, [Text("–" if r is None else f"{r:.2f}") for r in ratios]))
     return table
 

@@ -117,9 +117,21 @@ def _recorded(trial: TrialTables) -> bool:
 
 
 def _folder(trial: TrialTables) -> str:
+    from perflab.experiment.design import BASELINE
+    from perflab.statistics.selection import outer_factors
     from perflab.workload import file_name
 
-    parts = (trial.middleware, trial.executor, trial.ipc and f"ipc_{trial.ipc}", trial.pass_by, *trial.conditions)
+    levels = outer_factors({"conditions": trial.conditions, "factors": trial.factors})
+    # The label of a treatment tells its parameters too; runs from before there were treatments have conditions alone.
+    treatment = [trial.treatment] if trial.treatment is not None else trial.conditions
+    parts = (
+        trial.middleware,
+        trial.executor,
+        trial.ipc and f"ipc_{trial.ipc}",
+        trial.pass_by,
+        *(f"{path.rpartition('.')[2]}={level}" for path, level in levels.items()),
+        *(label for label in treatment if label != BASELINE),
+    )
     return file_name("_".join([f"{trial.number:04d}", *(part for part in parts if part)]))
 
 

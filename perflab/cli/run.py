@@ -206,12 +206,12 @@ def run(
         str, typer.Option(metavar="S", help="Time before it that is not counted.", rich_help_panel=_LENGTH)
     ] = "0",
     trials: Annotated[
-        int, typer.Option(metavar="N", help="Repetitions of everything, interleaved.", rich_help_panel=_LENGTH)
-    ] = 1,
+        str, typer.Option(metavar="N", help="Repetitions of everything, interleaved.", rich_help_panel=_LENGTH)
+    ] = "1",
     seed: Annotated[
-        int,
+        str,
         typer.Option(metavar="N", help="Of everything random; repetition k uses N + k - 1.", rich_help_panel=_LENGTH),
-    ] = 1,
+    ] = "1",
     order: Annotated[
         str,
         typer.Option(
@@ -500,8 +500,8 @@ def run(
             "service_framing": service_framing,
             "time": time,
             "warmup": warmup,
-            "trials": trials,
-            "seed": seed,
+            "trials": _level(trials),
+            "seed": _level(seed),
             "order": order,
             "baseline": baseline,
             "baseline_again": baseline_again,

@@ -6,7 +6,7 @@ does not depend on what others take. CPU time alone cannot tell a load that was 
 what it is for) from one that slept.
 
 Where the kernel keeps no run delay, CPU time is held against what the CPUs could give: what the load got and what was
-left idle.
+left idle. A load that got less than its share of CPUs that were full cannot be told from one that slept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOLERANCE = 0.15
 # Of one part: a slice of the load and a sample of the monitor may fall into the neighbouring second, and a wait that
 # is still going on when the second ends is counted in the next one.
 PART_TOLERANCE = 0.5
-# CPUs with less idle time than this are full: nobody can want more of them.
+# CPUs with less idle time than this are full: what they left idle says nothing about what a load wanted.
 SATURATED_IDLE_SHARE = 0.03
 
 
@@ -63,10 +63,15 @@ class CpuUse:
         if asleep:
             return f"thread {asleep[0]} of it used no CPU time"
         demand = share * len(self.used)
+        if self.total_used >= (1 - tolerance) * demand:
+            return None
         if self.capacity is None:
             return "the monitor has no idle time of its CPUs"
         if self.idle_share is not None and self.idle_share < SATURATED_IDLE_SHARE:
-            return None
+            return (
+                f"it used {self.total_used:.2f} CPUs instead of {demand:.2f}; whether it wanted more cannot be told, "
+                "since the kernel gives no run delay and the CPUs were full"
+            )
         due = min(demand, self.capacity)
         if self.total_used >= (1 - tolerance) * due:
             return None

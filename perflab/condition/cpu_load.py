@@ -12,10 +12,12 @@ from perflab.condition import cpu_demand as demand
 from perflab.condition.evidence import (
     allowed_cpus,
     catch_up,
+    longest_gap_s,
     outcome,
     recent,
     require_cpus,
     require_processes,
+    rounded,
     wait_until,
 )
 from perflab.condition.stress_ng import Load, cpu_methods
@@ -110,12 +112,19 @@ class CpuLoad(Condition):
             return demand.judge(trial, self.label, load.threads, self.cpus, self._share, window)[1]
 
         wait_until(trial, problem)
+        load.note_scheduling(trial)
 
     def verify(self, trial: Trial, window: Window) -> Evidence:
         load = self._started()
         late = catch_up(trial, window, [self.label])
         achieved, weak = demand.judge(trial, self.label, load.threads, self.cpus, self._share, window)
-        reason = late or load.lost() or demand.moved(trial, self.label, load.threads, self.cpus, window) or weak
+        reason = (
+            load.lost()
+            or demand.moved(trial, self.label, load.threads, self.cpus, window)
+            or load.rescheduled(trial, window)
+            or late
+            or weak
+        )
         shared = _shared_with_workload(trial, self.cpus)
         return outcome(
             {
@@ -125,7 +134,12 @@ class CpuLoad(Condition):
                 "cpus": list(self.cpus),
                 "method": self.method,
             },
-            {"workers_alive": load.alive, "cpus_shared_with_workload": shared, **achieved},
+            {
+                "workers_alive": load.alive,
+                "cpus_shared_with_workload": shared,
+                "monitor_gap_s": rounded(longest_gap_s(trial, [self.label], window)),
+                **achieved,
+            },
             reason,
             note=None if shared else "the load and the workload have no CPU in common",
             **load.document(),

@@ -12,12 +12,16 @@ from perflab.condition.evidence import (
     Task,
     allowed_cpus,
     catch_up,
+    count_words,
     cpu_words,
     descendants,
+    longest_gap_s,
     outcome,
     require_cpus,
     require_processes,
+    rounded,
     task,
+    thread_started_ns,
     threads_of,
 )
 from perflab.errors import BadInput
@@ -97,7 +101,9 @@ class CpuPinning(Condition):
         self._pinned = True
 
     def verify(self, trial: Trial, window: Window) -> Evidence:
-        late = catch_up(trial, window, [f"{GROUP}/{name}" for name in self._processes])
+        groups = [f"{GROUP}/{name}" for name in self._processes]
+        late = catch_up(trial, window, groups)
+        interval_ns = trial.monitor.interval_ns
         allowed = frozenset(self._cpus)
         processes: dict[str, Any] = {}
         reason = late
@@ -116,6 +122,9 @@ class CpuPinning(Condition):
             {
                 "threads": sum(p["threads"] for p in processes.values()),
                 "samples": min((p["samples"] for p in processes.values()), default=0),
+                # Between two samples a thread may have been elsewhere and back.
+                "interval_s": None if interval_ns is None else interval_ns / NS_PER_S,
+                "monitor_gap_s": rounded(longest_gap_s(trial, groups, window)),
                 "processes": processes,
             },
             reason,
@@ -162,10 +171,16 @@ class CpuPinning(Condition):
             "threads_at_end": len(at_end) or None,
             "affinities": sorted({tuple(sorted(s.cpus)) for s in states}),
             "escapes": [],
+            "ran_outside": [],
+            "never_watched": self._never_watched(trial, group, at_end),
         }
         escapes = monitor.escaped(group, allowed, window.begin_ns, window.end_ns)
         seen["escapes"] = [
             {"pid": e.pid, "tid": e.tid, "name": e.name, "cpus": sorted(e.cpus), "at_ns": e.at_ns} for e in escapes
+        ]
+        outside = monitor.ran_outside(group, allowed, window.begin_ns, window.end_ns)
+        seen["ran_outside"] = [
+            {"pid": r.pid, "tid": r.tid, "name": r.name, "cpu": r.cpu, "at_ns": r.at_ns} for r in outside
         ]
         if not states:
             return seen, f"the monitor has seen no thread of process {name!r}"
@@ -176,7 +191,17 @@ class CpuPinning(Condition):
                 f"thread {e.tid} ({e.name}) of process {name!r} could run on {cpu_words(e.cpus)} "
                 f"{when_s:.1f} s into the measured time, and {cpu_words(allowed)} was promised"
             )
-        for tid, thread, cpus in at_end:
+        if outside:
+            r = outside[0]
+            return seen, (
+                f"thread {r.tid} ({r.name}) of process {name!r} ran on {cpu_words([r.cpu])} "
+                f"{max(0, r.at_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured time, "
+                f"and {cpu_words(allowed)} was promised"
+            )
+        if seen["never_watched"]:
+            were = "were" if seen["never_watched"] > 1 else "was"
+            return seen, f"{count_words(seen['never_watched'], 'thread')} of process {name!r} {were} never watched"
+        for _, tid, thread, cpus in at_end:
             if not cpus <= allowed:
                 return seen, (
                     f"thread {tid} ({thread}) of process {name!r} could run on {cpu_words(cpus)} at the end, "
@@ -185,8 +210,21 @@ class CpuPinning(Condition):
         return seen, None
 
     @staticmethod
-    def _read_now(trial: Trial, name: str) -> Iterator[tuple[int, str, frozenset[int]]]:
-        """Number, name and CPUs of every thread of a process and its descendants, from /proc; none where it is gone."""
+    def _never_watched(trial: Trial, group: str, at_end: list[tuple[int, int, str, frozenset[int]]]) -> int | None:
+        """How many of the threads of the end the monitor never saw, though it had the time; None: it saw nothing."""
+        last_ns, interval_ns = trial.monitor.last_at_ns, trial.monitor.interval_ns
+        if last_ns is None or interval_ns is None:
+            return None
+        watched = {seen.tid for seen in trial.monitor.threads(group, 0, last_ns)}
+        # A new thread is found by the next sample, and one that began while that was taken by the one after it.
+        old_ns = last_ns - 2 * interval_ns
+        unseen = [(pid, tid) for pid, tid, _, _ in at_end if tid not in watched]
+        began = (thread_started_ns(pid, tid) for pid, tid in unseen)
+        return sum(at_ns is not None and at_ns < old_ns for at_ns in began)
+
+    @staticmethod
+    def _read_now(trial: Trial, name: str) -> Iterator[tuple[int, int, str, frozenset[int]]]:
+        """Process, number, name and CPUs of every thread of a process and its descendants, from /proc."""
         root = trial.processes.get(name)
         if root is None or (first := task(root)) is None:
             return
@@ -194,7 +232,8 @@ class CpuPinning(Condition):
         for process in tree:
             for tid, status in threads_of(process.pid):
                 if "Cpus_allowed_list" in status:
-                    yield tid, status.get("Name", "?"), frozenset(parse_cpu_list(status["Cpus_allowed_list"]))
+                    cpus = frozenset(parse_cpu_list(status["Cpus_allowed_list"]))
+                    yield process.pid, tid, status.get("Name", "?"), cpus
 
 
 def _asked_cpus(process: dict[str, Any]) -> Iterator[tuple[str, list[int]]]:

@@ -26,9 +26,14 @@ PART_S = 1.0
 # How long the monitor may be behind the end of the window; it samples several times a second even on a busy machine.
 MONITOR_LIMIT_S = 5.0
 _MONITOR_STEP_S = 0.05
-# Between two samples nothing is known. This is many intervals; a machine that keeps the monitor from its CPU for longer
-# (real-time threads on all CPUs) leaves a trial that nobody has seen.
-LONGEST_GAP_S = 2.0
+# Between two samples nothing is known. Where the monitor's CPU is kept from it (real-time threads on all CPUs), or it
+# looks too rarely, nobody has seen the trial. A busy machine delays a sample by a few intervals; the shortest limit is
+# for intervals so short that a few time slices of others are many of them.
+LONGEST_GAP_INTERVALS = 5
+# The limit is not below and not above these. The kernel lets real-time threads keep others from a CPU for nearly a
+# second (sched_rt_period_us): a load that does so is a good one, and perflab-monitor is among the others.
+LONGEST_GAP_S = (1.0, 2.0)
+LONGEST_GAP_SHARE = 0.5  # of the window: half of a short one must not pass unseen
 
 
 def require_processes(name: str, runtime: str) -> None:
@@ -103,11 +108,29 @@ def catch_up(trial: Trial, window: Window, groups: Sequence[str]) -> str | None:
 
 def _gap(trial: Trial, group: str, window: Window) -> str | None:
     """Where in the window the monitor did not look at a group for too long."""
-    sampled = [at_ns for at_ns, _ in trial.monitor.rss_kb(group, window.begin_ns, window.end_ns)]
-    if not sampled:
+    longest_s = longest_gap_s(trial, [group], window)
+    if longest_s is None:
         return f"the monitor has no sample of {group}"
-    longest_s = max(b - a for a, b in itertools.pairwise([window.begin_ns, *sampled, window.end_ns])) / NS_PER_S
-    return f"the monitor did not look at {group} for {longest_s:.1f} s" if longest_s > LONGEST_GAP_S else None
+    limit_s = _gap_limit_s(trial.monitor.interval_ns, window)
+    return f"the monitor did not look at {group} for {longest_s:.2g} s" if longest_s > limit_s else None
+
+
+def _gap_limit_s(interval_ns: int | None, window: Window) -> float:
+    shortest_s, longest_s = LONGEST_GAP_S
+    usual_s = LONGEST_GAP_INTERVALS * (interval_ns or 0) / NS_PER_S
+    return min(max(shortest_s, usual_s), longest_s, LONGEST_GAP_SHARE * window.seconds)
+
+
+def longest_gap_s(trial: Trial, groups: Iterable[str], window: Window) -> float | None:
+    """The longest part of the window without a look at one of these groups; None where one was never looked at."""
+    longest_ns = 0
+    for group in groups:
+        sampled = [at_ns for at_ns, _ in trial.monitor.rss_kb(group, window.begin_ns, window.end_ns)]
+        if not sampled:
+            return None
+        edges = [window.begin_ns, *sampled, window.end_ns]
+        longest_ns = max(longest_ns, *(after - before for before, after in itertools.pairwise(edges)))
+    return longest_ns / NS_PER_S
 
 
 def wait_until(trial: Trial, problem: Callable[[], str | None], limit_s: float = SETTLE_LIMIT_S) -> None:
@@ -206,6 +229,16 @@ def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
             yield tid, status
 
 
+def thread_started_ns(pid: int, tid: int) -> int | None:
+    """When a thread began, on CLOCK_MONOTONIC, to a tick of the kernel; None where it has ended."""
+    stat = _stat_of(PROC / str(pid) / "task" / str(tid) / "stat")
+    if stat is None:
+        return None
+    # The kernel counts from boot, suspended time included.
+    age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - stat.start_ticks * NS_PER_S // os.sysconf("SC_CLK_TCK")
+    return time.monotonic_ns() - age_ns
+
+
 def table(path: Path) -> dict[str, str]:
     """The lines "key: value" of a small file; empty where it cannot be read."""
     try:
@@ -227,8 +260,12 @@ def available_memory(host: Host) -> int | None:
 
 
 def _stat(pid: int) -> _Stat | None:
+    return _stat_of(PROC / str(pid) / "stat")
+
+
+def _stat_of(path: Path) -> _Stat | None:
     try:
-        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     name, _, rest = text.partition("(")[2].rpartition(")")

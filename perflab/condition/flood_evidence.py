@@ -1,7 +1,8 @@
 """What a flood promised and what it achieved, from the counts of those who sent and those who received.
 
 Every process of a trial writes the cumulative counts of a condition's nodes every second. Between two lines counts are
-taken as growing evenly, so the counts of all processes are known at the same instants, to a line's interval.
+taken as growing evenly, so the counts of all processes are known at the same instants, to a line's interval. A process
+that says nothing for longer than that leaves seconds of which nothing is known.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from perflab.condition.flood_parameters import FloodParameters
 from perflab.formats import records
 from perflab.units import NS_PER_S
 
-# Of what a reliable flow offered, by the end of the window: the rest may be under way.
 MADE_UP_FOR_S = 0.1  # by how much perflab-node's timers of conditions make up for what is late
+# Of what a reliable flow offered, by the end of the window: the rest may be under way.
 DELIVERED_AT_LEAST = 0.95
+# Best effort may lose messages, but a reader that gets less than half of them is not the one that was promised.
+BEST_EFFORT_DELIVERED_AT_LEAST = 0.5
 # A reader that needs more of its thread than this falls behind sooner or later, whatever the middleware does.
 KEEPS_UP_BELOW = 0.8
 # Processes report every second; on a busy machine later, but not much.
 SILENT_AT_MOST_NS = 3 * NS_PER_S
+# Two words and a half: what happened within a longer silence is not known, and a line drawn through it is no count.
+LONGEST_SILENCE_NS = 5 * NS_PER_S // 2
 # Below so many messages per publisher and second, a full second may have none.
 STEADY_FROM_HZ = 2.0
 
@@ -43,6 +48,15 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Silence:
+    """A time in which a process should have said something."""
+
+    process: str
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
 class Curve:
     """What one process said, in the order of time; its first point is the start of the measured part."""
 
@@ -52,6 +66,12 @@ class Curve:
     @property
     def last_at_ns(self) -> int:
         return self.points[-1].at_ns
+
+    def silences(self, window: Window) -> list[Silence]:
+        """Where in the window it said nothing for too long."""
+        instants = [point.at_ns for point in self.points] + [max(self.last_at_ns, window.end_ns)]
+        inside = [min(max(at_ns, window.begin_ns), window.end_ns) for at_ns in instants]
+        return [Silence(self.process, a, b) for a, b in pairwise(inside) if b - a > LONGEST_SILENCE_NS]
 
     def at(self, at_ns: int) -> Point:
         """The counts at an instant; before the first point and behind the last one, those of that point."""
@@ -195,6 +215,9 @@ def judge(
         # Too short for a word in between: what was said at the end is judged as a whole.
         begin = Point(window.begin_ns, 0, 0, 0, 0)
         end = replace(known.last, at_ns=window.end_ns)
+        if window.end_ns - window.begin_ns > LONGEST_SILENCE_NS:
+            mute = f"no process of the flood said anything in the {window.seconds:.3g} s of the measured part"
+            return {"promised": promise, "achieved": None, "in_effect": False, "reason": mute}
         known, seconds = replace(known, curves=(Curve("all processes", (begin, end)),), last=end), False
     if not known.curves:
         unknown = "no process counted a message of the flood; nobody can tell whether there was one"
@@ -205,6 +228,8 @@ def judge(
     edges = [window.begin_ns + k * NS_PER_S for k in range(int(length_s) + 1)] if seconds else [window.begin_ns, end_ns]
     points = [known.at(at_ns) for at_ns in edges]
     steps = [_minus(b, a) for a, b in pairwise(points)]
+    silences = [silence for curve in known.curves for silence in curve.silences(window)] if seconds else []
+    heard = [not any(a < silence.end_ns and b > silence.begin_ns for silence in silences) for a, b in pairwise(edges)]
     payload = flood.bytes_per_s / flood.messages_per_s if flood.publishers else 0.0
     achieved = {
         "seconds": length_s,
@@ -218,12 +243,12 @@ def judge(
         "deliveries_per_s": total.received / length_s,
         "delivered_megabytes_per_s": total.received / length_s * payload / 1e6,
         "matched_readers": known.matched_readers,
-        "sent_in_second": [round(step.sent) for step in steps] if seconds else None,
-        "delivered_in_second": [round(step.received) for step in steps] if seconds else None,
+        "sent_in_second": _by_second([step.sent for step in steps], heard) if seconds else None,
+        "delivered_in_second": _by_second([step.received for step in steps], heard) if seconds else None,
         "last_heard_s": {c.process: (c.last_at_ns - window.begin_ns) / NS_PER_S for c in known.curves},
     }
     reason = (
-        _silence(known, window)
+        _silence(known, silences, window)
         or _offered(flood, parameters, steps, total, length_s, seconds=seconds)
         or _delivered(flood, parameters, steps, total, known, seconds=seconds)
     )
@@ -236,8 +261,20 @@ def judge(
     }
 
 
-def _silence(known: Account, window: Window) -> str | None:
-    """Whether somebody stopped reporting before the end."""
+def _by_second(figures: Sequence[float], heard: Sequence[bool]) -> list[int | None]:
+    """Unknown in the seconds of which a process said nothing."""
+    return [round(figure) if known else None for figure, known in zip(figures, heard, strict=True)]
+
+
+def _silence(known: Account, silences: Sequence[Silence], window: Window) -> str | None:
+    """Whether somebody did not report for a while, or stopped before the end."""
+    last_at_ns = {curve.process: curve.last_at_ns for curve in known.curves}
+    for silence in silences:
+        if silence.begin_ns < last_at_ns[silence.process]:  # it spoke again
+            return (
+                f"process {silence.process} said nothing for {(silence.end_ns - silence.begin_ns) / NS_PER_S:.1f} s, "
+                f"from {(silence.begin_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured part"
+            )
     for curve in known.curves:
         silent_ns = window.end_ns - curve.last_at_ns
         if silent_ns > SILENT_AT_MOST_NS:
@@ -301,10 +338,12 @@ def _delivered(
             return f"no message of the flood was delivered in {_span(number, seconds=seconds)}"
     # What was under way at the end may have arrived since.
     final = known.last or total
-    if _all_expected(flood, parameters) and final.received < DELIVERED_AT_LEAST * final.expected - flood.publishers:
+    least = DELIVERED_AT_LEAST if _reliable(flood) else BEST_EFFORT_DELIVERED_AT_LEAST
+    if _keep_up(flood, parameters) and final.received < least * final.expected - flood.publishers:
+        kind = "reliable" if _reliable(flood) else "best-effort"
         return (
-            f"{final.received:.0f} messages were delivered, of {final.expected:.0f} sent to reliable readers; at least "
-            f"{DELIVERED_AT_LEAST:.0%} is needed"
+            f"{final.received:.0f} messages were delivered, of {final.expected:.0f} sent to {kind} readers; at least "
+            f"{least:.0%} is needed"
         )
     return None
 
@@ -338,9 +377,9 @@ def _behind(flood: Flood, parameters: FloodParameters) -> bool:
     return limit is not None and flood.deliveries_per_s > KEEPS_UP_BELOW * limit
 
 
-def _all_expected(flood: Flood, parameters: FloodParameters) -> bool:
-    """Whether everything that was sent should arrive. The workload's executor may be busy with other things."""
-    return parameters.readers == "external" and _reliable(flood) and not _behind(flood, parameters)
+def _keep_up(flood: Flood, parameters: FloodParameters) -> bool:
+    """Whether readers have the time for all that was sent. The workload's executor may be busy with other things."""
+    return parameters.readers == "external" and not _behind(flood, parameters)
 
 
 def _held_back(flood: Flood, parameters: FloodParameters) -> bool:

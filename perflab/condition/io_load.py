@@ -13,7 +13,9 @@ from pydantic import Field
 from perflab.condition import Condition, Evidence, Trial, Window
 from perflab.condition.evidence import (
     catch_up,
+    longest_gap_s,
     outcome,
+    part_words,
     parts,
     recent,
     require_processes,
@@ -33,6 +35,11 @@ ROOM = 2
 SETTLED_S = 1.0
 # Every full second something must be written. A storage device that is busy for longer is no load that can be promised.
 LONGEST_PAUSE_S = 1.0
+# Nor may a pause take more than this share of a short window.
+LONGEST_PAUSE_SHARE = 0.5
+# Without a rate, the share of the monitor's intervals that may pass without a byte. A flush of a busy device takes
+# longer than an interval now and then; a load that writes in less than half of them stands still more than it writes.
+IDLE_AT_MOST = 0.5
 # File systems in memory: what is written there never meets a storage device.
 IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 
@@ -98,6 +105,7 @@ class IoLoad(Condition):
             return "the monitor has not seen the load yet" if window is None else self._judge(trial, window)[1]
 
         wait_until(trial, problem)
+        load.note_scheduling(trial)
 
     def verify(self, trial: Trial, window: Window) -> Evidence:
         load = self._started()
@@ -110,8 +118,12 @@ class IoLoad(Condition):
                 "sync": self._asked.sync,
                 "written_mb_per_s": self._asked.rate,
             },
-            {"workers_alive": load.alive, **achieved},
-            late or load.lost() or weak,
+            {
+                "workers_alive": load.alive,
+                "monitor_gap_s": rounded(longest_gap_s(trial, [self.label], window)),
+                **achieved,
+            },
+            load.lost() or load.rescheduled(trial, window) or late or weak,
             file_system=_file_system(trial.directory),
             **load.document(),
         )
@@ -140,22 +152,30 @@ class IoLoad(Condition):
         pieces = parts(window)
         by_part = [_written_mb_per_s(trial, self.label, piece) for piece in pieces]
         mean = None if written is None else written / window.seconds / 1e6
-        pause_s = _longest_pause_s(monitor.io_by_interval(self.label, window.begin_ns, window.end_ns), window)
+        intervals = monitor.io_by_interval(self.label, window.begin_ns, window.end_ns)
+        pause_s = _longest_pause_s(intervals, window)
+        idle = _idle_share(intervals)
         achieved = {
             "written_mb_per_s": rounded(mean),
             "read_mb_per_s": rounded(None if read is None else read / window.seconds / 1e6),
             "longest_pause_s": rounded(pause_s),
+            "idle_intervals_share": rounded(idle),
             "part_s": rounded(window.seconds / len(pieces)),
             "written_mb_per_s_by_part": [rounded(rate) for rate in by_part],
         }
-        if mean is None or pause_s is None:
+        if mean is None or pause_s is None or idle is None:
             return achieved, "the kernel gives no /proc/PID/io of it"
         if not mean:
             return achieved, "it wrote nothing"
-        if pause_s >= LONGEST_PAUSE_S:
+        if pause_s >= min(LONGEST_PAUSE_S, LONGEST_PAUSE_SHARE * window.seconds):
             return achieved, f"it wrote nothing for {pause_s:.1f} s"
-        if self._asked.rate is not None and mean < self._asked.rate:
-            return achieved, f"it wrote {mean:.3g} MB/s, and {self._asked.rate:.3g} were promised"
+        if self._asked.rate is None:
+            return achieved, f"it wrote nothing in {idle:.0%} of the time" if idle > IDLE_AT_MOST else None
+        for number, rate in enumerate(by_part, 1):
+            if rate is None or rate < self._asked.rate:
+                wrote = "an unknown amount" if rate is None else f"{rate:.3g} MB/s"
+                where = part_words(number, len(pieces))
+                return achieved, f"it wrote {wrote}{where}, and {self._asked.rate:.3g} were promised"
         return achieved, None
 
     def _started(self) -> Load:
@@ -172,6 +192,12 @@ def _longest_pause_s(intervals: Sequence[tuple[int, int | None, int | None]], wi
         if written:
             longest_ns, last_ns = max(longest_ns, at_ns - last_ns), at_ns
     return max(longest_ns, window.end_ns - last_ns) / NS_PER_S if intervals else None
+
+
+def _idle_share(intervals: Sequence[tuple[int, int | None, int | None]]) -> float | None:
+    """The share of the monitor's intervals without a byte written; None where that is not known."""
+    amounts = [written for _, _, written in intervals]
+    return None if not amounts or None in amounts else amounts.count(0) / len(amounts)
 
 
 def _written_mb_per_s(trial: Trial, group: str, window: Window) -> float | None:

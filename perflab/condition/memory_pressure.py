@@ -15,6 +15,7 @@ from perflab.condition.evidence import (
     available_memory,
     catch_up,
     kilobytes,
+    longest_gap_s,
     outcome,
     recent,
     require_processes,
@@ -131,18 +132,24 @@ class MemoryPressure(Condition):
             return self._judge(trial, load, window)[1]
 
         wait_until(trial, working)
+        load.note_scheduling(trial)
 
     def verify(self, trial: Trial, window: Window) -> Evidence:
         load = self._started()
         late = catch_up(trial, window, [self.label])
         achieved, weak = self._judge(trial, load, window)
         held = _held(load)
-        reason = late or load.lost() or weak
+        reason = load.lost() or load.rescheduled(trial, window) or late or weak
         if reason is None and held < (1 - TOLERANCE) * self._total:
             reason = f"it held {format_bytes(held)} of {format_bytes(self._total)} at the end"
         return outcome(
             {"resident_bytes": self._total, "workers": self._asked.workers, "access": self._asked.access},
-            {"resident_bytes_at_end": held, "workers_alive": load.alive, **achieved},
+            {
+                "resident_bytes_at_end": held,
+                "workers_alive": load.alive,
+                "monitor_gap_s": rounded(longest_gap_s(trial, [self.label], window)),
+                **achieved,
+            },
             reason,
             **load.document(),
         )

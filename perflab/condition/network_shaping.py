@@ -185,7 +185,8 @@ class NetworkShaping(Condition):
         achieved["processes_outside"] = outside
         if outside:
             problem = f"process {outside[0]!r} of the workload is not in the shaped network namespace"
-        return outcome(promised, achieved, problem)
+        # What the kernel was told is no measurement, so it is beside what was achieved.
+        return outcome(promised, achieved, problem, settings=_options(self._before, after), note=self._not_measured())
 
     def remove(self, trial: Trial) -> None:
         if self._prefix and trial.launch.prefix == self._prefix:
@@ -235,6 +236,16 @@ class NetworkShaping(Condition):
         assert self._holder is not None and self._holder.pid is not None, "apply comes first"
         return self._holder.pid
 
+    def _not_measured(self) -> str | None:
+        unknown = [name for name in ("delay", "jitter") if getattr(self._asked, name)]
+        if self._asked.loss and "tbf" in self.kinds:
+            unknown.append("loss")
+        if not unknown:
+            return None
+        return (
+            f"{' and '.join(unknown)}: not measured, only that netem was there with these settings and what passed it"
+        )
+
     # -- judging it --------------------------------------------------------------------------------------------------
 
     def _outside(self, trial: Trial) -> list[str]:
@@ -263,21 +274,22 @@ class NetworkShaping(Condition):
             "backlog_bytes": after.count("backlog"),
             "bytes_per_s": rounded(None if passed is None else passed / seconds, 1),
             "interface_packets": after.interface_packets - before.interface_packets,
-            "disciplines": [
-                {k: d[k] for k in ("kind", "handle", "options") if k in d} for d in after.disciplines.values()
-            ],
+            "delay_ns": None,
+            "jitter_ns": None,
         }
+        achieved["loss"] = rounded(self._lost_share(achieved), 6)
         return achieved, (
             _replaced(before, after, self.kinds)
+            or self._other_settings(before)
             or self._other_settings(after)
             or _unshaped(achieved)
             or self._too_fast(achieved)
             or self._other_loss(achieved)
         )
 
-    def _other_settings(self, after: Snapshot) -> str | None:
+    def _other_settings(self, snapshot: Snapshot) -> str | None:
         for kind, key, wanted, unit in self._settings():
-            found = _setting(after.disciplines[kind], key)
+            found = _setting(snapshot.disciplines[kind], key)
             if found is None or abs(found - wanted) > SETTING_TOLERANCE * wanted:
                 shown = "unknown" if found is None else f"{found:g}"
                 return f"{key} of {kind} is {shown} {unit}, and {wanted:g} was promised"
@@ -305,6 +317,13 @@ class NetworkShaping(Condition):
         if achieved["bytes"] <= most:
             return None
         return f"{achieved['bytes']} bytes passed, and rate and burst allow {most:.0f}"
+
+    def _lost_share(self, achieved: Mapping[str, Any]) -> float | None:
+        """As counted; None where nothing passed, or where a token bucket drops as well."""
+        packets, drops = achieved["packets"], achieved["drops"]
+        if "tbf" in self.kinds or packets is None or drops is None or packets + drops <= 0:
+            return None
+        return float(drops / (packets + drops))
 
     def _other_loss(self, achieved: Mapping[str, Any]) -> str | None:
         """Where netem alone drops, what it dropped is the loss; with a token bucket below it that drops, too."""
@@ -430,6 +449,19 @@ def _replaced(before: Snapshot, after: Snapshot, kinds: Sequence[str]) -> str | 
         if old is None or old.get("handle") != new.get("handle") or int(new["bytes"]) < int(old["bytes"]):
             return f"{kind} on {INTERFACE} of the namespace was replaced during the trial"
     return None
+
+
+def _options(before: Snapshot | None, after: Snapshot) -> dict[str, Any]:
+    """The disciplines as the kernel gives them back, before and after the measured part."""
+    return {
+        when: None
+        if snapshot is None
+        else [
+            {key: found[key] for key in ("kind", "handle", "options") if key in found}
+            for found in snapshot.disciplines.values()
+        ]
+        for when, snapshot in (("before", before), ("after", after))
+    }
 
 
 def _unshaped(achieved: Mapping[str, Any]) -> str | None:

@@ -16,10 +16,12 @@ from perflab.condition.evidence import (
     catch_up,
     duration_text,
     has_ended,
+    longest_gap_s,
     outcome,
     recent,
     require_cpus,
     require_processes,
+    rounded,
     table,
     wait_until,
 )
@@ -137,7 +139,7 @@ class PriorityInhibitor(Condition):
                 "load_percent": self._asked.load,
                 "when": self.when,
             },
-            achieved,
+            {"monitor_gap_s": rounded(longest_gap_s(trial, [self.label], window)), **achieved},
             late or self._gone() or weak,
             program=PROGRAM,
         )

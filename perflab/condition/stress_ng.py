@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from perflab.condition import Companion, Trial, temporary
+from perflab.condition import Companion, Trial, Window, temporary
 from perflab.condition.evidence import Task, count_words, descendants, has_ended, wait_until
 from perflab.errors import Unavailable
+from perflab.formats.monitor import ThreadSeen
+from perflab.units import NS_PER_S
 
 _ANSWER_LIMIT_S = 20.0
 
@@ -66,7 +68,9 @@ class Load:
     def __init__(self, trial: Trial, label: str, kind: str, workers: int, arguments: Sequence[str | Path]) -> None:
         """Starts it; `arguments` beside the number of workers. Raises Unavailable."""
         self.kind = kind
+        self.label = label
         self.expected = workers
+        self.scheduling: dict[int, dict[str, Any]] = {}  # of each worker, when it had settled
         self.workers: list[Task] = []
         self.helpers: list[Task] = []  # processes of it that do not work, e.g. that watch a worker
         self.folder = temporary.make(trial, label)
@@ -90,6 +94,29 @@ class Load:
         for worker in self.workers:
             if worker.stopped:
                 return f"worker {worker.pid} of stress-ng is stopped"
+        return None
+
+    def note_scheduling(self, trial: Trial) -> None:
+        """What the monitor last saw of the workers' policies; the load has settled."""
+        for seen in trial.monitor.threads(self.label, 0, trial.monitor.last_at_ns or 0):
+            if seen.tid in self.threads:
+                self.scheduling[seen.tid] = _scheduling(seen)
+
+    def rescheduled(self, trial: Trial, window: Window) -> str | None:
+        """Which worker was scheduled otherwise in the window than when it had settled: that is another load."""
+        for tid in self.threads:
+            if tid not in self.scheduling:
+                return f"nobody saw the policy of worker {tid} of stress-ng before the measured time"
+        for seen in trial.monitor.threads(self.label, window.begin_ns, window.end_ns):
+            settled = self.scheduling.get(seen.tid, {})
+            found = _scheduling(seen)
+            for key, value in settled.items():
+                if found[key] != value:
+                    offset_s = max(0, seen.first_seen_ns - window.begin_ns) / NS_PER_S
+                    return (
+                        f"worker {seen.tid} of stress-ng had {key} {found[key]} instead of {value}, "
+                        f"{offset_s:.1f} s into the measured time"
+                    )
         return None
 
     @property
@@ -123,3 +150,7 @@ class Load:
         if found == self.expected:
             return None
         return f"stress-ng has {count_words(found, 'worker')} instead of {self.expected}"
+
+
+def _scheduling(seen: ThreadSeen) -> dict[str, Any]:
+    return {"policy": seen.policy, "priority": seen.priority, "nice": seen.nice}

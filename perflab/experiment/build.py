@@ -50,11 +50,14 @@ def build(
         """What `make` makes; its complaints name the place of `key`, or of one entry of it."""
         try:
             return make()
+        except design.BadEntry as error:
+            raise written.complain(error.location, error) from error
         except BadInput as error:
             raise written.complain((key,) if entry is None else (key, entry), error) from error
 
     loaded = workload or of("workload", lambda: load(document.workload, native))
     threads = of("threads", lambda: scheduling.parse(document.threads, loaded.graph.processes))
+    of("baseline", lambda: design.check_baseline(document))
     for number in range(len(document.conditions)):
         of("conditions", partial(design.check_entry, document, number), number)
     of("factors", lambda: design.check_factors(document))
@@ -140,10 +143,13 @@ def _settings(written: Written, document: Document) -> Settings:
         where = written.where((key,))
         return BadInput(f"{where} {text}" if where.startswith("--") else f"{where}: {key} {text}")
 
-    if document.sampling > document.time:
-        raise refuse("sampling", f"{_words(document.sampling)} is longer than the measured {_words(document.time)}")
-    if document.sampling < MIN_SAMPLING_NS:
-        raise refuse("sampling", f"{_words(document.sampling)} is shorter than the 10 ms that sampling may take")
+    sampling_ns = document.sampling
+    if "sampling" not in written.mapping:
+        sampling_ns = max(MIN_SAMPLING_NS, min(sampling_ns, document.time))
+    elif sampling_ns > document.time:
+        raise refuse("sampling", f"{_words(sampling_ns)} is longer than the measured {_words(document.time)}")
+    elif sampling_ns < MIN_SAMPLING_NS:
+        raise refuse("sampling", f"{_words(sampling_ns)} is shorter than the 10 ms that sampling may take")
     for name in document.measure:
         if name not in FIGURES:
             raise refuse("measure", f"{name!r} is no figure; there are {', '.join(FIGURES)}")
@@ -154,7 +160,7 @@ def _settings(written: Written, document: Document) -> Settings:
     return Settings(
         duration_ns=document.time,
         warmup_ns=document.warmup,
-        sampling_ns=document.sampling,
+        sampling_ns=sampling_ns,
         discovery_timeout_ns=document.discovery_timeout,
         measure=tuple(dict.fromkeys(document.measure)),
         lock_memory=document.lock_memory,

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from pydantic import ValidationError, create_model
+
 from perflab import registry
 from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.errors import BadInput
-from perflab.experiment.document import Document, Scalar
+from perflab.experiment.document import Document, Location, Scalar
 from perflab.experiment.variant import Variant
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
@@ -40,6 +42,14 @@ QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
     "durability": ("volatile", "transient_local"),
 }
 MAX_DEPTH = 100_000
+
+
+class BadEntry(BadInput):
+    """One entry of the document is wrong beside the others; `location` is its place."""
+
+    def __init__(self, location: Location, text: str) -> None:
+        super().__init__(text)
+        self.location = location
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +118,16 @@ class Planned:
 def treatments(
     document: Document, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]], graph: Graph
 ) -> list[Treatment]:
-    """Every treatment of a block, the baseline of each variant first; after `check_factors`. Raises BadInput.
+    """Every treatment of a block, the baseline of each variant first; after the checks of this module.
+
+    Raises BadInput.
 
     `variants` come with the levels of the middleware's factors that they were made of.
     """
     entries = _named([_parse_entry(entry, number) for number, entry in enumerate(document.conditions)])
     of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
     settings = [s for entry in entries for s in _levels(entry, of_conditions)]
-    if document.baseline or not settings:
+    if document.baseline:
         settings.insert(0, (BASELINE, (), {}))
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
@@ -198,6 +210,12 @@ def _parse_entry(entry: Any, number: int) -> _Entry:
     return _Entry(None if label is None else label.strip(), listed)
 
 
+def check_baseline(document: Document) -> None:
+    """Whether there is any treatment. Raises BadInput."""
+    if not document.baseline and not document.conditions:
+        raise BadInput("baseline is off and there is no condition: nothing is left to run")
+
+
 def check_entry(document: Document, number: int) -> None:
     """One entry of `conditions` by itself, so that what is wrong with it is said at its place. Raises BadInput."""
     entry = _parse_entry(document.conditions[number], number)
@@ -226,8 +244,30 @@ def check_factors(document: Document) -> None:
                 f"did you mean {close[0]}?" if close and name not in kinds else f"e.g. {WORKLOAD}.depth, cpu_load.load"
             )
             raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")
-        if not levels or len({str(level) for level in levels}) != len(levels):
-            raise BadInput(f"factor {path}: the levels must be at least one, and each once")
+        if not levels:
+            raise BadInput(f"factor {path}: there must be at least one level")
+        meanings = [_meaning(path, level) for level in levels]
+        for number, level in enumerate(levels):
+            if (first := meanings.index(meanings[number])) < number:
+                same = "" if _text(levels[first]) == _text(level) else f", once as {levels[first]!r}"
+                raise BadEntry(("factors", path, number), f"factor {path}: level {level!r} is there twice{same}")
+
+
+def _meaning(path: str, level: Scalar) -> object:
+    """What levels that say the same have in common: 20, 20.0 and "20", or "10ms" and 0.01 of a duration."""
+    name, _, key = path.partition(".")
+    if name in CONDITIONS:
+        field = CONDITIONS[name].model.model_fields[key]
+        fields: dict[str, Any] = {key: (field.annotation, field)}
+        model = create_model("Level", **fields)
+        try:
+            return getattr(model.model_validate({key: level}), key)
+        except ValidationError as error:
+            raise BadInput(f"factor {path}: {registry.in_words(error, model)}") from error
+    try:
+        return float(level) if not isinstance(level, bool) else _text(level)
+    except ValueError:
+        return level
 
 
 def _fields(path: str) -> Iterable[str]:
@@ -278,7 +318,10 @@ def _named(entries: Sequence[_Entry]) -> list[_Entry]:
         labels.append(f"{name} {_difference(entry, alike)}".rstrip() if len(alike) > 1 else name)
     for number, label in enumerate(labels):
         if label in labels[:number]:
-            raise BadInput(f"conditions: {label} is there twice; use `trials` to repeat it, or give it another `name`")
+            raise BadEntry(
+                ("conditions", number),
+                f"conditions: {label} is there twice; use `trials` to repeat it, or give it another `name`",
+            )
     return [_Entry(label, entry.conditions) for label, entry in zip(labels, entries, strict=True)]
 
 
@@ -316,7 +359,7 @@ def observers(document: Document) -> list[Observer]:
         for name, given in listed:
             observer = registry.make(name, given, "observer", OBSERVERS, f"observer {name}")
             if any(o.name == observer.name for o in made):
-                raise BadInput(f"observers: {observer.name} is there twice")
+                raise BadEntry(("observers", number), f"observers: {observer.name} is there twice")
             observer.label = observer.name
             made.append(observer)
     return made

@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from perflab.errors import BadInput, one_line
 from perflab.parameters import DURATION, DurationNs, Percent, Switch
+from perflab.registry import what_is_wrong
 from perflab.workload import Source
 
 MAX_TRIALS = 10_000
@@ -225,14 +226,25 @@ def read(path: Path) -> Written:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
         raise BadInput(f"{path}{line}: not YAML: {one_line(getattr(error, 'problem', None) or str(error))}") from error
+    if root is None:
+        raise BadInput(f"{path} is empty")
     if not isinstance(mapping, dict):
         raise BadInput(f"{path}: an experiment is a mapping with at least the key workload")
     source = Source(str(path), hashlib.sha256(data).hexdigest(), text)
     return Written(_beside(mapping, path.parent), lines, source)
 
 
+# A graph file has one of these at its top, and beside it keys that an experiment has as well.
+_STRUCTURE = {"nodes", "processes"}
+_SHARED = {"name", "executors", "threads", "lock_memory"}
+
+
 def is_experiment(path: Path) -> bool:
-    """Whether a file is an experiment rather than a graph: only the former has the key workload."""
+    """Whether a file is an experiment rather than a graph: only the former has the key workload.
+
+    Where that is missing, so is a file with other keys of an experiment and none of a graph. Raises BadInput for a
+    file with nothing in it, which is neither.
+    """
     if path.suffix not in (".yaml", ".yml"):
         return False
     try:
@@ -241,7 +253,12 @@ def is_experiment(path: Path) -> bool:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (OSError, yaml.YAMLError, ValueError, RecursionError):
         return False  # whoever reads it as a graph says what is wrong with it
-    return isinstance(root, yaml.MappingNode) and any(getattr(key, "value", "") == "workload" for key, _ in root.value)
+    if root is None:
+        raise BadInput(f"{path} is empty")
+    if not isinstance(root, yaml.MappingNode):
+        return False
+    keys = {str(getattr(key, "value", "")) for key, _ in root.value}
+    return "workload" in keys or bool(keys & (Document.model_fields.keys() - _SHARED) and not keys & _STRUCTURE)
 
 
 def json_schema() -> dict[str, Any]:
@@ -320,7 +337,7 @@ def _locate(node: yaml.Node | None, location: Location, lines: dict[Location, in
 def _complaint(written: Written, error: ValidationError) -> BadInput:
     first = error.errors()[0]
     # Beside keys and indices there are names of what pydantic tried.
-    tried = ("function-", "dict[", "str")
+    tried = ("function-", "dict[", "str", "bool")
     location: Location = tuple(p for p in first["loc"] if isinstance(p, int) or not p.startswith(tried))
     where, key = written.where(location), ".".join(str(part) for part in location)
     named = not where.startswith("--")
@@ -333,6 +350,8 @@ def _complaint(written: Written, error: ValidationError) -> BadInput:
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
         return BadInput(f"{where}: no key {key!r}; {hint}")
     if first["type"] == "missing":
+        if location == ("workload",):
+            return BadInput(f"{where}: an experiment needs the key workload")
         return BadInput(f"{where}: {key} is missing")
     return BadInput(f"{where}{f': {key}' if named else ''}{_in_words(first)}")
 
@@ -347,8 +366,12 @@ _BOUNDS = {
 
 
 def _in_words(error: Any) -> str:
-    """ " 0 must be at least 1", ": input should be a list, not 3"."""
+    """ " 0 must be at least 1", ": input should be 'a' or 'b', not 3"."""
     given = error["input"]
+    if error["type"] == "bool_type":  # the first of what a scalar may be
+        return f" {given!r} is neither a number nor text"
+    if (said := what_is_wrong(error)) is not None:
+        return f" {said}"
     if error["type"] in _BOUNDS:
         words, bound = _BOUNDS[error["type"]]
         return f" {given} {words} {error['ctx'][bound]:g}"

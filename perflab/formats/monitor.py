@@ -61,6 +61,17 @@ class Escape:
     at_ns: int
 
 
+@dataclass(frozen=True)
+class RanOutside:
+    """A thread that ran where it should not; `at_ns` is that of the first sample in the window that showed it."""
+
+    pid: int
+    tid: int
+    name: str
+    cpu: int
+    at_ns: int
+
+
 @dataclass
 class _Thread:
     """One thread of one group, with its samples; the figures are cumulative since the thread began."""
@@ -358,6 +369,27 @@ class MonitorReader:
         ]
         return sorted(escapes, key=lambda escape: escape.at_ns)
 
+    def ran_outside(self, group: str, allowed: frozenset[int], begin_ns: int, end_ns: int) -> list[RanOutside]:
+        """The threads that used CPU time within the window and were last on a CPU other than these, by time.
+
+        One for each thread. Where it ran before it was on the last CPU of an interval nobody knows.
+        """
+        found = []
+        for thread in self._by_group.get(group, ()):
+            low, high = bisect_left(thread.at_ns, begin_ns), bisect_right(thread.at_ns, end_ns)
+            for i in range(low, high):
+                first = thread.is_new and thread.before_ns is not None and thread.before_ns >= begin_ns
+                if i > low:
+                    used_ns = thread.cpu_ns[i] - thread.cpu_ns[i - 1]
+                else:  # the interval began before the window, unless the thread began in it
+                    used_ns = thread.cpu_ns[i] if i == 0 and first else 0
+                cpu = thread.cpu[i]
+                if used_ns > 0 and cpu is not None and cpu not in allowed:
+                    name = thread.states[-1].name
+                    found.append(RanOutside(thread.pid, thread.tid, name, cpu, thread.at_ns[i]))
+                    break
+        return sorted(found, key=lambda ran: ran.at_ns)
+
     def alive(self, group: str, at_ns: int | None = None) -> int:
         """How many of its processes the last sample (not after `at_ns`) saw alive; one waiting to be reaped is not."""
         known = self._groups.get(group, _Group())
@@ -389,11 +421,12 @@ class MonitorReader:
             for i in known.samples(begin_ns, end_ns)[1:]
         ]
 
-    def tables(self) -> dict[str, pl.DataFrame]:
+    def tables(self, interval_ns: int | None = None) -> dict[str, pl.DataFrame]:
         """`monitor_threads`, a row for each sample of a thread, and `monitor_cpus`, one for each of a CPU.
 
         Figures are those of the interval before the sample; null where the one before is not known. `cpus` is text in
-        the kernel's notation ("0-1,4").
+        the kernel's notation ("0-1,4"). With an interval longer than the monitor's own, samples are left out, and the
+        figures of their intervals added to those of the next one; of a thread that ended its last row is kept.
         """
         import polars as pl
 
@@ -406,12 +439,27 @@ class MonitorReader:
             cpus["cpu"] += [number] * len(cpu.at_ns)
             for name in ("at_ns", "busy_ns", "idle_ns", "steal_ns", "interval_ns"):
                 cpus[name] += getattr(cpu, name)
-        return {
+        found = {
             "monitor_threads": pl.DataFrame(
                 threads, schema={name: text.get(name, pl.Int64) for name in _THREAD_COLUMNS}
             ).sort("at_ns", "group", "pid", "tid", maintain_order=True),
             "monitor_cpus": pl.DataFrame(cpus, schema=dict.fromkeys(_CPU_COLUMNS, pl.Int64)).sort("at_ns", "cpu"),
         }
+        if interval_ns is None or self._interval_ns is None or interval_ns <= self._interval_ns:
+            return found
+        kept = self._every(interval_ns, self._interval_ns)
+        return {
+            "monitor_threads": _thinned(found["monitor_threads"], kept, ("group", "pid", "tid")),
+            "monitor_cpus": _thinned(found["monitor_cpus"], kept, ("cpu",)),
+        }
+
+    def _every(self, interval_ns: int, own_ns: int) -> list[int]:
+        """The samples that a monitor with a longer interval had taken, and the last one, so that nothing is lost."""
+        kept: list[int] = []
+        for at_ns in self._at_ns:
+            if not kept or at_ns >= kept[-1] + interval_ns - own_ns // 2:
+                kept.append(at_ns)
+        return kept if kept[-1:] == self._at_ns[-1:] else [*kept, self._at_ns[-1]]
 
     def _by_thread(
         self, group: str, begin_ns: int, end_ns: int, figure: Callable[[_Thread], Sequence[int | None]]
@@ -436,11 +484,14 @@ def tables(path: Path) -> dict[str, pl.DataFrame]:
     return reader.tables()
 
 
-def write_tables(directory: Path, reader: MonitorReader) -> list[Path]:
-    """Writes monitor_threads.parquet and monitor_cpus.parquet, each whole or not at all. Raises OSError."""
+def write_tables(directory: Path, reader: MonitorReader, interval_ns: int | None = None) -> list[Path]:
+    """Writes monitor_threads.parquet and monitor_cpus.parquet, each whole or not at all. Raises OSError.
+
+    `interval_ns` as in MonitorReader.tables().
+    """
     table_files._import_polars()
     paths = []
-    for name, table in reader.tables().items():
+    for name, table in reader.tables(interval_ns).items():
         path = directory / f"{name}.parquet"
         table_files._write_whole(path, table)
         paths.append(path)
@@ -450,6 +501,11 @@ def write_tables(directory: Path, reader: MonitorReader) -> list[Path]:
 _THREAD_COLUMNS = (
     "at_ns", "group", "pid", "tid", "name", "cpu_interval_ns", "run_delay_interval_ns", "cpu", "policy", "priority",
     "cpus", "voluntary", "involuntary",
+)  # fmt: skip
+# What belongs to the interval before a sample.
+_ADDED = (
+    "cpu_interval_ns", "run_delay_interval_ns", "voluntary", "involuntary", "busy_ns", "idle_ns", "steal_ns",
+    "interval_ns",
 )  # fmt: skip
 _CPU_COLUMNS = ("at_ns", "cpu", "busy_ns", "idle_ns", "steal_ns", "interval_ns")
 
@@ -481,6 +537,27 @@ def _add_rows(columns: dict[str, list[Any]], thread: _Thread) -> None:
         columns["policy"].append(state.policy)
         columns["priority"].append(state.priority)
         columns["cpus"].append(_list_text(state.cpus))
+
+
+def _thinned(table: pl.DataFrame, kept: Sequence[int], of: tuple[str, ...]) -> pl.DataFrame:
+    """One row for each interval between two kept instants: figures added up, all else as it was last."""
+    import polars as pl
+
+    bucket = "bucket"
+    numbers = [bisect_left(kept, at_ns) for at_ns in table["at_ns"]]
+    added = [name for name in _ADDED if name in table.columns]
+    last = [name for name in table.columns if name not in added and name not in of]
+    # A sum with an unknown part is unknown.
+    sums = [
+        pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum()).alias(name) for name in added
+    ]
+    return (
+        table.with_columns(pl.Series(bucket, numbers, pl.Int64))
+        .group_by(bucket, *of, maintain_order=True)
+        .agg(*(pl.col(name).last() for name in last), *sums)
+        .select(table.columns)
+        .sort("at_ns", *of, maintain_order=True)
+    )
 
 
 def _list_text(numbers: Sequence[int]) -> str:

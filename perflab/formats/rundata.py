@@ -52,16 +52,20 @@ class TrialTables:
     outcome: str
     started_ns: int | None
     duration_s: float
-    edges: pl.DataFrame
-    publishers: pl.DataFrame
-    resources: pl.DataFrame
-    threads: pl.DataFrame
-    events: pl.DataFrame
-    services: pl.DataFrame = field(default_factory=lambda: tables.services(None))
+    edges: pl.DataFrame = field(repr=False)
+    publishers: pl.DataFrame = field(repr=False)
+    resources: pl.DataFrame = field(repr=False)
+    threads: pl.DataFrame = field(repr=False)
+    events: pl.DataFrame = field(repr=False)
+    services: pl.DataFrame = field(default_factory=lambda: tables.services(None), repr=False)
     treatment: str | None = None  # None: of a run from before there were treatments, or a foreign one
     factors: Json = field(default_factory=dict)
     observers: tuple[str, ...] = ()
     purpose: str = "measured"
+    # Where the trial stood in the plan; None: of a run from before there were blocks, or a foreign one.
+    block: int | None = None
+    order: int | None = None
+    after: str | None = None  # the disturbance right before it, if any
     missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
 
     @property
@@ -81,9 +85,9 @@ class RunData:
     name: str
     path: Path
     origin: str  # PERFLAB, IROBOT or IROBOT_LEGACY
-    summary: Json
-    manifest: Json
-    trials: tuple[TrialTables, ...]
+    summary: Json = field(repr=False)
+    manifest: Json = field(repr=False)
+    trials: tuple[TrialTables, ...] = field(repr=False)
     notes: tuple[str, ...]
 
 
@@ -195,6 +199,9 @@ def _trial(
         factors=document.get("factors") or {},
         observers=tuple(document.get("observers") or ()),
         purpose=str(document.get("purpose") or "measured"),
+        block=document.get("block"),
+        order=document.get("order"),
+        after=document.get("after"),
         missed_criterion=any(not c["met"] for c in document.get("criteria") or ()),
         **frames,
     )

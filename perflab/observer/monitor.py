@@ -1,7 +1,8 @@
 """`monitor`: what the threads of the trial and the CPUs did, as tables.
 
 perflab-monitor runs in every trial that has conditions to verify; this observer asks for it in all trials, chooses its
-interval, and keeps what it saw. The trial starts it with `interval_ns`.
+interval, and keeps what it saw. The trial starts it with `interval_ns`, or with a shorter interval where conditions
+need one; the tables have the interval that was asked for.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Monitor(Observer):
         reader.refresh()
         if reader.last_at_ns is None:
             return []  # the trial ended before anything was sampled
-        return [Artifact(path, "table") for path in monitor_files.write_tables(trial.directory, reader)]
+        tables = monitor_files.write_tables(trial.directory, reader, self.interval_ns)
+        return [Artifact(path, "table") for path in tables]
 
 
 KIND: Kind[Observer] = Kind(

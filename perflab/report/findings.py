@@ -24,7 +24,9 @@ LINE_WIDTH = 100
 _STYLES = {WORSE: "red", BETTER: "green"}
 _MARKS = {"higher": " *", "lower": " *", "equivalent": " ="}
 _REMARK_STYLES = {
-    **dict.fromkeys(("one_trial", "harness_error", "invalid", "ended_early", "carry_over", "missing"), "yellow"),
+    **dict.fromkeys(
+        ("one_trial", "harness_error", "invalid", "ended_early", "unused", "carry_over", "missing"), "yellow"
+    ),
     **dict.fromkeys(("worse", "success"), "red"),
     "better": "green",
 }
@@ -148,7 +150,10 @@ def _name(result: Result) -> str:
 def _success(result: Result) -> Text:
     outcomes = result.result["outcomes"]
     n = outcomes["success"] + outcomes["failed"]
-    return Text(f"{outcomes['success']}/{n}", "red" if outcomes["failed"] else "")
+    others = ((outcomes["invalid"], "invalid"), (outcomes["harness_error"], "not run"))
+    more = ", ".join(f"+{count} {what}" for count, what in others if count)
+    style = "red" if outcomes["failed"] else "yellow" if more else ""
+    return Text(f"{outcomes['success']}/{n}{f' ({more})' if more else ''}", style)
 
 
 def _rank(metric: Metric) -> int:

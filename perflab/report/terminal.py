@@ -71,7 +71,7 @@ def print_summary(
     if len(summary["results"]) > MAX_WHOLE_RESULTS and not edges:
         out.print()
     if len(summary["results"]) > 1 and any(delivered(result) is not None for result in summary["results"]):
-        _print_comparison(out, summary["results"])
+        _print_comparison(out, summary["results"], judged=_has_comparisons(summary))
     if summary.get("findings"):
         from perflab.report.findings import print_findings
 
@@ -81,6 +81,10 @@ def print_summary(
         out.print()
     if any(result["middleware"] != "virtual" for result in summary["results"]):
         _print_noise(out, manifest.get("preflight", ()))
+
+
+def _has_comparisons(summary: Json) -> bool:
+    return bool((summary.get("findings") or {}).get("comparisons"))
 
 
 def _discovery(result: Json) -> str:
@@ -253,8 +257,8 @@ def _print_services(out: Console, services: Sequence[Json]) -> None:
         _line(out, f"… and {len(services) - len(shown)} more with a lower p99; `--json` has all of them", "dim")
 
 
-def _print_comparison(out: Console, results: Sequence[Json]) -> None:
-    """One row per result, called by what it differs in."""
+def _print_comparison(out: Console, results: Sequence[Json], *, judged: bool) -> None:
+    """One row per result, called by what it differs in; `judged` says whether findings follow."""
 
     def column(header: str, rank: int, cell: Callable[[Json], Text | str], group: str = "") -> Column:
         cells = [c if isinstance(c := cell(r), Text) else Text(c) for r in results]
@@ -276,9 +280,15 @@ def _print_comparison(out: Console, results: Sequence[Json]) -> None:
         column("per message", 10, lambda r: format_time(_cpu_per_message_ns(r)), "CPU"),
         column("RSS peak", 11, lambda r: format_bytes(_bytes(r["resources"]["rss_kb_max"]))),
     ]
-    _line(out, "Compared:", "bold")
+    # A treatment may have more trials than another, and its maximum is that of more messages.
+    title = "Compared:"
+    if judged:
+        title = "All messages of all trials together (differences are judged below, one value per trial):"
+    _line(out, title, "bold")
     measured = [figure for figure in figures if any(cell.plain != format_time(None) for cell in figure.cells)]
-    print_table(out, [Column("", 0, [Text(name) for name in labels(results)], right=False), *measured])
+    names = Column("", 0, [Text(name) for name in labels(results)], right=False)
+    trials = column("trials", 3, lambda r: str(r["coverage"]["trials_merged"]))
+    print_table(out, [names, trials, *measured])
     out.print()
 
 

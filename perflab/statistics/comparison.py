@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from perflab.statistics import effect, estimate, influence, power
-from perflab.statistics.design import design
+from perflab.statistics.design import Design, design
 from perflab.statistics.difference import Direction, permutation_test, shift, welch
 from perflab.statistics.equivalence import Equivalence, Margin, bounds
 from perflab.statistics.influence import Influence, SpreadInfluence
@@ -85,17 +85,18 @@ class Comparison:
     unused: tuple[str, ...]  # trials whose block lacks the other sample
     noise_floor: float | None  # on `scale`
     equivalence: Equivalence | None
-    power: Power
+    power: Power  # at its own alpha: alpha / family_size
     spread: Spread
     influence: Influence
     spread_influence: SpreadInfluence
     lattice: Lattice | None  # of both samples together
     rules: Rules = dataclasses.field(repr=False)
+    design: Design = dataclasses.field(repr=False, compare=False)  # on the scale of the analysis
 
     def to_dict(self) -> Json:
-        """For json; `rules` is left out, for all that it says stands in other keys."""
-        out: Json = as_json(dataclasses.replace(self, rules=Rules()))
-        del out["rules"]
+        """For json; `rules` and `design` are left out, for what they say stands in other keys."""
+        out: Json = as_json(dataclasses.replace(self, rules=Rules(), design=Design((), blocked=False)))
+        del out["rules"], out["design"]
         return out
 
 
@@ -158,12 +159,13 @@ def compare(
         unused=compared.unused,
         noise_floor=None if rules.noise_floor is None else to_scale(rules.noise_floor),
         equivalence=_on_scale(judged.equivalence, logarithms),
-        power=_planned(judged, rules),
+        power=_planned(judged.design, rules, rules.alpha),
         spread=compare_spread(a, b, 1 - alpha, seed),
         influence=influence.of_location(baseline, treatment, rules, judged),
         spread_influence=influence.of_spread(baseline, treatment),
         lattice=detect([*baseline.values, *treatment.values]),
         rules=rules,
+        design=judged.design,
     )
 
 
@@ -191,12 +193,13 @@ def compare_family(
 def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The same comparisons as one family: p adjusted by Holm, and the verdicts that follow.
 
-    Differences and equivalences are two families. Intervals stay those of each comparison by itself.
+    Differences and equivalences are two families. Intervals stay those of each comparison by itself. Power is planned
+    at the level of Holm's first step: what is found there is found whatever the other comparisons show.
     """
     ps = [c.p for c in comparisons]
     equivalences = [None if c.equivalence is None else c.equivalence.p for c in comparisons]
     adjusted, adjusted_equivalences = holm(ps), holm(equivalences)
-    size = sum(p is not None for p in ps)
+    size = max(1, sum(p is not None for p in ps))
     out = []
     for i, c in enumerate(comparisons):
         attainable = _instead(ps, i, c.attainable_p)
@@ -221,8 +224,9 @@ def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
                 verdict=verdict,
                 p_adjusted=adjusted[i],
                 attainable_adjusted=attainable,
-                family_size=max(size, 1),
+                family_size=size,
                 equivalence=equivalence,
+                power=c.power if size == 1 else _planned(c.design, c.rules, c.alpha / size),
                 influence=dataclasses.replace(
                     influence.collected(trials, value, c.p, verdict, logarithms=c.rules.logarithms),
                     reason=c.influence.reason,
@@ -308,13 +312,16 @@ def _on_scale(equivalence: Equivalence | None, logarithms: bool) -> Equivalence 
     )
 
 
-def _planned(judged: Judgement, rules: Rules) -> Power:
-    """Power for a difference as large as the margin; shifts as factors where the analysis is of logarithms."""
+def _planned(compared: Design, rules: Rules, alpha: float) -> Power:
+    """Power for a difference as large as the margin; shifts as factors where the analysis is of logarithms.
+
+    `alpha` is the level at which p is judged, so less than that of the rules in a family.
+    """
     wanted = None
     if rules.margin is not None:
-        limits = bounds(rules.margin, judged.design, logarithms=rules.logarithms)
+        limits = bounds(rules.margin, compared, logarithms=rules.logarithms)
         wanted = None if isinstance(limits, str) else limits[1]
-    found = power.plan(judged.design, wanted, rules.alpha)
+    found = power.plan(compared, wanted, alpha)
     if not rules.logarithms:
         return found
     return dataclasses.replace(

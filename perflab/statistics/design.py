@@ -25,11 +25,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Design:
-    """`unused` are the labels of trials whose block lacks the other sample: they tell nothing of the difference."""
+    """`unused` are the labels of trials whose block lacks the other sample: they tell nothing of the difference.
+
+    `blocked` where blocks are kept apart, which takes several; `said` where the samples say their blocks at all.
+    """
 
     blocks: tuple[Block, ...]
     blocked: bool
     unused: tuple[str, ...] = ()
+    said: bool = False
 
     @property
     def a(self) -> Floats:
@@ -46,7 +50,9 @@ class Design:
 
     def shifted(self, by: float) -> Design:
         """The same where every value of the treatment is larger by that much."""
-        return Design(tuple(Block(block.a, block.b + by) for block in self.blocks), self.blocked, self.unused)
+        return Design(
+            tuple(Block(block.a, block.b + by) for block in self.blocks), self.blocked, self.unused, self.said
+        )
 
 
 def design(baseline: Sample, treatment: Sample) -> Design:
@@ -66,4 +72,4 @@ def design(baseline: Sample, treatment: Sample) -> Design:
         for label, key in zip(sample.labels, sample.blocks or (), strict=True)
         if key not in shared
     )
-    return Design(blocks, len(blocks) > 1, unused)
+    return Design(blocks, len(blocks) > 1, unused, said=True)

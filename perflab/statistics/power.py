@@ -35,7 +35,7 @@ class Power:
     effect: float | None  # the shift that was asked about
     power: float | None  # of finding `effect` with these numbers
     needed: int | None  # trials of either sample to find `effect` with probability `target`
-    alpha: float
+    alpha: float  # at which p is judged: in a family that of Holm's first step, alpha / family_size
     target: float = TARGET
 
 
@@ -127,11 +127,12 @@ def plan(design: Design, effect: float | None, alpha: float, target: float = TAR
         return Power(None, None, effect, None, None, alpha, target)
     sd, n_a, n_b = spread[0], len(design.a), len(design.b)
     power = needed = None
+    reachable = 2 / design.arrangements <= alpha
     if effect is not None:
-        reachable = 2 / design.arrangements <= alpha
         power = t_power(effect, sd, n_a, n_b, alpha) if reachable else 0.0
         needed = trials_needed(effect, sd, alpha, target)
-    return Power(sd, detectable_shift(sd, n_a, n_b, alpha, target), effect, power, needed, alpha, target)
+    detectable = detectable_shift(sd, n_a, n_b, alpha, target) if reachable else None
+    return Power(sd, detectable, effect, power, needed, alpha, target)
 
 
 def simulated_power(

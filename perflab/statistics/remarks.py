@@ -12,7 +12,7 @@ from perflab.statistics.metric_comparison import ALPHA, CLAIMS, effect_of, effec
 from perflab.statistics.metrics import METRICS, Metric
 from perflab.statistics.pairs import FACTOR, OBSERVER, VARIANT, Compared, Pair, Place, Result
 from perflab.statistics.proportion import wilson
-from perflab.statistics.selection import CONTROL, purpose_of, why_missing
+from perflab.statistics.selection import CONTROL, Trial, purpose_of, why_missing
 from perflab.statistics.words import in_words
 
 Json = dict[str, Any]
@@ -24,7 +24,7 @@ MAX_OUTLIERS = 4
 
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
-    "one_trial", "harness_error", "invalid", "ended_early", "success", "worse", "carry_over", "better",
+    "one_trial", "harness_error", "invalid", "ended_early", "unused", "success", "worse", "carry_over", "better",
     "missing", "observer", "equivalent", "below_noise_floor", "not_shown", "too_few_trials", SAME, "lattice",
     "outliers",
 )  # fmt: skip
@@ -46,6 +46,7 @@ def all_of(
     found = [
         *([{"kind": "one_trial", "words": ONE_TRIAL}] if len(counts) > 1 and max(counts) == 1 else []),
         *_troubles(places, several),
+        *_unused(compared, several),
         *_claims(compared, several),
         *_carried_over(carried, several),
         *_missing(places, metrics, several),
@@ -62,11 +63,16 @@ def _troubles(places: Sequence[Place], several: bool) -> list[Json]:
     for place, result in ((p, r) for p in places for r in p.results):
         outcomes, name = result.result["outcomes"], _named(place, result, several)
         of = f"of {_trials(result.result['trials'])}"
-        if outcomes["harness_error"]:
-            reason = _reason(result, "harness_error")
+        interrupted = sum(_is_interrupted(t) for t in result.result["trials_detail"])
+        if interrupted:
+            were = "was" if interrupted == 1 else "were"
             words = (
-                f"{name}: {outcomes['harness_error']} {of} failed by the laboratory, not by what it measures{reason}"
+                f"{name}: {interrupted} {of} {were} interrupted; `--resume` runs {'it' if were == 'was' else 'them'}"
             )
+            remarks.append({"kind": "harness_error", "words": words})
+        if failed := outcomes["harness_error"] - interrupted:
+            reason = _reason(result, "harness_error")
+            words = f"{name}: {failed} {of} failed by the laboratory, not by what it measures{reason}"
             remarks.append({"kind": "harness_error", "words": words})
         if outcomes["invalid"]:
             reason = _reason(result, "invalid")
@@ -90,9 +96,37 @@ def _troubles(places: Sequence[Place], several: bool) -> list[Json]:
 
 
 def _reason(result: Result, outcome: str) -> str:
-    reasons = [t.get("reason") for t in result.result["trials_detail"] if t["outcome"] == outcome]
+    trials = [t for t in result.result["trials_detail"] if t["outcome"] == outcome and not _is_interrupted(t)]
+    reasons = [t.get("reason") for t in trials]
     first = next((r for r in reasons if r), None)
     return "" if first is None else f" ({'for example ' if len(reasons) > 1 else ''}{first})"
+
+
+def _is_interrupted(trial: Trial) -> bool:
+    """Whether a signal ended perflab in this trial, which is no fault of anybody."""
+    return trial["outcome"] == "harness_error" and str(trial.get("reason") or "").startswith("interrupted by ")
+
+
+def _unused(compared: Sequence[Compared], several: bool) -> list[Json]:
+    """Blocks of which a pair did not use every trial, for the block lacks the other side."""
+    blocks_of: dict[str, set[int]] = {}
+    for pair, _, c in compared:
+        trials = {f"trial {t['trial']}": t.get("block") for r in (pair.baseline, pair.treatment) for t in r.trials}
+        blocks = {trials[label] for label in c.unused}
+        if c.blocks is not None:
+            blocks_of.setdefault(_pair_words(pair, several), set()).update(int(b) for b in blocks if b is not None)
+    by_blocks: dict[tuple[int, ...], list[str]] = {}
+    for name, found in blocks_of.items():
+        if found:
+            by_blocks.setdefault(tuple(sorted(found)), []).append(name)
+    remarks: list[Json] = []
+    for numbers, names in by_blocks.items():
+        one = len(numbers) == 1
+        which = f"block {numbers[0]} was" if one else f"blocks {', '.join(map(str, numbers))} were"
+        words = f"compared within blocks; {which} not complete and {'is' if one else 'are'} not used"
+        where = "" if len(names) == len(blocks_of) else f" ({'; '.join(names)})"
+        remarks.append({"kind": "unused", "words": words + where})
+    return remarks
 
 
 def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) -> list[Json]:
@@ -163,6 +197,12 @@ def _doubt(comparison: Comparison) -> str:
     return {"equivalent": " (none to speak of)", **dict.fromkeys(CLAIMS, "")}.get(comparison.verdict, " (not shown)")
 
 
+def no_difference_of(comparison: Json) -> str:
+    """Of a comparison as JSON: its key in no_difference_words()."""
+    is_same = len({comparison[side][end] for side in ("baseline", "treatment") for end in ("smallest", "largest")}) == 1
+    return SAME if is_same else str(comparison["verdict"])
+
+
 def no_difference_words(margin: float) -> dict[str, str]:
     """What to say of comparisons that show no difference, by their verdict; SAME: every trial gave the same value."""
     return {
@@ -207,13 +247,22 @@ def _grouped(mine: Sequence[Compared], everything: Sequence[Compared], several: 
 
 
 def _trials_to_reach(comparisons: Sequence[Comparison], alpha: float) -> int | None:
-    """Repetitions with which every one of these could come out at all, with designs like theirs."""
+    """Repetitions with which every one of these could come out at all, with designs like theirs.
+
+    A repetition is a block; all of them have as many arrangements as the average one of the design has now.
+    """
     needed = [
-        math.ceil(blocks * math.log(2 * c.family_size / alpha) / math.log(2 / c.attainable_p) - 1e-9)
+        math.ceil(_repetitions(c) * math.log(2 * c.family_size / alpha) / math.log(c.design.arrangements) - 1e-9)
         for c in comparisons
-        if c.attainable_p is not None and (blocks := min(c.baseline.n, c.treatment.n))
+        if c.design.arrangements > 1
     ]
     return max(needed, default=None)
+
+
+def _repetitions(comparison: Comparison) -> int:
+    """Blocks, each of which may hold the baseline several times; without any, trials of the smaller sample."""
+    design = comparison.design
+    return len(design.blocks) if design.said else min(len(design.a), len(design.b))
 
 
 def _of_values(lattices: Sequence[Json], outliers: Sequence[Json], several: bool) -> list[Json]:

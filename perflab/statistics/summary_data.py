@@ -66,7 +66,7 @@ class SummaryComparison:
     equivalence_p: float | None
     equivalence_p_adjusted: float | None
     equivalence_interval: Interval | None  # of the difference, of confidence 1 - 2 alpha
-    power: Power  # Student's, for a difference as large as the margin
+    power: Power  # Student's, for a difference as large as the margin; at its own alpha: alpha / family_size
 
     def to_dict(self) -> Json:
         out: Json = as_json(self)
@@ -108,12 +108,13 @@ def compare_moments(
 
 
 def corrected(comparisons: Sequence[SummaryComparison]) -> list[SummaryComparison]:
-    """The same comparisons as one family: p adjusted by Holm, and the verdicts that follow."""
+    """The same comparisons as one family: p adjusted by Holm, the verdicts that follow, power at Holm's first step."""
     ps, qs = holm([c.p for c in comparisons]), holm([c.equivalence_p for c in comparisons])
     size = max(1, sum(p is not None for p in ps))
     out = []
     for c, p, q in zip(comparisons, ps, qs, strict=True):
-        adjusted = dataclasses.replace(c, p_adjusted=p, equivalence_p_adjusted=q, family_size=size)
+        planned = _planned(c.baseline, c.treatment, c.margin, c.alpha / size)
+        adjusted = dataclasses.replace(c, p_adjusted=p, equivalence_p_adjusted=q, family_size=size, power=planned)
         out.append(dataclasses.replace(adjusted, verdict=_verdict(adjusted)))
     return out
 

@@ -112,6 +112,9 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
 def _verdict(c: Comparison, n: str, form: Form) -> str:
     value = c.estimate.value
     size = "" if value is None else _size(c, form)
+    values = {c.baseline.smallest, c.baseline.largest, c.treatment.smallest, c.treatment.largest}
+    if c.verdict in ("not_shown", "too_few_trials") and len(values) == 1 and (same := values.pop()) is not None:
+        return f"the same in every trial, {form(same)} ({n}), so nothing can be tested"
     p = "" if c.p_adjusted is None else f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
     match c.verdict:
         case "higher" | "lower":
@@ -132,9 +135,6 @@ def _verdict(c: Comparison, n: str, form: Form) -> str:
 
 
 def _not_shown(c: Comparison, size: str, n: str, p: str, form: Form) -> str:
-    values = {c.baseline.smallest, c.baseline.largest, c.treatment.smallest, c.treatment.largest}
-    if len(values) == 1:
-        return f"every trial gave {form(next(iter(values)) or 0.0)} ({n}), so nothing can be tested"
     text = f"no difference is shown ({size}, {n}{p})"
     if c.p is not None and c.p <= c.alpha < (c.p_adjusted or 0):
         text += f"; {p_in_words(c.p)} by itself, but it is one of {c.family_size} comparisons"

@@ -48,8 +48,13 @@ class MadeMonitor:
         idle: float = 0.5,
         rss_kb: Callable[[str, int], int] = lambda group, i: 1000,
         written: Callable[[str, int], int] = lambda group, i: 0,
+        on: Callable[[int, int], int] = lambda tid, i: 0,
+        missed: Callable[[int], bool] = lambda i: False,
     ) -> MadeMonitor:
-        """The n samples; `idle` is the idle share of every CPU, `written` bytes of an interval."""
+        """The n samples; `idle` is the idle share of every CPU, `written` bytes of an interval.
+
+        `on` is the CPU that a thread was on last; samples that were `missed` are not in the file.
+        """
         threads = {line["tid"]: line["group"] for line in self.lines if line["type"] == "thread"}
         groups = list(dict.fromkeys(threads.values()))
         used, waited = dict.fromkeys(threads, 0.0), dict.fromkeys(threads, 0.0)
@@ -65,6 +70,8 @@ class MadeMonitor:
                 bytes_written[group] += written(group, i) if i else 0
             figures = {"busy_ns": round((1 - idle) * INTERVAL_NS), "idle_ns": round(idle * INTERVAL_NS), "steal_ns": 0}
             nothing = dict.fromkeys(figures) if i == 0 else figures
+            if missed(i):
+                continue
             self.lines.append(
                 {
                     "type": "sample",
@@ -72,7 +79,9 @@ class MadeMonitor:
                     "interval_ns": INTERVAL_NS if i else None,
                     "cpus": [{"cpu": number, **nothing} for number in self.cpus],
                     "pressure": None,
-                    "threads": [[t, round(used[t]), round(waited[t]) if known else None, 0, 0, 0] for t in threads],
+                    "threads": [
+                        [t, round(used[t]), round(waited[t]) if known else None, 0, 0, on(t, i)] for t in threads
+                    ],
                     "groups": {
                         g: {"processes": 1, "rss_kb": rss_kb(g, i), "read_bytes": 0, "write_bytes": bytes_written[g]}
                         for g in groups

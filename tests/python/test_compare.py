@@ -202,3 +202,44 @@ def test_losses_that_are_not_known_are_not_0(tmp_path: Path, capsys: Captured) -
     nothing_known, at_least = compared(capsys, run)
     assert nothing_known["figures"]["lost"] is None
     assert at_least["figures"]["lost"] == 1
+
+
+def test_counts_of_different_numbers_of_trials_are_means_of_a_trial(tmp_path: Path, capsys: Captured) -> None:
+    one = make_run(tmp_path / "one", PROCESSES, [MadeTrial([talk([100, 200], sent=3)])] * 2)
+    two = make_run(tmp_path / "two", PROCESSES, [MadeTrial([talk([100, 400], sent=3)])] * 3)
+    first, second = compared(capsys, one, two)
+    assert (first["trials_merged"], second["trials_merged"]) == (2, 3)
+    assert (first["figures"]["delivered"], second["figures"]["delivered"]) == (2, 2)
+    assert (first["figures"]["lost"], second["figures"]["lost"]) == (1, 1)
+    assert (second["ratios"]["delivered"], second["ratios"]["latency_max_ns"]) == (1, None)
+    assert second["ratios"]["latency_mean_ns"] == pytest.approx(250 / 150)
+    assert main(["compare", str(one), str(two)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split() == ["trials", "2", "3", "–"] for line in lines)
+    assert any(line.split() == ["delivered", "per", "trial", "2", "2", "1.00"] for line in lines)
+    assert any("counts are means of a trial" in line for line in lines)
+
+
+def test_equal_numbers_of_trials_keep_their_counts(tmp_path: Path, capsys: Captured) -> None:
+    one = make_run(tmp_path / "one", PROCESSES, [MadeTrial([talk([100, 200])])] * 2)
+    two = make_run(tmp_path / "two", PROCESSES, [MadeTrial([talk([100, 400])])] * 2)
+    _, second = compared(capsys, one, two)
+    assert second["figures"]["delivered"] == 4
+    assert second["ratios"]["latency_max_ns"] == 2
+
+
+def test_a_run_is_not_compared_with_itself(tmp_path: Path, capsys: Captured) -> None:
+    run = make_run(tmp_path / "run", PROCESSES, [MadeTrial([talk([100])])])
+    assert main(["compare", str(run), f"{run}/."]) == 2
+    error = capsys.readouterr().err
+    assert "run is named twice" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(("middleware", "said"), [("cyclonedds", True), ("virtual", False)])
+def test_runs_are_sessions_unless_virtual(middleware: str, said: bool, tmp_path: Path, capsys: Captured) -> None:
+    one, two = (
+        make_run(tmp_path / name, PROCESSES, [MadeTrial([talk([100])], middleware=middleware)]) for name in ("a", "b")
+    )
+    assert main(["compare", str(one), str(two)]) == 0
+    assert ("Several runs are several sessions" in capsys.readouterr().out) is said

@@ -116,3 +116,15 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: Captured, arguments: list
     error = capsys.readouterr().err
     assert complaint in error
     assert error.count("\n") == 1
+
+
+def test_trials_of_different_lengths_are_not_tested(tmp_path: Path, capsys: Captured) -> None:
+    longer = other(Effect(latency=2)).summary()
+    for result in longer["results"]:
+        result["duration_s"] = 5.0
+    one = write_run(tmp_path / "one", PLAIN.summary())
+    two = write_run(tmp_path / "two", longer)
+    statistics = compared(capsys, one, two)["statistics"]
+    assert not statistics["tested"]
+    assert statistics["comparisons"] == []
+    assert statistics["remarks"] == ["cyclonedds: two cannot be tested against one: a trial lasts 5 s, there 2 s"]

@@ -16,6 +16,7 @@ from made_trial import INTERVAL_NS, MadeCompanion, MadeMonitor, MadeTrial, S, gr
 from perflab.condition import NotInEffect, Window, stress_ng
 from perflab.condition import cpu_demand as demand
 from perflab.condition import cpu_load as module
+from perflab.condition import evidence as evidence_module
 from perflab.condition.cpu_load import KIND, CpuLoad
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
@@ -72,7 +73,13 @@ def test_a_weak_load_is_seen_over_the_whole(tmp_path: Path) -> None:
     ("used", "idle", "reason"),
     [
         (0.5, 0.5, None),
-        (0.1, 0.0, None),  # squeezed out: the CPUs are full
+        (0.5, 0.0, None),
+        (
+            0.1,
+            0.0,
+            "it used 0.20 CPUs instead of 1.00; whether it wanted more cannot be told, since the kernel gives no run "
+            "delay and the CPUs were full in part 1 of 3 of the measured time",
+        ),
         (0.3, 0.3, "it used 0.60 CPUs, and 1.00 were due"),
         (0.3, 0.1, "it used 0.60 CPUs, and 0.80 were due"),
         (0.0, 0.0, "thread 11 of it used no CPU time in part 1 of 3 of the measured time"),
@@ -150,6 +157,7 @@ def watched(tmp_path: Path, condition: CpuLoad, trial: MadeTrial, **samples: Any
     for tid in condition._load.threads:
         monitor.thread("cpu_load", tid, cpus=list(condition.cpus))
     trial.monitor = monitor.samples(51, **samples).reader()
+    condition._load.note_scheduling(trial)
 
 
 def test_the_program_gets_what_was_asked(
@@ -171,6 +179,75 @@ def test_evidence_of_a_good_trial(tmp_path: Path, load_program: Callable[[int], 
     assert evidence["promised"]["demand_cpus"] == pytest.approx(0.8)
     assert evidence["achieved"]["workers_alive"] == 2
     assert evidence["achieved"]["cpus_used_by_part"] == pytest.approx([0.8, 0.8, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"policy": "IDLE"}, "policy IDLE instead of OTHER"),
+        ({"nice": 19}, "nice 19 instead of 0"),
+        ({"policy": "FIFO", "priority": 3}, "policy FIFO instead of OTHER"),
+    ],
+)
+def test_a_worker_that_is_scheduled_otherwise_is_named(
+    tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]], change: dict[str, Any], said: str
+) -> None:
+    condition = made(workers=1, load=40)
+    trial = running(tmp_path, load_program(1), condition)
+    assert condition.verify(watched_again(tmp_path, condition, trial), WINDOW)["in_effect"]
+    assert condition._load is not None
+    (worker,) = condition._load.threads
+    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("cpu_load", worker, cpus=list(condition.cpus))
+    monitor.thread("cpu_load", worker, at=25, cpus=list(condition.cpus), **change)
+    monitor.thread("cpu_load", worker, at=27, cpus=list(condition.cpus))
+    trial.monitor = monitor.samples(51, cpu=lambda tid, i: 0.4).reader()
+    reason = condition.verify(trial, WINDOW)["reason"]
+    assert reason == f"worker {worker} of stress-ng had {said}, 1.5 s into the measured time"
+    condition._load.scheduling.clear()
+    reason = condition.verify(trial, WINDOW)["reason"]
+    assert reason == f"nobody saw the policy of worker {worker} of stress-ng before the measured time"
+
+
+def watched_again(tmp_path: Path, condition: CpuLoad, trial: MadeTrial) -> MadeTrial:
+    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4)
+    return trial
+
+
+@pytest.mark.parametrize(
+    ("window", "missed", "reason", "gap_s"),
+    [
+        (WINDOW, (20, 23), None, 0.4),
+        (WINDOW, (20, 29), None, 1.0),
+        (WINDOW, (20, 31), "the monitor did not look at cpu_load for 1.2 s", 1.2),
+        (Window(S, 2 * S), (12, 16), None, 0.5),
+        (Window(S, 2 * S), (12, 18), "the monitor did not look at cpu_load for 0.7 s", 0.7),
+        (Window(S, S + 6 * INTERVAL_NS), (11, 14), "the monitor did not look at cpu_load for 0.4 s", 0.4),
+    ],
+)
+def test_what_the_monitor_did_not_look_at_is_not_known(
+    tmp_path: Path,
+    load_program: Callable[[int], subprocess.Popen[bytes]],
+    window: Window,
+    missed: tuple[int, int],
+    reason: str | None,
+    gap_s: float,
+) -> None:
+    condition = made(workers=1, load=40)
+    trial = running(tmp_path, load_program(1), condition)
+    first, behind = missed
+    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4, missed=lambda i: first <= i < behind)
+    evidence = condition.verify(trial, window)
+    assert evidence["reason"] == reason
+    assert evidence["achieved"]["monitor_gap_s"] == pytest.approx(gap_s)
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "window_s", "limit_s"),
+    [(10, 10, 1.0), (100, 10, 1.0), (300, 10, 1.5), (5000, 60, 2.0), (100, 1, 0.5), (100, 0.6, 0.3)],
+)
+def test_how_long_the_monitor_may_look_away(interval_ms: int, window_s: float, limit_s: float) -> None:
+    window = Window(0, round(window_s * S))
+    assert evidence_module._gap_limit_s(interval_ms * 1_000_000, window) == pytest.approx(limit_s)
 
 
 def test_a_load_without_a_cpu_in_common_with_the_workload_is_noted(

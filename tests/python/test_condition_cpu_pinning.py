@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,50 @@ def test_the_affinity_at_the_end_is_read_from_the_kernel(
     reason = condition.verify(trial, WINDOW)["reason"]
     assert reason.startswith(f"thread {sleeper} (sleep) of process 'a' could run on CPU")
     assert reason.endswith(" at the end, and CPU 4094 was promised")
+
+
+def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path) -> None:
+    def where(tid: int, i: int) -> int:
+        return 1 if tid == 12 and i in (25, 26) else 3
+
+    def verify(used: float) -> dict[str, Any]:
+        trial = MadeTrial(tmp_path, watched(tmp_path, [2, 3]).samples(51, cpu=lambda tid, i: used, on=where).reader())
+        return made(count=2).verify(trial, WINDOW)
+
+    evidence = verify(0.1)
+    assert evidence["reason"] == (
+        "thread 12 (t) of process 'a' ran on CPU 1 1.5 s into the measured time, and CPUs 2,3 was promised"
+    )
+    assert evidence["achieved"]["processes"]["a"]["ran_outside"] == [
+        {"pid": 12, "tid": 12, "name": "t", "cpu": 1, "at_ns": 25 * S // 10}
+    ]
+    assert evidence["achieved"]["interval_s"] == 0.1
+    assert verify(0.0)["in_effect"]  # where it was last, and not where it ran
+
+
+def test_what_ran_before_the_window_is_no_escape(tmp_path: Path) -> None:
+    monitor = watched(tmp_path, [2, 3]).samples(51, cpu=lambda tid, i: 0.1, on=lambda tid, i: 1 if i <= 10 else 3)
+    evidence = made(count=2).verify(MadeTrial(tmp_path, monitor.reader()), WINDOW)
+    assert evidence["in_effect"], evidence
+
+
+def test_an_old_thread_that_nobody_watched_is_counted(tmp_path: Path, sleeper: int) -> None:
+    begin_ns = time.monotonic_ns()
+    condition = made(graph_of("a"), count=4)
+
+    def verify(tid: int, at_ns: int) -> dict[str, Any]:
+        monitor = MadeMonitor(tmp_path / "m.jsonl", begin_ns=at_ns).thread("workload/a", tid, cpus=[3])
+        trial = MadeTrial(tmp_path, monitor.samples(51, on=lambda tid, i: 3).reader())
+        trial.processes = {"a": sleeper}
+        return condition.verify(trial, Window(at_ns + S, at_ns + 4 * S))
+
+    evidence = verify(sleeper + 1, begin_ns)
+    assert evidence["reason"] == "1 thread of process 'a' was never watched"
+    assert evidence["achieved"]["processes"]["a"]["never_watched"] == 1
+    assert verify(sleeper, begin_ns)["achieved"]["processes"]["a"]["never_watched"] == 0
+    # It began with the last sample: the next one would have found it.
+    young = verify(sleeper + 1, begin_ns - 60 * S)
+    assert young["achieved"]["processes"]["a"]["never_watched"] == 0
 
 
 @pytest.mark.parametrize(

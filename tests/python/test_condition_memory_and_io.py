@@ -38,6 +38,7 @@ def applied(tmp_path: Path, condition: Any, monitor: MadeMonitor) -> MadeTrial:
     trial = MadeTrial(tmp_path, monitor.reader(), companion)
     condition.apply(trial)
     condition._load.workers = [_this_process()]
+    condition._load.scheduling[os.getpid()] = {"policy": "OTHER", "priority": 0, "nice": 0}
     return trial
 
 
@@ -161,13 +162,54 @@ def test_short_pauses_of_the_storage_are_allowed(tmp_path: Path) -> None:
 def test_a_second_without_a_byte_is_not(tmp_path: Path) -> None:
     evidence = written(tmp_path, load(), [2] * 16 + [0] * 11 + [2])  # not within one part of the window
     assert evidence["reason"] == "it wrote nothing for 1.2 s"
+    assert written(tmp_path, load(rate=1), [2] * 16 + [0] * 11 + [2])["reason"] == "it wrote nothing for 1.2 s"
     evidence = written(tmp_path, load(), [2] * 25 + [0])
     assert evidence["reason"] == "it wrote nothing for 1.6 s"
     assert written(tmp_path, load(), [0])["reason"] == "it wrote nothing"
 
 
 def test_less_than_the_rate_is_not(tmp_path: Path) -> None:
-    assert written(tmp_path, load(rate=25), [2])["reason"] == "it wrote 20 MB/s, and 25 were promised"
+    reason = "it wrote 20 MB/s in part 1 of 3 of the measured time, and 25 were promised"
+    assert written(tmp_path, load(rate=25), [2])["reason"] == reason
+
+
+def test_a_rate_holds_in_every_second(tmp_path: Path) -> None:
+    evidence = written(tmp_path, load(rate=15), [4] * 21 + [1] * 10 + [4])  # 30 MB/s in the mean
+    assert evidence["achieved"]["written_mb_per_s"] == pytest.approx(30)
+    assert evidence["reason"] == "it wrote 10 MB/s in part 2 of 3 of the measured time, and 15 were promised"
+
+
+def test_a_load_that_stands_still_most_of_the_time_is_none(tmp_path: Path) -> None:
+    evidence = written(tmp_path, load(), ([2] + [0] * 6) * 8)
+    assert evidence["achieved"]["longest_pause_s"] < 1
+    assert evidence["achieved"]["idle_intervals_share"] == pytest.approx(26 / 30, abs=0.001)
+    assert evidence["reason"] == "it wrote nothing in 87% of the time"
+    assert written(tmp_path, load(), [2, 0] * 26)["in_effect"]
+
+
+def test_a_pause_of_half_a_short_window_is_too_long(tmp_path: Path) -> None:
+    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("io_load", os.getpid())
+    monitor.samples(51, written=lambda group, i: 0 if 13 <= i <= 17 else 2_000_000)
+    condition = load()
+    trial = applied(tmp_path, condition, monitor)
+    assert condition.verify(trial, Window(S, 2 * S))["reason"] == "it wrote nothing for 0.6 s"
+    assert condition.verify(trial, WINDOW)["in_effect"]
+
+
+@pytest.mark.parametrize("name", ["io_load", "memory_pressure"])
+def test_a_worker_that_only_runs_when_nobody_else_does_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(memory_pressure, "_overhead", lambda load: 0)
+    monkeypatch.setattr(memory_pressure, "_held", lambda load: 100 * MIB)
+    condition: Any = load() if name == "io_load" else pressure(tmp_path, bytes="100MiB")
+    monitor = MadeMonitor(tmp_path / "m.jsonl").thread(name, os.getpid())
+    monitor.thread(name, os.getpid(), at=20, policy="IDLE")
+    monitor.samples(51, written=lambda group, i: 10**6, cpu=lambda tid, i: 1.0, rss_kb=lambda group, i: 100 * 1024)
+    evidence = condition.verify(applied(tmp_path, condition, monitor), WINDOW)
+    assert evidence["reason"] == (
+        f"worker {os.getpid()} of stress-ng had policy IDLE instead of OTHER, 1.0 s into the measured time"
+    )
 
 
 def test_every_write_waits_for_the_storage(tmp_path: Path) -> None:

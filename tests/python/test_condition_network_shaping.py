@@ -88,6 +88,7 @@ def test_traffic_within_rate_and_burst_is_in_effect(rate: Verified) -> None:
     assert evidence["promised"]["rate_bytes_per_s"] == 1_250_000
     assert evidence["achieved"]["bytes_per_s"] == pytest.approx(1e6)
     assert evidence["achieved"]["packets"] == 12_000
+    assert (evidence["achieved"]["loss"], evidence["note"]) == (None, None)
 
 
 def test_the_workload_is_launched_into_the_namespace_and_nothing_of_it_stays(rate: Verified) -> None:
@@ -183,6 +184,24 @@ def test_another_delay_than_promised_is_seen(late: Verified) -> None:
     other["options"]["delay"]["delay"] = 0.001  # type: ignore[index]
     evidence = late(snapshot(1, 0, NETEM), snapshot(13, 9_900, other, drops=100))
     assert evidence["reason"] == "delay.delay of netem is 0.001 s, and 0.005 was promised"
+
+
+def test_what_is_not_measured_is_null_and_not_what_was_asked(late: Verified, tmp_path: Path) -> None:
+    evidence = late(snapshot(1, 0, NETEM), snapshot(13, 9_900, NETEM, drops=100))
+    achieved = evidence["achieved"]
+    assert (achieved["delay_ns"], achieved["jitter_ns"]) == (None, None)
+    assert achieved["loss"] == pytest.approx(0.01)  # as counted
+    assert "disciplines" not in achieved
+    assert evidence["settings"]["before"] == evidence["settings"]["after"]
+    assert evidence["settings"]["after"][0]["options"]["delay"]["delay"] == 0.005
+    assert evidence["note"].startswith("delay and jitter: not measured, ")
+
+
+def test_settings_are_compared_at_both_ends(late: Verified) -> None:
+    other = copy.deepcopy(NETEM)
+    other["options"]["delay"]["jitter"] = 0.0005  # type: ignore[index]
+    evidence = late(snapshot(1, 0, other), snapshot(13, 9_900, NETEM, drops=100))
+    assert evidence["reason"] == "delay.jitter of netem is 0.0005 s, and 0.001 was promised"
 
 
 def test_a_rate_goes_below_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,8 @@ def labels(found: list[Treatment]) -> list[str]:
 def test_without_conditions_there_is_the_baseline() -> None:
     (only,) = treatments()
     assert (only.label, only.conditions, only.purpose, only.words) == (BASELINE, (), MEASURED, "one")
-    assert labels(treatments(baseline="off")) == [BASELINE], "an experiment without any treatment would be none"
+    with pytest.raises(BadInput, match=r"^baseline is off and there is no condition: nothing is left to run$"):
+        design.check_baseline(document(baseline="off"))
 
 
 def test_each_entry_is_a_treatment_of_each_variant() -> None:
@@ -177,16 +178,19 @@ def test_a_reliability_alone_leaves_the_history() -> None:
         ({"cpu_load.load": [1]}, "no treatment has the condition cpu_load"),
         ({"io_load.lod": [1]}, "io_load has no parameter 'lod'; there are workers"),
         ({"io_load": [1]}, "io_load has no parameter ''"),
-        ({"io_load.workers": [1, 1]}, "at least one, and each once"),
-        ({"io_load.workers": []}, "at least one, and each once"),
+        ({"io_load.workers": [1, 1]}, "level 1 is there twice"),
+        ({"io_load.workers": [1, 1.0]}, "level 1.0 is there twice, once as 1"),
+        ({"io_load.workers": [1, 2, "1"]}, "level '1' is there twice"),
+        ({"io_load.workers": []}, "at least one level"),
         ({"workload.size": [1]}, "of a workload there are workload.depth"),
         ({"workload.depth": [0]}, "0 is not a number within 1..100000"),
         ({"workload.depth": [True]}, "True is not a number"),
-        ({"workload.depth": []}, "at least one, and each once"),
-        ({"workload.depth": [1, 1]}, "at least one, and each once"),
+        ({"workload.depth": []}, "at least one level"),
+        ({"workload.depth": [1, 1]}, "level 1 is there twice"),
         ({"workload.durability": ["for ever"]}, "'for ever' is not volatile or transient_local"),
-        ({"fastdds.transport": []}, "at least one, and each once"),
-        ({"fastdds.transport": ["udp", "udp"]}, "at least one, and each once"),
+        ({"fastdds.transport": []}, "at least one level"),
+        ({"fastdds.transport": ["udp", "udp"]}, "level 'udp' is there twice"),
+        ({"sim.loss": [20, 20.0]}, "level 20.0 is there twice, once as 20"),
         ({"fastdds": ["udp"]}, "is no CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION"),
         ({"fastdd.transport": ["udp"]}, "did you mean fastdds?"),
         ({"io_laod.workers": [1]}, "did you mean io_load?"),

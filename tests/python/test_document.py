@@ -194,11 +194,30 @@ def test_experiments_and_graphs_are_told_apart(tmp_path: Path) -> None:
         ("c.yaml", "name: w\nnodes: []\n", False),
         ("d.json", '{"workload": "w"}', False),
         ("e.yaml", "a: [", False),
-        ("f.yaml", "", False),
+        ("h.yaml", "name: w\ntime: 5\n", True),
+        ("i.yaml", "name: w\nexecutors: []\nthreads: {}\n", False),
+        ("j.yaml", "time: 5\nprocesses: []\n", False),
         ("g.yaml", "workload: w\n" + "#" * MAX_FILE_BYTES, False),
     ):
         (tmp_path / name).write_text(text)
         assert is_experiment(tmp_path / name) is expected, name
+
+
+@pytest.mark.parametrize("text", ["", "# nothing but this\n"])
+def test_a_file_with_nothing_in_it_is_neither(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    for reader in (is_experiment, read):
+        with pytest.raises(BadInput, match=rf"^{path} is empty$"):
+            reader(path)
+
+
+@needs_native
+def test_the_default_of_sampling_fits_into_the_measured_time(tmp_path: Path) -> None:
+    for time, expected in (("300ms", 300 * MS), ("5s", 500 * MS)):
+        text = f"workload: sierra_nevada\ntime: {time}\n"
+        experiment = build(written(text, tmp_path), NATIVE, output=None, command_line=())
+        assert experiment.settings.sampling_ns == expected
 
 
 @pytest.mark.parametrize(

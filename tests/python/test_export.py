@@ -210,6 +210,23 @@ def test_several_trials_get_a_folder_each(tmp_path: Path) -> None:
     assert "ipc: on\n" in metadata
 
 
+def test_folders_tell_treatments_of_one_condition_apart(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "made", PROCESSES, [MadeTrial(streams(), conditions=["cpu_load"])] * 3)
+    treatments: list[dict[str, object]] = [
+        {"treatment": "cpu_load load=20", "factors": {"cpu_load.load": 20}},
+        {"treatment": "lunch", "factors": {}},
+        {"treatment": "baseline", "conditions": [], "factors": {"workload.depth": 10}},
+    ]
+    for file, treatment in zip(sorted(path.glob("trials/*/trial.json")), treatments, strict=True):
+        file.write_text(json.dumps({**json.loads(file.read_text()), **treatment}))
+    assert export(path) == 0
+    assert sorted(p.name for p in (path / "export/irobot").iterdir()) == [
+        "0001_cyclonedds_cpu_load_load_20",
+        "0002_cyclonedds_lunch",
+        "0003_cyclonedds_depth_10",
+    ]
+
+
 def test_tables_become_csv_without_the_encoded_histograms(run_path: Path) -> None:
     assert export(run_path, "--format", "csv") == 0
     folder = run_path / "export/csv"

@@ -312,6 +312,37 @@ def test_a_process_that_is_not_heard_of_any_more_ends_the_flood() -> None:
     assert "process flood was last heard of 5.0 s before the end" in judged("", heard, last=last)["reason"]
 
 
+def test_a_silence_is_not_filled_with_a_line() -> None:
+    points = curve("flood", 4000, 4000, 10, 1).points
+
+    def without(*seconds: int) -> dict[str, Any]:
+        return judged("", Curve("flood", tuple(p for n, p in enumerate(points) if n not in seconds)))
+
+    assert without(4)["in_effect"]  # two seconds: a late word
+    mute = without(4, 5)
+    assert mute["reason"] == "process flood said nothing for 3.0 s, from 3.0 s into the measured part"
+    known, unknown = [4000] * 3, [None] * 3
+    assert mute["achieved"]["sent_in_second"] == known + unknown + [4000] * 4
+    assert mute["achieved"]["delivered_in_second"] == known + unknown + [4000] * 4
+    assert without(1, 2, 3)["reason"] == "process flood said nothing for 4.0 s, from 0.0 s into the measured part"
+
+
+def test_one_mute_process_of_several_is_named() -> None:
+    mute = Curve("readers", tuple(p for n, p in enumerate(curve("r", 0, 4000, 10, 1).points) if n not in (6, 7)))
+    evidence = judged("", curve("flood", 4000, 0, 10, 1), mute)
+    assert evidence["reason"].startswith("process readers said nothing for 3.0 s")
+    assert evidence["achieved"]["sent_in_second"][5:8] == [None] * 3
+
+
+def test_totals_alone_are_no_evidence_of_a_long_window() -> None:
+    def of(seconds: int) -> dict[str, Any]:
+        n = 4000 * seconds
+        return judged("", last=Point(BEGIN + seconds * S, n, 0, n, n), seconds=seconds)
+
+    assert of(2)["in_effect"]
+    assert of(10)["reason"] == "no process of the flood said anything in the 10 s of the measured part"
+
+
 def test_a_flood_that_is_too_slow_is_not_in_effect() -> None:
     reason = judged("", curve("flood", 3790, 3790, 10, 1))["reason"]
     assert reason.startswith("3790.0 messages/s were sent, of 4000.0 promised; at least 95% is needed")
@@ -342,6 +373,11 @@ def test_best_effort_may_lose_and_reliable_may_not() -> None:
     reason = judged("reliability=reliable", halved)["reason"]
     assert reason == "20000 messages were delivered, of 40000 sent to reliable readers; at least 95% is needed"
     assert judged("reliability=reliable,readers=inside,process=ping", halved)["in_effect"]
+    fewer = curve("flood", 4000, 1900, 10, 1)
+    reason = judged("", fewer)["reason"]
+    assert reason == "19000 messages were delivered, of 40000 sent to best-effort readers; at least 50% is needed"
+    assert judged("work=2ms", curve("flood", 4000, 480, 10, 1))["in_effect"]  # as many as they can
+    assert judged("readers=inside,process=ping", fewer)["in_effect"]
 
 
 def test_without_readers_nothing_is_delivered_and_the_evidence_says_so() -> None:

@@ -127,6 +127,26 @@ def test_variants_are_compared_by_what_they_differ_in(width: int) -> None:
         assert all("15 %" in row and "417 µs" in row and "300 KiB" in row for row in rows)
 
 
+def test_the_comparison_says_that_it_pools_trials_where_findings_follow() -> None:
+    summary = summarize(
+        "run", [*variants({"ipc": "off"}, {"ipc": "on"}), replace(large(4), number=3, order=3, ipc="on")]
+    )
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({}, "Compared:"),
+        ({"comparisons": [{}]}, "All messages of all trials together"),
+    )
+    for findings, title in cases:
+        out = io.StringIO()
+        judged = terminal._has_comparisons({"findings": findings})
+        terminal._print_comparison(Console(file=out, width=160), summary["results"], judged=judged)
+        lines = out.getvalue().splitlines()
+        assert lines[0].startswith(title)
+        assert [line.split()[:3] for line in lines if line.startswith("ipc")] == [
+            ["ipc", "off", "1"],
+            ["ipc", "on", "2"],
+        ]
+
+
 def test_edges_of_many_variants_are_shown_where_asked_for() -> None:
     ways = [{"executor": name} for name in ("inline", "events", "multi_threaded:2")]
     assert render(160, *variants(*ways[:2])).count("publisher → subscription") == 2

@@ -137,3 +137,21 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="is a file"):
         open_run(tmp_path / "file")
+
+
+def test_a_run_and_its_trials_are_short_to_look_at(run_path: Path) -> None:
+    run = open_run(run_path)
+    for text in (repr(run), repr(run.trials[0])):
+        assert "\n" not in text
+        assert len(text) < 600
+        assert "DataFrame" not in text
+    assert "made" in repr(run)
+
+
+def test_trials_say_where_they_stood_in_the_plan(run_path: Path) -> None:
+    path = run_path / "trials/0001_baseline/trial.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "block": 3, "after": "cpu_load"}))
+    first, second = open_run(run_path).trials
+    assert (first.order, first.block, first.after) == (1, 3, "cpu_load")
+    assert (second.order, second.block, second.after) == (2, None, None)

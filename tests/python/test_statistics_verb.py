@@ -255,7 +255,7 @@ def test_words_are_honest() -> None:
     )
     assert "not enough trials to tell: with 3 and 3 no test can reach 0.05" in said(a[:3], double[:3])
     assert "no difference is shown" in said(a, [x + 0.5 for x in a])
-    assert "every trial gave 0 (n = 5 and 5)" in said([0.0] * 5, [0.0] * 5)
+    assert "the same in every trial, 0 (n = 5 and 5)" in said([0.0] * 5, [0.0] * 5)
     assert "no more than the baseline differs from itself" in said(a, [x * 1.1 for x in a], noise_floor=1.5)
 
 

@@ -92,6 +92,24 @@ def pause_the_workers(trial: RealTrial, label: str) -> None:
         os.kill(worker.pid, signal.SIGCONT)
 
 
+def stop_the_workers_most_of_the_time(trial: RealTrial, label: str) -> None:
+    """No pause is as long as a second."""
+    for _ in range(3):
+        stop_the_workers(trial, label)
+        trial.wait(0.8)
+        for worker in _workers(trial, label):
+            os.kill(worker.pid, signal.SIGCONT)
+        trial.wait(0.1)
+
+
+def make_a_worker_idle(trial: RealTrial, label: str) -> None:
+    os.sched_setscheduler(_workers(trial, label)[0].pid, os.SCHED_IDLE, os.sched_param(0))
+
+
+def renice_a_worker(trial: RealTrial, label: str) -> None:
+    os.setpriority(os.PRIO_PROCESS, _workers(trial, label)[0].pid, 19)
+
+
 def move_a_worker(trial: RealTrial, label: str) -> None:
     os.sched_setaffinity(_workers(trial, label)[0].pid, {allowed_cpus()[0]})
 
@@ -171,6 +189,7 @@ CASES = (
             **STRESS_NG_SABOTAGES,
             "the workers are stopped": Sabotage(stop_the_workers, "is stopped"),
             "the workers pause": Sabotage(pause_the_workers, "wanted .* of a CPU instead of 30%|CPU time"),
+            "a worker is made idle": Sabotage(make_a_worker_idle, "had policy IDLE instead of"),
             "a worker is moved": Sabotage(move_a_worker, "was on CPUs 0 instead of", needs_cpus=2),
         },
     ),
@@ -200,6 +219,7 @@ CASES = (
             **STRESS_NG_SABOTAGES,
             "the workers are stopped": Sabotage(stop_the_workers, "is stopped"),
             "the workers pause": Sabotage(pause_the_workers, "did not rewrite its memory"),
+            "a worker is reniced": Sabotage(renice_a_worker, "had nice 19 instead of"),
         },
     ),
     Case(
@@ -214,6 +234,7 @@ CASES = (
             **STRESS_NG_SABOTAGES,
             "the workers are stopped": Sabotage(stop_the_workers, "is stopped"),
             "the workers pause": Sabotage(pause_the_workers, "wrote nothing"),
+            "the workers are stopped most of the time": Sabotage(stop_the_workers_most_of_the_time, "wrote nothing"),
         },
     ),
     Case(
