@@ -383,12 +383,12 @@ def _print(
 def _grouped(comparisons: Sequence[Json], margin: float) -> list[str]:
     """One sentence for each way in which no difference was shown; `words` of JSON say more of each."""
     from perflab.statistics.metrics import METRICS
-    from perflab.statistics.remarks import no_difference_words
+    from perflab.statistics.remarks import no_difference_of, no_difference_words
 
     sentences = []
     for verdict, words in no_difference_words(margin).items():
         mine: dict[str, list[str]] = {}
-        for c in (c for c in comparisons if c["verdict"] == verdict):
+        for c in (c for c in comparisons if no_difference_of(c) == verdict):
             mine.setdefault(f"{c['run']} against {c['baseline_run']}, {c['result']}", []).append(
                 METRICS[c["metric"]].words
             )

@@ -150,7 +150,7 @@ def _name(result: Result) -> str:
 def _success(result: Result) -> Text:
     outcomes = result.result["outcomes"]
     n = outcomes["success"] + outcomes["failed"]
-    others = ((outcomes["invalid"], "invalid"), (outcomes["harness_error"], "not run"))
+    others = ((outcomes["invalid"], "invalid"), (outcomes["harness_error"], "harness error"))
     more = ", ".join(f"+{count} {what}" for count, what in others if count)
     style = "red" if outcomes["failed"] else "yellow" if more else ""
     return Text(f"{outcomes['success']}/{n}{f' ({more})' if more else ''}", style)

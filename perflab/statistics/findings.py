@@ -1,8 +1,9 @@
 """What the trials of an experiment show: every treatment compared with its baseline, and what must be known about it.
 
-All comparisons of the default metrics are one family: Holm's correction holds the rate of false claims over all of
-them together. Checks of the experiment itself (carry-over, lattices, outliers, influence) are no claims about the
-system under test and stand beside it. docs/findings.md says what is compared with what and why.
+All comparisons of the chosen metrics are one family: Holm's correction holds the rate of false differences over all of
+them together; carry-over is a family of its own at the same alpha. Checks of the experiment itself (carry-over,
+lattices, outliers, influence) are no claims about the system under test and stand beside it. docs/findings.md says what
+is compared with what and why.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from made_experiment import Effect, Made, result, trial
 from perflab.statistics import findings
 from perflab.statistics.metrics import METRICS, Metric
 from perflab.statistics.proportion import wilson
-from perflab.statistics.remarks import ONE_TRIAL
+from perflab.statistics.remarks import ONE_TRIAL, no_difference_of, no_difference_words
+from perflab.statistics.runs import compare_runs
+from perflab.statistics.selection import match
 
 Json = dict[str, Any]
 
@@ -89,6 +91,16 @@ def test_losses_are_compared_as_differences_and_never_called_equivalent() -> Non
     assert words(document, "same") == "the same in every trial: lost (cpu_load)"
 
 
+def test_constant_losses_of_two_runs_are_the_same_in_every_trial() -> None:
+    run = Made(blocks=5).summary()["results"]
+    (one,) = compare_runs(match(run, run).pairs, LOST, ("a", "b"))
+    document = one.comparison.to_dict()
+    assert document["verdict"] == "not_shown"
+    assert no_difference_words(0.05)[no_difference_of(document)] == "the same in every trial"
+    (other,) = compare_runs(match(run, run).pairs, P99, ("a", "b"))
+    assert no_difference_of(other.comparison.to_dict()) == other.comparison.verdict
+
+
 def test_one_trial_each_says_nothing() -> None:
     document = found(Made({"cpu_load": Effect(latency=9)}, blocks=1, variants={"cyclonedds": Effect()}), P99)
     results = [result([trial(1)]), result([trial(2, effect=Effect(9))], conditions=["x"], treatment="x")]
@@ -107,6 +119,61 @@ def test_two_trials_each_are_too_few_and_it_says_how_many_would_do() -> None:
 
 def test_what_the_advice_asks_for_is_enough() -> None:
     assert only(found(Made({"cpu_load": Effect(latency=2)}, blocks=4)), kind="condition")["verdict"] == "higher"
+
+
+def test_a_block_with_several_baselines_is_one_block_in_the_advice() -> None:
+    disturbances = ("cpu_load", "cpu_pinning", "io_load", "memory_pressure", "message_flood", "network_shaping", "x")
+    metrics = [METRICS[n] for n in ("latency.p50", "latency.p99", "response.p99", "latency.mean", "cpu_percent")]
+
+    def document(blocks: int) -> Json:
+        baselines = [trial(10 * b + i, b) for b in range(1, blocks + 1) for i in range(4)]
+        results = [result(baselines)]
+        for n, name in enumerate(disturbances, 1):
+            trials = [trial(1000 * n + b, b, Effect(latency=3, cpu=3)) for b in range(1, blocks + 1)]
+            results.append(result(trials, conditions=[name], treatment=name))
+        return findings.find(results, metrics=metrics)
+
+    once = document(1)
+    assert once["family_size"] == 35
+    assert words(once, "too_few_trials").endswith("; --trials 5 or more")
+    assert {c["verdict"] for c in document(4)["comparisons"]} == {"too_few_trials"}
+    assert {c["verdict"] for c in document(5)["comparisons"]} == {"higher"}
+
+
+def test_power_is_planned_at_the_level_of_the_family() -> None:
+    document = found(Made({"cpu_load": Effect(), "message_flood": Effect()}, spread=0.4))
+    assert {c["power"]["alpha"] for c in document["comparisons"]} == {0.025}
+    alone = found(Made({"cpu_load": Effect()}, spread=0.4))["comparisons"][0]["power"]
+    assert alone["alpha"] == 0.05
+    assert document["comparisons"][0]["power"]["needed"] > alone["needed"]
+
+
+def test_interrupted_trials_are_no_failures_of_the_laboratory() -> None:
+    cut = {"outcome": "harness_error", "measured": False}
+    disturbed = [trial(10 + n, n) for n in range(1, 7)]
+    disturbed += [trial(20 + n, 6 + n, **cut, reason="interrupted by SIGINT") for n in range(2)]
+    results = [
+        result([trial(n, n) for n in range(1, 9)]),
+        result(disturbed, conditions=["cpu_load"], treatment="cpu_load"),
+    ]
+    said = [r["words"] for r in findings.find(results, metrics=P99)["remarks"] if r["kind"] == "harness_error"]
+    assert said == ["cpu_load: 2 of 8 trials were interrupted; `--resume` runs them"]
+    disturbed.append(trial(30, 8, **cut, reason="disk full"))
+    results[1] = result(disturbed, conditions=["cpu_load"], treatment="cpu_load")
+    said = [r["words"] for r in findings.find(results, metrics=P99)["remarks"] if r["kind"] == "harness_error"]
+    assert said[0] == "cpu_load: 2 of 9 trials were interrupted; `--resume` runs them"
+    assert said[1] == "cpu_load: 1 of 9 trials failed by the laboratory, not by what it measures (disk full)"
+
+
+def test_blocks_that_are_not_used_are_named() -> None:
+    disturbed = [trial(10 + n, n) for n in range(2, 9)]
+    results = [
+        result([trial(n, n) for n in range(1, 9)]),
+        result(disturbed, conditions=["cpu_load"], treatment="cpu_load"),
+    ]
+    document = findings.find(results, metrics=P99)
+    assert words(document, "unused") == "compared within blocks; block 1 was not complete and is not used"
+    assert "unused" not in kinds(found(Made({"cpu_load": Effect()})))
 
 
 def test_a_single_result_has_intervals_and_no_comparison() -> None:

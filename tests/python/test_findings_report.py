@@ -107,3 +107,18 @@ def test_one_trial_each_prints_one_sentence_and_no_table() -> None:
 
 def test_a_summary_without_findings_prints_nothing() -> None:
     assert report.lines(Made(blocks=1).summary()) == []
+
+
+def test_the_success_column_names_what_is_not_counted() -> None:
+    made = Made({"cpu_load": Effect()}, blocks=3).summary()
+    disturbed = made["results"][1]
+    disturbed["trials_detail"][2] |= {"outcome": "invalid", "measured": False, "reason": "the load was killed"}
+    disturbed["outcomes"] |= {"success": 2, "invalid": 1}
+    findings.add(made)
+    lines = report.lines(made, 140)
+    assert "2/2 (+1 invalid)" in next(line for line in lines if line.startswith("cpu_load "))
+    disturbed["trials_detail"][1] |= {"outcome": "harness_error", "measured": False, "reason": "disk full"}
+    disturbed["outcomes"] |= {"success": 1, "harness_error": 1}
+    findings.add(made)
+    lines = report.lines(made, 140)
+    assert "1/1 (+1 invalid, +1 harness error)" in next(line for line in lines if line.startswith("cpu_load "))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from statsmodels.stats.power import TTestIndPower
 
 from perflab.cli import main
 from perflab.errors import BadInput
@@ -88,6 +89,12 @@ def test_the_cpu_sweep_shows_no_difference_between_any_numbers_of_cpus(capsys: C
     assert by_pair["2", "4"]["p"] == pytest.approx(1.0, abs=0.001)
     assert {c["verdict"] for c in by_pair.values()} == {"not_shown"}
     assert all(c["p_adjusted"] >= c["p"] for c in by_pair.values())
+    for c in by_pair.values():
+        a, b, planned = c["baseline"], c["treatment"], c["power"]
+        assert planned["alpha"] == pytest.approx(0.05 / 6)
+        peer = TTestIndPower().solve_power(nobs1=a["n"], ratio=b["n"] / a["n"], alpha=0.05 / 6, power=0.8)
+        assert planned["detectable"] == pytest.approx(peer * planned["sd"], rel=1e-4)
+    assert any("only a difference of 734 or more would be found" in sentence for sentence in document["words"])
     assert document["anova"]["execution_latency_ms"]["p"] > 0.3
     against = result(
         capsys, SWEEP, "--group", "cpus", "--from-summary", "--mean", "total_latency_ms_mean", "--sd",
