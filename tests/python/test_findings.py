@@ -149,7 +149,7 @@ def test_power_is_planned_at_the_level_of_the_family() -> None:
 
 
 def test_interrupted_trials_are_no_failures_of_the_laboratory() -> None:
-    cut = {"outcome": "harness_error", "measured": False}
+    cut: Json = {"outcome": "harness_error", "measured": False}
     disturbed = [trial(10 + n, n) for n in range(1, 7)]
     disturbed += [trial(20 + n, 6 + n, **cut, reason="interrupted by SIGINT") for n in range(2)]
     results = [
