@@ -282,7 +282,7 @@ def test_every_combination_runs_and_is_a_result(perflab: Perflab, graph_file: Pa
     assert [(r["executor"], r["ipc"], r["trials"]) for r in summary["results"]] == [(e, i, 2) for e, i in asked]
     assert "small on cyclonedds 0.0.1, events, ipc on, by unique, baseline: 2 trials of 0.2 s" in done.stdout
     assert "Note: --ipc on had no effect" in done.stdout  # each node is in a process of its own
-    compared = done.stdout[done.stdout.index("Compared:") :].split("\n\n")[0]
+    compared = done.stdout[done.stdout.index("All messages of all trials together") :].split("\n\n")[0]
     assert [line.split("  ")[0] for line in compared.splitlines()[2:] if "ipc" in line] == [
         f"{e}, ipc {i}" for e, i in asked
     ]
