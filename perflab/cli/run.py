@@ -478,12 +478,13 @@ def run(
     _check_rclcpp(ros_params, node_type)
     if progress not in PROGRESS:
         raise BadInput(f"--progress {progress!r} is not {' or '.join(PROGRESS)}")
-    given = {name for name in context.params if _was_given(context, name)}
+    typed = {name for name in context.params if _comes_from(context, name, "COMMANDLINE")}
+    given = typed | {name for name in context.params if _comes_from(context, name, "ENVIRONMENT")}
     native, host = native_programs.find(), Host()
     command_line = ("perflab", *sys.argv[1:])
     earlier = None
     if resume is not None:
-        if clash := sorted(given - _OF_OUTPUT - {"resume"}):
+        if clash := sorted(typed - _OF_OUTPUT - {"resume"}):
             raise BadInput(f"--resume goes on with what {resume!r} was; {_option(clash[0])} cannot be changed")
         experiment, earlier = resumed(resume, open_run(resume), native, host, command_line)
     else:
@@ -553,9 +554,9 @@ _PARAMETERS = {
 _OF_OUTPUT = {"edges", "as_json", "quiet", "progress"}
 
 
-def _was_given(context: typer.Context, name: str) -> bool:
+def _comes_from(context: typer.Context, name: str, where: str) -> bool:
     source = context.get_parameter_source(name)
-    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+    return source is not None and source.name == where
 
 
 def _option(name: str) -> str:
