@@ -1,0 +1,281 @@
+// Decodes the events of a stream class.
+//
+// Types are compiled into procedures: operations in a row that need no look at the types any more. Fields
+// whose place is known relative to the procedure's start make up one "run": a single check against the
+// packet's end, then a load each. Every procedure exists for events that start on a whole byte and, where
+// that differs, for those that start anywhere.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ctf/layout.h"
+#include "ctf/metadata.h"
+
+namespace perflab::ctf {
+
+// Memory for the elements of sequences. What it gave out stays in its place until clear().
+class ElementMemory {
+ public:
+  // Room for so many slots, not initialised; null where an event wants more than kMaximum.
+  [[nodiscard]] std::uint64_t* allocate(std::uint64_t slots);
+  void clear() noexcept {
+    block_ = 0;
+    at_ = 0;
+    used_ = 0;
+    before_event_ = 0;
+  }
+  // The bound counts from here.
+  void begin_event() noexcept { before_event_ = used_; }
+  [[nodiscard]] std::size_t used() const noexcept { return used_; }
+
+  static constexpr std::size_t kMaximum = std::size_t{1} << 24U;
+
+ private:
+  struct Block {
+    std::unique_ptr<std::uint64_t[]> slots;
+    std::size_t size = 0;
+  };
+  std::vector<Block> blocks_;
+  std::size_t block_ = 0;  // the one in use
+  std::size_t at_ = 0;     // in it
+  std::size_t used_ = 0;   // slots in all
+  std::size_t before_event_ = 0;
+};
+
+enum class Failure : std::uint8_t {
+  none,
+  beyond_end,
+  no_terminator,
+  no_option,
+  too_many_elements,
+  unknown_event,
+  empty
+};
+[[nodiscard]] const char* describe(Failure failure) noexcept;
+
+// Elements of elements of ... have frames of slots of their own, after those of the packet and of the event.
+inline constexpr std::size_t kFrames = 104;
+
+// Where a reader stands in a packet.
+struct Cursor {
+  const std::uint8_t* data =
+      nullptr;           // of the packet; MappedFile::kReadableBeyond bytes after its end are readable
+  std::uint64_t at = 0;  // bits from `data`
+  std::uint64_t end = 0;
+  std::uint64_t cycles = 0;  // the running value of the clock
+  std::uint64_t id = 0;      // of the event, or of the stream class in a packet's header
+  std::uint32_t class_index = 0;
+  Failure failure = Failure::none;
+  ElementMemory* memory = nullptr;
+  ElementMemory* scratch = nullptr;  // for events that are passed over
+  std::array<const std::uint64_t*, kFrames> frames{};
+};
+
+// Replaces the low bits of a clock's value by a new reading of them; what got smaller has wrapped around
+// once.
+[[nodiscard]] constexpr std::uint64_t advance_clock(std::uint64_t cycles, std::uint64_t reading,
+                                                    std::uint32_t bits) noexcept {
+  if (bits >= 64) return reading;
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  const std::uint64_t advanced = (cycles & ~mask) + (reading & mask);
+  return (reading & mask) < (cycles & mask) ? advanced + mask + 1 : advanced;
+}
+
+namespace detail {
+
+enum class Do : std::uint8_t { run, align, integer, skip, text, bytes, array, variant, clock, id, widen };
+
+struct Operation {
+  Do what = Do::run;
+  std::uint8_t bits = 0;  // integer, clock
+  bool is_signed = false;
+  bool big = false;
+  bool store = true;
+  std::uint32_t slot = 0;
+  std::uint32_t index = 0;   // of the run, array or variant
+  std::uint64_t amount = 0;  // align: bits; skip: bits
+};
+
+// value = (((word at byte) >> shift) & mask) with the sign extended.
+struct Load {
+  std::uint32_t byte = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t shift = 0;
+  std::uint64_t mask = 0;
+  std::uint64_t sign = 0;
+};
+
+struct ByteField {  // an array of bytes in a run
+  std::uint32_t byte = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t length = 0;
+};
+
+struct Run {
+  std::uint64_t bits = 0;
+  // Loads of little-endian fields: those of whole bytes, without shift; the others; then loads of big-endian
+  // fields.
+  std::uint32_t first = 0, plain_end = 0, little_end = 0, big_end = 0;
+  std::uint32_t first_bytes = 0, bytes_end = 0;
+};
+
+struct Procedure {
+  std::uint32_t first = 0, end = 0;
+};
+
+struct Reference {  // to an integer decoded before
+  std::uint32_t frame = 0;
+  std::uint32_t slot = 0;
+};
+
+struct Elements {
+  std::optional<Reference> length;  // nothing: fixed
+  std::uint64_t fixed = 0;
+  std::uint64_t minimum_bits = 0;  // of one element
+  std::uint32_t width = 0;
+  std::uint32_t frame = 0;
+  Procedure element;
+  // Elements that are plain integers are read without the procedure.
+  std::uint32_t integer_bits = 0;
+  std::uint64_t integer_alignment = 1;
+  bool is_signed = false;
+  bool big = false;
+};
+
+struct Options {
+  Reference selector;
+  bool is_signed = false;
+  std::vector<Variant::Choice> choices;
+  std::vector<Procedure> procedures;
+};
+
+struct Code {
+  std::vector<Operation> operations;
+  std::vector<Load> loads;
+  std::vector<ByteField> byte_fields;
+  std::vector<Run> runs;
+  std::vector<Elements> elements;
+  std::vector<Options> options;
+};
+
+}  // namespace detail
+
+// What of a packet's header and context means something to the reader.
+struct PacketFields {
+  std::optional<std::uint64_t> magic;
+  std::optional<Uuid> uuid;
+  std::optional<std::uint64_t> stream_class;
+  std::optional<std::uint64_t> instance;
+  std::optional<std::uint64_t> begin_cycles;  // as they are in the packet, of begin_bits and end_bits
+  std::optional<std::uint64_t> end_cycles;
+  std::uint32_t begin_bits = 64;
+  std::uint32_t end_bits = 64;
+  std::optional<std::uint64_t> content_bits;
+  std::optional<std::uint64_t> packet_bits;
+  std::optional<std::uint64_t> events_discarded;
+  std::optional<std::uint64_t> sequence_number;
+  std::optional<std::uint64_t> cpu;
+};
+
+// Decodes the header of a packet and, given its stream class, the context.
+class PacketDecoder {
+ public:
+  PacketDecoder(const Metadata& metadata, const StreamClass* stream);
+
+  [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+  // From the packet's start; leaves the cursor behind what it decoded. False where it goes beyond the
+  // cursor's end.
+  bool decode(Cursor& cursor, std::uint64_t* slots) const;
+  [[nodiscard]] PacketFields fields(const std::uint64_t* slots) const;
+
+ private:
+  detail::Code code_;
+  detail::Procedure procedure_;
+  std::optional<FieldLayout> header_;
+  std::optional<FieldLayout> context_;
+  std::uint32_t slots_ = 0;
+};
+
+class Decoder {
+ public:
+  // `layouts` are those of the stream class's events in the order of their ids; the first is
+  // Trace::layouts[first_class]. `clock`: the one whose fields are the time of the events. Throws
+  // MetadataError.
+  Decoder(const Metadata& metadata, const StreamClass& stream, std::span<const EventLayout> layouts,
+          std::uint32_t first_class, std::optional<std::uint32_t> clock);
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  enum class Step : std::uint8_t { event, end, failed };
+
+  // What was seen, those passed over included.
+  struct Seen {
+    std::vector<std::uint64_t> counts;  // by class_index
+    std::optional<std::uint64_t> first_cycles;
+    std::uint64_t last_cycles = 0;
+    std::uint64_t backwards = 0;                                      // events older than the one before
+    std::uint64_t backwards_cycles = 0, before_backwards_cycles = 0;  // widest span of those
+  };
+
+  // Goes on to the next event whose class is wanted (`wanted[class_index]` is not 0) and puts it into
+  // `slots`, which has room for slots(). After a failure the cursor stands at the start of the event.
+  Step next(Cursor& cursor, std::uint64_t* slots, const std::uint8_t* wanted, Seen& seen) const;
+
+  [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+  [[nodiscard]] const PacketDecoder& packet() const noexcept { return packet_; }
+  // Whether lengths or selectors stand in the packet's header or context: Cursor::frames[0] must be set.
+  [[nodiscard]] bool uses_packet() const noexcept { return uses_packet_; }
+  [[nodiscard]] bool has_clock() const noexcept { return has_clock_; }
+  // The clock that time stamps of this stream class are mapped to: that of the first field that is.
+  [[nodiscard]] static std::optional<std::uint32_t> clock_of(const StreamClass& stream);
+
+  // For tests: decodes the header of every event in the general way.
+  void use_general_header() noexcept { header_ = Header::general; }
+  [[nodiscard]] bool has_special_header() const noexcept { return header_ != Header::general; }
+
+ private:
+  enum class Header : std::uint8_t { general, large, compact };
+  struct ClassCode {
+    std::uint32_t class_index = 0;
+    bool is_one_run = false;  // full[1]
+    const detail::Run* run = nullptr;
+    detail::Procedure full[2];  // [1]: the event header ended on a whole byte
+    detail::Procedure skip[2];
+    bool skip_is_one_step = false;  // from a whole byte, whatever the event holds
+    std::uint64_t skip_bits = 0;
+  };
+
+  // How far the next event is must be known early: where the processor waits is for the chain from event to
+  // event.
+  struct Known {
+    const ClassCode* code = nullptr;
+    std::uint64_t run_bits = 0;  // of a class that is one run
+  };
+
+  [[nodiscard]] Known find(std::uint64_t id) const noexcept;
+  [[nodiscard]] bool decode_header(Cursor& cursor, std::uint64_t* slots) const;
+  void recognise_header(const StreamClass& stream);
+
+  PacketDecoder packet_;
+  detail::Code code_;
+  detail::Procedure header_procedure_;
+  std::uint64_t header_alignment_ = 1;
+  Header header_ = Header::general;
+  std::vector<ClassCode> classes_;
+  std::vector<Known> by_small_id_;
+  std::unordered_map<std::uint64_t, Known> by_large_id_;
+  Known only_;               // where events carry no id
+  std::uint32_t slots_ = 0;  // of the largest event, and one for loads that fill up runs
+  bool has_clock_ = false;
+  bool uses_packet_ = false;
+};
+
+}  // namespace perflab::ctf

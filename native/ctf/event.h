@@ -1,0 +1,45 @@
+// One event as the decoder hands it out: a view, good until the next one is asked for.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "ctf/layout.h"
+
+namespace perflab::ctf {
+
+struct Event {
+  std::int64_t time_ns = 0;     // on the clock of its stream class, without the clock's offset (raw monotonic, for LTTng)
+  std::uint32_t class_index = 0;  // into Trace::layouts
+  std::uint32_t stream = 0;       // into Trace::streams
+  const std::uint64_t* slots = nullptr;
+
+  [[nodiscard]] std::uint64_t value(const FieldLayout& field) const noexcept { return slots[field.slot]; }
+  [[nodiscard]] std::int64_t signed_value(const FieldLayout& field) const noexcept {
+    return static_cast<std::int64_t>(slots[field.slot]);
+  }
+  [[nodiscard]] double real(const FieldLayout& field) const noexcept { return std::bit_cast<double>(slots[field.slot]); }
+  // Of texts, and of arrays and sequences whose elements are text (up to the first zero).
+  [[nodiscard]] std::string_view text(const FieldLayout& field) const noexcept {
+    return text_at(slots[field.slot], slots[field.slot + 1]);
+  }
+  // Of arrays and sequences that lie as bytes.
+  [[nodiscard]] std::span<const std::uint8_t> bytes(const FieldLayout& field) const noexcept {
+    return {reinterpret_cast<const std::uint8_t*>(slots[field.slot]), static_cast<std::size_t>(slots[field.slot + 1])};
+  }
+  // Of other arrays and sequences: the slots of all elements, and how many elements there are.
+  [[nodiscard]] const std::uint64_t* elements(const FieldLayout& field) const noexcept {
+    return reinterpret_cast<const std::uint64_t*>(slots[field.slot]);
+  }
+  [[nodiscard]] std::uint64_t count(const FieldLayout& field) const noexcept { return slots[field.slot + 1]; }
+
+  [[nodiscard]] static std::string_view text_at(std::uint64_t pointer, std::uint64_t length) noexcept {
+    const auto* data = reinterpret_cast<const char*>(pointer);
+    return {data, data == nullptr ? 0 : strnlen(data, static_cast<std::size_t>(length))};
+  }
+};
+
+}  // namespace perflab::ctf

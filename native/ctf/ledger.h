@@ -1,0 +1,40 @@
+// What of a trace is missing or could not be read. Reading goes on wherever it can; every loss is written down here.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perflab::ctf {
+
+enum class Loss : std::uint8_t {
+  discarded_events,      // the tracer's buffers were full: `count` events were never written
+  lost_packets,          // sequence numbers of packets are missing: `count` packets
+  truncated_packet,      // a packet is cut off by the end of its file; `count` bytes are missing
+  corrupt_packet,        // a packet's header or context makes no sense; what follows in the file is not read
+  undecodable_event,     // an event cannot be decoded; the rest of its packet is not read (`count` bytes)
+  backwards_time,        // an event is older than the one before it in its stream
+  unreadable_stream,     // a file of the trace cannot be opened, or is none of this trace's
+  unreadable_metadata,   // a directory with a metadata file that cannot be parsed
+};
+
+// "discarded_events", ...; also used in tables and JSON.
+[[nodiscard]] const char* name_of(Loss loss) noexcept;
+
+struct LedgerEntry {
+  Loss loss = Loss::corrupt_packet;
+  std::uint64_t count = 0;             // events, packets or bytes, see Loss
+  bool count_is_exact = true;          // false: at least one, nobody knows how many
+  std::string file;                    // relative to the directory that was opened
+  std::optional<std::uint64_t> offset; // byte in the file
+  // Between which instants (ns of the trace's clock without its offset) the loss lies; nothing where not known.
+  std::optional<std::int64_t> begin_ns;
+  std::optional<std::int64_t> end_ns;
+  std::string message;                 // one line: what, where
+};
+
+using Ledger = std::vector<LedgerEntry>;
+
+}  // namespace perflab::ctf

@@ -1,0 +1,91 @@
+#include "ctf/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace perflab::ctf {
+namespace {
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  // Not blocking: a named pipe in the directory must not hold up the reader.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail("cannot be opened");
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) fail("cannot be examined");
+  if (!S_ISREG(status.st_mode)) {
+    errno = EINVAL;
+    fail("is not a regular file");
+  }
+  const std::shared_ptr<MappedFile> result(new MappedFile());
+  result->size_ = static_cast<std::size_t>(status.st_size);
+  if (result->size_ == 0) {
+    result->copy_.resize(kReadableBeyond);
+    result->data_ = result->copy_.data();
+    return result;
+  }
+  // One page more than the file needs stays anonymous memory: what can be read beyond.
+  const std::size_t page = page_size();
+  const std::size_t whole = (result->size_ + page - 1) / page * page;
+  void* place = mmap(nullptr, whole + page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) fail("cannot be mapped");
+  result->mapping_ = place;
+  result->mapped_ = whole + page;
+  if (mmap(place, result->size_, PROT_READ, MAP_PRIVATE | MAP_FIXED, file.get(), 0) == MAP_FAILED) {
+    fail("cannot be mapped");
+  }
+  madvise(place, result->size_, MADV_SEQUENTIAL);
+  result->data_ = static_cast<const std::uint8_t*>(place);
+  return result;
+}
+
+std::shared_ptr<const MappedFile> MappedFile::of_bytes(std::span<const std::uint8_t> bytes) {
+  const std::shared_ptr<MappedFile> result(new MappedFile());
+  result->size_ = bytes.size();
+  result->copy_.resize(bytes.size() + kReadableBeyond);
+  std::copy(bytes.begin(), bytes.end(), result->copy_.begin());
+  result->data_ = result->copy_.data();
+  return result;
+}
+
+MappedFile::~MappedFile() {
+  if (mapping_ != nullptr) munmap(mapping_, mapped_);
+}
+
+void MappedFile::release(std::size_t begin, std::size_t end) const noexcept {
+  const std::size_t page = page_size();
+  begin = (begin + page - 1) / page * page;
+  end = std::min(end, size_) / page * page;
+  if (mapping_ == nullptr || end <= begin) return;
+  madvise(static_cast<std::uint8_t*>(mapping_) + begin, end - begin, MADV_DONTNEED);
+}
+
+}  // namespace perflab::ctf

@@ -1,0 +1,46 @@
+// Reads the events of one stream, one after the other. Any number of readers may read one trace at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ctf/trace.h"
+
+namespace perflab::ctf {
+
+class ElementMemory;  // decoder.h
+
+class StreamReader {
+ public:
+  // `wanted[class_index]` (of Trace::layouts) says which events are handed out; the others are only passed over, as fast as
+  // their types allow. Empty: all. The trace must outlive the reader.
+  StreamReader(const Trace& trace, std::size_t stream, std::vector<bool> wanted = {});
+  ~StreamReader();
+  StreamReader(StreamReader&&) noexcept;
+  StreamReader& operator=(StreamReader&&) noexcept;
+
+  // The next event that is wanted; false at the end. Allocates nothing, except that the memory for elements of sequences
+  // grows to the largest event. What cannot be decoded goes to the ledger, and reading goes on with the next packet.
+  bool next(Event& event);
+
+  // As above, but into memory of the caller, where the event stays good: room for slots() slots, and what its elements need.
+  bool next(Event& event, std::uint64_t* slots, ElementMemory& memory);
+  [[nodiscard]] std::uint32_t slots() const noexcept;
+  // next() returns false soon after `stop` was set.
+  void stop_when(const std::atomic<bool>& stop) noexcept;
+
+  [[nodiscard]] const Ledger& ledger() const noexcept;
+  // Events seen so far per class, those passed over included; indexed by class_index.
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept;
+  // Time of the first and the last event seen; nothing before the first.
+  [[nodiscard]] std::optional<std::int64_t> first_ns() const noexcept;
+  [[nodiscard]] std::optional<std::int64_t> last_ns() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace perflab::ctf

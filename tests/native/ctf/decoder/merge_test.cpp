@@ -1,0 +1,145 @@
+// The order of events of several streams.
+#include "ctf/merge.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "made_trace.h"
+
+namespace perflab::ctf::test {
+namespace {
+
+struct Merged {
+  std::uint32_t input = 0;
+  Seen seen;
+  bool operator==(const Merged&) const = default;
+};
+
+std::vector<MergeInput> all_of(const Trace& trace) {
+  std::vector<MergeInput> inputs;
+  for (std::size_t i = 0; i < trace.streams.size(); ++i) inputs.push_back({&trace, 0, i, 0, {}});
+  return inputs;
+}
+
+std::vector<Merged> merge(const std::vector<MergeInput>& inputs, unsigned threads) {
+  Merger merger(inputs, threads);
+  std::vector<Merged> result;
+  for (MergedEvent event; merger.next(event);) {
+    result.push_back({event.input, look_at(*inputs[event.input].trace, event.event)});
+  }
+  MergedEvent after;
+  EXPECT_FALSE(merger.next(after));
+  return result;
+}
+
+// A trace with one stream for each list of times.
+class Made {
+ public:
+  explicit Made(const std::vector<std::vector<std::uint64_t>>& streams, int sequence = 0) {
+    folder_.write("metadata", prologue() + test::stream(kPlainHeader, {{"e", "u8 n; u16 v[n]; string s;"}}));
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      MadePacket packet(0, 1U << 30U, 0, 0, i, static_cast<std::uint32_t>(i));
+      for (const auto time : streams[i]) {
+        packet.event(0, time);
+        const auto length = sequence == 0 ? 0 : (time + i) % static_cast<std::uint64_t>(sequence);
+        packet.bits.put(length, 8);
+        for (std::uint64_t k = 0; k < length; ++k) packet.bits.put(time + k, 16);
+        packet.bits.text(std::to_string(time % 100));
+      }
+      folder_.write("s" + std::to_string(1000 + i), packet.bytes());
+    }
+    set_ = open(folder_.path());
+  }
+  [[nodiscard]] const Trace& trace() const { return *set_.traces().at(0); }
+
+ private:
+  Folder folder_;
+  TraceSet set_;
+};
+
+std::vector<std::pair<std::uint32_t, std::int64_t>> order(const std::vector<Merged>& events) {
+  std::vector<std::pair<std::uint32_t, std::int64_t>> result;
+  for (const auto& event : events) result.emplace_back(event.input, event.seen.time_ns);
+  return result;
+}
+
+class Merging : public testing::TestWithParam<unsigned> {};
+
+TEST_P(Merging, IsByTimeAndThenByInput) {
+  const Made made({{1, 5, 5, 9}, {2, 5, 5}, {5, 8}});
+  EXPECT_EQ(order(merge(all_of(made.trace()), GetParam())),
+            (std::vector<std::pair<std::uint32_t, std::int64_t>>{
+                {0, 1}, {1, 2}, {0, 5}, {0, 5}, {1, 5}, {1, 5}, {2, 5}, {2, 8}, {0, 9}}));
+}
+
+TEST_P(Merging, HandsOutAnOlderEventRightAfterItsPredecessor) {
+  const Made made({{10, 3, 12}, {4, 10, 11}});
+  EXPECT_EQ(order(merge(all_of(made.trace()), GetParam())),
+            (std::vector<std::pair<std::uint32_t, std::int64_t>>{
+                {1, 4}, {0, 10}, {0, 3}, {1, 10}, {1, 11}, {0, 12}}));
+}
+
+TEST_P(Merging, ShiftsTimes) {
+  const Made made({{1, 5}, {2, 5}});
+  auto inputs = all_of(made.trace());
+  inputs[0].shift_ns = 100;
+  inputs[0].trace_index = 7;
+  inputs[1].shift_ns = -3;
+  EXPECT_EQ(order(merge(inputs, GetParam())),
+            (std::vector<std::pair<std::uint32_t, std::int64_t>>{{1, -1}, {1, 2}, {0, 101}, {0, 105}}));
+}
+
+TEST_P(Merging, OfNothingIsNothing) {
+  Merger merger({}, GetParam());
+  MergedEvent event;
+  EXPECT_FALSE(merger.next(event));
+}
+
+TEST_P(Merging, GivesEachReaderItsCounts) {
+  const Made made({{1, 5, 5, 9}, {}, {5, 8}});
+  auto inputs = all_of(made.trace());
+  inputs[2].wanted = {false};
+  Merger merger(inputs, GetParam());
+  std::size_t events = 0;
+  for (MergedEvent event; merger.next(event);) ++events;
+  EXPECT_EQ(events, 4U);
+  EXPECT_EQ(merger.reader(0).counts().at(0), 4U);
+  EXPECT_EQ(merger.reader(1).counts().at(0), 0U);
+  EXPECT_EQ(merger.reader(2).counts().at(0), 2U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, Merging, testing::Values(1U, 2U, 4U));
+
+std::vector<std::vector<std::uint64_t>> random_times(std::size_t streams, std::size_t events) {
+  std::mt19937 random(11);
+  std::vector<std::vector<std::uint64_t>> result(streams);
+  for (auto& times : result) {
+    std::uint64_t time = 0;
+    // One in a few thousand is older than the one before.
+    for (std::size_t i = 0; i < events; ++i)
+      times.push_back(time += random() % 9 - (random() % 3000 == 0 && time > 9 ? 9 : 0));
+  }
+  return result;
+}
+
+// Many batches, elements that need memory of their own.
+TEST(MergingAhead, HandsOutTheSame) {
+  const Made made(random_times(7, 6000), 40);
+  const auto expected = merge(all_of(made.trace()), 1);
+  ASSERT_EQ(expected.size(), 42000U);
+  for (const unsigned threads : {2U, 3U, 16U})
+    EXPECT_TRUE(merge(all_of(made.trace()), threads) == expected) << threads;
+}
+
+TEST(MergingAhead, CanBeGivenUpAnywhere) {
+  const Made made(random_times(5, 5000), 4);
+  for (const std::size_t events : {0U, 1U, 1500U, 20000U}) {
+    Merger merger(all_of(made.trace()), 3);
+    MergedEvent event;
+    for (std::size_t i = 0; i < events; ++i) ASSERT_TRUE(merger.next(event));
+  }
+}
+
+}  // namespace
+}  // namespace perflab::ctf::test
