@@ -1,0 +1,61 @@
+// The trace reader for programs in other languages: libperflab_trace.so.
+//
+// Functions that can fail write one line (NUL-terminated, UTF-8, cut to size) to `error`. Tables are Arrow C
+// streams (https://arrow.apache.org/docs/format/CStreamInterface.html); what they hand out stays valid when
+// the trace is closed. One trace may be used by several threads at a time, except for closing it.
+//
+// Example:
+//   char error[1024];
+//   const char* paths[] = {"traces/session"};
+//   perflab_trace* trace = perflab_trace_open(paths, 1, 0, error, sizeof error);
+//   struct ArrowArrayStream takes;
+//   if (trace != NULL && perflab_trace_table(trace, "takes", &takes, error, sizeof error) == 0) { ...;
+//   takes.release(&takes); } perflab_trace_close(trace);
+#ifndef PERFLAB_TRACE_H
+#define PERFLAB_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PERFLAB_TRACE_EXPORT __attribute__((visibility("default")))
+
+struct ArrowArrayStream;
+typedef struct perflab_trace perflab_trace;
+
+// Reads the traces in these directories. `threads`: how many decode, 0 is one per CPU. NULL on failure.
+PERFLAB_TRACE_EXPORT perflab_trace* perflab_trace_open(const char* const* paths, size_t count,
+                                                       unsigned threads, char* error, size_t error_size);
+
+// NULL is allowed.
+PERFLAB_TRACE_EXPORT void perflab_trace_close(perflab_trace* trace);
+
+// What is known of the traces, as JSON; lives as long as the trace.
+PERFLAB_TRACE_EXPORT const char* perflab_trace_facts(const perflab_trace* trace);
+
+// The table of that name (native/traceview/tables.h), not copied. 0, or -1 and an error line.
+PERFLAB_TRACE_EXPORT int perflab_trace_table(perflab_trace* trace, const char* name,
+                                             struct ArrowArrayStream* out, char* error, size_t error_size);
+
+// How `n` stretches of time were spent, one row each: on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns
+// (int64), migrations (uint32); all null where that is not known. `threads` has rows of the table of threads;
+// a row that is not there (-1, say) and an end before its begin are not known. 0, or -1 and an error line.
+PERFLAB_TRACE_EXPORT int perflab_trace_split(perflab_trace* trace, const int32_t* threads,
+                                             const int64_t* begins, const int64_t* ends, size_t n,
+                                             struct ArrowArrayStream* out, char* error, size_t error_size);
+
+// Who held the CPUs that these stretches waited for: interval (uint32, which of the stretches), state, cpu,
+// holder (row of threads), held_ns. Stretches of which nothing is known have no rows. 0, or -1 and an error
+// line.
+PERFLAB_TRACE_EXPORT int perflab_trace_holds(perflab_trace* trace, const int32_t* threads,
+                                             const int64_t* begins, const int64_t* ends, size_t n,
+                                             struct ArrowArrayStream* out, char* error, size_t error_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

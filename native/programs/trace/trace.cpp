@@ -1,0 +1,182 @@
+// perflab_trace.h over View. Nothing is thrown across the C boundary.
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perflab_trace.h"
+#include "traceview/arrow.h"
+#include "traceview/column.h"
+#include "traceview/view.h"
+
+struct perflab_trace {
+  std::shared_ptr<const perflab::traceview::View> view;
+  std::size_t threads = 0;  // rows of the table of threads
+};
+
+namespace {
+
+using namespace perflab::traceview;
+
+// One line, cut at a character's boundary.
+void say(std::string_view text, char* error, std::size_t size) noexcept {
+  if (error == nullptr || size == 0) return;
+  std::size_t length = std::min(text.size(), size - 1);
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xc0u) == 0x80u;
+  };
+  if (length < text.size()) {
+    while (length > 0 && continues(length)) --length;
+  }
+  std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), error,
+                 [](char c) { return static_cast<unsigned char>(c) < 0x20 ? ' ' : c; });
+  error[length] = '\0';
+}
+
+// What `f` returns, or `failed` and an error line.
+template <typename R, typename F>
+R guarded(R failed, char* error, std::size_t size, F&& f) noexcept {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    say("there is not enough memory for this trace", error, size);
+  } catch (const std::exception& caught) {
+    say(caught.what(), error, size);
+  } catch (...) {
+    say("the trace reader failed for an unknown reason", error, size);
+  }
+  return failed;
+}
+
+// Columns of stretches.
+struct Splits {
+  Int64 on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns;
+  UInt32 migrations;
+  template <typename F>
+  void columns(F&& f) const {
+    f("on_cpu_ns", on_cpu_ns), f("preempted_ns", preempted_ns), f("blocked_ns", blocked_ns),
+        f("wake_up_ns", wake_up_ns), f("migrations", migrations);
+  }
+};
+
+// Stretches of time as the caller gave them.
+struct Stretches {
+  std::span<const std::int32_t> threads;
+  std::span<const std::int64_t> begins, ends;
+  std::size_t known_threads = 0;
+
+  [[nodiscard]] bool sensible(std::size_t i) const {
+    return threads[i] >= 0 && static_cast<std::size_t>(threads[i]) < known_threads && begins[i] <= ends[i];
+  }
+};
+
+Splits split(const View& view, const Stretches& stretches) {
+  Splits out;
+  const std::size_t n = stretches.threads.size();
+  out.on_cpu_ns.reserve(n), out.preempted_ns.reserve(n), out.blocked_ns.reserve(n), out.wake_up_ns.reserve(n);
+  out.migrations.reserve(n);
+  const auto& scheduler = view.scheduler();
+  const bool known = !scheduler.empty();
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto one = known && stretches.sensible(i)
+                         ? scheduler.split(stretches.threads[i], stretches.begins[i], stretches.ends[i])
+                         : std::nullopt;
+    if (one) {
+      out.on_cpu_ns.push(one->on_cpu_ns), out.preempted_ns.push(one->preempted_ns);
+      out.blocked_ns.push(one->blocked_ns), out.wake_up_ns.push(one->wake_up_ns);
+      out.migrations.push(one->migrations);
+    } else {
+      out.on_cpu_ns.push_null(), out.preempted_ns.push_null(), out.blocked_ns.push_null();
+      out.wake_up_ns.push_null(), out.migrations.push_null();
+    }
+  }
+  return out;
+}
+
+auto holds(const View& view, const Stretches& stretches) {
+  using HoldsOf = decltype(view.scheduler().holds_of(stretches.threads, stretches.begins, stretches.ends));
+  if (view.scheduler().empty()) return HoldsOf{};
+  std::vector<std::uint32_t> which;
+  std::vector<std::int32_t> threads;
+  std::vector<std::int64_t> begins, ends;
+  for (std::size_t i = 0; i < stretches.threads.size(); ++i) {
+    if (!stretches.sensible(i)) continue;
+    which.push_back(static_cast<std::uint32_t>(i));
+    threads.push_back(stretches.threads[i]);
+    begins.push_back(stretches.begins[i]);
+    ends.push_back(stretches.ends[i]);
+  }
+  HoldsOf out = view.scheduler().holds_of(threads, begins, ends);
+  for (std::size_t row = 0; row < out.interval.size(); ++row) out.interval.set(row, which[out.interval[row]]);
+  return out;
+}
+
+// Streams a table that was made for this one answer.
+template <typename F>
+int answer(const perflab_trace& trace, F&& make, const std::int32_t* threads, const std::int64_t* begins,
+           const std::int64_t* ends, std::size_t n, ArrowArrayStream* out) {
+  const Stretches stretches{{threads, n}, {begins, n}, {ends, n}, trace.threads};
+  const auto table =
+      std::make_shared<const decltype(make(*trace.view, stretches))>(make(*trace.view, stretches));
+  export_table(*table, table, out);
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+perflab_trace* perflab_trace_open(const char* const* paths, size_t count, unsigned threads, char* error,
+                                  size_t error_size) {
+  return guarded<perflab_trace*>(nullptr, error, error_size, [&] {
+    const std::vector<std::filesystem::path> all(paths, paths + count);
+    auto trace = std::make_unique<perflab_trace>();
+    trace->view = View::open(all, ViewOptions{.threads = threads});
+    trace->view->tables([&](std::string_view name, const auto& table) {
+      if (name != "threads") return;
+      table.columns([&](const char*, const auto& column) { trace->threads = column.size(); });
+    });
+    return trace.release();
+  });
+}
+
+void perflab_trace_close(perflab_trace* trace) { delete trace; }
+
+const char* perflab_trace_facts(const perflab_trace* trace) { return trace->view->facts().c_str(); }
+
+int perflab_trace_table(perflab_trace* trace, const char* name, ArrowArrayStream* out, char* error,
+                        size_t error_size) {
+  return guarded(-1, error, error_size, [&] {
+    bool found = false;
+    std::string known;
+    trace->view->tables([&](std::string_view one, const auto& table) {
+      known += known.empty() ? "" : ", ";
+      known += one;
+      if (found || one != name) return;
+      export_table(table, trace->view, out);
+      found = true;
+    });
+    if (!found) throw std::invalid_argument("no table " + std::string(name) + "; there are " + known);
+    return 0;
+  });
+}
+
+int perflab_trace_split(perflab_trace* trace, const int32_t* threads, const int64_t* begins,
+                        const int64_t* ends, size_t n, ArrowArrayStream* out, char* error,
+                        size_t error_size) {
+  return guarded(-1, error, error_size, [&] { return answer(*trace, split, threads, begins, ends, n, out); });
+}
+
+int perflab_trace_holds(perflab_trace* trace, const int32_t* threads, const int64_t* begins,
+                        const int64_t* ends, size_t n, ArrowArrayStream* out, char* error,
+                        size_t error_size) {
+  return guarded(-1, error, error_size, [&] { return answer(*trace, holds, threads, begins, ends, n, out); });
+}
+
+}  // extern "C"

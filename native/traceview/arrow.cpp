@@ -1,0 +1,367 @@
+#include "traceview/arrow.h"
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string_view>
+
+namespace perflab::traceview {
+namespace {
+
+// A buffer of an empty column: consumers may refuse null pointers even where there is nothing to read.
+alignas(64) constexpr std::uint8_t kNothing[64] = {};
+
+const void* or_nothing(const void* buffer) { return buffer != nullptr ? buffer : kNothing; }
+
+template <typename T>
+ArrowColumn fixed_width(std::string name, const char* format, const Column<T>& column) {
+  return {std::move(name),
+          format,
+          column.size(),
+          column.null_count(),
+          {column.validity(), or_nothing(column.data())},
+          nullptr,
+          nullptr};
+}
+
+ArrowColumn as_it_is(std::string name, const TextColumn& column) {
+  return {std::move(name),
+          "U",
+          column.size(),
+          column.null_count(),
+          {column.validity(), column.offsets(), column.data()},
+          nullptr,
+          nullptr};
+}
+
+// Bytes of the character that `text` begins with; 0 where it begins with none (Unicode, table 3-7: neither
+// overlong forms nor surrogates).
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return text.empty() ? 0 : 1;
+  if (first >= 0xc2 && first <= 0xdf) return continues(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    const bool second = continues(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
+    return second && continues(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    const bool second = continues(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
+    return second && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
+// With U+FFFD for each byte that belongs to no character.
+std::string as_utf8(std::string_view text) {
+  std::string repaired;
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    repaired += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  return repaired;
+}
+
+// Key and value of a field, as the C data interface encodes them: counts and lengths as int32 before the
+// bytes.
+std::string encode_metadata(std::string_view key, std::string_view value) {
+  std::string encoded;
+  const auto number = [&](std::size_t n) {
+    const auto value32 = static_cast<std::int32_t>(n);
+    encoded.append(reinterpret_cast<const char*>(&value32), sizeof value32);
+  };
+  number(1);
+  number(key.size());
+  encoded += key;
+  number(value.size());
+  encoded += value;
+  return encoded;
+}
+
+// What polars writes beside a dictionary that is one of its enumerations, and looks for when it reads one:
+// each name after its length in bytes. Other consumers see the dictionary.
+std::string polars_enum_mark(const TextColumn& names) {
+  std::string value;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    value += std::to_string(names[i].size());
+    value += ';';
+    value += names[i];
+  }
+  return encode_metadata("_PL_ENUM_VALUES2", value);
+}
+
+// A table on its way out; shared by the stream and every array made of it.
+struct Exported {
+  std::vector<ArrowColumn> columns;
+  std::shared_ptr<const void> owner;
+  std::int64_t rows = 0;
+};
+
+// Memory behind one ArrowSchema. A consumer may move a child out (its `release` is null then) and release it
+// after its parent, so that every node owns what it points to.
+struct SchemaNode {
+  std::string name, metadata;
+  std::vector<ArrowSchema> children;
+  std::vector<ArrowSchema*> child_pointers;
+  std::unique_ptr<ArrowSchema> dictionary;
+};
+
+template <typename Struct>
+void release_rest(Struct& node) {
+  if (node.release != nullptr) node.release(&node);
+}
+
+void release_schema(ArrowSchema* schema) {
+  const std::unique_ptr<SchemaNode> node(static_cast<SchemaNode*>(schema->private_data));
+  for (ArrowSchema& child : node->children) release_rest(child);
+  if (node->dictionary) release_rest(*node->dictionary);
+  schema->release = nullptr;
+}
+
+void set_schema(std::unique_ptr<SchemaNode> node, const char* format, std::int64_t flags, ArrowSchema* out) {
+  for (ArrowSchema& child : node->children) node->child_pointers.push_back(&child);
+  *out = {.format = format,
+          .name = node->name.c_str(),
+          .metadata = node->metadata.empty() ? nullptr : node->metadata.data(),
+          .flags = flags,
+          .n_children = static_cast<std::int64_t>(node->children.size()),
+          .children = node->child_pointers.data(),
+          .dictionary = node->dictionary.get(),
+          .release = release_schema,
+          .private_data = node.get()};
+  static_cast<void>(node.release());
+}
+
+void make_schema(const ArrowColumn& column, ArrowSchema* out) {
+  auto node = std::make_unique<SchemaNode>();
+  node->name = column.name;
+  std::int64_t flags = ARROW_FLAG_NULLABLE;
+  if (column.dictionary) {
+    flags |= ARROW_FLAG_DICTIONARY_ORDERED;
+    node->metadata = polars_enum_mark(*column.dictionary);
+    node->dictionary = std::make_unique<ArrowSchema>();
+    set_schema(std::make_unique<SchemaNode>(), "U", 0, node->dictionary.get());
+  }
+  set_schema(std::move(node), column.format, flags, out);
+}
+
+// Releases what was made of the children of a node when making a later one fails.
+template <typename Node>
+struct Unfinished {
+  std::unique_ptr<Node> node = std::make_unique<Node>();
+  ~Unfinished() {
+    if (!node) return;
+    for (auto& child : node->children) release_rest(child);
+  }
+};
+
+void make_schema(const Exported& table, ArrowSchema* out) {
+  Unfinished<SchemaNode> whole;
+  whole.node->children.resize(table.columns.size());
+  whole.node->child_pointers.reserve(table.columns.size());
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    make_schema(table.columns[i], &whole.node->children[i]);
+  set_schema(std::move(whole.node), "+s", 0, out);
+}
+
+// Memory behind one ArrowArray; see SchemaNode.
+struct ArrayNode {
+  std::shared_ptr<const Exported> table;
+  std::vector<const void*> buffers;
+  std::vector<ArrowArray> children;
+  std::vector<ArrowArray*> child_pointers;
+  std::unique_ptr<ArrowArray> dictionary;
+};
+
+void release_array(ArrowArray* array) {
+  const std::unique_ptr<ArrayNode> node(static_cast<ArrayNode*>(array->private_data));
+  for (ArrowArray& child : node->children) release_rest(child);
+  if (node->dictionary) release_rest(*node->dictionary);
+  array->release = nullptr;
+}
+
+void set_array(std::unique_ptr<ArrayNode> node, std::size_t rows, std::size_t null_count, ArrowArray* out) {
+  for (ArrowArray& child : node->children) node->child_pointers.push_back(&child);
+  *out = {.length = static_cast<std::int64_t>(rows),
+          .null_count = static_cast<std::int64_t>(null_count),
+          .offset = 0,
+          .n_buffers = static_cast<std::int64_t>(node->buffers.size()),
+          .n_children = static_cast<std::int64_t>(node->children.size()),
+          .buffers = node->buffers.data(),
+          .children = node->child_pointers.data(),
+          .dictionary = node->dictionary.get(),
+          .release = release_array,
+          .private_data = node.get()};
+  static_cast<void>(node.release());
+}
+
+void make_array(const std::shared_ptr<const Exported>& table, const ArrowColumn& column, ArrowArray* out) {
+  auto node = std::make_unique<ArrayNode>();
+  node->table = table;
+  node->buffers = column.buffers;
+  if (column.dictionary) {
+    const ArrowColumn names = describe("", *column.dictionary);
+    auto values = std::make_unique<ArrayNode>();
+    values->table = table;
+    values->buffers = names.buffers;
+    node->dictionary = std::make_unique<ArrowArray>();
+    set_array(std::move(values), names.rows, 0, node->dictionary.get());
+  }
+  set_array(std::move(node), column.rows, column.null_count, out);
+}
+
+void make_array(const std::shared_ptr<const Exported>& table, ArrowArray* out) {
+  Unfinished<ArrayNode> whole;
+  whole.node->table = table;
+  whole.node->buffers = {nullptr};  // no row of the table itself is null
+  whole.node->children.resize(table->columns.size());
+  whole.node->child_pointers.reserve(table->columns.size());
+  for (std::size_t i = 0; i < table->columns.size(); ++i) {
+    make_array(table, table->columns[i], &whole.node->children[i]);
+  }
+  set_array(std::move(whole.node), static_cast<std::size_t>(table->rows), 0, out);
+}
+
+struct Stream {
+  std::shared_ptr<const Exported> table;
+  bool taken = false;
+  std::string error;
+};
+
+Stream& state_of(ArrowArrayStream* stream) { return *static_cast<Stream*>(stream->private_data); }
+
+// No exception leaves for C.
+template <typename F>
+int guarded(ArrowArrayStream* stream, F&& f) noexcept {
+  try {
+    f();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  } catch (const std::exception& error) {
+    try {
+      state_of(stream).error = error.what();
+    } catch (const std::exception&) {  // no memory for the words either
+    }
+    return EIO;
+  }
+}
+
+int get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
+  return guarded(stream, [&] { make_schema(*state_of(stream).table, out); });
+}
+
+int get_next(ArrowArrayStream* stream, ArrowArray* out) {
+  return guarded(stream, [&] {
+    Stream& state = state_of(stream);
+    if (state.taken) {
+      *out = {};  // released: the end
+      return;
+    }
+    make_array(state.table, out);
+    state.taken = true;
+  });
+}
+
+const char* get_last_error(ArrowArrayStream* stream) {
+  const Stream& state = state_of(stream);
+  return state.error.empty() ? nullptr : state.error.c_str();
+}
+
+void release_stream(ArrowArrayStream* stream) {
+  delete static_cast<Stream*>(stream->private_data);
+  stream->private_data = nullptr;
+  stream->release = nullptr;
+}
+
+}  // namespace
+
+ArrowColumn describe(std::string name, const Column<std::int32_t>& column) {
+  return fixed_width(std::move(name), "i", column);
+}
+ArrowColumn describe(std::string name, const Column<std::int64_t>& column) {
+  return fixed_width(std::move(name), "l", column);
+}
+ArrowColumn describe(std::string name, const Column<std::uint32_t>& column) {
+  return fixed_width(std::move(name), "I", column);
+}
+ArrowColumn describe(std::string name, const Column<std::uint64_t>& column) {
+  return fixed_width(std::move(name), "L", column);
+}
+ArrowColumn describe(std::string name, const Column<double>& column) {
+  return fixed_width(std::move(name), "g", column);
+}
+
+ArrowColumn describe(std::string name, const Column<std::uint8_t>& flags) {
+  auto bits = std::make_shared<std::vector<std::uint8_t>>((flags.size() + 7) / 8);
+  for (std::size_t row = 0; row < flags.size(); ++row) {
+    if (flags[row] != 0) (*bits)[row / 8] = static_cast<std::uint8_t>((*bits)[row / 8] | (1u << (row % 8)));
+  }
+  return {std::move(name),
+          "b",
+          flags.size(),
+          flags.null_count(),
+          {flags.validity(), or_nothing(bits->data())},
+          nullptr,
+          std::move(bits)};
+}
+
+ArrowColumn describe(std::string name, const TextColumn& column) {
+  bool well_formed = true;
+  for (std::size_t row = 0; row < column.size() && well_formed; ++row) well_formed = is_utf8(column[row]);
+  if (well_formed) return as_it_is(std::move(name), column);
+  const auto repaired = std::make_shared<TextColumn>();
+  for (std::size_t row = 0; row < column.size(); ++row) {
+    column.valid(row) ? repaired->push(std::string_view(as_utf8(column[row]))) : repaired->push_null();
+  }
+  ArrowColumn described = as_it_is(std::move(name), *repaired);
+  described.copied = repaired;
+  return described;
+}
+
+ArrowColumn describe_enum(std::string name, const UInt8& codes, std::span<const char* const> names) {
+  ArrowColumn column = fixed_width(std::move(name), "C", codes);
+  auto dictionary = std::make_shared<TextColumn>();
+  for (const char* one : names) dictionary->push(std::string_view(one));
+  column.dictionary = std::move(dictionary);
+  return column;
+}
+
+void export_columns(std::vector<ArrowColumn> columns, std::shared_ptr<const void> owner,
+                    ArrowArrayStream* out) {
+  const std::size_t rows = columns.empty() ? 0 : columns.front().rows;
+  for (const ArrowColumn& column : columns) {
+    if (column.rows != rows) {
+      throw std::logic_error("column " + column.name + " has " + std::to_string(column.rows) + " rows, " +
+                             columns.front().name + " has " + std::to_string(rows));
+    }
+  }
+  auto table = std::make_shared<Exported>();
+  table->columns = std::move(columns);
+  table->owner = std::move(owner);
+  table->rows = static_cast<std::int64_t>(rows);
+  auto state = std::make_unique<Stream>();
+  state->table = std::move(table);
+  *out = {.get_schema = get_schema,
+          .get_next = get_next,
+          .get_last_error = get_last_error,
+          .release = release_stream,
+          .private_data = state.release()};
+}
+
+}  // namespace perflab::traceview

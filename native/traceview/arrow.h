@@ -1,0 +1,126 @@
+// Tables as Apache Arrow C streams: handed to Python without a copy.
+//
+// A stream has one batch, a struct with one child per column. Its buffers are those of the columns
+// themselves; an owner keeps them alive until the consumer has released the last piece, in whatever order and
+// on whatever thread it does that.
+//
+//   Column<T>      the fixed-width type
+//   UInt8          a flag, 0 or 1: bool. Copied, since Arrow's booleans are bits
+//   TextColumn     large_utf8. Where a name is not UTF-8 (the kernel cuts names of threads between bytes),
+//   the column is a
+//                  copy with U+FFFD for what is not
+//   EnumColumn<E>  dictionary<uint8, large_utf8, ordered> of the names, marked so that polars makes a pl.Enum
+//   of it
+//
+// The structures are those of https://arrow.apache.org/docs/format/CDataInterface.html and
+// CStreamInterface.html.
+//
+// Example:
+//   auto view = View::open(...);
+//   export_table(view->takes(), view, &stream);  // `view` lives until the consumer lets go of the stream and
+//   its arrays
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traceview/column.h"
+
+extern "C" {
+
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+
+struct ArrowSchema {
+  const char* format;
+  const char* name;
+  const char* metadata;
+  std::int64_t flags;
+  std::int64_t n_children;
+  struct ArrowSchema** children;
+  struct ArrowSchema* dictionary;
+  void (*release)(struct ArrowSchema*);
+  void* private_data;
+};
+
+struct ArrowArray {
+  std::int64_t length;
+  std::int64_t null_count;
+  std::int64_t offset;
+  std::int64_t n_buffers;
+  std::int64_t n_children;
+  const void** buffers;
+  struct ArrowArray** children;
+  struct ArrowArray* dictionary;
+  void (*release)(struct ArrowArray*);
+  void* private_data;
+};
+
+#endif  // ARROW_C_DATA_INTERFACE
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+  int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
+  int (*get_next)(struct ArrowArrayStream*, struct ArrowArray* out);
+  const char* (*get_last_error)(struct ArrowArrayStream*);
+  void (*release)(struct ArrowArrayStream*);
+  void* private_data;
+};
+
+#endif  // ARROW_C_STREAM_INTERFACE
+
+}  // extern "C"
+
+namespace perflab::traceview {
+
+// What is exported of a column. The pointers are valid as long as the owner of the table, or `copied`, lives.
+struct ArrowColumn {
+  std::string name;
+  const char* format = "";
+  std::size_t rows = 0;
+  std::size_t null_count = 0;
+  std::vector<const void*> buffers;  // validity (null where no row is null), then those of the format
+  std::shared_ptr<const TextColumn> dictionary;  // of an enumeration: its names
+  std::shared_ptr<const void> copied;            // what had to be
+};
+
+[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::int32_t>& column);
+[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::int64_t>& column);
+[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::uint8_t>& flags);
+[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::uint32_t>& column);
+[[nodiscard]] ArrowColumn describe(std::string name, const Column<std::uint64_t>& column);
+[[nodiscard]] ArrowColumn describe(std::string name, const Column<double>& column);
+[[nodiscard]] ArrowColumn describe(std::string name, const TextColumn& column);
+[[nodiscard]] ArrowColumn describe_enum(std::string name, const UInt8& codes,
+                                        std::span<const char* const> names);
+
+template <typename E>
+[[nodiscard]] ArrowColumn describe(std::string name, const EnumColumn<E>& column) {
+  return describe_enum(std::move(name), column.codes(), names(E{}));
+}
+
+// Makes the stream; its `release` must be called in the end. Throws std::logic_error where columns differ in
+// length, and leaves `out` as it was then.
+void export_columns(std::vector<ArrowColumn> columns, std::shared_ptr<const void> owner,
+                    ArrowArrayStream* out);
+
+// The columns of `table`, which `owner` keeps alive and nobody changes any more.
+template <typename Table>
+void export_table(const Table& table, std::shared_ptr<const void> owner, ArrowArrayStream* out) {
+  std::vector<ArrowColumn> columns;
+  table.columns([&](const char* name, const auto& column) { columns.push_back(describe(name, column)); });
+  export_columns(std::move(columns), std::move(owner), out);
+}
+
+}  // namespace perflab::traceview

@@ -1,0 +1,142 @@
+#include "traceview/directory.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace perflab::traceview {
+
+namespace {
+
+// A thread whose first event is not known was there from the beginning.
+std::int64_t first_of(const Directory::Thread& thread) noexcept {
+  return thread.first_ns.value_or(std::numeric_limits<std::int64_t>::min());
+}
+
+void push_text(TextColumn& column, const std::string& text) {
+  if (text.empty()) {
+    column.push_null();
+  } else {
+    column.push(std::string_view(text));
+  }
+}
+
+}  // namespace
+
+std::int32_t Directory::host(std::string_view name) {
+  const auto found = std::find(hosts_.begin(), hosts_.end(), name);
+  if (found != hosts_.end()) return static_cast<std::int32_t>(found - hosts_.begin());
+  hosts_.emplace_back(name);
+  return static_cast<std::int32_t>(hosts_.size() - 1);
+}
+
+std::int32_t Directory::process(std::int32_t host, std::int32_t pid) {
+  const std::uint64_t key = number_key(host, pid);
+  if (const std::int32_t row = process_by_pid_.find(key); row >= 0) return row;
+  const auto row = static_cast<std::int32_t>(processes_.size());
+  Process& process = processes_.emplace_back();
+  process.host = host;
+  process.pid = pid;
+  process_by_pid_.set(key, row);
+  return row;
+}
+
+std::int32_t Directory::append(std::int32_t host, std::int32_t tid, std::optional<std::int32_t> process) {
+  const auto row = static_cast<std::int32_t>(threads_.size());
+  Thread& thread = threads_.emplace_back();
+  thread.host = host;
+  thread.process = process;
+  thread.tid = tid;
+  thread.older = newest_by_tid_.find(number_key(host, tid));
+  newest_by_tid_.set(number_key(host, tid), row);
+  return row;
+}
+
+std::int32_t Directory::thread_of(std::int32_t process, std::int32_t tid) {
+  const std::int32_t host = process_row(process).host;
+  const std::int32_t newest = newest_by_tid_.find(number_key(host, tid));
+  for (std::int32_t row = newest; row >= 0; row = thread_row(row).older) {
+    if (const Thread& thread = thread_row(row); thread.process == process && !thread.ended) return row;
+  }
+  // One that the scheduler named before its process was known.
+  if (newest >= 0 && !thread_row(newest).process && !thread_row(newest).ended) {
+    thread_row(newest).process = process;
+    return newest;
+  }
+  return append(host, tid, process);
+}
+
+std::int32_t Directory::thread_at(std::int32_t host, std::int32_t tid, std::int64_t time_ns) {
+  std::int32_t living = -1;  // the last that began by then
+  std::int32_t next = -1;    // the first that has its first event later
+  for (std::int32_t row = newest_by_tid_.find(number_key(host, tid)); row >= 0; row = thread_row(row).older) {
+    const std::int64_t first = first_of(thread_row(row));
+    if (first <= time_ns) {
+      if (living < 0 || first > first_of(thread_row(living))) living = row;
+    } else if (!thread_row(row).ended && (next < 0 || first < first_of(thread_row(next)))) {
+      next = row;
+    }
+  }
+  if (living >= 0 && !thread_row(living).ended) return living;
+  // Its own first event is later than the scheduler's: it was started before it said anything.
+  if (next >= 0) return next;
+  return add_thread(host, tid, std::nullopt, time_ns);
+}
+
+std::int32_t Directory::add_thread(std::int32_t host, std::int32_t tid, std::optional<std::int32_t> process,
+                                   std::int64_t first_ns) {
+  const std::int32_t row = append(host, tid, process);
+  thread_row(row).first_ns = first_ns;
+  return row;
+}
+
+std::optional<std::int64_t> Directory::reused_ns(std::int32_t thread) const {
+  const Thread& self = threads_[static_cast<std::size_t>(thread)];
+  std::optional<std::int64_t> reused;
+  for (std::int32_t row = newest_by_tid_.find(number_key(self.host, self.tid)); row >= 0;
+       row = threads_[static_cast<std::size_t>(row)].older) {
+    const std::int64_t first = first_of(threads_[static_cast<std::size_t>(row)]);
+    if (row != thread && first > first_of(self) && (!reused || first < *reused)) reused = first;
+  }
+  return reused;
+}
+
+void Directory::end_thread(std::int32_t thread, std::int64_t time_ns) {
+  thread_row(thread).ended = true;
+  thread_row(thread).ended_ns = time_ns;
+}
+
+Hosts Directory::host_table() const {
+  Hosts table;
+  for (const std::string& name : hosts_) push_text(table.name, name);
+  return table;
+}
+
+Processes Directory::process_table() const {
+  Processes table;
+  for (const Process& process : processes_) {
+    table.host.push(process.host);
+    table.pid.push(process.pid);
+    push_text(table.name, process.name);
+    push_text(table.tracetools_version, process.tracetools_version);
+    table.first_ns.push(process.first_ns);
+    table.last_ns.push(process.last_ns);
+    table.events.push(process.events);
+  }
+  return table;
+}
+
+Threads Directory::thread_table() const {
+  Threads table;
+  for (const Thread& thread : threads_) {
+    table.host.push(thread.host);
+    table.process.push(thread.process);
+    table.tid.push(thread.tid);
+    push_text(table.name, thread.name);
+    table.first_ns.push(thread.first_ns);
+    table.last_ns.push(thread.last_ns);
+    table.events.push(thread.events);
+  }
+  return table;
+}
+
+}  // namespace perflab::traceview

@@ -1,0 +1,80 @@
+// Hosts, processes and threads of a trace, each with its row number; user space and scheduler share them.
+//
+// Keys: a process is (host, pid), a thread (host, tid) from its first sight until it ends or its number is used by another
+// process. The numbers are those that the trace has: vpid and vtid of user space, tid of the scheduler. They agree where the
+// programs run in the initial PID name space; elsewhere threads of user space have no scheduler events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traceview/flat_map.h"
+#include "traceview/tables.h"
+
+namespace perflab::traceview {
+
+// Of a process or thread number of a host.
+[[nodiscard]] constexpr std::uint64_t number_key(std::int32_t host, std::int32_t number) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(host)) << 32 | static_cast<std::uint32_t>(number);
+}
+
+class Directory {
+ public:
+  struct Process {
+    std::int32_t host = 0;
+    std::int32_t pid = 0;
+    std::string name;
+    std::string tracetools_version;
+    std::optional<std::int64_t> first_ns, last_ns;
+    std::uint64_t events = 0;
+  };
+  struct Thread {
+    std::int32_t host = 0;
+    std::optional<std::int32_t> process;
+    std::int32_t tid = 0;
+    std::string name;
+    std::optional<std::int64_t> first_ns, last_ns;
+    std::uint64_t events = 0;
+    bool ended = false;  // the scheduler saw it exit
+    std::optional<std::int64_t> ended_ns;
+    std::int32_t older = -1;  // the row that was made before this one for the same number
+  };
+
+  // Rows; made where they do not exist yet.
+  std::int32_t host(std::string_view name);
+  std::int32_t process(std::int32_t host, std::int32_t pid);
+  // A thread of user space, of which the process is known.
+  std::int32_t thread_of(std::int32_t process, std::int32_t tid);
+  // A thread that the scheduler names at that instant; of several with that number the one that lives then: the last whose
+  // first event was not later, or, where that one has ended, the next.
+  std::int32_t thread_at(std::int32_t host, std::int32_t tid, std::int64_t time_ns);
+  // A thread that is none of those known, although its number may be: the number is used anew.
+  std::int32_t add_thread(std::int32_t host, std::int32_t tid, std::optional<std::int32_t> process, std::int64_t first_ns);
+  // The first event of the next thread with the number of this one; nothing where there is no other.
+  [[nodiscard]] std::optional<std::int64_t> reused_ns(std::int32_t thread) const;
+  // The scheduler saw it exit: the number may be used anew.
+  void end_thread(std::int32_t thread, std::int64_t time_ns);
+
+  [[nodiscard]] Process& process_row(std::int32_t row) { return processes_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] Thread& thread_row(std::int32_t row) { return threads_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] const std::vector<Process>& processes() const noexcept { return processes_; }
+  [[nodiscard]] const std::vector<Thread>& threads() const noexcept { return threads_; }
+
+  [[nodiscard]] Hosts host_table() const;
+  [[nodiscard]] Processes process_table() const;
+  [[nodiscard]] Threads thread_table() const;
+
+ private:
+  std::int32_t append(std::int32_t host, std::int32_t tid, std::optional<std::int32_t> process);
+
+  std::vector<std::string> hosts_;
+  std::vector<Process> processes_;
+  std::vector<Thread> threads_;
+  FlatMap process_by_pid_;
+  FlatMap newest_by_tid_;  // the others follow by Thread::older
+};
+
+}  // namespace perflab::traceview

@@ -1,0 +1,271 @@
+#include "traceview/functions.h"
+
+#include <cxxabi.h>
+#include <elf.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <system_error>
+
+namespace perflab::traceview {
+namespace {
+
+// Reads of a file in memory that never leave it.
+class Bytes {
+ public:
+  explicit Bytes(std::span<const char> data) noexcept : data_(data) {}
+
+  template <typename T>
+  [[nodiscard]] bool read(std::uint64_t offset, T& value) const noexcept {
+    if (offset > data_.size() || data_.size() - offset < sizeof(T)) return false;
+    std::memcpy(&value, data_.data() + offset, sizeof(T));
+    return true;
+  }
+  [[nodiscard]] std::span<const char> part(std::uint64_t offset, std::uint64_t size) const noexcept {
+    if (offset > data_.size() || data_.size() - offset < size) return {};
+    return data_.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+  }
+
+ private:
+  std::span<const char> data_;
+};
+
+// The first text in a string table at that offset.
+std::string_view text_at(std::span<const char> strings, std::uint64_t offset) noexcept {
+  if (offset >= strings.size()) return {};
+  const char* text = strings.data() + offset;
+  return {text, strnlen(text, strings.size() - static_cast<std::size_t>(offset))};
+}
+
+constexpr std::uint64_t aligned(std::uint64_t size) noexcept { return (size + 3) & ~std::uint64_t{3}; }
+
+std::vector<std::uint8_t> build_id_of(std::span<const char> notes) {
+  const Bytes bytes(notes);
+  Elf64_Nhdr note{};
+  for (std::uint64_t at = 0; bytes.read(at, note);) {
+    const std::uint64_t name = at + sizeof(note);
+    const std::uint64_t content = name + aligned(note.n_namesz);
+    if (note.n_type == NT_GNU_BUILD_ID && text_at(bytes.part(name, note.n_namesz), 0) == "GNU") {
+      const auto id = bytes.part(content, note.n_descsz);
+      return {id.begin(), id.end()};
+    }
+    at = content + aligned(note.n_descsz);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<SymbolTable> SymbolTable::read(const std::string& path) {
+  // Opening something else, a pipe say, might wait for ever.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  const std::vector<char> content{std::istreambuf_iterator<char>(file), {}};
+  const Bytes bytes(content);
+  Elf64_Ehdr header{};
+  if (!bytes.read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
+  constexpr unsigned char kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kOwnOrder) return std::nullopt;
+
+  SymbolTable table;
+  bool has_first = false;
+  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    if (!bytes.read(header.e_phoff + i * sizeof(segment), segment)) break;
+    if (segment.p_type == PT_LOAD && !has_first) {
+      has_first = true;
+      table.first_address_ = segment.p_vaddr - segment.p_vaddr % std::max<std::uint64_t>(1, segment.p_align);
+    }
+    if (segment.p_type == PT_NOTE && table.build_id_.empty()) {
+      table.build_id_ = build_id_of(bytes.part(segment.p_offset, segment.p_filesz));
+    }
+  }
+  for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section{}, names{};
+    if (!bytes.read(header.e_shoff + i * sizeof(section), section)) break;
+    if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
+    if (!bytes.read(header.e_shoff + section.sh_link * sizeof(names), names)) continue;
+    const auto strings = bytes.part(names.sh_offset, names.sh_size);
+    for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol{};
+      if (!bytes.read(section.sh_offset + at, symbol)) break;
+      const auto type = ELF64_ST_TYPE(symbol.st_info);
+      if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) continue;
+      const std::string_view name = text_at(strings, symbol.st_name);
+      if (name.empty()) continue;
+      table.symbols_.push_back(
+          {symbol.st_value, symbol.st_size, ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL, std::string(name)});
+    }
+  }
+  std::stable_sort(table.symbols_.begin(), table.symbols_.end(), [](const Symbol& a, const Symbol& b) {
+    return a.address != b.address ? a.address < b.address : a.is_global > b.is_global;
+  });
+  return table;
+}
+
+std::optional<std::string> SymbolTable::name_at(std::uint64_t address) const {
+  const auto after =
+      std::upper_bound(symbols_.begin(), symbols_.end(), address,
+                       [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
+  if (after == symbols_.begin()) return std::nullopt;
+  const std::uint64_t start = std::prev(after)->address;
+  const auto first =
+      std::lower_bound(symbols_.begin(), after, start,
+                       [](const Symbol& symbol, std::uint64_t value) { return symbol.address < value; });
+  for (auto symbol = first; symbol != after; ++symbol) {
+    // Hand-written assembly may have no size; it is known by its first instruction.
+    if (address - symbol->address < std::max<std::uint64_t>(1, symbol->size)) return symbol->name;
+  }
+  return std::nullopt;
+}
+
+std::string demangled(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 && text ? std::string(text.get()) : symbol;
+}
+
+void FunctionModel::binary(std::int32_t process, std::uint64_t base, std::uint64_t size,
+                           std::string_view path, bool is_position_independent) {
+  auto& loaded = loaded_[process];
+  if (const auto known = loaded.find(base); known != loaded.end()) {
+    const Binary& there = binaries_[static_cast<std::size_t>(known->second)];
+    if (there.path == path && there.size == size) return;  // the dump of the state repeats what was loaded
+    unload(process, base);
+  }
+  loaded[base] = static_cast<std::int32_t>(binaries_.size());
+  binaries_.push_back({base, size, std::string(path), is_position_independent, {}});
+  // Functions that were called before the trace said where they are; its dump of the state comes after the
+  // first calls.
+  for (Function& function : rows_) {
+    if (function.process == process && function.binary < 0)
+      function.binary = binary_at(process, function.address);
+  }
+}
+
+void FunctionModel::build_id(std::int32_t process, std::uint64_t base, std::span<const std::uint8_t> id) {
+  const auto& loaded = loaded_[process];
+  if (const auto found = loaded.find(base); found != loaded.end()) {
+    binaries_[static_cast<std::size_t>(found->second)].build_id.assign(id.begin(), id.end());
+  }
+}
+
+void FunctionModel::unload(std::int32_t process, std::uint64_t base) {
+  auto& loaded = loaded_[process];
+  const auto found = loaded.find(base);
+  if (found == loaded.end()) return;
+  // Another library may come to lie at the same addresses: its functions are others.
+  const std::int32_t binary = found->second;
+  std::erase_if(function_by_address_, [&](const auto& entry) {
+    return rows_[static_cast<std::size_t>(entry.second)].binary == binary;
+  });
+  loaded.erase(found);
+}
+
+std::int32_t FunctionModel::binary_at(std::int32_t process, std::uint64_t address) const {
+  const auto loaded = loaded_.find(process);
+  if (loaded == loaded_.end()) return -1;
+  const auto after = loaded->second.upper_bound(address);
+  if (after == loaded->second.begin()) return -1;
+  const std::int32_t found = std::prev(after)->second;
+  const Binary& binary = binaries_[static_cast<std::size_t>(found)];
+  return address - binary.base < binary.size ? found : -1;
+}
+
+std::int32_t FunctionModel::function_of(std::int32_t process, std::uint64_t address) {
+  const auto [found, is_new] =
+      function_by_address_.try_emplace(Key{process, address}, static_cast<std::int32_t>(rows_.size()));
+  if (is_new) rows_.push_back({process, address, binary_at(process, address)});
+  return found->second;
+}
+
+void FunctionModel::entry(std::int32_t thread, std::int32_t process, std::int64_t time_ns,
+                          std::uint64_t address) {
+  const auto slot = static_cast<std::size_t>(thread);
+  if (stacks_.size() <= slot) stacks_.resize(slot + 1);
+  auto& stack = stacks_[slot];
+  const auto call = static_cast<std::int32_t>(calls_.thread.size());
+  calls_.thread.push(thread);
+  calls_.function.push(function_of(process, address));
+  calls_.start_ns.push(time_ns);
+  calls_.end_ns.push_null();
+  stack.empty() ? calls_.parent.push_null() : calls_.parent.push(stack.back().call);
+  stack.push_back({address, call});
+}
+
+void FunctionModel::exit(std::int32_t thread, std::int32_t, std::int64_t time_ns,
+                         std::optional<std::uint64_t> address) {
+  const auto slot = static_cast<std::size_t>(thread);
+  auto* const stack = slot < stacks_.size() ? &stacks_[slot] : nullptr;
+  if (stack == nullptr || stack->empty()) {
+    ++counts_.exits_without_entry;
+    return;
+  }
+  auto innermost = stack->rbegin();
+  if (address) {
+    innermost = std::find_if(stack->rbegin(), stack->rend(),
+                             [&](const Open& open) { return open.address == *address; });
+    if (innermost == stack->rend()) {
+      ++counts_.exits_without_entry;
+      return;
+    }
+  }
+  calls_.end_ns.set(static_cast<std::size_t>(innermost->call), time_ns);
+  counts_.entries_without_exit += static_cast<std::uint64_t>(innermost - stack->rbegin());
+  stack->erase(std::next(innermost).base(), stack->end());
+}
+
+void FunctionModel::finish() {
+  for (auto& stack : stacks_) {
+    counts_.entries_without_exit += stack.size();
+    stack.clear();
+  }
+  std::unordered_map<std::string, std::optional<SymbolTable>> files;
+  for (const Function& function : rows_) {
+    functions_.process.push(function.process);
+    functions_.address.push(function.address);
+    if (function.binary < 0) {
+      ++counts_.functions_of_unknown_binaries;
+      functions_.symbol.push_null();
+      functions_.file.push_null();
+      continue;
+    }
+    const Binary& binary = binaries_[static_cast<std::size_t>(function.binary)];
+    functions_.file.push(std::string_view(binary.path));
+    const auto [file, is_new] = files.try_emplace(binary.path);
+    if (is_new) file->second = SymbolTable::read(binary.path);
+    const auto& symbols = file->second;
+    if (!symbols) {
+      ++counts_.functions_of_absent_files;
+      functions_.symbol.push_null();
+      continue;
+    }
+    if (!binary.build_id.empty() && !std::equal(binary.build_id.begin(), binary.build_id.end(),
+                                                symbols->build_id().begin(), symbols->build_id().end())) {
+      ++counts_.functions_of_other_builds;
+      functions_.symbol.push_null();
+      continue;
+    }
+    const std::uint64_t address = binary.is_position_independent
+                                      ? function.address - binary.base + symbols->first_address()
+                                      : function.address;
+    const auto name = symbols->name_at(address);
+    if (name) {
+      functions_.symbol.push(std::string_view(demangled(*name)));
+    } else {
+      ++counts_.functions_without_symbols;
+      functions_.symbol.push_null();
+    }
+  }
+}
+
+}  // namespace perflab::traceview

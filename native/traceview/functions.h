@@ -1,0 +1,136 @@
+// Calls of functions of programs that were built with -finstrument-functions, and what the functions are
+// called.
+//
+// Each thread has a stack of calls. An exit ends the innermost call of that function; calls above it whose
+// exits were not seen (longjmp, lost events) stay without an end, and so do calls that are open at the end of
+// the trace. An exit of a function that is not on the stack is only counted. Tracers that do not say which
+// function was left (address nothing) end the innermost call.
+//
+// Names come from the symbol tables of the programs and libraries that were loaded at that address, where
+// their files are on this machine and are the ones that were traced (by their build ids, where the trace has
+// them).
+//
+// Example:
+//   FunctionModel model;
+//   model.binary(process, 0x5574d486e000, 24784, "/opt/robot/bin/planner", true);
+//   model.entry(thread, process, 1000, 0x5574d486f2a9);
+//   model.exit(thread, process, 1500, 0x5574d486f2a9);
+//   model.finish();
+//   model.functions().symbol[0];  // "Planner::plan(Goal const&)"
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traceview/tables.h"
+
+namespace perflab::traceview {
+
+class FunctionModel {
+ public:
+  // Why functions have no symbol, and what did not fit together; numbers of functions, then of events.
+  struct Counts {
+    std::uint64_t functions_of_unknown_binaries =
+        0;  // no binary was loaded there, or the trace does not say where
+    std::uint64_t functions_of_absent_files = 0;  // the file is not on this machine, or is no ELF file
+    std::uint64_t functions_of_other_builds = 0;  // the file on this machine is not the one that was traced
+    std::uint64_t functions_without_symbols = 0;  // the file's symbol tables name no function at that address
+    std::uint64_t entries_without_exit = 0;
+    std::uint64_t exits_without_entry = 0;
+  };
+
+  // Events in the order of time. `thread` and `process` are rows of those tables.
+  void entry(std::int32_t thread, std::int32_t process, std::int64_t time_ns, std::uint64_t address);
+  void exit(std::int32_t thread, std::int32_t process, std::int64_t time_ns,
+            std::optional<std::uint64_t> address);
+  // A program or library lies in [base, base + size) of the process, from here on. Where its code is not
+  // position independent, addresses are those of its file.
+  void binary(std::int32_t process, std::uint64_t base, std::uint64_t size, std::string_view path,
+              bool is_position_independent);
+  void build_id(std::int32_t process, std::uint64_t base, std::span<const std::uint8_t> id);
+  void unload(std::int32_t process, std::uint64_t base);
+
+  // No more events; looks names up.
+  void finish();
+
+  // After finish():
+  [[nodiscard]] const FunctionCalls& calls() const noexcept { return calls_; }
+  [[nodiscard]] const Functions& functions() const noexcept { return functions_; }
+  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+
+ private:
+  struct Binary {
+    std::uint64_t base = 0, size = 0;
+    std::string path;
+    bool is_position_independent = true;
+    std::vector<std::uint8_t> build_id;
+  };
+  struct Function {
+    std::int32_t process = 0;
+    std::uint64_t address = 0;
+    std::int32_t binary = -1;  // into binaries_
+  };
+  struct Open {
+    std::uint64_t address;
+    std::int32_t call;
+  };
+  struct Key {
+    std::int32_t process;
+    std::uint64_t address;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return static_cast<std::size_t>((key.address ^ static_cast<std::uint64_t>(key.process) << 48) *
+                                      0x9e3779b97f4a7c15u);
+    }
+  };
+
+  [[nodiscard]] std::int32_t binary_at(std::int32_t process, std::uint64_t address) const;
+  std::int32_t function_of(std::int32_t process, std::uint64_t address);
+
+  FunctionCalls calls_;
+  Functions functions_;
+  Counts counts_;
+  std::vector<Function> rows_;
+  std::vector<Binary> binaries_;  // all that ever were loaded
+  std::unordered_map<std::int32_t, std::map<std::uint64_t, std::int32_t>> loaded_;  // by process and base
+  // A function's row while the binary that it is in stays loaded.
+  std::unordered_map<Key, std::int32_t, Hash> function_by_address_;
+  std::vector<std::vector<Open>> stacks_;  // by thread
+};
+
+// Names of the functions in an ELF file (64 bit), by address.
+class SymbolTable {
+ public:
+  // Nothing where the file cannot be read or is no such file.
+  [[nodiscard]] static std::optional<SymbolTable> read(const std::string& path);
+
+  // The mangled name of the function that this address of the file is in; nothing where there is none. Of
+  // several names for one address a global one, then the first in the file.
+  [[nodiscard]] std::optional<std::string> name_at(std::uint64_t address) const;
+  [[nodiscard]] const std::vector<std::uint8_t>& build_id() const noexcept { return build_id_; }
+  // The file's address of its first loaded byte.
+  [[nodiscard]] std::uint64_t first_address() const noexcept { return first_address_; }
+
+ private:
+  struct Symbol {
+    std::uint64_t address = 0, size = 0;
+    bool is_global = false;
+    std::string name;
+  };
+  std::vector<Symbol> symbols_;  // by address
+  std::vector<std::uint8_t> build_id_;
+  std::uint64_t first_address_ = 0;
+};
+
+// As in C++ source; as it is where it is no mangled name.
+[[nodiscard]] std::string demangled(const std::string& symbol);
+
+}  // namespace perflab::traceview

@@ -1,0 +1,198 @@
+// From ros2:* events to ROS objects and what they did: callbacks that ran, messages published and taken, executors' phases.
+//
+// Rules (docs/tracing.md):
+//   handles      keyed by (process, value) and valid from their initialisation to the next one of the same value. References
+//                within initialisation may come in any order (a publisher before its node); what only run-time events name
+//                becomes an object without an initialisation, and a later initialisation of that handle is another object.
+//   callbacks    start and end are matched per thread as a stack. An end closes the nearest start of the same callback, and
+//                what began above it has no end. A start of the callback that is on top already means that its end was not
+//                seen (an exception, or lost).
+//   publications rclcpp_intra_publish, rclcpp_publish, rcl_publish and rmw_publish (or dds:write) of the same message on one
+//                thread, each layer once and in this order, are one publication.
+//   takes        rmw_take, rcl_take, rclcpp_take likewise; the next start of a callback of that subscription on the thread
+//                handles the message. A publication is joined to a take by source time stamp and topic.
+//   delivery within a process: by ring buffer and index.
+//   phases       of an executor end where the next phase of the thread begins. A callback that starts while its thread gets
+//                the next executable begins the phase `dispatch`: execute is only emitted for timers and subscriptions.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ctf/event.h"
+#include "traceview/directory.h"
+#include "traceview/flat_map.h"
+#include "traceview/functions.h"
+#include "traceview/schema.h"
+#include "traceview/tables.h"
+
+namespace perflab::traceview {
+
+// What did not fit; see docs/tracing.md, data quality.
+struct RosCounters {
+  std::uint64_t callback_end_without_start = 0;
+  std::uint64_t callback_start_without_end = 0;
+  std::uint64_t publications_without_publisher = 0;
+  std::uint64_t takes_of_unknown_subscriptions = 0;
+  std::uint64_t enqueues_into_unknown_buffers = 0;
+  std::uint64_t dequeues_without_enqueue = 0;
+  std::uint64_t service_messages_of_unknown_clients = 0;
+  std::uint64_t writes_of_the_middleware = 0;  // dds:write of no known writer: discovery and the like
+  std::uint64_t events_without_thread = 0;     // no vtid: nothing that needs a thread can be told
+  std::uint64_t events_without_process = 0;
+};
+
+// Takes events of user space in the order of time; tables are complete after finish().
+class Ros {
+ public:
+  explicit Ros(Directory& directory);
+
+  // `default_pid`: of the trace, where its events do not say (buffers per process).
+  void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host, std::optional<std::int32_t> default_pid);
+  void finish();
+
+  Nodes nodes;
+  Endpoints publishers, subscriptions;
+  ServiceEndpoints services, clients;
+  Timers timers;
+  Callbacks callbacks;
+  CallbackInstances callback_instances;
+  Publications publications;
+  Takes takes;
+  IntraDeliveries intra_deliveries;
+  ServiceCalls service_calls;
+  Phases phases;
+  RosCounters counters;
+  [[nodiscard]] const std::set<std::string>& versions() const noexcept { return versions_; }
+  [[nodiscard]] const FunctionModel& functions() const noexcept { return functions_; }
+
+ private:
+  static constexpr std::int32_t kNone = FlatMap::kNone;
+
+  // An object while it is being put together; becomes a row in finish().
+  struct Object {
+    std::int32_t process = 0;
+    std::optional<std::uint64_t> handle, rmw_handle;
+    std::int32_t node = kNone;
+    std::string name, gid, symbol;
+    std::optional<std::int64_t> number;  // queue depth, or period
+    std::optional<std::int64_t> from_ns, to_ns;
+    bool initialised = false;  // its own initialisation was seen, or (callbacks) who owns it
+    bool at_run_time = false;  // made by an event of run time: a later initialisation is of another object
+    CallbackKind kind = CallbackKind::unknown;
+    std::int32_t owner = kNone;   // of callbacks; see owner_of for those of subscriptions
+    std::int32_t rclcpp = kNone;  // of callbacks of subscriptions: row of rclcpp_subscriptions_
+    bool has_symbol = false;
+  };
+  using Objects = std::vector<Object>;
+
+  // rclcpp's object of a subscription. Which rcl subscription it belongs to is said before its callback is added, or, for
+  // the one of intra-process delivery, after.
+  struct RclcppSubscription {
+    std::int32_t subscription = kNone;  // row of subscriptions
+    bool has_callback = false;
+  };
+
+  struct Process {
+    std::int32_t row = 0;  // of processes
+    FlatMap nodes, publishers, subscriptions, services, clients, timers, callbacks;
+    FlatMap rmw_publishers, rmw_subscriptions, rmw_services, rmw_clients;  // rmw handle -> row
+    FlatMap rclcpp_subscriptions;                                          // address -> row of rclcpp_subscriptions_
+    FlatMap buffers;                                                       // ring buffer -> row of buffers_
+    std::unordered_map<std::uint64_t, std::uint64_t> subscription_of_ipb;  // intra-process buffer -> address of rclcpp's object
+    FlatMap writers;                                                       // dds writer -> row of publishers
+    std::unordered_map<std::uint64_t, std::string> rmw_gids;               // rmw handle -> gid, until the rcl layer names it
+    std::map<std::string, std::uint64_t, std::less<>> writer_by_gid;
+  };
+  struct Buffer {
+    std::int32_t subscription = kNone;
+    std::uint64_t handle = 0, ipb = 0;
+    FlatMap by_index;                // index -> newest row of intra_deliveries that waits there, or has left
+  };
+  struct Open {
+    std::uint64_t callback = 0;
+    std::int32_t instance = 0;
+  };
+  struct Thread {
+    std::int32_t row = 0;
+    std::int32_t process_row = 0;
+    Process* process = nullptr;
+    std::int64_t first_ns = 0, last_ns = 0;
+    std::uint64_t events = 0;
+    std::vector<Open> stack;
+    std::int32_t publication = kNone;  // the one whose layers are being seen
+    std::uint64_t message = 0;
+    int layer = -1;                    // of that publication, the last seen
+    std::uint64_t writer = 0;          // of dds:write_pre
+    std::int32_t intra_publication = kNone;
+    std::int32_t take = kNone;
+    std::uint64_t taken_message = 0;
+    std::int32_t delivery = kNone;
+    std::int32_t service_call = kNone;
+    std::int32_t phase = kNone;
+    PhaseKind phase_kind = PhaseKind::get_next_ready;
+    bool phase_has_callback = false;
+  };
+  enum Layer : int { kIntra, kRclcpp, kRcl, kRmw };
+
+  [[nodiscard]] Process& process(std::int32_t host, std::int32_t pid);
+  // The thread that emitted the event; made where it is new.
+  [[nodiscard]] Thread& thread(std::int32_t host, std::int32_t pid, std::int32_t tid, const BoundEvent& bound,
+                               const ctf::Event& event);
+
+  // The object of that handle to be initialised now: the one that other initialisations referred to, or a new one.
+  static std::int32_t initialise(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle, std::int64_t time_ns);
+  // The object of that handle, made where there is none.
+  static std::int32_t refer(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle, bool at_run_time);
+  [[nodiscard]] std::int32_t owner_of(const Object& callback) const;
+  std::int32_t rclcpp_subscription(Process& process, std::uint64_t address, bool is_known(const RclcppSubscription&));
+  Object& callback_to_fill(Process& process, std::uint64_t handle, std::int64_t time_ns, bool owner);
+
+  void add_initialisation(const BoundEvent& bound, const ctf::Event& event, Process& process);
+  void add_endpoint(const BoundEvent& bound, const ctf::Event& event, Process& process, Objects& objects, FlatMap& map,
+                    FlatMap& by_rmw);
+  void add_gid(const BoundEvent& bound, const ctf::Event& event, Process& process, Objects& objects, const FlatMap& by_rmw);
+  void add_owner(const BoundEvent& bound, const ctf::Event& event, Process& process, CallbackKind kind, std::int32_t owner);
+  void add_ring_buffer(const BoundEvent& bound, const ctf::Event& event, Process& process);
+  void add_take(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
+  void add_run_time(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
+  void add_service_message(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
+
+  void publish(Thread& thread, Layer layer, std::uint64_t message, std::int32_t publisher, std::int64_t time_ns);
+  std::int32_t new_publication(Thread& thread, std::uint64_t message);
+  void dds_write(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
+  void start_callback(Process& process, Thread& thread, std::uint64_t handle, bool intra_process, std::int64_t time_ns);
+  void end_callback(Thread& thread, std::uint64_t handle, std::int64_t time_ns);
+  void begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns);
+  void enqueue(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
+  void dequeue(const BoundEvent& bound, const ctf::Event& event, Process& process, Thread& thread);
+  void clear(const BoundEvent& bound, const ctf::Event& event, Process& process);
+  std::int32_t buffer_of(Process& process, std::uint64_t handle);
+  std::int32_t service_call(std::string_view gid, std::int64_t sequence_number);
+
+  void match_takes();
+  void write_objects();
+
+  Directory& directory_;
+  FunctionModel functions_;
+  std::deque<Process> processes_;
+  std::deque<Thread> threads_;
+  std::unordered_map<std::uint64_t, std::int32_t> process_of_;  // (host, pid) -> processes_
+  std::vector<FlatMap> thread_of_;                              // per host: (pid, tid) -> threads_
+
+  Objects node_objects_, publisher_objects_, subscription_objects_, service_objects_, client_objects_, timer_objects_,
+      callback_objects_;
+  std::vector<RclcppSubscription> rclcpp_subscriptions_;
+  std::deque<Buffer> buffers_;
+  std::map<std::string, FlatMap, std::less<>> calls_by_client_;  // client gid -> sequence number -> row
+  std::set<std::string> versions_;
+};
+
+}  // namespace perflab::traceview

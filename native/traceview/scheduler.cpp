@@ -1,0 +1,864 @@
+#include "traceview/scheduler.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace perflab::traceview {
+
+namespace {
+
+constexpr std::int32_t kUnknown = -1;  // who runs on a CPU
+constexpr std::int32_t kIdle = -2;
+constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::min();  // no CPU, no priority
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kLongestName = 15;  // of a thread, in the kernel
+
+enum class Doing : std::uint8_t { unknown, running, preempted, blocked, woken };
+
+ThreadState state_of(Doing doing) noexcept {
+  return static_cast<ThreadState>(static_cast<std::uint8_t>(doing) -
+                                  static_cast<std::uint8_t>(Doing::running));
+}
+
+// One use of a thread number: from its first event until the thread ends or the number is used anew.
+struct Life {
+  std::int32_t thread = -1;  // row of the directory
+  std::int32_t host = 0;
+  std::int32_t tid = 0;
+  std::int64_t first_ns = 0, last_ns = 0;
+  std::int64_t expires_ns = kForever;  // user space shows another thread with this number from here on
+  Doing doing = Doing::unknown;
+  bool tentative = false;  // woken, but nothing shows that it did not run already
+  bool begun = false;      // it was switched or woken
+  bool exiting = false;
+  bool dead = false;
+  std::int64_t since_ns = 0;
+  std::int32_t cpu = kNone;   // where it runs or waits
+  std::int32_t home = kNone;  // where it ran last or was moved to
+  std::int32_t priority = kNone;
+  std::int64_t off_cpu_ns = kNever;  // it certainly did not run at this instant
+  std::int64_t held_ns = 0;          // while it waits: holds are written down up to here
+  std::uint32_t wait = 0;            // while it waits: into `waits`
+  std::int64_t waking_ns = kNever;   // of the first sched_waking since it ran
+  std::int32_t waker = kUnknown;
+  std::int64_t wake_up = -1;  // the wake-up since which it has not run
+};
+
+struct Loss {
+  std::int32_t host;
+  std::optional<std::int32_t> cpu;
+  std::int64_t begin_ns, end_ns;
+};
+
+struct Cpu {
+  std::int32_t current = kUnknown;   // a life, or one of the constants
+  std::int64_t since_ns = kForever;  // from when on; of kUnknown: from when on a switch would have been seen
+  std::int64_t loss_end_ns = kNever;
+  bool seen = false;
+  std::vector<std::int32_t> waiting;
+};
+
+struct Host {
+  std::vector<Cpu> cpus;
+  std::vector<std::int32_t> lives;        // that have not ended, for losses
+  std::vector<Loss> losses;               // that are still to come, the next one last
+  std::int64_t loss_end_ns = kNever;      // of any CPU
+  std::int64_t all_loss_end_ns = kNever;  // of those that concern all CPUs
+  std::int64_t last_ns = kNever;
+  bool has_wakeups = false;
+};
+
+struct StateRow {
+  std::int64_t start_ns, end_ns;
+  std::int32_t life, cpu, priority;
+  ThreadState state;
+  bool has_end_state;
+  EndState end_state;
+  bool unwoken;  // blocked, and it ended without a wake-up
+};
+
+struct HoldRow {
+  std::int64_t start_ns, end_ns;
+  std::int32_t life, cpu, holder;
+  std::uint32_t wait;
+  ThreadState state;
+};
+
+struct WakeUpRow {
+  std::int64_t waking_ns, wakeup_ns, switch_ns;
+  std::int32_t life, by_life, cpu, priority;
+  bool already_running;
+};
+
+struct MigrationRow {
+  std::int64_t time_ns;
+  std::int32_t life, from_cpu, to_cpu;
+};
+
+std::size_t index(std::int32_t number) noexcept { return static_cast<std::size_t>(number); }
+
+void push_or_null(Int32& column, std::int32_t value, std::int32_t none) {
+  value == none ? column.push_null() : column.push(value);
+}
+
+void push_or_null(Int64& column, std::int64_t value) {
+  value == kNever ? column.push_null() : column.push(value);
+}
+
+// The name that a thread gets from the program that it executes.
+std::string_view name_of_program(std::string_view file) noexcept {
+  if (const auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return file.substr(0, kLongestName);
+}
+
+}  // namespace
+
+struct Scheduler::State {
+  explicit State(Directory& given) : directory(given) {}
+
+  Directory& directory;
+  std::vector<Host> hosts;
+  std::vector<Life> lives;
+  FlatMap life_by_tid;
+  std::vector<bool> waits;  // whether each wait is claimed
+  std::vector<StateRow> state_rows;
+  std::vector<HoldRow> hold_rows;
+  std::vector<WakeUpRow> wake_up_rows;
+  std::vector<MigrationRow> migration_rows;
+  std::vector<Loss> late_losses;
+  Coverage coverage;
+
+  ThreadStates states;
+  WakeUps wake_ups;
+  Migrations migrations;
+  Holds holds;
+
+  // For questions: of each thread the first row, and one more at the end; of each row what its thread did in
+  // its rows before.
+  std::vector<std::size_t> first_state, first_hold, first_migration;
+  std::vector<std::array<std::int64_t, 3>> before;  // running, preempted, woken
+  std::vector<std::uint32_t> stretch;               // rows of one stretch follow each other without a gap
+  std::vector<std::int64_t> migration_times;        // by thread, then time
+
+  // Recording
+  // ------------------------------------------------------------------------------------------------------
+
+  Life& at(std::int32_t life) noexcept { return lives[index(life)]; }
+  Host& host_of(std::int32_t life) noexcept { return hosts[index(at(life).host)]; }
+
+  Host& host(std::int32_t row) {
+    if (hosts.size() <= index(row)) hosts.resize(index(row) + 1);
+    return hosts[index(row)];
+  }
+
+  Cpu& cpu(Host& of, std::int32_t number) {
+    while (of.cpus.size() <= index(number)) {
+      Cpu& added = of.cpus.emplace_back();
+      added.loss_end_ns = of.all_loss_end_ns;
+    }
+    return of.cpus[index(number)];
+  }
+
+  // The life that this number stands for at that instant.
+  std::int32_t life(std::int32_t host_row, std::int32_t tid, std::int64_t time) {
+    std::int32_t found = life_by_tid.find(number_key(host_row, tid));
+    if (found >= 0 && !at(found).dead && time >= at(found).expires_ns) end(found, time);
+    if (found < 0 || at(found).dead)
+      found = begin_life(host_row, tid, directory.thread_at(host_row, tid, time), time);
+    at(found).last_ns = time;
+    return found;
+  }
+
+  std::int32_t begin_life(std::int32_t host_row, std::int32_t tid, std::int32_t thread, std::int64_t time) {
+    const auto made = static_cast<std::int32_t>(lives.size());
+    Life& life = lives.emplace_back();
+    life.thread = thread;
+    life.host = host_row;
+    life.tid = tid;
+    life.first_ns = life.last_ns = time;
+    const auto reused = directory.reused_ns(thread);
+    if (reused && *reused > time) life.expires_ns = *reused;
+    life_by_tid.set(number_key(host_row, tid), made);
+    host(host_row).lives.push_back(made);
+    return made;
+  }
+
+  // The thread that begins now: none of those that were seen before with its number.
+  std::int32_t new_thread(std::int32_t host_row, std::int32_t tid, std::int64_t time) {
+    for (;;) {
+      const std::int32_t thread = directory.thread_at(host_row, tid, time);
+      const auto first = directory.thread_row(thread).first_ns;
+      if (!first || *first >= time) return thread;
+      directory.end_thread(thread, time);
+    }
+  }
+
+  // The thread is no more; its number may come again.
+  void end(std::int32_t life, std::int64_t time) {
+    forget(life);
+    Life& ended = at(life);
+    ended.dead = true;
+    ended.last_ns = time;
+    // A thread of user space whose first event is later is not the one that ended.
+    const Directory::Thread& row = directory.thread_row(ended.thread);
+    if (row.events > 0 && row.first_ns && *row.first_ns > time) {
+      const std::string name = row.name;
+      ended.thread = directory.add_thread(ended.host, ended.tid, std::nullopt, ended.first_ns);
+      directory.thread_row(ended.thread).name = name;
+    }
+    directory.end_thread(ended.thread, time);
+    auto& living = host_of(life).lives;
+    living.erase(std::find(living.begin(), living.end(), life));
+  }
+
+  void rename(std::int32_t life, std::string_view name) {
+    if (name.empty()) return;
+    std::string& known = directory.thread_row(at(life).thread).name;
+    if (known != name) known = name;
+  }
+
+  void note_priority(std::int32_t life, std::optional<std::int32_t> priority) {
+    if (priority) at(life).priority = *priority;
+  }
+
+  StateRow& push_state(std::int32_t life, std::int64_t end_ns) {
+    const Life& self = at(life);
+    return state_rows.emplace_back(StateRow{self.since_ns, end_ns, life,
+                                            self.doing == Doing::blocked ? kNone : self.cpu, self.priority,
+                                            state_of(self.doing), false, EndState::other, false});
+  }
+
+  // Who held the CPU that a thread waits for, up to `time`. `holder` held it since `since`; who did before is
+  // not known.
+  void write_hold(std::int32_t life, std::int64_t time, std::int32_t holder, std::int64_t since) {
+    Life& self = at(life);
+    const auto push = [&](std::int64_t start, std::int64_t stop, std::int32_t by) {
+      if (stop > start)
+        hold_rows.push_back({start, stop, life, self.cpu, by, self.wait, state_of(self.doing)});
+    };
+    const std::int64_t from = std::clamp(since, self.held_ns, std::max(time, self.held_ns));
+    push(self.held_ns, from, kUnknown);
+    push(from, time, holder);
+    self.held_ns = std::max(time, self.held_ns);
+  }
+
+  void write_hold(std::int32_t life, std::int64_t time) {
+    const Life& self = at(life);
+    if (self.cpu == kNone) return;
+    const Cpu& on = cpu(host_of(life), self.cpu);
+    write_hold(life, time, on.current, on.current >= 0 ? on.since_ns : kNever);
+  }
+
+  void begin_wait(std::int32_t life, Doing doing, std::int64_t time, std::int32_t on) {
+    Life& self = at(life);
+    self.doing = doing;
+    self.since_ns = self.held_ns = time;
+    self.cpu = on;
+    self.wait = static_cast<std::uint32_t>(waits.size());
+    waits.push_back(true);
+    if (on != kNone) cpu(host_of(life), on).waiting.push_back(life);
+  }
+
+  void leave_queue(std::int32_t life) {
+    const Life& self = at(life);
+    if (self.cpu == kNone || (self.doing != Doing::preempted && self.doing != Doing::woken)) return;
+    auto& waiting = cpu(host_of(life), self.cpu).waiting;
+    const auto place = std::find(waiting.begin(), waiting.end(), life);
+    *place = waiting.back();
+    waiting.pop_back();
+  }
+
+  // Its wait ends at `time`, as was seen.
+  void end_wait(std::int32_t life, std::int64_t time) {
+    write_hold(life, time);
+    leave_queue(life);
+    if (time > at(life).since_ns) push_state(life, time);
+    at(life).doing = Doing::unknown;
+  }
+
+  // How its state ended was not seen: nothing is claimed of it.
+  void forget(std::int32_t life) {
+    leave_queue(life);
+    Life& self = at(life);
+    if (self.doing == Doing::preempted || self.doing == Doing::woken) waits[self.wait] = false;
+    if (self.doing == Doing::running) {
+      Cpu& on = cpu(host_of(life), self.cpu);
+      if (on.current == life) {
+        on.current = kUnknown;
+        on.since_ns = kForever;
+      }
+    }
+    self.doing = Doing::unknown;
+    self.tentative = false;
+    self.wake_up = -1;
+    self.waking_ns = kNever;
+  }
+
+  // Its state is known up to `time`, and not from there on.
+  void cut(std::int32_t life, std::int64_t time) {
+    Life& self = at(life);
+    if (self.doing == Doing::preempted || self.doing == Doing::woken) {
+      end_wait(life, time);
+    } else if (self.doing != Doing::unknown && time > self.since_ns) {
+      push_state(life, time);
+    }
+    self.doing = Doing::unknown;
+    self.tentative = false;
+    self.wake_up = -1;
+    self.waking_ns = kNever;
+  }
+
+  void apply(Host& of, const Loss& loss) {
+    for (const std::int32_t life : of.lives) {
+      if (at(life).doing == Doing::running && loss.cpu && at(life).cpu != *loss.cpu) continue;
+      cut(life, std::max(loss.begin_ns, at(life).since_ns));
+    }
+    if (loss.cpu) cpu(of, *loss.cpu);
+    for (std::size_t i = 0; i < of.cpus.size(); ++i) {
+      if (loss.cpu && i != index(*loss.cpu)) continue;
+      Cpu& on = of.cpus[i];
+      on.loss_end_ns = std::max(on.loss_end_ns, loss.end_ns);
+      on.current = kUnknown;
+      on.since_ns = on.loss_end_ns;
+      on.seen = true;
+    }
+    of.loss_end_ns = std::max(of.loss_end_ns, loss.end_ns);
+    if (!loss.cpu) of.all_loss_end_ns = std::max(of.all_loss_end_ns, loss.end_ns);
+  }
+
+  // Events
+  // -----------------------------------------------------------------------------------------------------------
+
+  void add(const SchedulerEvent& event) {
+    Host& of = host(event.host);
+    const std::int64_t time = std::max(event.time_ns, of.last_ns);
+    while (!of.losses.empty() && of.losses.back().begin_ns < time) {
+      const Loss loss = of.losses.back();
+      of.losses.pop_back();
+      apply(of, loss);
+    }
+    of.last_ns = time;
+    ++coverage.events;
+    if (!coverage.begin_ns || time < *coverage.begin_ns) coverage.begin_ns = time;
+    if (!coverage.end_ns || time > *coverage.end_ns) coverage.end_ns = time;
+    Cpu& on = cpu(of, event.cpu);
+    if (!on.seen) {
+      on.seen = true;
+      on.since_ns = std::max(time, on.loss_end_ns);
+    }
+    using Kind = SchedulerEvent::Kind;
+    if (event.kind != Kind::switched && event.kind != Kind::exec && event.tid <= 0) return;
+    switch (event.kind) {
+      case Kind::switched:
+        return switched(event, time);
+      case Kind::waking:
+        return waking(event, time);
+      case Kind::wakeup:
+      case Kind::wakeup_new:
+        return woken(event, time);
+      case Kind::migrate:
+        return migrated(event, time);
+      case Kind::fork:
+        return forked(event, time);
+      case Kind::exec:
+        return executed(event, time);
+      case Kind::exit:
+        return exits(event, time);
+    }
+  }
+
+  // Whether a thread that is switched away ran on that CPU since it is watched, although no switch to it was
+  // seen.
+  bool ran_before(std::int32_t life, const Cpu& on, std::int64_t time) {
+    const Life& self = at(life);
+    const bool open = self.doing == Doing::unknown || (self.doing == Doing::woken && self.tentative);
+    return open && on.current == kUnknown && on.since_ns <= time && self.off_cpu_ns <= on.since_ns;
+  }
+
+  void switched(const SchedulerEvent& event, std::int64_t time) {
+    coverage.has_switches = true;
+    const std::int32_t previous = event.previous_tid > 0 ? life(event.host, event.previous_tid, time) : kIdle;
+    if (previous >= 0) rename(previous, event.previous_name);
+    const std::int32_t next = event.tid > 0 ? life(event.host, event.tid, time) : kIdle;
+    if (next >= 0) rename(next, event.name);
+
+    Host& of = host(event.host);
+    Cpu& on = cpu(of, event.cpu);
+    if (on.current == kUnknown && previous >= 0 && ran_before(previous, on, time)) {
+      if (at(previous).doing == Doing::woken)
+        wake_up_rows[static_cast<std::size_t>(at(previous).wake_up)].already_running = true;
+      const std::int64_t since = on.since_ns;
+      const std::int64_t waking =
+          at(previous).waking_ns;  // may have begun while it was still on its way to sleep
+      forget(previous);
+      Life& self = at(previous);
+      self.waking_ns = waking;
+      self.doing = Doing::running;
+      self.since_ns = since;
+      self.cpu = self.home = event.cpu;
+      note_priority(previous, event.previous_priority);
+      on.current = previous;
+    } else if (on.current == kUnknown && previous == kIdle) {
+      on.current = kIdle;
+    } else if (on.current != kUnknown && on.current != previous) {
+      ++coverage.contradictions;
+      if (on.current >= 0) forget(on.current);
+      on.current = kUnknown;
+      on.since_ns = kForever;
+    }
+    for (const std::int32_t waiting : on.waiting) {
+      write_hold(waiting, time, on.current, on.current >= 0 ? on.since_ns : kNever);
+    }
+    if (previous >= 0) leave(previous, event, time);
+    const std::int64_t known_from = std::max(time, cpu(of, event.cpu).loss_end_ns);
+    if (next >= 0) enter(next, event, time);
+    Cpu& now = cpu(of, event.cpu);
+    now.current = known_from > time ? kUnknown : next;
+    now.since_ns = known_from;
+  }
+
+  void leave(std::int32_t life, const SchedulerEvent& event, std::int64_t time) {
+    if (at(life).doing == Doing::running && at(life).cpu == event.cpu) {
+      if (time > at(life).since_ns) {
+        StateRow& row = push_state(life, time);
+        row.has_end_state = true;
+        row.end_state = event.previous_state;
+      }
+      at(life).doing = Doing::unknown;
+    } else {
+      if (at(life).doing != Doing::unknown) ++coverage.contradictions;
+      forget(life);
+    }
+    Life& self = at(life);
+    self.begun = true;
+    self.off_cpu_ns = time;
+    self.home = event.cpu;
+    note_priority(life, event.previous_priority);
+    const bool ended =
+        event.previous_state == EndState::ended || (self.exiting && event.previous_state == EndState::other);
+    if (ended) return end(life, time);
+    if (time < host_of(life).loss_end_ns) return;
+    if (event.previous_state == EndState::preempted) {
+      begin_wait(life, Doing::preempted, time, event.cpu);
+    } else {
+      self.doing = Doing::blocked;
+      self.since_ns = time;
+    }
+  }
+
+  void enter(std::int32_t life, const SchedulerEvent& event, std::int64_t time) {
+    if (at(life).doing == Doing::running) {
+      ++coverage.contradictions;
+      forget(life);
+    } else if (at(life).doing == Doing::blocked) {
+      if (time > at(life).since_ns) push_state(life, time).unwoken = true;
+    } else if (at(life).doing != Doing::unknown) {
+      end_wait(life, time);
+    }
+    Life& self = at(life);
+    if (self.wake_up >= 0) wake_up_rows[static_cast<std::size_t>(self.wake_up)].switch_ns = time;
+    self.wake_up = -1;
+    self.waking_ns = kNever;
+    self.tentative = false;
+    self.begun = true;
+    note_priority(life, event.priority);
+    if (self.home != kNone && self.home != event.cpu)
+      migration_rows.push_back({time, life, self.home, event.cpu});
+    self.home = event.cpu;
+    if (time < cpu(host_of(life), event.cpu).loss_end_ns) {
+      self.doing = Doing::unknown;
+      return;
+    }
+    self.doing = Doing::running;
+    self.since_ns = time;
+    self.cpu = event.cpu;
+  }
+
+  void waking(const SchedulerEvent& event, std::int64_t time) {
+    coverage.has_waking = true;
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    Life& self = at(about);
+    if (self.waking_ns != kNever) return;
+    self.waking_ns = time;
+    self.waker = runs_on(event);
+  }
+
+  std::int32_t runs_on(const SchedulerEvent& event) {
+    const std::int32_t current = cpu(host(event.host), event.cpu).current;
+    return current >= 0 ? current : kUnknown;
+  }
+
+  void woken(const SchedulerEvent& event, std::int64_t time) {
+    coverage.has_wakeups = true;
+    host(event.host).has_wakeups = true;
+    if (event.kind == SchedulerEvent::Kind::wakeup_new) begins(event, time);
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    Life& self = at(about);
+    self.begun = true;
+    const std::int64_t waking = self.waking_ns;
+    const std::int32_t waker = waking == kNever ? runs_on(event) : self.waker;
+    self.waking_ns = kNever;
+    if (self.wake_up >= 0) return;
+    const bool runs = self.doing == Doing::running;
+    if (!runs && time >= host(event.host).loss_end_ns)
+      self.wake_up = static_cast<std::int64_t>(wake_up_rows.size());
+    wake_up_rows.push_back({waking, time, kNever, about, waker, event.target_cpu.value_or(kNone),
+                            event.priority.value_or(kNone), runs});
+    if (runs || self.doing == Doing::preempted || self.wake_up < 0)
+      return note_priority(about, event.priority);
+    self.tentative = self.doing == Doing::unknown && event.kind == SchedulerEvent::Kind::wakeup;
+    if (self.doing == Doing::blocked && time > self.since_ns) push_state(about, time);
+    note_priority(about, event.priority);
+    begin_wait(about, Doing::woken, time, event.target_cpu.value_or(self.home));
+  }
+
+  // A thread is woken for the first time. Its fork may have been seen, or not.
+  void begins(const SchedulerEvent& event, std::int64_t time) {
+    const std::int32_t known = life_by_tid.find(number_key(event.host, event.tid));
+    if (known >= 0 && !at(known).dead) {
+      if (!at(known).begun) return;
+      end(known, time);
+    }
+    begin_life(event.host, event.tid, new_thread(event.host, event.tid, time), time);
+  }
+
+  void migrated(const SchedulerEvent& event, std::int64_t time) {
+    coverage.has_migrations = true;
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    if (!event.target_cpu) return;
+    const std::int32_t to = *event.target_cpu;
+    const std::int32_t from = event.origin_cpu.value_or(at(about).home);
+    if (from != kNone && from != to) migration_rows.push_back({time, about, from, to});
+    Life& self = at(about);
+    self.home = to;
+    if (self.doing == Doing::running) return;
+    self.off_cpu_ns = time;
+    self.tentative = false;
+    if ((self.doing == Doing::preempted || self.doing == Doing::woken) && self.cpu != to) {
+      const Doing doing = self.doing;
+      end_wait(about, time);
+      begin_wait(about, doing, time, to);
+    }
+    note_priority(about, event.priority);
+  }
+
+  void forked(const SchedulerEvent& event, std::int64_t time) {
+    std::int32_t child = life_by_tid.find(number_key(event.host, event.tid));
+    if (child >= 0 && !at(child).dead) end(child, time);
+    std::int32_t thread = new_thread(event.host, event.tid, time);
+    if (event.pid) {
+      const std::int32_t process = directory.process(event.host, *event.pid);
+      Directory::Thread& row = directory.thread_row(thread);
+      if (row.process && *row.process != process) {
+        thread = directory.add_thread(event.host, event.tid, process, time);
+      } else {
+        row.process = process;
+      }
+      std::string& name = directory.process_row(process).name;
+      if (name.empty()) name = event.name;
+    }
+    child = begin_life(event.host, event.tid, thread, time);
+    rename(child, event.name);
+  }
+
+  void executed(const SchedulerEvent& event, std::int64_t time) {
+    const std::int32_t about = event.tid > 0   ? life(event.host, event.tid, time)
+                               : event.tid < 0 ? runs_on(event)
+                                               : kUnknown;
+    if (about < 0) return;
+    const std::string_view name = name_of_program(event.name);
+    rename(about, name);
+    if (const auto process = directory.thread_row(at(about).thread).process; process && !name.empty()) {
+      Directory::Process& row = directory.process_row(*process);
+      if (row.events == 0) row.name = name;
+    }
+  }
+
+  void exits(const SchedulerEvent& event, std::int64_t time) {
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    at(about).exiting = true;
+  }
+
+  // Tables
+  // -----------------------------------------------------------------------------------------------------------
+
+  void close_open_states() {
+    for (Host& of : hosts) {
+      while (!of.losses.empty() && of.losses.back().begin_ns < of.last_ns) {
+        const Loss loss = of.losses.back();
+        of.losses.pop_back();
+        apply(of, loss);
+      }
+      for (const std::int32_t life : of.lives) cut(life, of.last_ns);
+    }
+    for (const Life& life : lives) {
+      Directory::Thread& row = directory.thread_row(life.thread);
+      row.first_ns = std::min(row.first_ns.value_or(life.first_ns), life.first_ns);
+      row.last_ns = std::max(row.last_ns.value_or(life.last_ns), life.last_ns);
+    }
+  }
+
+  // Losses that were said after events beyond their begin: what reaches into them is known up to there.
+  void apply_late(const Loss& loss) {
+    const auto concerned = [&](std::int32_t life, bool runs, std::int32_t on) {
+      return at(life).host == loss.host && !(runs && loss.cpu && on != *loss.cpu);
+    };
+    const auto shorten = [&](auto& row) {
+      if (row.start_ns < loss.end_ns && row.end_ns > loss.begin_ns)
+        row.end_ns = std::max(row.start_ns, loss.begin_ns);
+    };
+    for (StateRow& row : state_rows) {
+      if (!concerned(row.life, row.state == ThreadState::running, row.cpu)) continue;
+      const std::int64_t end_ns = row.end_ns;
+      shorten(row);
+      if (row.end_ns != end_ns) row.has_end_state = false;
+    }
+    for (HoldRow& row : hold_rows) {
+      if (concerned(row.life, false, row.cpu)) shorten(row);
+    }
+    for (WakeUpRow& row : wake_up_rows) {
+      if (concerned(row.life, false, row.cpu) && row.wakeup_ns < loss.end_ns && row.switch_ns > loss.begin_ns)
+        row.switch_ns = kNever;
+    }
+    std::erase_if(state_rows, [](const StateRow& row) { return row.end_ns <= row.start_ns; });
+  }
+
+  // The order of rows by thread that keeps the order within a thread, and where each thread's rows begin.
+  template <typename Rows>
+  std::vector<std::size_t> by_thread(const Rows& rows, std::vector<std::size_t>& first) const {
+    first.assign(directory.threads().size() + 1, 0);
+    for (const auto& row : rows) ++first[index(lives[index(row.life)].thread) + 1];
+    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+    std::vector<std::size_t> place(first.begin(), first.end() - 1);
+    std::vector<std::size_t> order(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      order[place[index(lives[index(rows[i].life)].thread)]++] = i;
+    return order;
+  }
+
+  [[nodiscard]] std::int32_t thread_or_none(std::int32_t life) const {
+    return life >= 0 ? lives[index(life)].thread : kNone;
+  }
+
+  void make_states() {
+    std::erase_if(state_rows,
+                  [&](const StateRow& row) { return row.unwoken && host_of(row.life).has_wakeups; });
+    before.resize(state_rows.size());
+    stretch.resize(state_rows.size());
+    std::size_t made = 0;
+    const StateRow* last = nullptr;
+    for (const std::size_t i : by_thread(state_rows, first_state)) {
+      const StateRow& row = state_rows[i];
+      const std::int32_t thread = lives[index(row.life)].thread;
+      states.thread.push(thread);
+      states.state.push(row.state);
+      states.start_ns.push(row.start_ns);
+      states.end_ns.push(row.end_ns);
+      push_or_null(states.cpu, row.cpu, kNone);
+      push_or_null(states.priority, row.priority, kNone);
+      row.has_end_state ? states.end_state.push(row.end_state) : states.end_state.push_null();
+      const bool same_thread = last != nullptr && lives[index(last->life)].thread == thread;
+      if (same_thread) {
+        before[made] = before[made - 1];
+        if (const int kind = summed(last->state); kind >= 0) {
+          before[made][static_cast<std::size_t>(kind)] += last->end_ns - last->start_ns;
+        }
+      }
+      stretch[made] = made == 0 ? 0 : stretch[made - 1];
+      if (!same_thread || last->end_ns != row.start_ns) ++stretch[made];
+      last = &row;
+      ++made;
+    }
+    state_rows = {};
+  }
+
+  // Which of the sums a state counts in; what is left of a stretch was blocked.
+  static int summed(ThreadState state) noexcept {
+    switch (state) {
+      case ThreadState::running:
+        return 0;
+      case ThreadState::preempted:
+        return 1;
+      case ThreadState::woken:
+        return 2;
+      case ThreadState::blocked:
+        break;
+    }
+    return -1;
+  }
+
+  void make_holds() {
+    std::erase_if(hold_rows,
+                  [&](const HoldRow& row) { return !waits[row.wait] || row.end_ns <= row.start_ns; });
+    for (const std::size_t i : by_thread(hold_rows, first_hold)) {
+      const HoldRow& row = hold_rows[i];
+      holds.thread.push(lives[index(row.life)].thread);
+      holds.state.push(row.state);
+      holds.start_ns.push(row.start_ns);
+      holds.end_ns.push(row.end_ns);
+      holds.cpu.push(row.cpu);
+      push_or_null(holds.holder, thread_or_none(row.holder), kNone);
+    }
+    hold_rows = {};
+  }
+
+  void make_wake_ups() {
+    for (const WakeUpRow& row : wake_up_rows) {
+      wake_ups.thread.push(lives[index(row.life)].thread);
+      push_or_null(wake_ups.by_thread, thread_or_none(row.by_life), kNone);
+      push_or_null(wake_ups.waking_ns, row.waking_ns);
+      wake_ups.wakeup_ns.push(row.wakeup_ns);
+      push_or_null(wake_ups.switch_ns, row.switch_ns);
+      push_or_null(wake_ups.cpu, row.cpu, kNone);
+      push_or_null(wake_ups.priority, row.priority, kNone);
+      wake_ups.already_running.push(row.already_running ? 1 : 0);
+    }
+    wake_up_rows = {};
+  }
+
+  void make_migrations() {
+    for (const MigrationRow& row : migration_rows) {
+      migrations.thread.push(lives[index(row.life)].thread);
+      migrations.time_ns.push(row.time_ns);
+      migrations.from_cpu.push(row.from_cpu);
+      migrations.to_cpu.push(row.to_cpu);
+    }
+    migration_times.reserve(migration_rows.size());
+    for (const std::size_t i : by_thread(migration_rows, first_migration))
+      migration_times.push_back(migration_rows[i].time_ns);
+    migration_rows = {};
+  }
+
+  // Questions
+  // --------------------------------------------------------------------------------------------------------
+
+  // The last row of the thread that begins at or before that instant; `none` where there is none.
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  [[nodiscard]] std::size_t row_at(std::int32_t thread, std::int64_t time) const {
+    const std::int64_t* starts = states.start_ns.data();
+    const std::int64_t* first = starts + first_state[index(thread)];
+    const std::int64_t* found = std::upper_bound(first, starts + first_state[index(thread) + 1], time);
+    return found == first ? none : static_cast<std::size_t>(found - starts) - 1;
+  }
+
+  [[nodiscard]] std::array<std::int64_t, 3> sums_until(std::size_t row, std::int64_t time) const {
+    std::array<std::int64_t, 3> sums = before[row];
+    if (const int kind = summed(states.state[row]); kind >= 0) {
+      sums[static_cast<std::size_t>(kind)] += time - states.start_ns[row];
+    }
+    return sums;
+  }
+
+  [[nodiscard]] std::optional<Split> split(std::int32_t thread, std::int64_t begin, std::int64_t end) const {
+    if (thread < 0 || index(thread) + 1 >= first_state.size() || begin > end) return std::nullopt;
+    const std::size_t first = row_at(thread, begin);
+    if (first == none || begin > states.end_ns[first]) return std::nullopt;
+    const std::size_t last = end <= states.end_ns[first] ? first : row_at(thread, end);
+    if (end > states.end_ns[last] || stretch[first] != stretch[last]) return std::nullopt;
+    const auto from = sums_until(first, begin);
+    const auto to = sums_until(last, end);
+    Split split;
+    split.on_cpu_ns = to[0] - from[0];
+    split.preempted_ns = to[1] - from[1];
+    split.wake_up_ns = to[2] - from[2];
+    split.blocked_ns = end - begin - split.on_cpu_ns - split.preempted_ns - split.wake_up_ns;
+    const auto times = migration_times.begin();
+    const auto own = times + static_cast<std::ptrdiff_t>(first_migration[index(thread)]);
+    const auto own_end = times + static_cast<std::ptrdiff_t>(first_migration[index(thread) + 1]);
+    split.migrations = static_cast<std::uint32_t>(std::upper_bound(own, own_end, end) -
+                                                  std::upper_bound(own, own_end, begin));
+    return split;
+  }
+};
+
+Scheduler::Scheduler(Directory& directory) : state_(std::make_unique<State>(directory)) {}
+Scheduler::~Scheduler() = default;
+
+void Scheduler::add(const SchedulerEvent& event) { state_->add(event); }
+
+void Scheduler::lost(std::int32_t host, std::optional<std::int32_t> cpu, std::int64_t begin_ns,
+                     std::int64_t end_ns) {
+  const Loss loss{host, cpu, begin_ns, std::max(begin_ns, end_ns)};
+  Host& of = state_->host(host);
+  if (begin_ns < of.last_ns) {
+    state_->late_losses.push_back(loss);
+    return;
+  }
+  const auto later = [](const Loss& a, const Loss& b) { return a.begin_ns > b.begin_ns; };
+  of.losses.insert(std::upper_bound(of.losses.begin(), of.losses.end(), loss, later), loss);
+}
+
+void Scheduler::finish() {
+  state_->close_open_states();
+  for (const Loss& loss : state_->late_losses) state_->apply_late(loss);
+  state_->make_states();
+  state_->make_holds();
+  state_->make_wake_ups();
+  state_->make_migrations();
+}
+
+bool Scheduler::empty() const noexcept { return state_->coverage.events == 0; }
+const Scheduler::Coverage& Scheduler::coverage() const noexcept { return state_->coverage; }
+const ThreadStates& Scheduler::states() const noexcept { return state_->states; }
+const WakeUps& Scheduler::wake_ups() const noexcept { return state_->wake_ups; }
+const Migrations& Scheduler::migrations() const noexcept { return state_->migrations; }
+const Holds& Scheduler::holds() const noexcept { return state_->holds; }
+
+std::optional<Split> Scheduler::split(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns) const {
+  return state_->split(thread, begin_ns, end_ns);
+}
+
+Scheduler::HoldsOf Scheduler::holds_of(std::span<const std::int32_t> threads,
+                                       std::span<const std::int64_t> begins_ns,
+                                       std::span<const std::int64_t> ends_ns) const {
+  struct Part {
+    ThreadState state;
+    std::int32_t cpu, holder;
+    std::int64_t held_ns;
+    [[nodiscard]] bool same(const Part& other) const noexcept {
+      return state == other.state && cpu == other.cpu && holder == other.holder;
+    }
+  };
+  const Holds& holds = state_->holds;
+  const std::int64_t* ends = holds.end_ns.data();
+  HoldsOf table;
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    const std::int64_t begin = begins_ns[i], end = ends_ns[i];
+    if (!split(threads[i], begin, end)) continue;
+    const std::size_t last = state_->first_hold[index(threads[i]) + 1];
+    auto row = static_cast<std::size_t>(
+        std::upper_bound(ends + state_->first_hold[index(threads[i])], ends + last, begin) - ends);
+    parts.clear();
+    for (; row < last && holds.start_ns[row] < end; ++row) {
+      if (!holds.holder.valid(row)) continue;
+      const std::int64_t held = std::min(end, holds.end_ns[row]) - std::max(begin, holds.start_ns[row]);
+      if (held > 0) parts.push_back({holds.state[row], holds.cpu[row], holds.holder[row], held});
+    }
+    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+      return std::tie(a.state, a.cpu, a.holder) < std::tie(b.state, b.cpu, b.holder);
+    });
+    for (std::size_t part = 0; part < parts.size();) {
+      std::int64_t held = 0;
+      const Part& group = parts[part];
+      for (; part < parts.size() && parts[part].same(group); ++part) held += parts[part].held_ns;
+      table.interval.push(static_cast<std::uint32_t>(i));
+      table.state.push(group.state);
+      table.cpu.push(group.cpu);
+      table.holder.push(group.holder);
+      table.held_ns.push(held);
+    }
+  }
+  return table;
+}
+
+}  // namespace perflab::traceview

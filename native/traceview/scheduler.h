@@ -1,0 +1,121 @@
+// From scheduler events to what every thread was doing: running, preempted, blocked, or woken and waiting for a CPU.
+//
+// Definitions (docs/tracing.md):
+//   running    from sched_switch to it until sched_switch away from it
+//   preempted  it left its CPU although it could run (prev_state is running or preempted), until it is switched in again
+//   blocked    it left its CPU to sleep, until sched_wakeup (or sched_wakeup_new)
+//   woken      from sched_wakeup until it is switched in; its length is the wake-up latency
+// sched_waking is the instant at which the waker began; it is kept with the wake-up but begins no state: the thread may still
+// be on its way to sleep, and on another CPU an interrupt lies between. A wake-up of a running thread has no latency, and of
+// several wake-ups only the first counts until the thread runs. A preempted thread stays preempted when it is woken (it was
+// about to sleep), but its wake-up has a latency.
+// Before a thread's first event its state is not known (null in every answer), but a thread that is switched away first ran
+// since the CPU's events began.
+//
+// What is not recorded:
+//   no wake-ups at all  a thread that slept is blocked until it is switched in: its waiting for the CPU cannot be told from its
+//                       sleep. Coverage::has_wakeups is false then; wake-up latencies are not known, not 0.
+//   one wake-up         (of a host that has others) when the sleep ended is not known, and so the thread's state from there on
+//                       until it is switched in is not claimed.
+//   one switch          a state whose end was not seen is not claimed at all (recordings of some threads only, lost events).
+// The waker is what ran on the CPU of sched_waking, else of sched_wakeup; kernels that hand wake-ups to the other CPU record
+// the latter there, so without sched_waking the waker of such a wake-up is what it interrupted.
+// A migration is what sched_migrate_task says, or else that a thread is switched in on another CPU than the one it left, at
+// the time of that switch.
+// Tid 0 is the idle task: never a thread. A CPU that runs it has no holder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "traceview/directory.h"
+#include "traceview/tables.h"
+
+namespace perflab::traceview {
+
+// A scheduler event, normalised: names, priorities and states of LTTng and perf are alike here (schema.h does that).
+struct SchedulerEvent {
+  enum class Kind : std::uint8_t { switched, waking, wakeup, wakeup_new, migrate, fork, exec, exit };
+  Kind kind = Kind::switched;
+  std::int64_t time_ns = 0;
+  std::int32_t host = 0;
+  std::int32_t cpu = 0;                   // on which the event happened
+  std::int32_t tid = 0;                   // switched: the next; fork: the child; exec: -1 is the one that runs there;
+                                          // otherwise the one that the event is about
+  std::optional<std::int32_t> pid;        // fork: the child's process, where the event says so
+  std::optional<std::int32_t> priority;   // kernel's own scale (see tables.h); of tid
+  std::string_view name;                  // of tid; "" where the event has none
+  std::int32_t previous_tid = 0;          // switched only
+  std::optional<std::int32_t> previous_priority;
+  std::string_view previous_name;
+  EndState previous_state = EndState::other;
+  std::optional<std::int32_t> target_cpu; // waking, wakeup, wakeup_new; migrate: the destination
+  std::optional<std::int32_t> origin_cpu; // migrate
+};
+
+// How a stretch of time of one thread was spent. The four times add up to its length. Migrations are those after its begin,
+// up to and with its end.
+struct Split {
+  std::int64_t on_cpu_ns = 0, preempted_ns = 0, blocked_ns = 0, wake_up_ns = 0;
+  std::uint32_t migrations = 0;
+};
+
+// Takes events in the order of time (of each host) and answers afterwards.
+class Scheduler {
+ public:
+  explicit Scheduler(Directory& directory);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  void add(const SchedulerEvent& event);
+  // Scheduler events of this host were lost in [begin, end] (of that CPU, or of all): states that reach into it become
+  // unknown there, and nothing is claimed across it. Threads that ran on other CPUs are known to go on; all that waited or
+  // slept are not, any CPU may have run them. Best said before the events that follow `begin`: what is said later cuts the
+  // states that reach into the loss, but what was concluded from them stays.
+  void lost(std::int32_t host, std::optional<std::int32_t> cpu, std::int64_t begin_ns, std::int64_t end_ns);
+  // No more events; `end_ns` is the last instant that the scheduler's trace covers (per host the time of its last event).
+  void finish();
+
+  // After finish():
+  [[nodiscard]] bool empty() const noexcept;
+  struct Coverage {
+    std::uint64_t events = 0;
+    std::optional<std::int64_t> begin_ns, end_ns;  // of the first and the last event of all hosts
+    bool has_switches = false, has_wakeups = false, has_waking = false, has_migrations = false;
+    // Switches that do not go together with the one before them on their CPU or of their thread, where no loss was said to
+    // be: events are missing, or only some threads were recorded.
+    std::uint64_t contradictions = 0;
+  };
+  [[nodiscard]] const Coverage& coverage() const noexcept;
+  // Rows of states and holds are in the order of thread, then time; the others in the order of time.
+  [[nodiscard]] const ThreadStates& states() const noexcept;
+  [[nodiscard]] const WakeUps& wake_ups() const noexcept;
+  [[nodiscard]] const Migrations& migrations() const noexcept;
+  [[nodiscard]] const Holds& holds() const noexcept;
+  // Nothing where the thread's state is not known during all of [begin, end].
+  [[nodiscard]] std::optional<Split> split(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns) const;
+
+  // For many stretches: one row for each part of each stretch in which the thread waited and somebody held the CPU.
+  struct HoldsOf {
+    UInt32 interval;  // which of the stretches
+    EnumColumn<ThreadState> state;
+    Int32 cpu, holder;
+    Int64 held_ns;    // summed over the stretch, per (state, cpu, holder)
+    template <typename F> void columns(F&& f) const {
+      f("interval", interval), f("state", state), f("cpu", cpu), f("holder", holder), f("held_ns", held_ns);
+    }
+  };
+  // Nothing for stretches of which split() knows nothing. Rows in the order of interval, state, CPU, holder.
+  [[nodiscard]] HoldsOf holds_of(std::span<const std::int32_t> threads, std::span<const std::int64_t> begins_ns,
+                                 std::span<const std::int64_t> ends_ns) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace perflab::traceview

@@ -1,0 +1,115 @@
+// What events and fields are called, in every version of tracetools and in every tracer. Nothing else knows their names.
+//
+// Each version of tracetools has one table in schema.cpp: event name, kind, and the names of its fields in the order of the
+// enumerations below. An event class of a trace is bound to the newest version all of whose required fields it has.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "ctf/event.h"
+#include "ctf/trace.h"
+#include "traceview/scheduler.h"
+
+namespace perflab::traceview {
+
+enum class Kind : std::uint8_t {
+  none,
+  // Initialisation of ROS objects
+  rcl_init, rcl_node_init, rmw_publisher_init, rcl_publisher_init, rmw_subscription_init, rcl_subscription_init,
+  rclcpp_subscription_init, rclcpp_subscription_callback_added, rcl_service_init, rclcpp_service_callback_added,
+  rmw_client_init, rcl_client_init, rcl_timer_init, rclcpp_timer_callback_added, rclcpp_timer_link_node,
+  rclcpp_callback_register, rcl_lifecycle_state_machine_init, rclcpp_construct_ring_buffer, rclcpp_buffer_to_ipb,
+  rclcpp_ipb_to_subscription, message_link_periodic_async, message_link_partial_sync,
+  // Run time
+  rclcpp_publish, rclcpp_intra_publish, rcl_publish, rmw_publish, rmw_take, rcl_take, rclcpp_take,
+  rmw_send_request, rmw_take_request, rmw_send_response, rmw_take_response,
+  callback_start, callback_end, rcl_lifecycle_transition,
+  executor_get_next_ready, executor_wait_for_work, executor_execute,
+  ring_buffer_enqueue, ring_buffer_dequeue, ring_buffer_clear,
+  // Forks that carry source timestamps before tracetools did
+  dds_create_writer, dds_write_pre, dds_write, dds_bind_stamp, dispatch_subscription_callback,
+  // Functions of programs built with -finstrument-functions, and where their code lies
+  function_entry, function_exit, binary_info, binary_build_id, binary_unload,
+  // Scheduler; schema.h turns them into SchedulerEvent
+  sched_switch, sched_waking, sched_wakeup, sched_wakeup_new, sched_migrate_task, process_fork, process_exec, process_exit,
+  count
+};
+
+// The name of a kind: that of its enumerator.
+[[nodiscard]] const char* name_of(Kind kind) noexcept;
+
+// Whether the scheduler's model takes events of this kind; all others but `none` are of user space.
+[[nodiscard]] constexpr bool is_scheduler(Kind kind) noexcept { return kind >= Kind::sched_switch && kind < Kind::count; }
+[[nodiscard]] constexpr bool is_user_space(Kind kind) noexcept { return kind != Kind::none && kind < Kind::sched_switch; }
+
+inline constexpr std::size_t kMaxFields = 7;
+
+// Fields by their place in BoundEvent::fields. What a kind has depends on the version: has() says so.
+namespace field {
+namespace rcl_init { enum : std::size_t { context, version }; }
+namespace rcl_node_init { enum : std::size_t { node, rmw_node, name, name_space }; }
+namespace rmw_endpoint_init { enum : std::size_t { rmw, gid }; }  // publishers, subscriptions, clients
+namespace rcl_endpoint_init { enum : std::size_t { handle, node, rmw, name, queue_depth }; }  // all four
+namespace rclcpp_subscription_init { enum : std::size_t { handle, subscription }; }
+namespace callback_added { enum : std::size_t { owner, callback }; }  // subscriptions, services, timers
+namespace rcl_timer_init { enum : std::size_t { timer, period }; }
+namespace rclcpp_timer_link_node { enum : std::size_t { timer, node }; }
+namespace callback_register { enum : std::size_t { callback, symbol }; }
+namespace construct_ring_buffer { enum : std::size_t { buffer, capacity }; }
+namespace buffer_to_ipb { enum : std::size_t { buffer, ipb }; }
+namespace ipb_to_subscription { enum : std::size_t { ipb, subscription }; }
+namespace publish { enum : std::size_t { message, publisher, timestamp }; }  // all layers; the handle is the layer's own
+namespace rmw_take { enum : std::size_t { rmw, message, timestamp, taken }; }
+namespace take { enum : std::size_t { message }; }
+namespace service_message { enum : std::size_t { rmw, message, sequence_number, client_gid, taken, timestamp }; }
+namespace callback_start { enum : std::size_t { callback, is_intra_process }; }
+namespace callback_end { enum : std::size_t { callback }; }
+namespace executor_execute { enum : std::size_t { handle }; }
+namespace ring_buffer { enum : std::size_t { buffer, index, size, overwritten }; }
+namespace dds_create_writer { enum : std::size_t { writer, topic, gid_prefix, gid_entity }; }
+namespace dds_write { enum : std::size_t { writer, data, timestamp }; }  // write_pre has data, write the time stamp
+namespace dds_bind_stamp { enum : std::size_t { address, timestamp }; }
+namespace dispatch { enum : std::size_t { message, callback, timestamp }; }
+namespace function { enum : std::size_t { address, call_site }; }
+namespace binary_build_id { enum : std::size_t { base, id }; }
+namespace binary { enum : std::size_t { base, size, path, is_position_independent }; }
+}  // namespace field
+
+struct BoundField {
+  std::int32_t slot = -1;  // -1: this event class has no such field
+  bool text = false;
+  bool bytes = false;
+};
+
+struct BoundEvent {
+  Kind kind = Kind::none;
+  const char* version = "";              // the version of tracetools whose layout it is; "" for the others
+  std::array<BoundField, kMaxFields> fields{};
+  BoundField pid, tid, name;             // of the thread that emitted it: vpid, vtid, procname of the contexts
+  bool perf = false;                     // perf's naming and priorities (scheduler events)
+  bool raw_states = false;               // prev_state as kernels before 4.14 have it (scheduler events)
+
+  [[nodiscard]] bool has(std::size_t field) const noexcept { return fields[field].slot >= 0; }
+  [[nodiscard]] std::uint64_t value(const ctf::Event& event, std::size_t field) const noexcept {
+    return event.slots[fields[field].slot];
+  }
+  [[nodiscard]] std::string_view text(const ctf::Event& event, std::size_t field) const noexcept {
+    const auto slot = static_cast<std::size_t>(fields[field].slot);
+    return ctf::Event::text_at(event.slots[slot], event.slots[slot + 1]);
+  }
+};
+
+// How to read the events of one class.
+[[nodiscard]] BoundEvent bind(const ctf::Trace& trace, const ctf::EventLayout& layout);
+
+// Whether the kernel that was traced is older than 4.14; from there on prev_state has other bits. False where it is not said.
+[[nodiscard]] bool has_raw_states(const ctf::Metadata& metadata);
+
+// A scheduler event with tracers' differences taken out. Nothing where the event lacks what it needs.
+[[nodiscard]] std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf::Event& event,
+                                                            std::int32_t host, std::optional<std::uint32_t> stream_cpu);
+
+}  // namespace perflab::traceview

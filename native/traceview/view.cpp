@@ -1,0 +1,401 @@
+#include "traceview/view.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "ctf/merge.h"
+#include "ctf/trace.h"
+#include "traceview/schema.h"
+
+namespace perflab::traceview {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json json_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// The machine that a trace is of, as tracers write it: LTTng `hostname`, perf `host`.
+std::optional<std::string> host_of(const ctf::Metadata& metadata) {
+  if (auto name = metadata.environment_text("hostname")) return name;
+  return metadata.environment_text("host");
+}
+
+std::string uuid_text(const ctf::Uuid& uuid) {
+  std::string text;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+  }
+  return text;
+}
+
+// Events of one stream that both passes may look at are decoded twice, but counted once.
+enum class Pass : std::uint8_t { user_space, scheduler, counting };
+
+}  // namespace
+
+class ViewBuilder {
+ public:
+  ViewBuilder(std::span<const std::filesystem::path> paths, const ViewOptions& options)
+      : paths_(paths),
+        threads_(options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency())),
+        set_(ctf::TraceSet::open(paths)),
+        view_(new View()) {}
+
+  std::shared_ptr<const View> build() {
+    for (const auto& trace : set_.traces()) add_trace(*trace);
+    for (const auto& entry : set_.ledger()) keep(entry, nullptr);
+    find_hosts();
+    note_lost_scheduler_events();
+    run(Pass::user_space);
+    run(Pass::scheduler);
+    run(Pass::counting);
+    if (total_events() == 0) throw ctf::TraceError(fmt::format("{}: no event can be read{}", paths_[0].string(), first_loss()));
+    view_->ros_.finish();
+    view_->scheduler_.finish();
+    view_->hosts_ = view_->directory_.host_table();
+    view_->processes_ = view_->directory_.process_table();
+    view_->threads_ = view_->directory_.thread_table();
+    // Names may be cut in the middle of a character, by the kernel for one.
+    view_->facts_ = facts().dump(-1, ' ', false, Json::error_handler_t::replace);
+    return std::move(view_);
+  }
+
+ private:
+  struct StreamFacts {
+    bool user_space = false, scheduler = false, read = false;
+    std::uint64_t events = 0;
+    std::optional<std::int64_t> first_ns, last_ns;
+  };
+  struct TraceFacts {
+    const ctf::Trace* trace = nullptr;
+    std::vector<BoundEvent> bounds;      // by class index
+    std::vector<std::uint64_t> counts;   // by class index
+    std::vector<StreamFacts> streams;
+    std::optional<std::string> host_name;
+    std::int32_t host = 0;
+    std::int64_t shift_ns = 0;
+    std::optional<std::int32_t> pid;     // of the environment: buffers per process
+  };
+
+  void add_trace(const ctf::Trace& trace) {
+    TraceFacts facts;
+    facts.trace = &trace;
+    facts.counts.resize(trace.layouts.size());
+    facts.streams.resize(trace.streams.size());
+    facts.host_name = host_of(trace.metadata);
+    if (const auto vpid = trace.metadata.environment_text("vpid")) facts.pid = std::atoi(vpid->c_str());
+    for (const auto& layout : trace.layouts) {
+      facts.bounds.push_back(bind(trace, layout));
+      const Kind kind = facts.bounds.back().kind;
+      for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        if (trace.streams[i].stream_class != layout.event_class->stream_class) continue;
+        facts.streams[i].user_space |= is_user_space(kind);
+        facts.streams[i].scheduler |= is_scheduler(kind);
+      }
+    }
+    traces_.push_back(std::move(facts));
+  }
+
+  // Traces without a name of their host are of the only host that is named, or of one unnamed host.
+  void find_hosts() {
+    std::optional<std::string> only;
+    bool several = false;
+    for (const TraceFacts& trace : traces_) {
+      if (!trace.host_name) continue;
+      several |= only && *only != *trace.host_name;
+      only = trace.host_name;
+    }
+    std::map<std::int32_t, std::int64_t> offset_of_host;
+    for (TraceFacts& trace : traces_) {
+      trace.host = view_->directory_.host(trace.host_name.value_or(several ? "" : only.value_or("")));
+      const auto offset = trace.trace->clock_offset_ns();
+      // perf writes 0 where it records the raw clock; that is no offset to the epoch.
+      if (offset && *offset != 0) offset_of_host.try_emplace(trace.host, *offset);
+    }
+    // Of one host all traces share its monotonic clock, so that offsets are left out; other hosts are brought to the first
+    // one's time line by their offsets to the epoch.
+    if (const auto first = offset_of_host.find(0); first != offset_of_host.end()) epoch_offset_ns_ = first->second;
+    for (TraceFacts& trace : traces_) {
+      const auto offset = offset_of_host.find(trace.host);
+      if (trace.host == 0) continue;
+      if (offset == offset_of_host.end() || !epoch_offset_ns_) {
+        warnings_.push_back(fmt::format("{}: its clock has no known offset to that of the first host; times of the two hosts "
+                                        "cannot be compared", trace.trace->path));
+        continue;
+      }
+      trace.shift_ns = offset->second - *epoch_offset_ns_;
+    }
+  }
+
+  // The ledger says when events of the scheduler were lost: what threads did meanwhile is not known.
+  void note_lost_scheduler_events() {
+    for (const TraceFacts& trace : traces_) {
+      for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        if (!trace.streams[i].scheduler) continue;
+        const ctf::Stream& stream = trace.trace->streams[i];
+        for (const auto& entry : set_.ledger()) {
+          const bool of_stream = std::find(stream.files.begin(), stream.files.end(), entry.file) != stream.files.end();
+          if (!of_stream || !entry.end_ns ||
+              (entry.loss != ctf::Loss::discarded_events && entry.loss != ctf::Loss::lost_packets)) {
+            continue;
+          }
+          std::optional<std::int32_t> cpu;
+          if (stream.cpu) cpu = static_cast<std::int32_t>(*stream.cpu);
+          view_->scheduler_.lost(trace.host, cpu, entry.begin_ns.value_or(*entry.end_ns) + trace.shift_ns,
+                                 *entry.end_ns + trace.shift_ns);
+        }
+      }
+    }
+  }
+
+  void run(Pass pass) {
+    std::vector<ctf::MergeInput> inputs;
+    for (std::size_t t = 0; t < traces_.size(); ++t) {
+      TraceFacts& trace = traces_[t];
+      std::vector<bool> wanted(trace.bounds.size());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const Kind kind = trace.bounds[i].kind;
+        wanted[i] = pass == Pass::user_space ? is_user_space(kind) : pass == Pass::scheduler ? is_scheduler(kind) : false;
+      }
+      for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        const StreamFacts& stream = trace.streams[i];
+        const bool takes_part = pass == Pass::user_space ? stream.user_space
+            : pass == Pass::scheduler                    ? stream.scheduler
+                                                         : !stream.read;
+        if (takes_part) inputs.push_back({trace.trace, static_cast<std::uint32_t>(t), i, trace.shift_ns, wanted});
+      }
+    }
+    if (inputs.empty()) return;
+    ctf::Merger merger(inputs, threads_);
+    for (ctf::MergedEvent merged; merger.next(merged);) {
+      const TraceFacts& trace = traces_[merged.trace_index];
+      const BoundEvent& bound = trace.bounds[merged.event.class_index];
+      if (pass == Pass::user_space) {
+        view_->ros_.add(bound, merged.event, trace.host, trace.pid);
+      } else {
+        add_scheduler_event(trace, bound, merged.event);
+      }
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) note_read(traces_[inputs[i].trace_index], inputs[i].stream, merger.reader(i));
+  }
+
+  void add_scheduler_event(const TraceFacts& trace, const BoundEvent& bound, const ctf::Event& event) {
+    const auto normal = scheduler_event(bound, event, trace.host, trace.trace->streams[event.stream].cpu);
+    if (!normal) {
+      ++incomplete_scheduler_events_;
+      return;
+    }
+    view_->scheduler_.add(*normal);
+  }
+
+  void note_read(TraceFacts& trace, std::size_t index, const ctf::StreamReader& reader) {
+    StreamFacts& stream = trace.streams[index];
+    if (stream.read) return;
+    stream.read = true;
+    for (std::size_t i = 0; i < reader.counts().size(); ++i) {
+      trace.counts[i] += reader.counts()[i];
+      stream.events += reader.counts()[i];
+    }
+    stream.first_ns = reader.first_ns();
+    stream.last_ns = reader.last_ns();
+    for (const auto& entry : reader.ledger()) keep(entry, &trace);
+  }
+
+  void keep(const ctf::LedgerEntry& entry, const TraceFacts* trace) {
+    ledger_.push_back(entry);
+    if (trace == nullptr || trace->shift_ns == 0) return;
+    if (ledger_.back().begin_ns) *ledger_.back().begin_ns += trace->shift_ns;
+    if (ledger_.back().end_ns) *ledger_.back().end_ns += trace->shift_ns;
+  }
+
+  [[nodiscard]] std::uint64_t total_events() const {
+    std::uint64_t total = 0;
+    for (const TraceFacts& trace : traces_) {
+      for (const StreamFacts& stream : trace.streams) total += stream.events;
+    }
+    return total;
+  }
+
+  [[nodiscard]] std::string first_loss() const {
+    return ledger_.empty() ? " (metadata only, or empty streams)" : fmt::format(" ({})", ledger_.front().message);
+  }
+
+  [[nodiscard]] Json facts() const {
+    Json json;
+    json["paths"] = Json::array();
+    for (const auto& path : paths_) json["paths"].push_back(path.string());
+    std::optional<std::int64_t> begin, end;
+    Json traces = Json::array(), events = Json::array();
+    for (std::size_t t = 0; t < traces_.size(); ++t) {
+      const TraceFacts& facts = traces_[t];
+      traces.push_back(trace_json(facts, begin, end));
+      for (std::size_t i = 0; i < facts.counts.size(); ++i) {
+        if (facts.counts[i] == 0) continue;
+        const Kind kind = facts.bounds[i].kind;
+        events.push_back({{"name", facts.trace->layouts[i].event_class->name},
+                          {"count", facts.counts[i]},
+                          {"kind", kind == Kind::none ? Json(nullptr) : Json(name_of(kind))},
+                          {"trace", t}});
+      }
+    }
+    json["begin_ns"] = json_or_null(begin);
+    json["end_ns"] = json_or_null(end);
+    json["epoch_offset_ns"] = json_or_null(epoch_offset_ns_);
+    json["traces"] = std::move(traces);
+    json["events"] = std::move(events);
+    json["ledger"] = ledger_json();
+    json["counters"] = counters_json();
+    json["scheduler"] = scheduler_json();
+    json["tracetools_versions"] = view_->ros_.versions();
+    json["warnings"] = warnings_json();
+    return json;
+  }
+
+  [[nodiscard]] static Json trace_json(const TraceFacts& facts, std::optional<std::int64_t>& begin,
+                                       std::optional<std::int64_t>& end) {
+    const ctf::Metadata& metadata = facts.trace->metadata;
+    const auto tracer_version = [&]() -> Json {
+      const auto major = metadata.environment_text("tracer_major");
+      if (!major) return nullptr;
+      return *major + "." + metadata.environment_text("tracer_minor").value_or("?");
+    };
+    std::uint64_t events = 0;
+    std::optional<std::int64_t> first, last;
+    Json streams = Json::array();
+    const auto shifted = [&facts](std::optional<std::int64_t> time) -> std::optional<std::int64_t> {
+      return time ? std::optional(*time + facts.shift_ns) : std::nullopt;
+    };
+    for (std::size_t i = 0; i < facts.streams.size(); ++i) {
+      const StreamFacts& stream = facts.streams[i];
+      const ctf::Stream& source = facts.trace->streams[i];
+      events += stream.events;
+      if (stream.first_ns) first = std::min(first.value_or(*stream.first_ns), *stream.first_ns);
+      if (stream.last_ns) last = std::max(last.value_or(*stream.last_ns), *stream.last_ns);
+      streams.push_back({{"cpu", json_or_null(source.cpu)},
+                         {"instance", json_or_null(source.instance)},
+                         {"packets", source.packets.size()},
+                         {"events", stream.events},
+                         {"bytes", source.bytes},
+                         {"discarded_events", source.discarded_events},
+                         {"lost_packets", source.lost_packets},
+                         {"first_ns", json_or_null(shifted(stream.first_ns))},
+                         {"last_ns", json_or_null(shifted(stream.last_ns))}});
+    }
+    first = shifted(first);
+    last = shifted(last);
+    if (first) begin = std::min(begin.value_or(*first), *first);
+    if (last) end = std::max(end.value_or(*last), *last);
+    Json clock = nullptr;
+    if (!metadata.clocks.empty()) {
+      const ctf::Clock& c = metadata.clocks.front();
+      clock = {{"name", c.name},
+               {"frequency_hz", c.frequency_hz},
+               {"offset_ns", json_or_null(facts.trace->clock_offset_ns())},
+               {"absolute", c.absolute}};
+    }
+    return {{"path", facts.trace->path},
+            {"uuid", metadata.uuid ? Json(uuid_text(*metadata.uuid)) : Json(nullptr)},
+            {"host", json_or_null(facts.host_name)},
+            {"domain", json_or_null(metadata.environment_text("domain"))},
+            {"tracer", json_or_null(metadata.environment_text("tracer_name"))},
+            {"tracer_version", tracer_version()},
+            {"clock", std::move(clock)},
+            {"shift_ns", facts.shift_ns},
+            {"events", events},
+            {"first_ns", json_or_null(first)},
+            {"last_ns", json_or_null(last)},
+            {"streams", std::move(streams)}};
+  }
+
+  [[nodiscard]] Json ledger_json() const {
+    Json json = Json::array();
+    for (const auto& entry : ledger_) {
+      json.push_back({{"kind", ctf::name_of(entry.loss)},
+                      {"count", entry.count},
+                      {"exact", entry.count_is_exact},
+                      {"file", entry.file},
+                      {"offset", json_or_null(entry.offset)},
+                      {"begin_ns", json_or_null(entry.begin_ns)},
+                      {"end_ns", json_or_null(entry.end_ns)},
+                      {"message", entry.message}});
+    }
+    return json;
+  }
+
+  [[nodiscard]] Json counters_json() const {
+    const Ros& ros = view_->ros_;
+    const RosCounters& c = ros.counters;
+    const FunctionModel::Counts& f = ros.functions().counts();
+    std::uint64_t without_owner = 0, without_symbol = 0;
+    for (std::size_t i = 0; i < ros.callbacks.handle.size(); ++i) {
+      if (!ros.callbacks.owner.valid(i)) ++without_owner;
+      if (!ros.callbacks.symbol.valid(i)) ++without_symbol;
+    }
+    return {{"callback_end_without_start", c.callback_end_without_start},
+            {"callback_start_without_end", c.callback_start_without_end},
+            {"callbacks_without_owner", without_owner},
+            {"callbacks_without_symbol", without_symbol},
+            {"publications_without_publisher", c.publications_without_publisher},
+            {"takes_of_unknown_subscriptions", c.takes_of_unknown_subscriptions},
+            {"enqueues_into_unknown_buffers", c.enqueues_into_unknown_buffers},
+            {"dequeues_without_enqueue", c.dequeues_without_enqueue},
+            {"service_messages_of_unknown_clients", c.service_messages_of_unknown_clients},
+            {"writes_of_the_middleware", c.writes_of_the_middleware},
+            {"functions_of_unknown_binaries", f.functions_of_unknown_binaries},
+            {"functions_of_absent_files", f.functions_of_absent_files},
+            {"functions_of_other_builds", f.functions_of_other_builds},
+            {"functions_without_symbols", f.functions_without_symbols},
+            {"function_entries_without_exit", f.entries_without_exit},
+            {"function_exits_without_entry", f.exits_without_entry},
+            {"events_without_thread", c.events_without_thread},
+            {"events_without_process", c.events_without_process},
+            {"incomplete_scheduler_events", incomplete_scheduler_events_}};
+  }
+
+  [[nodiscard]] Json scheduler_json() const {
+    const Scheduler::Coverage& coverage = view_->scheduler_.coverage();
+    if (coverage.events == 0) return nullptr;
+    return {{"begin_ns", json_or_null(coverage.begin_ns)},
+            {"end_ns", json_or_null(coverage.end_ns)},
+            {"events", coverage.events},
+            {"has_switches", coverage.has_switches},
+            {"has_wakeups", coverage.has_wakeups},
+            {"has_waking", coverage.has_waking},
+            {"has_migrations", coverage.has_migrations},
+            {"contradictions", coverage.contradictions}};
+  }
+
+  [[nodiscard]] Json warnings_json() const {
+    Json json = warnings_;
+    for (const TraceFacts& facts : traces_) {
+      for (const std::string& warning : facts.trace->metadata.warnings) json.push_back(warning);
+    }
+    return json;
+  }
+
+  std::span<const std::filesystem::path> paths_;
+  unsigned threads_;
+  ctf::TraceSet set_;
+  std::shared_ptr<View> view_;
+  std::vector<TraceFacts> traces_;
+  ctf::Ledger ledger_;
+  std::optional<std::int64_t> epoch_offset_ns_;
+  std::vector<std::string> warnings_;
+  std::uint64_t incomplete_scheduler_events_ = 0;
+};
+
+std::shared_ptr<const View> View::open(std::span<const std::filesystem::path> paths, const ViewOptions& options) {
+  return ViewBuilder(paths, options).build();
+}
+
+}  // namespace perflab::traceview
