@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perflab import __version__
-from perflab.cli import archive, check, clean, compare, doctor, export, list_, plot, run, show, statistics_
+from perflab.cli import archive, check, clean, compare, doctor, export, list_, plot, run, show, statistics_, trace
 from perflab.cli.grouped import GroupedCommand
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command(name="check")(check.check)
 app.command(name="export")(export.export)
 app.command(name="plot")(plot.plot)
 app.command(name="statistics")(statistics_.statistics)
+app.add_typer(trace.app, name="trace")
 app.command(name="archive")(archive.archive)
 app.command(name="clean")(clean.clean)
 app.command(name="doctor")(doctor.doctor)

@@ -1,0 +1,18 @@
+"""`perflab trace messages`: messages from publish to callback."""
+
+from __future__ import annotations
+
+from perflab.cli.trace.common import AsJson, Paths, Threads, Top, Whole, opened, show
+
+
+def messages(paths: Paths, as_json: AsJson = False, whole: Whole = False, top: Top = None, threads: Threads = 0) -> int:
+    """Show how long messages took from publisher to callback, by legs, and how many did not arrive.
+
+    Of every edge: a publisher, a topic and a subscription.
+
+    \b
+        perflab trace messages ~/.ros/tracing/session --json
+    """
+    from perflab.trace.messages import messages as answer
+
+    return show(answer(opened(paths, threads)), as_json=as_json, whole=whole, top=top)

@@ -1,0 +1,20 @@
+"""`perflab trace scheduling`: what the scheduler did with threads."""
+
+from __future__ import annotations
+
+from perflab.cli.trace.common import AsJson, Paths, Threads, Top, Whole, opened, show
+
+
+def scheduling(
+    paths: Paths, as_json: AsJson = False, whole: Whole = False, top: Top = None, threads: Threads = 0
+) -> int:
+    """Show CPU time, wake-up latency, preemptions and periods of threads.
+
+    Needs the scheduler's events (sched_switch, sched_wakeup); ROS need not be traced.
+
+    \b
+        perflab trace scheduling session/kernel --top 20
+    """
+    from perflab.trace.scheduling import scheduling as answer
+
+    return show(answer(opened(paths, threads)), as_json=as_json, whole=whole, top=top)

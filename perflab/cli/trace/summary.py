@@ -1,0 +1,18 @@
+"""`perflab trace summary`: what a trace holds, and how good it is."""
+
+from __future__ import annotations
+
+from perflab.cli.trace.common import AsJson, Paths, Threads, Top, Whole, opened, show
+
+
+def summary(paths: Paths, as_json: AsJson = False, whole: Whole = False, top: Top = None, threads: Threads = 0) -> int:
+    """Show what a trace holds, and how good its data are.
+
+    Processes, nodes, topics, what was lost, and how much of it the other answers rest on.
+
+    \b
+        perflab trace summary ~/.ros/tracing/session
+    """
+    from perflab.trace.summary import summary as answer
+
+    return show(answer(opened(paths, threads)), as_json=as_json, whole=whole, top=top)

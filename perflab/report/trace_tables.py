@@ -1,0 +1,187 @@
+"""Answers about a trace on a terminal: each section a table that fits, what it rests on, why something is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from perflab.report.table import COLUMN_GAP, Column, print_table
+from perflab.units import format_bytes, format_count, format_rate, format_time
+
+if TYPE_CHECKING:
+    from perflab.trace.answer import Answer, Section
+
+MAX_ROWS = 20
+MAX_NAMES = 4  # of columns that have one reason
+LEAST_SYMBOL_WIDTH = 32
+LEAST_NAME_WIDTH = 20
+NAMES_SHARE = 0.4  # of the width, where the table is too wide
+ARROW = " → "
+
+_STATISTIC = re.compile(r"(?P<figure>.+)_(?P<statistic>min|p50|p90|p99|p99_9|max|mean|sd)_(?:ns|percent|hz|bytes)")
+_UNIT = re.compile(r"(?P<figure>.+)_(?P<unit>ns|percent|hz|bytes)")
+_IDENTITIES = re.compile(r"(.+_)?(pid|tid|cpu|trace)")  # numbers, but not of anything
+_OPERATOR = re.compile(r"operator(<=>|<<=|>>=|<<|>>|<=|>=|->|<|>)|->")
+_SYMBOLS = ("symbol", "function")
+
+
+def print_answer(out: Console, answer: Answer, *, everything: bool = False) -> None:
+    """All sections of an answer, then the quality of its data. `everything`: all rows."""
+    for section in answer.sections:
+        _print_section(out, section, everything)
+        out.print()
+    if answer.quality:
+        out.print(Text("Data quality", "bold"))
+        for line in answer.quality:
+            out.print(Text(f"- {line}"), soft_wrap=False)
+
+
+def fold_symbol(symbol: str, width: int) -> str:
+    """A C++ name in at most `width` cells: template arguments go first, from within, then the middle."""
+    while len(symbol) > width and (inner := _deepest_arguments(symbol)) is not None:
+        symbol = f"{symbol[: inner[0]]}…{symbol[inner[1] :]}"
+    return shorten(symbol, width)
+
+
+def _deepest_arguments(symbol: str) -> tuple[int, int] | None:
+    """Where the template arguments that lie deepest begin and end, the longest of these; None where none are left."""
+    opened: list[int] = []
+    found: list[tuple[int, int, int]] = []  # depth, begin, end
+    text = _OPERATOR.sub(lambda m: "x" * len(m[0]), symbol)
+    for i, letter in enumerate(text):
+        if letter == "<":
+            opened.append(i + 1)
+        elif letter == ">" and opened:
+            begin = opened.pop()
+            if i - begin > 1:
+                found.append((len(opened), begin, i))
+    if not found:
+        return None
+    _, begin, end = max(found, key=lambda f: (f[0], f[2] - f[1]))
+    return begin, end
+
+
+def _print_section(out: Console, section: Section, everything: bool) -> None:
+    out.print(Text(section.title, "bold"))
+    frame = section.frame
+    if section.vertical:
+        _print_lines(out, section)
+    elif frame.height:
+        rows = frame if everything else frame.head(MAX_ROWS)
+        print_table(out, _columns(section, rows.to_dicts(), out.width))
+        if rows.height < frame.height:
+            out.print(Text(f"… and {format_count(frame.height - rows.height)} more: --all", "dim"))
+    for note in section.notes:
+        out.print(Text(note, "dim"))
+    for line in _reasons(section):
+        out.print(Text(line, "dim"))
+
+
+def _shown(section: Section) -> Sequence[str]:
+    """The columns of a terminal; a figure that is null throughout takes no room but in `reasons`."""
+    named = section.shown or tuple(section.frame.columns)
+    return [c for i, c in enumerate(named) if i == 0 or section.frame[c].null_count() < section.frame.height]
+
+
+def _columns(section: Section, rows: Sequence[dict[str, Any]], width: int) -> list[Column]:
+    """The first column stays, and so do texts beside it that are not spare; they are cut so that figures have room."""
+    shown = _shown(section)
+    spare = [name for name in section.spare if name in shown]
+    order = [*spare, *(name for name in reversed(shown) if name not in spare)]  # what is left out first, first
+    columns = []
+    leading = True
+    for i, name in enumerate(shown):
+        is_text = not section.frame[name].dtype.is_numeric()
+        leading = leading and is_text
+        group, header = _header(name)
+        tree = name == "function" and "depth" in section.frame.columns
+        cells = [Text(f"{_indent(row) if tree else ''}{_cell(name, row[name], width)}") for row in rows]
+        rank = 0 if i == 0 or (leading and name not in spare) else len(order) - order.index(name)
+        columns.append(Column(header, rank, cells, right=not is_text, group=group))
+    if sum(c.width + COLUMN_GAP for c in columns) <= width:
+        return columns
+    names = sum(c.rank == 0 for c in columns)
+    room = width - sum(c.width + COLUMN_GAP for c in columns if c.rank) - COLUMN_GAP * names
+    most = max(LEAST_NAME_WIDTH, max(room, int(NAMES_SHARE * width)) // names)
+    return [c if c.rank else replace(c, cells=[Text(shorten(t.plain, most)) for t in c.cells]) for c in columns]
+
+
+def _indent(row: dict[str, Any]) -> str:
+    """Of a tree whose nodes are rows, in its order."""
+    return "  " * (row["depth"] or 0)
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` in at most `width` letters without its middle; of "a → b" both sides keep their beginning and end."""
+    if len(text) <= width:
+        return text
+    left, arrow, right = text.partition(ARROW)
+    if arrow:
+        room = width - len(ARROW)
+        of_left = max(min(len(left), room // 2), room - len(right))
+        return f"{shorten(left, of_left)}{ARROW}{shorten(right, room - of_left)}"
+    tail = width // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def _header(name: str) -> tuple[str, str]:
+    """Group and header: ("latency", "p99.9") of latency_p99_9_ns, ("", "held") of held_ns."""
+    if match := _STATISTIC.fullmatch(name):
+        return match["figure"].replace("_", " "), match["statistic"].replace("_", ".")
+    if match := _UNIT.fullmatch(name):
+        return "", match["figure"].replace("_", " ")
+    return "", name.replace("_", " ")
+
+
+def _cell(name: str, value: Any, width: int) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return fold_symbol(value, max(LEAST_SYMBOL_WIDTH, width // 4)) if name.endswith(_SYMBOLS) else value
+    unit = match["unit"] if (match := _UNIT.fullmatch(name)) else ""
+    if unit == "ns":
+        return format_time(value)
+    if unit == "percent":
+        return f"{value:.3g} %" if value < 99.95 or value >= 100 else "> 99.9 %"
+    if unit == "hz":
+        return format_rate(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    if _IDENTITIES.fullmatch(name):
+        return str(value)
+    return format_count(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def _print_lines(out: Console, section: Section) -> None:
+    """Each row as lines: what, and its value."""
+    for row in section.frame.select(_shown(section)).iter_rows(named=True):
+        headers = {name: " ".join(filter(None, _header(name))) for name in row}
+        width = max(cell_len(h) for h in headers.values())
+        for name, value in row.items():
+            text = Text(f"{headers[name]:<{width}}  {_cell(name, value, out.width)}")
+            out.print(text, no_wrap=True, overflow="ellipsis")
+
+
+def _reasons(section: Section) -> list[str]:
+    """Why there are dashes in the columns of a terminal, or whole columns are missing; equal reasons once."""
+    named = section.shown or tuple(section.frame.columns)
+    by_reason: dict[str, list[str]] = {}
+    for name in named:
+        if name in section.reasons and section.frame.height and section.frame[name].null_count():
+            by_reason.setdefault(section.reasons[name], []).append(" ".join(filter(None, _header(name))))
+    lines = []
+    for reason, headers in by_reason.items():
+        if reason in section.notes:
+            continue
+        more = f" and {len(headers) - MAX_NAMES} more" if len(headers) > MAX_NAMES else ""
+        which = ", ".join(headers[:MAX_NAMES]) + more
+        lines.append(f"– {which}: {reason}")
+    return lines

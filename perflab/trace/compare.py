@@ -1,0 +1,410 @@
+"""Two traces side by side: what is in both under one name, with the figures of either, their difference and ratio.
+
+Things are matched by what they are called: callbacks by node, kind and topic, service or period; messages by topic,
+publisher and subscription; threads by process and name. Handles and process numbers differ from run to run. What has
+the same name several times in a trace is one row, and `objects_a`, `objects_b` say how many.
+
+What the interval means: the values of a figure, in the order of time, are cut into BATCHES batches of equal size, and
+each batch gives its median. `shift` is Hodges and Lehmann's shift between the batch medians of a and those of b, with
+its 95 % interval (perflab.statistics.difference). Neighbouring values depend on each other, batches far less; hence
+batches are compared. All of it is about these two traces: what varies from one start of the programs to the next is not
+in it. One trace of either is one trial of either, and no number of messages makes it more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perflab.trace import callbacks as callbacks_answer
+from perflab.trace import messages as messages_answer
+from perflab.trace import names
+from perflab.trace.answer import Answer, Section
+from perflab.trace.executor import MIN_KNOWN_PERCENT, executor
+from perflab.trace.quality import Quality, quality_of
+from perflab.trace.quantiles import REASON_QUANTILE, describe
+from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
+from perflab.trace.threads import identities, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perflab.trace.source import Source
+
+BATCHES = 20
+MIN_IN_BATCH = 10  # values, so that a batch's median is of something
+
+ONE_TRIAL = (
+    "One trace of either is one trial of either: whether what was traced differs, or only these two runs of it, cannot "
+    "be told from them; `perflab run` makes trials that can"
+)
+INTERVAL = (
+    f"shift: between the medians of {BATCHES} batches of consecutive values of either, with its 95 % interval; it is "
+    "about these two traces alone"
+)
+_STATISTICS = ("p50", "p99", "max")
+_SHIFT = ("shift_ns", "shift_low_ns", "shift_high_ns")
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the two traces."""
+
+    trace: Source
+    name: str  # "a" or "b"
+    quality: Quality
+
+
+def compare(a: Source, b: Source) -> Answer:
+    """Trace b beside trace a; differences are b - a, ratios b / a."""
+    sides = (_Side(a, "a", quality_of(a)), _Side(b, "b", quality_of(b)))
+    unmatched: list[pl.DataFrame] = []
+    sections = (
+        _traces(sides),
+        _distributions(
+            "callbacks", "Callbacks", "callback", [_callbacks(side) for side in sides], ["node", "callback"], unmatched
+        ),
+        _distributions(
+            "messages", "Messages", "message",
+            [_messages(side) for side in sides], ["topic", "publisher", "subscription", "delivery"], unmatched,
+        ),
+        _executor(sides, unmatched),
+        _distributions(
+            "wake_ups", "Wake-up latency and periods of threads", None,
+            [_wake_ups(side) for side in sides], ["process", "thread"], unmatched,
+        ),
+        _threads(sides, unmatched),
+        _unmatched(unmatched),
+    )  # fmt: skip
+    lines = [f"{side.name}: {line}" for side in sides for line in side.quality.losses]
+    lines += [f"{side.name}: {line}" for side in sides for line in side.quality.clocks["message"].to_list()]
+    return Answer("compare", sections, (ONE_TRIAL, *lines))
+
+
+def _traces(sides: Sequence[_Side]) -> Section:
+    """What was read of either, and what is missing in it."""
+    columns = []
+    for side in sides:
+        facts = side.trace.facts
+        begin, end = facts["begin_ns"], facts["end_ns"]
+        covered = covered_ns(side.trace)
+        counts: dict[str, int | None] = {
+            "length_ns": None if begin is None or end is None else end - begin,
+            "scheduler_covers_ns": covered,
+            "events": sum(part["events"] for part in facts["traces"]),
+        }
+        for entry in facts["ledger"]:
+            counts[entry["kind"]] = (counts.get(entry["kind"]) or 0) + entry["count"]
+        columns.append(counts | {name: n for name, n in facts["counters"].items() if n})
+    # What is not in the ledger or the counters of one trace did not happen in it.
+    rows = [
+        (name, *(counts.get(name, None if name.endswith("_ns") else 0) for counts in columns))
+        for name in dict.fromkeys(name for counts in columns for name in counts)
+    ]
+    schema = {"what": pl.String, "a": pl.Int64, "b": pl.Int64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(difference=pl.col("b") - pl.col("a"))
+    notes = []
+    for side in sides:
+        facts = side.trace.facts
+        versions = ", ".join(map(str, facts["tracetools_versions"])) or "none seen"
+        notes.append(f"{side.name}: {', '.join(map(str, facts['paths']))}; tracetools {versions}")
+    return Section(
+        "traces", "Traces", frame, tuple(notes),
+        dict.fromkeys(("a", "b", "difference"), "the trace has no events of that kind"),
+    )  # fmt: skip
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+# One row per value: the columns of its key, `object`, `figure`, `at_ns` for the order of time, `value_ns`.
+
+
+def _long(frame: pl.DataFrame, key: Sequence[str], figures: dict[str, str]) -> pl.DataFrame:
+    """A frame with one column per figure as one row per value; nulls are no values."""
+    parts = [
+        frame.select(
+            *key, "object", pl.lit(name).alias("figure"), "at_ns", pl.col(column).cast(pl.Int64).alias("value_ns")
+        )
+        for name, column in figures.items()
+    ]
+    return pl.concat(parts).filter(pl.col("value_ns").is_not_null())
+
+
+def _callbacks(side: _Side) -> pl.DataFrame:
+    known = names.callbacks(side.trace)
+    periods = [None if ns is None else f"{ns / 1e6:.12g} ms" for ns in known["period_ns"]]
+    timer = pl.col("kind") == "timer"
+    what = pl.when(timer).then(pl.Series("period", periods, dtype=pl.String)).otherwise(pl.col("name"))
+    who = known.select(
+        pl.col("row").alias("callback_row"),
+        pl.col("node"),
+        pl.concat_str(pl.col("kind").cast(pl.String), pl.coalesce(what, "symbol"), separator=" ", ignore_nulls=True)
+        .alias("callback"),
+    )  # fmt: skip
+    instances = callbacks_answer.instances_of(side.trace, side.quality)
+    split = side.trace.split(instances["thread"], instances["start_ns"], instances["end_ns"])
+    frame = instances.with_columns(split["on_cpu_ns"]).join(who, on="callback_row", how="left", maintain_order="left")
+    frame = frame.with_columns(at_ns="start_ns", object=pl.col("callback_row"))
+    figures = {"duration": "duration_ns", "on_cpu": "on_cpu_ns", "inter_arrival": "inter_arrival_ns"}
+    return _long(frame, ["node", "callback"], figures)
+
+
+def _messages(side: _Side) -> pl.DataFrame:
+    trace = side.trace
+    publications = messages_answer.publications_of(trace)
+    deliveries = pl.concat(
+        [
+            messages_answer.through_middleware(trace, publications),
+            messages_answer.within_process(trace, publications),
+        ]
+    ).filter(pl.col("started_ns").is_not_null())
+    publishers = names.objects(trace, "publishers").select("topic", publisher_row="row", publisher="node")
+    subscriptions = names.objects(trace, "subscriptions").select(subscription_row="row", subscription="node")
+    taken = pl.coalesce("layer_ns", "arrived_ns")
+    frame = (
+        deliveries.join(publishers, on="publisher_row", how="left", maintain_order="left")
+        .join(subscriptions, on="subscription_row", how="left", maintain_order="left")
+        .with_columns(
+            delivery=pl.when("intra_process").then(pl.lit("intra_process")).otherwise(pl.lit("middleware")),
+            object=pl.struct("publisher_row", "subscription_row").rank("dense").cast(pl.Int32),
+            at_ns="published_ns",
+            latency=pl.col("started_ns") - pl.col("published_ns"),
+            publish_call=pl.col("sent_ns") - pl.col("published_ns"),
+            transport=pl.col("arrived_ns") - pl.col("sent_ns"),
+            dispatch=pl.col("started_ns") - taken,
+        )
+    )
+    legs = {leg: leg for leg in ("latency", "publish_call", "transport", "dispatch")}
+    return _long(frame, ["topic", "publisher", "subscription", "delivery"], legs)
+
+
+def _wake_ups(side: _Side) -> pl.DataFrame:
+    who = identities(side.trace).select("thread_row", "process", "thread")
+    woken = latencies(side.trace.table("wake_ups").rename({"thread": "thread_row"}))
+    frame = woken.join(who, on="thread_row", how="left", maintain_order="left")
+    frame = frame.with_columns(at_ns="wakeup_ns", object=pl.col("thread_row"))
+    figures = {"wake_up": "latency_ns", "from_waking": "from_waking_ns"}
+    periods = wake_up_intervals(states_in_order(side.trace)).join(
+        who, on="thread_row", how="left", maintain_order="left"
+    )
+    periods = periods.with_columns(object=pl.col("thread_row"))
+    key = ["process", "thread"]
+    return pl.concat([_long(frame, key, figures), _long(periods, key, {"period": "interval_ns"})])
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def _distributions(
+    name: str,
+    title: str,
+    what: str | None,
+    values: Sequence[pl.DataFrame],
+    key: list[str],
+    unmatched: list[pl.DataFrame],
+) -> Section:
+    """The distributions of every figure that both traces have values of."""
+    by = [*key, "figure"]
+    described = [
+        describe(frame, by, {"value": pl.col("value_ns")}, [pl.col("object").n_unique().alias("objects")],
+                 statistics=_STATISTICS)
+        for frame in values
+    ]  # fmt: skip
+    renamed = [
+        frame.rename({"value_n": f"n_{side}", "objects": f"objects_{side}"}).rename(
+            {f"value_{s}_ns": f"{s}_{side}_ns" for s in _STATISTICS}
+        )
+        for frame, side in zip(described, "ab", strict=True)
+    ]
+    first, second = renamed
+    if what is not None:
+        unmatched += _missing(renamed, by, key, what)
+    both = first.join(second, on=by, how="inner", nulls_equal=True, maintain_order="left")
+    compared: list[pl.Expr] = []
+    for statistic in _STATISTICS:
+        of_a, of_b = pl.col(f"{statistic}_a_ns"), pl.col(f"{statistic}_b_ns")
+        compared += [of_a, of_b, (of_b - of_a).alias(f"{statistic}_difference_ns")]
+        compared.append(pl.when(of_a > 0).then(of_b / of_a).alias(f"{statistic}_ratio"))
+    frame = both.select(*by, "objects_a", "objects_b", "n_a", "n_b", *compared)
+    frame = pl.concat([frame, _shifts(values, both, by)], how="horizontal").sort(
+        *key, nulls_last=True, maintain_order=True
+    )
+    few = f"a quantile or a batch is of too few values: {BATCHES} batches of {MIN_IN_BATCH} in either trace are needed"
+    reasons = {c: REASON_QUANTILE for c in frame.columns if c.startswith(("p50_", "p99_")) and c.endswith("_ns")}
+    reasons |= {f"{s}_ratio": "the figure of a is 0, or one of the two is null" for s in _STATISTICS}
+    if len(values[0]) and len(values[1]) and frame.is_empty():
+        notes: tuple[str, ...] = ("Nothing has the same name in both",)
+    else:
+        notes = (INTERVAL,) if frame.height else ()
+    hidden = {"objects_a", "objects_b", "p50_difference_ns", "p99_difference_ns", "max_difference_ns", "shift_ns"}
+    return Section(
+        name, title, frame, notes, reasons | dict.fromkeys(_SHIFT, few),
+        shown=tuple(c for c in frame.columns if c not in hidden),
+        spare=("max_ratio", "max_a_ns", "max_b_ns", "p99_ratio", "p99_a_ns", "p99_b_ns", "n_a", "n_b"),
+    )  # fmt: skip
+
+
+def _shifts(values: Sequence[pl.DataFrame], both: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """For each row of `both` the shift between the batch medians, and its interval."""
+    rows = both.select(by).with_row_index("__row")
+    enough = (pl.col("n_a") >= BATCHES * MIN_IN_BATCH) & (pl.col("n_b") >= BATCHES * MIN_IN_BATCH)
+    chosen = both.with_row_index("__row").filter(enough)["__row"]
+    medians = [_batch_medians(frame, rows.filter(pl.col("__row").is_in(chosen.implode())), by) for frame in values]
+    shifts: dict[str, list[float | None]] = {column: [None] * both.height for column in _SHIFT}
+    if chosen.len():
+        from perflab.statistics.design import design
+        from perflab.statistics.difference import shift
+        from perflab.statistics.sample import Sample
+
+        for row in chosen:
+            estimate = shift(design(Sample.of(medians[0][row]), Sample.of(medians[1][row])))
+            interval = estimate.interval
+            ends = (None, None) if interval is None else (interval.low, interval.high)
+            for column, value in zip(_SHIFT, (estimate.value, *ends), strict=True):
+                shifts[column][row] = value
+    return pl.DataFrame(shifts, schema=dict.fromkeys(_SHIFT, pl.Float64))
+
+
+def _batch_medians(values: pl.DataFrame, rows: pl.DataFrame, by: list[str]) -> dict[int, list[float]]:
+    """The medians of the batches of each row, in the order of time."""
+    place = pl.int_range(pl.len()).over("__row")
+    found = (
+        values.join(rows, on=by, how="inner", nulls_equal=True)
+        .sort("__row", "at_ns", maintain_order=True)
+        .with_columns(batch=place * BATCHES // pl.len().over("__row"))
+        .group_by("__row", "batch", maintain_order=True)
+        .agg(pl.col("value_ns").median())
+    )
+    medians: dict[int, list[float]] = {}
+    for row, _, value in found.iter_rows():
+        medians.setdefault(row, []).append(value)
+    return medians
+
+
+def _missing(sides: Sequence[pl.DataFrame], by: list[str], key: list[str], what: str) -> list[pl.DataFrame]:
+    """What one of the two has no value of: one row per thing, with its number of values."""
+    found = []
+    for side, other, name in ((sides[0], sides[1], "a"), (sides[1], sides[0], "b")):
+        lone = side.join(other, on=key, how="anti", nulls_equal=True)
+        described = pl.concat_str(
+            [pl.col(column).cast(pl.String).fill_null("(unknown)") for column in key], separator="  "
+        )
+        lone = lone.group_by(key, maintain_order=True).agg(pl.col(f"n_{name}").max().alias("n"))
+        found.append(
+            lone.select(
+                pl.lit(name).alias("only_in"), pl.lit(what).alias("what"), described.alias("name"),
+                pl.col("n").cast(pl.Int64),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _unmatched(parts: Sequence[pl.DataFrame]) -> Section:
+    schema = {"only_in": pl.String, "what": pl.String, "name": pl.String, "n": pl.Int64}
+    frame = pl.concat([pl.DataFrame(schema=schema), *parts])
+    return Section("unmatched", "Only in one of the traces", frame, (), {})
+
+
+def _difference(frame: pl.DataFrame, columns: Sequence[str]) -> list[pl.Expr]:
+    """Of each column "x_percent" the exprs x_a_percent, x_b_percent and x_difference_points."""
+    exprs: list[pl.Expr] = []
+    for column in columns:
+        stem, _, unit = column.rpartition("_")
+        in_points = "points" if unit == "percent" else unit
+        of_a, of_b = pl.col(f"{column}_a"), pl.col(f"{column}_b")
+        exprs += [of_a.alias(f"{stem}_a_{unit}"), of_b.alias(f"{stem}_b_{unit}")]
+        exprs.append((of_b - of_a).alias(f"{stem}_difference_{in_points}"))
+    return exprs
+
+
+def _joined(
+    frames: Sequence[pl.DataFrame], key: list[str], counts: Sequence[str], figures: Sequence[str]
+) -> pl.DataFrame:
+    """Rows of both traces with the same key, in the order of a."""
+    first, second = (
+        frame.rename({column: f"{column}_{side}" for column in (*counts, *figures)})
+        for frame, side in zip(frames, "ab", strict=True)
+    )
+    both = first.join(second, on=key, how="inner", nulls_equal=True, maintain_order="left")
+    return both.select(*key, *(f"{c}_{side}" for c in counts for side in "ab"), *_difference(both, figures))
+
+
+def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
+    """The time of executor threads, those of one name together."""
+    key = ["process", "thread", "function"]
+    frames = []
+    for side in sides:
+        table = executor(side.trace).section("executor").frame
+        told = pl.col("wall_ns") * pl.col("known_percent") / 100.0
+        sums = table.group_by(key, maintain_order=True).agg(
+            pl.len().alias("threads"), pl.col("count").sum(), pl.col("wall_ns").sum(),
+            pl.when(pl.col("on_cpu_ns").count() > 0).then(pl.col("on_cpu_ns").sum()).alias("on_cpu_ns"),
+            told.sum().alias("told_ns"),
+        )  # fmt: skip
+        thread, spin = pl.col("function") == "thread", pl.col("function") == "spin"
+        of = ["process", "thread"]
+        known = pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then("on_cpu_ns")
+        of_spin = percent(pl.col("wall_ns"), pl.col("wall_ns").filter(spin).first().over(of))
+        frames.append(
+            sums.with_columns(known.alias("known_ns")).with_columns(
+                pl.when(~thread).then(of_spin).alias("of_spin_percent"),
+                percent(pl.col("known_ns"), pl.col("known_ns").filter(thread).first().over(of)).alias(
+                    "cpu_of_thread_percent"
+                ),
+                percent(pl.col("on_cpu_ns"), pl.col("told_ns")).alias("cpu_usage_percent"),
+            )
+        )
+    figures = ("of_spin_percent", "cpu_usage_percent", "cpu_of_thread_percent")
+    frame = _joined(frames, key, ("threads", "count"), figures)
+    named = [
+        f.filter(pl.col("function") == "thread").select("process", "thread", pl.col("threads").alias(f"n_{side}"))
+        for f, side in zip(frames, "ab", strict=True)
+    ]
+    unmatched += _missing(named, ["process", "thread"], ["process", "thread"], "executor thread")
+    reasons: dict[str, str] = {}
+    for column in frame.columns:
+        if column.startswith("of_spin"):
+            reasons[column] = "the thread as a whole is not a part of spin"
+        elif column.endswith(("_percent", "_points")):
+            reasons[column] = "the scheduler's events of one of the traces do not cover it, or it took no time"
+    return Section(
+        "executor", "Executor threads", frame, (), reasons,
+        shown=tuple(c for c in frame.columns if not c.startswith("threads_")),
+        spare=(
+            "cpu_usage_difference_points", "cpu_usage_a_percent", "cpu_usage_b_percent", "count_a", "count_b",
+            "process",
+        ),
+    )  # fmt: skip
+
+
+def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
+    """What threads did in a second, those of one name together."""
+    key = ["process", "thread"]
+    figures = ("cpu_percent", "preempted_percent", "switches_hz", "migrations_hz")
+    frames = []
+    for side in sides:
+        table = scheduling(side.trace).section("threads").frame
+        covered = pl.lit(covered_ns(side.trace), pl.Int64)
+        sums = table.group_by(key, maintain_order=True).agg(
+            pl.len().alias("threads"), pl.col("on_cpu_ns", "preempted_ns", "switches", "migrations").sum()
+        )
+        frames.append(
+            sums.with_columns(
+                percent(pl.col("on_cpu_ns"), covered).alias("cpu_percent"),
+                percent(pl.col("preempted_ns"), covered).alias("preempted_percent"),
+                (pl.col("switches") * 1e9 / covered).alias("switches_hz"),
+                (pl.col("migrations") * 1e9 / covered).alias("migrations_hz"),
+            )
+        )
+    frame = _joined(frames, key, ("threads",), figures)
+    named = [f.select(*key, pl.col("threads").alias(f"n_{side}")) for f, side in zip(frames, "ab", strict=True)]
+    unmatched += _missing(named, key, key, "thread")
+    reasons: dict[str, Any] = {"process": "only the scheduler knows the thread"}
+    lacking = [side.name for side in sides if side.trace.facts["scheduler"] is None]
+    notes = [f"{name}: the trace has no scheduler events" for name in lacking]
+    return Section(
+        "threads", "Threads", frame, tuple(notes), reasons,
+        shown=tuple(c for c in frame.columns if not c.endswith(("_difference_hz", "_difference_points"))),
+        spare=("migrations_a_hz", "migrations_b_hz", "threads_a", "threads_b"),
+    )  # fmt: skip

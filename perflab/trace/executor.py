@@ -1,0 +1,597 @@
+"""What executors spend their threads' time on: waiting, finding what is ready, executing it.
+
+Two sources. The tracepoints that every rclcpp has give the phases of a thread; programs built with
+-finstrument-functions give the calls of its functions, and these the same table with the parts below it.
+
+Definitions, of one thread (docs/tracing.md):
+  spin                       from its first phase to the end of its last
+  get_next_executable        all its get_next_ready_executable and wait_for_work; a call begins with each
+                             get_next_ready_executable that does not follow a wait_for_work
+  get_next_ready_executable  looks for something that is ready
+  wait_for_work              from its event to the get_next_ready_executable that follows
+  execute                    of timers and subscriptions, from its event to the next phase
+  dispatch                   of all others, which have no event: from the callback that begins where a phase of
+                             get_next_ready was, to the next phase
+  callbacks                  those that begin within execute or dispatch, without those inside of others
+CPU usage is on-CPU time divided by duration, over the part of it in which the scheduler's events tell the state
+of the thread; `known_percent` is the size of that part. Shares of CPU time need MIN_KNOWN_PERCENT of both durations.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from perflab.trace.answer import Answer, Section
+from perflab.trace.names import plural
+from perflab.trace.quality import Quality, quality_of
+from perflab.trace.threads import IDENTITY, NO_SCHEDULER, identities, known_time, named, percent, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perflab.trace.source import Source
+
+
+def _sum(column: str) -> pl.Expr:
+    """The sum of what is known; null, and not 0, where nothing is."""
+    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
+
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+MIN_KNOWN_PERCENT = 90  # of a duration, below which no share of its CPU time is given
+LARGEST = 100  # nodes of the tree of calls that are kept without being asked for all
+
+# The rows of a thread: name, depth, and which of them is the parent.
+_ROWS = (
+    ("thread", 0, None),
+    ("spin", 1, 0),
+    ("get_next_executable", 2, 1),
+    ("get_next_ready_executable", 3, 2),
+    ("wait_for_work", 3, 2),
+    ("execute", 2, 1),
+    ("callbacks in execute", 3, 5),
+    ("dispatch", 2, 1),
+    ("callbacks in dispatch", 3, 7),
+)
+_PHASES_OF_NEXT = ("get_next_ready", "wait_for_work")
+_TIMES = (_sum("wall_ns"), _sum("on_cpu_ns"), pl.col("told_ns").sum())
+_WAIT_STATES = ("blocked", "runnable", "preempted", "wake_up", "on_cpu")
+
+NO_IDENTITY = (
+    "Which executor a thread belongs to is not in the trace; the threads of a MultiThreadedExecutor stand one by one"
+)
+NESTED = (
+    "Callbacks that take more than 100 % of what they are in: one of them spins itself, which ends the phase around it"
+)
+NOT_COVERED = "the scheduler's events do not cover it"
+
+# Functions of rclcpp's executors, by their names without arguments, and those in which they wait.
+EXECUTOR_FUNCTION = re.compile(
+    r"rclcpp::(?:\w+::)*\w*Executor\w*::"
+    r"(?:spin\w*|run|get_next_executable|get_next_ready_executable\w*|wait_for_work|execute_\w+|collect_\w+)"
+    r"|rcl_wait|rmw_wait"
+)
+
+
+def executor(trace: Source, largest: int | None = LARGEST) -> Answer:
+    """The executor threads of a trace. Of the tree of all calls the `largest` nodes; None: all of them."""
+    who = identities(trace)
+    quality = quality_of(trace)
+    phases = trace.table("phases").rename({"thread": "thread_row"}).sort("thread_row", "start_ns", maintain_order=True)
+    lengths = _with_split(trace, phases)
+    sections = [
+        _phase_table(trace, who, lengths, quality),
+        _waits(trace, who, lengths),
+        _without_phases(trace, who, phases),
+    ]
+    calls = trace.table("function_calls").rename({"thread": "thread_row"})
+    if calls.height:
+        sections += _function_sections(trace, who, calls, largest)
+    return Answer("executor", tuple(sections), quality.lines("executor", "scheduler"))
+
+
+def _with_split(trace: Source, frame: pl.DataFrame) -> pl.DataFrame:
+    """The stretches with their duration, what the scheduler says of it, and `told_ns`: the duration where it does."""
+    frame = frame.with_row_index("__row")
+    ended = frame.filter(pl.col("end_ns").is_not_null() & pl.col("start_ns").is_not_null())
+    split = trace.split(ended["thread_row"], ended["start_ns"], ended["end_ns"]).drop("migrations")
+    told = pl.concat([ended.select("__row"), split], how="horizontal")
+    return (
+        frame.join(told, on="__row", how="left", maintain_order="left")
+        .drop("__row")
+        .with_columns(wall_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .with_columns(told_ns=pl.when(pl.col("on_cpu_ns").is_not_null()).then("wall_ns"))
+    )
+
+
+def _life(trace: Source, who: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
+    """Of each thread as a whole, from the first to the last of its events."""
+    spans = who.join(threads.unique(), on="thread_row", how="semi", maintain_order="left").select(
+        "thread_row", begin_ns="first_ns", end_ns="last_ns"
+    )
+    told = known_time(trace.table("thread_states"), spans)
+    return spans.join(told, on="thread_row", how="left", maintain_order="left").select(
+        "thread_row",
+        pl.lit(1, pl.UInt32).alias("count"),
+        (pl.col("end_ns") - pl.col("begin_ns")).alias("wall_ns"),
+        pl.col("running_ns").alias("on_cpu_ns"),
+        pl.col("known_ns").alias("told_ns"),
+    )
+
+
+def _shares(rows: pl.DataFrame, *, known: bool) -> pl.DataFrame:
+    """Rows of trees (`node`, `parent`, `depth` 0 for the thread itself) with their shares in thread and parent."""
+    # A share of two times of which different parts are known would be of neither.
+    whole = pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then("on_cpu_ns")
+    rows = rows.with_columns(whole.alias("cpu"))
+    above = rows.select(parent="node", parent_wall="wall_ns", parent_cpu="cpu")
+    top = rows.filter(pl.col("depth") == 0).select("thread_row", thread_wall="wall_ns", thread_cpu="cpu")
+    return (
+        rows.join(above, on="parent", how="left", maintain_order="left")
+        .join(top, on="thread_row", how="left", maintain_order="left")
+        .with_columns(
+            percent(pl.col("on_cpu_ns"), pl.col("told_ns")).alias("cpu_usage_percent"),
+            percent(pl.col("cpu"), pl.col("thread_cpu")).alias("cpu_of_thread_percent"),
+            percent(pl.col("cpu"), pl.col("parent_cpu")).alias("cpu_of_parent_percent"),
+            percent(pl.col("wall_ns"), pl.col("thread_wall")).alias("wall_of_thread_percent"),
+            percent(pl.col("wall_ns"), pl.col("parent_wall")).alias("wall_of_parent_percent"),
+            pl.when(pl.lit(known)).then(percent(pl.col("told_ns"), pl.col("wall_ns"))).alias("known_percent"),
+        )
+    )
+
+
+def _reasons(trace: Source) -> dict[str, str]:
+    """Why figures of a tree may be null."""
+    part = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it or of the whole"
+    shares = {"cpu_of_thread_percent": part, "cpu_of_parent_percent": f"there is no parent, or {part}"}
+    walls = {"wall_of_thread_percent": "the thread has one event", "wall_of_parent_percent": _NO_PARENT}
+    if trace.facts["scheduler"] is None:
+        return dict.fromkeys(("on_cpu_ns", "cpu_usage_percent", *shares, "known_percent"), NO_SCHEDULER) | walls
+    took_no_time = f"{NOT_COVERED}, or it took no time"
+    figures = {"on_cpu_ns": NOT_COVERED, "cpu_usage_percent": took_no_time, "known_percent": took_no_time}
+    return figures | shares | walls
+
+
+_NO_PARENT = "there is no parent, or it took no time"
+
+
+# Phases ---------------------------------------------------------------------------------------------------------------
+
+
+def _phase_table(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame, quality: Quality) -> Section:
+    known = trace.facts["scheduler"] is not None
+    follows_wait = (pl.col("phase") == "wait_for_work").shift(1).over("thread_row").fill_null(False)
+    is_next_ready = pl.col("phase") == "get_next_ready"
+    spinning = (
+        pl.lit(1, pl.UInt32).alias("count"),
+        (pl.max_horizontal(pl.col("end_ns").max(), pl.col("start_ns").max()) - pl.col("start_ns").min()).alias(
+            "wall_ns"
+        ),
+        _sum("on_cpu_ns"),
+        pl.col("told_ns").sum(),
+    )
+    per_thread = lengths.with_columns(__begins=is_next_ready & ~follows_wait).group_by("thread_row")
+    of_next = (
+        lengths.with_columns(__begins=is_next_ready & ~follows_wait)
+        .filter(pl.col("phase").is_in(_PHASES_OF_NEXT))
+        .group_by("thread_row")
+        .agg(pl.col("__begins").sum().cast(pl.UInt32).alias("count"), *_TIMES)
+    )
+    phase_place = {"get_next_ready": 3, "wait_for_work": 4, "execute": 5, "dispatch": 7}
+    of_phases = lengths.group_by(
+        "thread_row", pl.col("phase").cast(pl.String).replace_strict(phase_place, return_dtype=pl.Int64).alias("place")
+    ).agg(pl.len().alias("count"), *_TIMES)
+    parts = pl.concat(
+        [
+            _life(trace, who, lengths.select("thread_row")).with_columns(place=pl.lit(0, pl.Int64)),
+            per_thread.agg(*spinning).with_columns(place=pl.lit(1, pl.Int64)),
+            of_next.with_columns(place=pl.lit(2, pl.Int64)),
+            of_phases,
+            _callbacks(trace, lengths),
+        ],
+        how="diagonal_relaxed",
+    )
+    shape = pl.DataFrame(
+        [(place, *row) for place, row in enumerate(_ROWS)],
+        schema={"place": pl.Int64, "function": pl.String, "depth": pl.Int64, "above": pl.Int64},
+        orient="row",
+    )
+    absent = pl.col("count").is_null()
+    watched = pl.lit(0 if known else None, pl.Int64)  # of what never happened nothing is on a CPU, if anybody looked
+    rows = (
+        lengths.select(pl.col("thread_row").unique(maintain_order=True))
+        .join(shape, how="cross", maintain_order="left_right")
+        .join(parts, on=["thread_row", "place"], how="left", maintain_order="left")
+        .with_columns(
+            pl.col("count").fill_null(0),
+            pl.when(absent).then(0).otherwise("wall_ns").alias("wall_ns"),
+            pl.when(absent).then(watched).otherwise("told_ns").alias("told_ns"),
+            pl.when(absent).then(watched).otherwise("on_cpu_ns").alias("on_cpu_ns"),
+            node=pl.col("thread_row").cast(pl.Int64) * len(_ROWS) + pl.col("place"),
+            parent=pl.col("thread_row").cast(pl.Int64) * len(_ROWS) + pl.col("above"),
+        )
+    )
+    spin = rows.filter(pl.col("place") == 1).select("thread_row", spin_wall="wall_ns")
+    of_spin = pl.when(pl.col("depth") > 0).then(percent(pl.col("wall_ns"), pl.col("spin_wall")))
+    frame = named(
+        _shares(rows, known=known)
+        .join(spin, on="thread_row", how="left", maintain_order="left")
+        .select(
+            "thread_row", "depth", "function", "count", "wall_ns", "on_cpu_ns", "cpu_usage_percent",
+            "cpu_of_thread_percent", "cpu_of_parent_percent", "wall_of_thread_percent",
+            of_spin.alias("wall_of_spin_percent"), "wall_of_parent_percent", "known_percent",
+        ),
+        who,
+    )  # fmt: skip
+    reasons = _reasons(trace) | {"wall_of_spin_percent": "it is not a part of spin"}
+    return Section(
+        "executor", "Executor threads", frame, _phase_notes(trace, lengths, frame, quality), reasons,
+        shown=shown(frame, trace, "depth"),
+        spare=("wall_of_thread_percent", "known_percent", "wall_of_parent_percent", "tid"),
+    )  # fmt: skip
+
+
+def _phase_notes(trace: Source, lengths: pl.DataFrame, frame: pl.DataFrame, quality: Quality) -> tuple[str, ...]:
+    if lengths.is_empty():
+        return (_why_no_phases(trace),)
+    notes = [NO_IDENTITY]
+    walls = frame.group_by(pl.col("function") == "spin").agg(pl.col("wall_ns").sum())
+    spinning = sum(walls.filter(pl.col("function"))["wall_ns"].to_list())
+    if (gap := spinning - (lengths["wall_ns"].sum() or 0)) > 0:
+        notes.append(f"In {100 * gap / spinning:.3g} % of the time in spin the phase is not known")
+    if touched := int(quality.touched(lengths["start_ns"], lengths["end_ns"]).sum()):
+        notes.append(
+            f"{plural(touched, 'phase')} where events were lost: others may lie within them, and are their time"
+        )
+    known = frame.filter((pl.col("function") == "spin") & (pl.col("known_percent") < MIN_KNOWN_PERCENT))
+    if known.height:
+        covered = [f"{share:.3g}" for share in sorted(known["known_percent"].to_list())]
+        range_ = covered[0] if len(covered) == 1 else f"{covered[0]} to {covered[-1]}"
+        notes.append(
+            f"Of {plural(known.height, 'thread')} the scheduler's events cover {range_} % of spin only: on-CPU time is "
+            "of that part (known_percent)"
+        )
+    inside = frame.filter(pl.col("function").str.starts_with("callbacks") & (pl.col("wall_of_parent_percent") > 100))
+    return (*notes, NESTED) if inside.height else tuple(notes)
+
+
+def _callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
+    """The outermost callbacks within execute and dispatch, per thread."""
+    outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
+    phases = lengths.select("thread_row", "phase", phase_ns="start_ns").sort("phase_ns")
+    during = (
+        outermost.select(pl.col("thread").alias("thread_row"), "start_ns", "end_ns")
+        .sort("start_ns")
+        .join_asof(
+            phases, left_on="start_ns", right_on="phase_ns", by="thread_row", strategy="backward",
+            check_sortedness=False,
+        )
+    )  # fmt: skip
+    inside = _with_split(trace, during.filter(pl.col("phase").is_in(["execute", "dispatch"])))
+    place = pl.when(pl.col("phase") == "execute").then(pl.lit(6, pl.Int64)).otherwise(pl.lit(8, pl.Int64))
+    return inside.group_by("thread_row", place.alias("place")).agg(pl.len().alias("count"), *_TIMES)
+
+
+def _why_no_phases(trace: Source) -> str:
+    kinds = {event["kind"] for event in trace.facts["events"] if event["count"] and event["kind"] is not None}
+    if any(kind.startswith("executor_") for kind in kinds):
+        return "No thread has phases of an executor"
+    return "The trace has none of the executor's events (rclcpp_executor_...): not recorded, or nothing spun"
+
+
+def _waits(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
+    """What threads do in wait_for_work: sleep, wait for a CPU, or work."""
+    parts = ("blocked_ns", "preempted_ns", "wake_up_ns", "on_cpu_ns", "told_ns")
+    sums = (
+        lengths.filter(pl.col("phase") == "wait_for_work")
+        .group_by("thread_row", maintain_order=True)
+        .agg(pl.len().alias("count"), *map(_sum, ("wall_ns", *parts)))
+        .with_columns(runnable_ns=pl.col("preempted_ns") + pl.col("wake_up_ns"))
+    )
+    columns: list[str | pl.Expr] = []
+    for state in _WAIT_STATES:
+        columns += [f"{state}_ns", percent(pl.col(f"{state}_ns"), pl.col("told_ns")).alias(f"{state}_percent")]
+    known = percent(pl.col("told_ns"), pl.col("wall_ns")).alias("known_percent")
+    frame = named(sums.select("thread_row", "count", "wall_ns", *columns, known), who)
+    missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
+    nullable = [column for column in frame.columns if column not in (*IDENTITY, "count", "wall_ns")]
+    notes = ("Shares are of the time in which the thread's state is known; runnable is preempted and woken together",)
+    return Section(
+        "wait_for_work", "Within wait_for_work", frame, notes if frame.height else (),
+        dict.fromkeys(nullable, missing),
+        shown=shown(frame, trace, "preempted_ns", "wake_up_ns"),
+        spare=("preempted_percent", "wake_up_percent", "known_percent"),
+    )  # fmt: skip
+
+
+def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame) -> Section:
+    """Threads that run callbacks and have no phases, and programs that show neither."""
+    instances = trace.table("callback_instances").rename({"thread": "thread_row"})
+    others = instances.filter(pl.col("parent").is_null()).join(phases, on="thread_row", how="anti")
+    reason = (
+        "no executor's event on this thread: an EventsExecutor has none, nor has a program's own call"
+        if phases.height
+        else _why_no_phases(trace)
+    )
+    frame = named(
+        others.group_by("thread_row", maintain_order=True)
+        .agg(pl.len().alias("callbacks"), (pl.col("end_ns") - pl.col("start_ns")).sum().alias("in_callbacks_ns"))
+        .with_columns(reason=pl.lit(reason)),
+        who,
+    )
+    seen = pl.concat([phases.select("thread_row"), instances.select("thread_row")]).unique()
+    active = who.join(seen, on="thread_row", how="semi").select("host", "process", "pid").unique()
+    of_ros = who.join(_ros_processes(trace), on=["process", "pid"], how="semi", nulls_equal=True)
+    silent = of_ros.join(active, on=["host", "process", "pid"], how="anti", nulls_equal=True)
+    silent = silent.select("process", "pid").unique(maintain_order=True)
+    notes = []
+    if silent.height:
+        listed = ", ".join(f"{row['process'] or 'process'} ({row['pid']})" for row in silent.iter_rows(named=True))
+        notes.append(
+            f"Processes with nodes but neither phases nor callbacks, as programs in Python have none: {listed}"
+        )
+    return Section(
+        "without_phases", "Threads with callbacks but without phases", frame, tuple(notes),
+        shown=shown(frame, trace),
+    )  # fmt: skip
+
+
+def _ros_processes(trace: Source) -> pl.DataFrame:
+    """Name and number of the processes that have nodes."""
+    processes = trace.table("processes").with_row_index("process")
+    rows = trace.table("nodes").select(pl.col("process").cast(pl.UInt32)).unique()
+    return processes.join(rows, on="process", how="semi").select(pl.col("name").alias("process"), "pid")
+
+
+# Functions ------------------------------------------------------------------------------------------------------------
+
+
+def base_name(symbol: str) -> str:
+    """A demangled function's name without its return type, template arguments and arguments.
+
+    >>> base_name("void rclcpp::Executor::run<int>(std::function<void ()>, int) const")
+    'rclcpp::Executor::run'
+    """
+    kept: list[str] = []
+    depth = 0
+    for letter in symbol.replace("(anonymous namespace)", "{anonymous}"):
+        if letter in "<(":
+            depth += 1
+        elif letter in ">)":
+            depth = max(0, depth - 1)
+        elif depth == 0:
+            kept.append(letter)
+    words = "".join(kept).split()
+    while len(words) > 1 and words[-1] in ("const", "volatile", "&", "&&", "[clone"):
+        words.pop()
+    return words[-1] if words else symbol
+
+
+def _function_sections(
+    trace: Source, who: pl.DataFrame, calls: pl.DataFrame, largest: int | None
+) -> tuple[Section, ...]:
+    functions = trace.table("functions")
+    symbols = [
+        symbol or f"0x{address:x}"
+        for symbol, address in zip(functions["symbol"].to_list(), functions["address"].to_list(), strict=True)
+    ]
+    bases = [base_name(symbol) for symbol in symbols]
+    of_executor = np.asarray([EXECUTOR_FUNCTION.fullmatch(name) is not None for name in bases], dtype=bool)
+    labels = pl.DataFrame({"function": bases, "symbol": symbols}, schema={"function": pl.String, "symbol": pl.String})
+    lengths = _with_split(trace, calls.select("thread_row", "function", "start_ns", "end_ns"))
+    parents = calls["parent"].fill_null(-1).to_numpy().astype(np.int64)
+    life = _life(trace, who, calls.select("thread_row"))
+    notes = []
+    if unended := lengths["wall_ns"].null_count():
+        notes.append(f"{plural(unended, 'call')} had not returned when the trace ended: counted, without a duration")
+    if unnamed := functions["symbol"].null_count():
+        notes.append(f"{plural(unnamed, 'function')} of {functions.height} without a name: addresses stand for them")
+
+    known = trace.facts["scheduler"] is not None
+    # The executor's functions among themselves: what is called between two of them is time of the outer one.
+    chosen = of_executor[lengths["function"].to_numpy()]
+    rows = np.flatnonzero(chosen)
+    nearest = _nearest(parents, chosen)[rows]
+    places = np.cumsum(chosen) - 1
+    above = np.where(nearest >= 0, places[nearest], -1)
+    found = lengths.filter(pl.Series(chosen))
+    tree = _tree(
+        found, above, labels, life.join(found, on="thread_row", how="semi", maintain_order="left"), known=known
+    )
+    none = () if rows.size else ("No function of an rclcpp executor is among those that the trace has",)
+    title = "Executor's functions (-finstrument-functions)"
+    sections = [_tree_section(trace, who, "executor_functions", title, tree, (*none, *notes))]
+
+    tree = _tree(lengths, parents, labels, life, known=known)
+    kept = tree if largest is None else _largest(tree, largest)
+    left_out = tree.height - kept.height
+    cut = (f"The {largest} longest of {tree.height}; --all has all of them",) if left_out else ()
+    sections.append(_tree_section(trace, who, "call_tree", "Calls of functions", kept, (*cut, *notes)))
+    sections.append(_flat_section(trace, who, lengths, parents, labels, notes))
+    return tuple(sections)
+
+
+def _nearest(parents: Integers, chosen: Flags) -> Integers:
+    """The nearest ancestor of each call that is chosen; -1 where there is none."""
+    nearest = parents.copy()
+    active = np.flatnonzero((nearest >= 0) & ~chosen[nearest])
+    while active.size:
+        nearest[active] = parents[nearest[active]]
+        above = nearest[active]
+        active = active[(above >= 0) & ~chosen[above]]
+    return nearest
+
+
+def _depths(parents: Integers) -> Integers:
+    depths = np.zeros(len(parents), dtype=np.int64)
+    active = np.flatnonzero(parents >= 0)
+    above = parents[active]
+    while active.size:
+        depths[active] += 1
+        above = parents[above]
+        active, above = active[above >= 0], above[above >= 0]
+    return depths
+
+
+def _recursive(parents: Integers, functions: Integers) -> Flags:
+    """Whether a call has one of the same function around it."""
+    found = np.zeros(len(parents), dtype=bool)
+    active = np.flatnonzero(parents >= 0)
+    above = parents[active]
+    while active.size:
+        same = functions[above] == functions[active]
+        found[active[same]] = True
+        above = parents[above]
+        more = ~same & (above >= 0)
+        active, above = active[more], above[more]
+    return found
+
+
+def _own(values: pl.Series, parents: Integers) -> pl.Series:
+    """What is left of the time of each call without the calls below it; null where one of these is not known."""
+    below = parents >= 0
+    known = values.fill_null(0).to_numpy()
+    inside = np.zeros(len(parents), dtype=np.int64)
+    np.add.at(inside, parents[below], known[below])
+    unknown = np.zeros(len(parents), dtype=bool)
+    unknown[parents[below & values.is_null().to_numpy()]] = True
+    return pl.select(pl.when(~pl.Series(unknown)).then(values - pl.Series(inside))).to_series()
+
+
+def _with_own(lengths: pl.DataFrame, parents: Integers) -> pl.DataFrame:
+    return lengths.with_columns(
+        _own(lengths["wall_ns"], parents).alias("self_ns"), _own(lengths["on_cpu_ns"], parents).alias("on_cpu_self_ns")
+    )
+
+
+def _tree(
+    lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame, life: pl.DataFrame, *, known: bool
+) -> pl.DataFrame:
+    """The calls of each thread, those with the same chain of callers as one node. Rows in the order of the tree."""
+    threads = lengths["thread_row"].to_numpy().astype(np.int64)
+    functions = lengths["function"].to_numpy().astype(np.int64)
+    depths = _depths(parents)
+    order = np.argsort(depths, kind="stable")
+    edges = np.searchsorted(depths[order], np.arange(depths.max(initial=-1) + 2))
+    node = np.full(len(parents), -1, dtype=np.int64)
+    levels = [np.empty((3, 0), dtype=np.int64)]
+    made = 0
+    for depth, (begin, end) in enumerate(itertools.pairwise(edges)):
+        calls = order[begin:end]
+        above = -1 - threads[calls] if depth == 0 else node[parents[calls]]  # -1 - row: the thread itself
+        pairs, which = np.unique(np.stack([above, functions[calls]]), axis=1, return_inverse=True)
+        node[calls] = made + which.reshape(-1)
+        levels.append(np.vstack([pairs, np.full((1, pairs.shape[1]), depth + 1)]))
+        made += pairs.shape[1]
+    above, function, depth_of = np.concatenate(levels, axis=1)
+    nodes = pl.DataFrame({"node": np.arange(made), "parent": above, "label": function, "depth": depth_of})
+    figures = (
+        _with_own(lengths, parents)
+        .with_columns(pl.Series("node", node))
+        .group_by("node")
+        .agg(
+            pl.col("thread_row").first(), pl.len().alias("count"),
+            *map(_sum, ("wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns")), pl.col("told_ns").sum(),
+        )
+    )  # fmt: skip
+    named_nodes = nodes.join(figures, on="node", maintain_order="left").join(
+        labels.with_row_index("label").with_columns(pl.col("label").cast(pl.Int64)),
+        on="label", how="left", maintain_order="left",
+    )  # fmt: skip
+    whole = life.with_columns(
+        node=-1 - pl.col("thread_row").cast(pl.Int64), parent=pl.lit(None, pl.Int64), depth=pl.lit(0, pl.Int64),
+        function=pl.lit("thread"),
+    )  # fmt: skip
+    return _in_order(_shares(pl.concat([whole, named_nodes.drop("label")], how="diagonal_relaxed"), known=known))
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Each node before those below it, siblings by their duration."""
+    by_duration = rows.sort("wall_ns", descending=True, nulls_last=True, maintain_order=True)
+    below: dict[int | None, list[int]] = {}
+    for node, parent in by_duration.select("node", "parent").iter_rows():
+        below.setdefault(parent, []).append(node)
+    places: dict[int, int] = {}
+    waiting = sorted(below.get(None, ()))
+    while waiting:
+        node = waiting.pop()
+        places[node] = len(places)
+        waiting += reversed(below.get(node, ()))
+    place = pl.DataFrame({"node": list(places), "place": range(len(places))}, {"node": pl.Int64, "place": pl.Int64})
+    return rows.join(place, on="node").sort("place").drop("place")
+
+
+def _largest(rows: pl.DataFrame, count: int) -> pl.DataFrame:
+    """The nodes with the longest durations, and what is above them."""
+    chosen = rows.filter(pl.col("depth") > 0).sort("wall_ns", descending=True, nulls_last=True).head(count)
+    parents = dict(rows.select("node", "parent").iter_rows())
+    kept = set()
+    for start in chosen["node"]:
+        node = start
+        while node is not None and node not in kept:
+            kept.add(node)
+            node = parents[node]
+    return rows.filter(pl.col("node").is_in(list(kept)))
+
+
+_TREE_COLUMNS = (
+    "depth", "function", "count", "wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns", "cpu_usage_percent",
+    "cpu_of_thread_percent", "cpu_of_parent_percent", "wall_of_thread_percent", "wall_of_parent_percent",
+    "known_percent", "symbol",
+)  # fmt: skip
+
+
+def _tree_section(
+    trace: Source, who: pl.DataFrame, name: str, title: str, tree: pl.DataFrame, notes: Sequence[str]
+) -> Section:
+    frame = named(tree.select("thread_row", *_TREE_COLUMNS), who)
+    own = {
+        "self_ns": "a call below it did not return in the trace",
+        "on_cpu_self_ns": NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED,
+        "symbol": "it is the thread itself",
+    }
+    return Section(
+        name, title, frame, tuple(notes), _reasons(trace) | own,
+        shown=shown(frame, trace, "depth", "symbol", "known_percent"),
+        spare=("wall_of_thread_percent", "wall_of_parent_percent", "tid", "on_cpu_self_ns"),
+    )  # fmt: skip
+
+
+def _flat_section(
+    trace: Source, who: pl.DataFrame, lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame, notes: list[str]
+) -> Section:
+    """Functions wherever they are called from; time of a recursive call is counted once."""
+    outermost = ~pl.Series("outermost", _recursive(parents, lengths["function"].to_numpy().astype(np.int64)))
+    frame = (
+        _with_own(lengths, parents)
+        .with_columns(outermost)
+        .with_columns(pl.when("outermost").then(column).alias(column) for column in ("wall_ns", "on_cpu_ns"))
+        .group_by("thread_row", "function")
+        .agg(
+            pl.len().alias("count"),
+            *map(_sum, ("wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns")),
+        )
+        .join(
+            labels.with_row_index("label").with_columns(pl.col("label").cast(pl.Int32)),
+            left_on="function", right_on="label", how="left",
+        )
+        .select(
+            "thread_row", pl.col("function_right").alias("function"), "count", "wall_ns", "self_ns", "on_cpu_ns",
+            "on_cpu_self_ns", "symbol",
+        )
+    )  # fmt: skip
+    longest_first = named(frame, who).sort("self_ns", descending=True, nulls_last=True, maintain_order=True)
+    missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
+    return Section(
+        "functions", "Functions by their own time", longest_first, tuple(notes),
+        {"on_cpu_ns": missing, "on_cpu_self_ns": missing, "self_ns": "a call below it did not return in the trace"},
+        shown=shown(longest_first, trace, "symbol"), spare=("process",),
+    )  # fmt: skip

@@ -1,0 +1,602 @@
+"""Messages from publish() to the callback: how many arrived, how long they took, and in which leg of their way.
+
+Definitions (docs/tracing.md, Messages). An edge is a publisher, a subscription, and the way between them: through the
+middleware, or through a ring buffer of intra-process delivery. Of a message that a callback handled:
+
+    published   the first layer of the publisher that saw it (rclcpp_publish, or rclcpp_intra_publish)
+    sent        dds:write where the trace has it, else rmw_publish; intra-process: ring_buffer_enqueue
+    arrived     rmw_take; intra-process: ring_buffer_dequeue
+    taken       the last layer of the take (rclcpp_take); intra-process as arrived
+    started     callback_start
+
+    latency = publish_call (published to sent) + transport (sent to arrived) + take (arrived to taken)
+            + dispatch (taken to started)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from perflab.trace import names
+from perflab.trace.answer import Answer, Section
+from perflab.trace.names import plural
+from perflab.trace.quality import Quality, quality_of, service_reason, unmatched_takes, wake_up_reason
+from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, REASON_SD, columns_of, describe
+from perflab.units import format_time
+
+if TYPE_CHECKING:
+    from perflab.trace.source import Source
+
+# A message that was published later than this before the last event of its subscriber may still have been on its way.
+SETTLING_NS = 100_000_000
+
+_EDGE = ["publisher_row", "subscription_row", "intra_process"]
+_IDENTITY = (
+    "edge", "topic", "publisher", "subscription", "delivery", "publisher_process", "publisher_pid", "publisher_handle",
+    "subscription_process", "subscription_pid", "subscription_handle",
+)  # fmt: skip
+_LEGS = ("publish_call", "transport", "take", "dispatch")
+_PARTS = ("write", "wake_up")  # of publish_call; of transport
+_LEG_STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max")
+_CALL_LEGS = ("round_trip", "request", "server", "reply")
+_DELIVERIES = ("intra_process", "same_process", "other_process", "other_host")
+
+
+def messages(trace: Source, settling_ns: int = SETTLING_NS) -> Answer:
+    """Counts, losses, latency and its legs of every edge; takes without publication; services."""
+    quality = quality_of(trace)
+    publications = publications_of(trace)
+    deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
+    edges = _edges(trace, publications, deliveries, quality, settling_ns)
+    handled = _with_wake_ups(trace, deliveries.filter(pl.col("started_ns").is_not_null()))
+    return Answer(
+        "messages",
+        (
+            _messages(edges, handled, quality, settling_ns),
+            _legs(trace, edges, handled),
+            unmatched_takes(quality),
+            _services(trace),
+        ),
+        quality.lines("messages", "handling", "intra-process", "wake-ups", "services"),
+    )
+
+
+def publications_of(trace: Source) -> pl.DataFrame:
+    """Every publication with its row, its publisher, and when it was published, sent, and given to a ring buffer."""
+    layers = ("intra_ns", "rclcpp_ns", "rcl_ns", "rmw_ns", "dds_ns")
+    return (
+        trace.table("publications")
+        .with_row_index("publication")
+        .select(
+            pl.col("publication").cast(pl.Int32),
+            pl.col("publisher").alias("publisher_row"),
+            pl.min_horizontal(*layers).alias("published_ns"),
+            "intra_ns",
+            pl.coalesce("dds_ns", "rmw_ns").alias("sent_ns"),
+            write_ns=pl.col("dds_ns") - pl.col("rmw_ns"),
+            to_middleware=pl.any_horizontal(pl.col(layer).is_not_null() for layer in ("rcl_ns", "rmw_ns", "dds_ns")),
+        )
+    )
+
+
+def _with_ends(trace: Source, frame: pl.DataFrame, publications: pl.DataFrame) -> pl.DataFrame:
+    """Takes or deliveries with their publications and the callbacks that handled them, both found by their rows."""
+    published = publications.select("publisher_row", "published_ns", "sent_ns", "write_ns")
+    callbacks = trace.table("callback_instances").select(
+        pl.col("start_ns").alias("started_ns"), (pl.col("end_ns") - pl.col("start_ns")).alias("callback_ns")
+    )
+    found = published.select(pl.all().gather(frame["publication"]))
+    handled = callbacks.select(pl.all().gather(frame["callback_instance"]))
+    return pl.concat([frame, found, handled], how="horizontal")
+
+
+_DELIVERY_COLUMNS = (
+    *_EDGE, "publication", "published_ns", "sent_ns", "write_ns", "arrived_ns", "layer_ns", "thread", "started_ns",
+    "callback_ns", "overwritten",
+)  # fmt: skip
+
+
+def through_middleware(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
+    """Every take whose publication is known."""
+    takes = trace.table("takes").filter(pl.col("publication").is_not_null(), pl.col("match") == "matched")
+    return (
+        _with_ends(trace, takes, publications)
+        .select(
+            "publisher_row",
+            pl.col("subscription").alias("subscription_row"),
+            pl.lit(False).alias("intra_process"),
+            "publication",
+            "published_ns",
+            pl.coalesce("sent_ns", "published_ns").alias("sent_ns"),
+            "write_ns",
+            pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns").alias("arrived_ns"),
+            # The last layer of the take, where another one than rmw saw it.
+            pl.when(pl.col("rmw_ns").is_not_null()).then(pl.coalesce("rclcpp_ns", "rcl_ns")).alias("layer_ns"),
+            "thread",
+            "started_ns",
+            "callback_ns",
+            pl.lit(False).alias("overwritten"),
+        )
+        .select(_DELIVERY_COLUMNS)
+    )
+
+
+def within_process(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
+    """Every message of a ring buffer whose publication is known; not arrived where nobody took it out."""
+    nothing = pl.lit(None, pl.Int64)
+    deliveries = trace.table("intra_deliveries").filter(pl.col("publication").is_not_null())
+    return (
+        _with_ends(trace, deliveries, publications)
+        .select(
+            "publisher_row",
+            pl.col("subscription").alias("subscription_row"),
+            pl.lit(True).alias("intra_process"),
+            "publication",
+            "published_ns",
+            pl.col("enqueue_ns").alias("sent_ns"),
+            nothing.alias("write_ns"),
+            pl.col("dequeue_ns").alias("arrived_ns"),
+            nothing.alias("layer_ns"),
+            pl.col("dequeue_thread").alias("thread"),
+            "started_ns",
+            "callback_ns",
+            pl.col("lost").fill_null(False).alias("overwritten"),
+        )
+        .select(_DELIVERY_COLUMNS)
+    )
+
+
+# Counts ---------------------------------------------------------------------------------------------------------------
+
+
+def _edges(
+    trace: Source, publications: pl.DataFrame, deliveries: pl.DataFrame, quality: Quality, settling_ns: int
+) -> pl.DataFrame:
+    """One row per edge: who its ends are, and what became of the messages published while the subscription existed.
+
+    published + taken_earlier = taken + not_taken + before_first + pending
+    """
+    pairs = _pairs(trace, deliveries).with_columns(
+        judged_to_ns=pl.min_horizontal("to_ns", pl.col("last_ns") - settling_ns)
+    )
+    to_middleware = publications.filter(pl.col("to_middleware"))
+    to_buffers = publications.filter(pl.col("intra_ns").is_not_null())
+    counted = [
+        _counts(pairs.filter(pl.col("intra_process") == intra), times, deliveries, quality, settling_ns)
+        for intra, times in ((False, to_middleware), (True, to_buffers))
+    ]
+    edges = pl.concat(counted)
+    return edges.filter((pl.col("published") > 0) | (pl.col("taken") > 0))
+
+
+def _pairs(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
+    """Publishers and subscriptions of one topic, with the time during which the subscription is known to exist.
+
+    Within a process that delivers directly the middleware does not: such a pair is there once, as that. What is on
+    different hosts may be in different domains, and so may processes: where nothing was taken, nobody can tell.
+    """
+
+    def ends(table: str, prefix: str) -> pl.DataFrame:
+        frame = names.objects(trace, table)
+        return frame.select(
+            pl.col("row").alias(f"{prefix}_row"), "topic", pl.col("node").alias(prefix),
+            pl.col("process_row").alias(f"{prefix}_process_row"), pl.col("host_row").alias(f"{prefix}_host_row"),
+            pl.col("process").alias(f"{prefix}_process"), pl.col("pid").alias(f"{prefix}_pid"),
+            pl.col("handle").alias(f"{prefix}_handle"),
+            *(("valid_from_ns", "valid_to_ns", "first_ns", "last_ns") if prefix == "subscription" else ()),
+        )  # fmt: skip
+
+    publishers, subscriptions = ends("publishers", "publisher"), ends("subscriptions", "subscription")
+    seen = deliveries.lazy().select(_EDGE).unique().collect()
+    by_topic = publishers.join(subscriptions, on="topic", how="inner").select("publisher_row", "subscription_row")
+    direct = seen.filter(pl.col("intra_process")).select("publisher_row", "subscription_row")
+    possible = by_topic.join(direct, on=["publisher_row", "subscription_row"], how="anti").with_columns(
+        intra_process=pl.lit(False)
+    )
+    return (
+        pl.concat([seen, possible])
+        .unique(maintain_order=True)
+        .join(publishers, on="publisher_row", how="left")
+        .join(subscriptions.drop("topic"), on="subscription_row", how="left")
+        .with_columns(
+            from_ns=pl.coalesce("valid_from_ns", "first_ns"),
+            to_ns=pl.coalesce("valid_to_ns", pl.lit(trace.facts["end_ns"], pl.Int64), "last_ns"),
+            delivery=pl.when("intra_process")
+            .then(pl.lit("intra_process"))
+            .when(pl.col("publisher_host_row") != pl.col("subscription_host_row"))
+            .then(pl.lit("other_host"))
+            .when(pl.col("publisher_process_row") != pl.col("subscription_process_row"))
+            .then(pl.lit("other_process"))
+            .otherwise(pl.lit("same_process"))
+            .cast(pl.Enum(_DELIVERIES)),
+            edge=pl.format(
+                "{} → {}",
+                pl.coalesce("publisher", "publisher_handle", pl.lit("(unknown)")),
+                pl.coalesce("subscription", "subscription_handle", pl.lit("(unknown)")),
+            ),
+        )
+    )
+
+
+def _counts(
+    pairs: pl.DataFrame, times: pl.DataFrame, deliveries: pl.DataFrame, quality: Quality, settling_ns: int
+) -> pl.DataFrame:
+    """`pairs` with the counts of their messages."""
+    bounds = pairs.select(*_EDGE, "from_ns", "to_ns", "judged_to_ns").with_row_index("edge_row")
+    per_message = (
+        deliveries.lazy()
+        .join(bounds.lazy(), on=_EDGE, how="inner")
+        .select(
+            (pl.col("edge_row").cast(pl.Int64) * 2**32 + pl.col("publication")).alias("key"),
+            *_EDGE,
+            "published_ns",
+            taken=pl.col("arrived_ns").is_not_null(),
+            handled=pl.col("started_ns").is_not_null(),
+            overwritten=pl.col("overwritten"),
+            earlier=pl.col("published_ns") < pl.col("from_ns"),
+            judged=pl.col("published_ns").is_between("from_ns", "judged_to_ns"),
+        )
+        .collect()
+    )
+    if per_message["key"].n_unique() < per_message.height:  # a publication that was taken twice is one
+        happened = pl.col("taken", "handled", "overwritten").any()
+        known = pl.col(*_EDGE, "published_ns", "earlier", "judged").first()
+        per_message = per_message.group_by("key").agg(known, happened)
+    taken = per_message.filter(pl.col("taken"))
+    of_edge = (
+        per_message.lazy()
+        .group_by(_EDGE)
+        .agg(
+            taken=pl.col("taken").sum(),
+            handled=pl.col("handled").sum(),
+            taken_earlier=(pl.col("taken") & pl.col("earlier")).sum(),
+            overwritten=pl.col("overwritten").sum(),
+            first_taken_ns=pl.col("published_ns").filter(pl.col("taken") & ~pl.col("earlier")).min(),
+        )
+        .collect()
+    )
+    counts = ("taken", "handled", "taken_earlier", "overwritten")
+    frame = pairs.join(of_edge, on=_EDGE, how="left").with_columns(
+        pl.col(count).cast(pl.Int64).fill_null(0) for count in counts
+    )
+    # What was published before the first message that arrived, perhaps before the two had found each other. Where none
+    # did arrive, all are simply not taken.
+    before = pl.min_horizontal("judged_to_ns", pl.col("first_taken_ns") - 1)
+    found = ~pl.col("intra_process") & pl.col("first_taken_ns").is_not_null()
+    frame = frame.with_columns(found_ns=pl.when(found).then(before))
+    everything = times.select("publisher_row", "published_ns")
+    sure = ~quality.touched(everything["published_ns"], everything["published_ns"] + settling_ns).fill_null(False)
+    judged_taken = taken.filter(pl.col("judged"))
+    sure_taken = judged_taken.filter(
+        ~quality.touched(judged_taken["published_ns"], judged_taken["published_ns"] + settling_ns).fill_null(False)
+    )
+    certain = everything.filter(sure)
+    frame = frame.with_columns(
+        published=_published(frame, everything, "to_ns"),
+        judged=_published(frame, everything, "judged_to_ns"),
+        before_first=_published(frame, everything, "found_ns"),
+        sure=_published(frame, certain, "judged_to_ns") - _published(frame, certain, "found_ns"),
+        judged_taken=_per_edge(frame, judged_taken),
+        sure_taken=_per_edge(frame, sure_taken),
+    )
+    return frame.with_columns(
+        not_taken=pl.col("judged") - pl.col("before_first") - pl.col("judged_taken"),
+        not_taken_at_least=pl.col("sure") - pl.col("sure_taken"),
+        pending=(pl.col("published") - pl.col("judged"))
+        - (pl.col("taken") - pl.col("taken_earlier") - pl.col("judged_taken")),
+    ).with_columns(
+        not_taken_percent=pl.when(pl.col("judged") > pl.col("before_first")).then(
+            100.0 * pl.col("not_taken") / (pl.col("judged") - pl.col("before_first"))
+        )
+    )
+
+
+def _published(pairs: pl.DataFrame, times: pl.DataFrame, until: str) -> pl.Series:
+    """How many messages the publisher of each pair published from `from_ns` to `until`, both included."""
+    ranked = (
+        times.filter(pl.col("publisher_row").is_not_null())
+        .sort("published_ns")
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over("publisher_row"))
+    )
+
+    def ranks(at: pl.Expr, *, included: bool) -> pl.Series:
+        asked = pairs.select("publisher_row", at.alias("at")).with_row_index("place").sort("at", nulls_last=False)
+        joined = asked.join_asof(
+            ranked,
+            left_on="at",
+            right_on="published_ns",
+            by="publisher_row",
+            strategy="backward",
+            allow_exact_matches=included,
+            check_sortedness=False,
+        )
+        return joined.sort("place")["rank"].fill_null(0)
+
+    until_rank = ranks(pl.max_horizontal(until, pl.col("from_ns") - 1), included=True)
+    counted = until_rank - ranks(pl.col("from_ns"), included=False)
+    return pl.select(pl.when(pairs[until].is_not_null()).then(counted).otherwise(0)).to_series()
+
+
+def _per_edge(pairs: pl.DataFrame, per_message: pl.DataFrame) -> pl.Series:
+    counted = per_message.lazy().group_by(_EDGE).agg(n=pl.len().cast(pl.Int64)).collect()
+    joined = pairs.select(_EDGE).join(counted, on=_EDGE, how="left", maintain_order="left")
+    return joined["n"].fill_null(0)
+
+
+# Latency --------------------------------------------------------------------------------------------------------------
+
+
+def _with_wake_ups(trace: Source, handled: pl.DataFrame) -> pl.DataFrame:
+    """Legs of every message that was handled, and the wake-up of the thread that took it.
+
+    That is its last wake-up, if it began after the message was sent; a thread that was awake by then has none (null).
+    """
+    taken = pl.coalesce("layer_ns", "arrived_ns")
+    frame = handled.with_columns(
+        latency=pl.col("started_ns") - pl.col("published_ns"),
+        publish_call=pl.col("sent_ns") - pl.col("published_ns"),
+        write=pl.col("write_ns"),
+        transport=pl.col("arrived_ns") - pl.col("sent_ns"),
+        take=pl.col("layer_ns") - pl.col("arrived_ns"),
+        dispatch=pl.col("started_ns") - taken,
+        callback=pl.col("callback_ns"),
+    ).sort("arrived_ns")
+    if wake_up_reason(trace.facts) is not None:
+        return frame.with_columns(wake_up=pl.lit(None, pl.Int64))
+    wake_ups = (
+        trace.table("wake_ups")
+        .filter(~pl.col("already_running"), pl.col("switch_ns").is_not_null())
+        .select("thread", "wakeup_ns", "switch_ns")
+        .sort("switch_ns")
+    )
+    joined = frame.join_asof(
+        wake_ups.with_columns(ran_ns=pl.col("switch_ns")),
+        left_on="arrived_ns",
+        right_on="switch_ns",
+        by="thread",
+        strategy="backward",
+        check_sortedness=False,
+    )
+    after = pl.col("wakeup_ns") >= pl.col("sent_ns")
+    return joined.with_columns(wake_up=pl.when(after).then(pl.col("ran_ns") - pl.col("wakeup_ns")))
+
+
+def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
+    """Busy edges first, ROS's own topics last, and of these last where nothing was taken."""
+    internal = names.is_internal(pl.col("topic"))
+    return frame.sort(
+        internal, internal & (pl.col("taken") == 0), "published", "topic", "publisher", "subscription",
+        descending=[False, False, True, False, False, False], nulls_last=True,
+    )  # fmt: skip
+
+
+def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, settling_ns: int) -> Section:
+    figures = describe(handled, _EDGE, {"latency": pl.col("latency")})
+    frame = _sorted(edges.join(figures, on=_EDGE, how="left")).select(
+        *_IDENTITY, "published", "taken", "handled", "not_taken",
+        "not_taken_percent", "not_taken_at_least", "overwritten", "before_first", "pending", "taken_earlier",
+        *columns_of("latency"),
+    )  # fmt: skip
+    settling = format_time(settling_ns)
+    notes = [
+        "latency: publish() to callback_start; published: while the subscription existed; not taken: published until"
+        f" {settling} before the last event of the subscriber's process (pending: after that), between the first taken"
+        " message and then (before first: before that, perhaps before the two had found each other)"
+    ]
+    if (frame["published"].gt(0) & frame["taken"].eq(0)).any():
+        notes.append(
+            "where nothing was taken, publisher and subscription may also be of different domains or have QoS that do"
+            " not fit; the trace does not say. Nor does it say who is reliable and who is best effort"
+        )
+    if quality.gaps.height or quality.gaps_anywhere:
+        notes.append(
+            "events were lost: published, taken and handled are lower bounds; not taken is an upper bound,"
+            " not_taken_at_least counts messages around which nothing is missing"
+        )
+    if (frame["delivery"] == "other_host").any():
+        notes.append(
+            "latencies between hosts contain the difference of their clocks; believe them as far as those were"
+            " synchronised"
+        )
+    if early := handled.filter(pl.col("arrived_ns") < pl.col("sent_ns")).height:
+        notes.append(f"{plural(early, 'message')} arrived before the event of the write: transport is negative there")
+    none = "no callback was seen to handle a message of this edge"
+    reasons = dict.fromkeys(columns_of("latency", tuple(PER_MILLE)), f"{REASON_QUANTILE}; or {none}")
+    reasons |= dict.fromkeys(columns_of("latency", ("min", "max", "mean")), none) | {"latency_sd_ns": REASON_SD}
+    reasons |= {
+        "publisher": "the initialisation of the publisher or of its node is not in the trace",
+        "subscription": "the initialisation of the subscription or of its node is not in the trace",
+        "not_taken_percent": "nothing was published in the time that is judged",
+    }
+    return Section(
+        "messages",
+        "Messages: from publish to callback",
+        frame,
+        notes=tuple(notes),
+        reasons=reasons,
+        shown=(
+            "edge", "topic", "delivery", "published", "taken", "handled", "not_taken",
+            "before_first", "pending", "overwritten", "latency_min_ns", "latency_p50_ns", "latency_p99_ns",
+            "latency_max_ns", "latency_mean_ns",
+        ),
+        spare=(
+            "latency_mean_ns", "overwritten", "latency_min_ns", "delivery", "handled", "pending", "before_first",
+            "taken", "latency_max_ns", "topic",
+        ),
+    )  # fmt: skip
+
+
+def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
+    """Means are over all handled messages of the edge: those of the four legs add up to that of the latency."""
+    figures = {leg: pl.col(leg) for leg in (*_LEGS, *_PARTS, "callback")}
+    # A leg that a message does not have took none of its time; one that no message has is not known.
+    means = [
+        pl.when(pl.col(leg).count() > 0).then(pl.col(leg).fill_null(0).sum() / pl.len()).alias(f"{leg}_mean_ns")
+        for leg in (*_LEGS, *_PARTS)
+    ]
+    others = [
+        pl.len().alias("n"),
+        pl.col("latency").mean().alias("latency_mean_ns"),
+        *means,
+        pl.col("callback").mean().alias("callback_mean_ns"),
+    ]
+    statistics = describe(handled, _EDGE, figures, others, statistics=_LEG_STATISTICS)
+    frame = _sorted(edges.join(statistics, on=_EDGE, how="inner"))
+    columns = [c for leg in (*_LEGS, *_PARTS, "callback") for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
+    frame = frame.select(
+        *_IDENTITY, "n", "latency_mean_ns", *columns,
+        pl.col("wake_up_n").alias("woken"),
+    )  # fmt: skip
+    no_wake_ups = wake_up_reason(trace.facts)
+    if no_wake_ups is not None:
+        frame = frame.with_columns(pl.lit(None, pl.Int64).alias("woken"))
+    reasons = {c: REASON_QUANTILE for c in columns if c.endswith(("_p50_ns", "_p90_ns", "_p99_ns", "_p99_9_ns"))}
+    write = "no dds:write events: the call of the middleware's write is part of transport"
+    take = "delivered within the process, or neither rcl_take nor rclcpp_take are in the trace"
+    woken = no_wake_ups or "the thread was awake whenever a message was sent"
+    callback = "no callback that handled a message was seen to end"
+    for leg, why in (("write", write), ("take", take), ("wake_up", woken), ("callback", callback)):
+        reasons |= {c: why if c.endswith(("_min_ns", "_max_ns", "_mean_ns")) else f"{REASON_QUANTILE}; or {why}"
+                    for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))}  # fmt: skip
+    reasons |= {"woken": woken}
+    notes = (
+        "means over the messages that a callback handled: publish call + transport + take + dispatch = latency; write"
+        " is part of publish call; wake-up (woken: how many had one) is part of transport: the last wake-up of the"
+        " taking thread after the message was sent",
+    )
+    return Section(
+        "legs",
+        "Where the time of messages went",
+        frame,
+        notes=notes if frame.height else ("no callback was seen to handle a message",),
+        reasons=reasons,
+        shown=(
+            "edge", "topic", "n", "latency_mean_ns", "publish_call_mean_ns", "write_mean_ns",
+            "transport_mean_ns", "transport_p99_ns", "wake_up_mean_ns", "woken", "take_mean_ns", "dispatch_mean_ns",
+            "dispatch_p99_ns", "callback_mean_ns",
+        ),
+        spare=(
+            "write_mean_ns", "woken", "dispatch_p99_ns", "callback_mean_ns", "transport_p99_ns", "take_mean_ns",
+            "topic",
+        ),
+    )  # fmt: skip
+
+
+# Services ----------------------------------------------------------------------------------
+
+
+def _services(trace: Source) -> Section:
+    reason = service_reason(trace.facts)
+    instances = trace.table("callback_instances")
+    if reason is not None or trace.table("service_calls").is_empty():
+        frame = _service_callbacks(trace, instances)
+        reason = reason or "the trace has no calls of services"
+    else:
+        frame = _calls(trace)
+    columns = [c for leg in (*_CALL_LEGS, "callback") for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
+    frame = frame.sort(
+        names.is_internal(pl.col("service")), "n", "service", "client",
+        descending=[False, True, False, False], nulls_last=True,
+    ).select("service", "client", "server", "n", "answered", *columns)  # fmt: skip
+    quantiles = {c: REASON_QUANTILE for c in columns if c.endswith(("_p50_ns", "_p90_ns", "_p99_ns", "_p99_9_ns"))}
+    unknown = reason or "no such call has both of its ends in the trace"
+    reasons = {c: quantiles.get(c, "") for c in columns}
+    for column in columns:
+        of_callback = column.startswith("callback_")
+        why = "the service's callback was not seen to end" if of_callback else unknown
+        is_sure = reason is not None and not of_callback
+        reasons[column] = why if is_sure or column not in quantiles else f"{quantiles[column]}; or {why}"
+    reasons |= {
+        "client": reason or "the initialisation of the client or of its node is not in the trace",
+        "server": "the initialisation of the service or of its node is not in the trace, or nobody took the request",
+        "answered": unknown,
+        "service": "neither the initialisation of the client nor that of the service is in the trace",
+    }
+    notes = [reason] if reason else []
+    if frame.height and not reason:
+        notes.append(
+            "round trip: request sent to response taken = request (sent to taken) + server (request taken to response"
+            " sent) + reply (sent to taken)"
+        )
+    if frame.is_empty():
+        notes.append("no callback of a service ran" if reason else "no service was called")
+    return Section(
+        "services",
+        "Services",
+        frame,
+        notes=tuple(notes),
+        reasons=reasons,
+        shown=(
+            "service", "client", "server", "n", "answered", "round_trip_p50_ns", "round_trip_p99_ns",
+            "round_trip_max_ns", "request_mean_ns", "server_mean_ns", "reply_mean_ns", "callback_p50_ns",
+            "callback_max_ns",
+        ),
+        spare=("callback_p50_ns", "round_trip_p99_ns", "answered", "client"),
+    )  # fmt: skip
+
+
+def _calls(trace: Source) -> pl.DataFrame:
+    def ends(table: str, prefix: str) -> pl.DataFrame:
+        return names.objects(trace, table).select(
+            pl.col("row").alias(prefix), pl.col("node").alias(f"{prefix}_node"), pl.col("name").alias(f"{prefix}_name")
+        )
+
+    calls = trace.table("service_calls")
+    instances = trace.table("callback_instances")
+    ran = instances.select(
+        (pl.col("end_ns") - pl.col("start_ns")).alias("callback_ns").gather(calls["callback_instance"])
+    )
+    calls = (
+        pl.concat([calls, ran], how="horizontal")
+        .with_columns(
+            round_trip=pl.col("take_response_ns") - pl.col("send_request_ns"),
+            request=pl.col("take_request_ns") - pl.col("send_request_ns"),
+            server=pl.col("send_response_ns") - pl.col("take_request_ns"),
+            reply=pl.col("take_response_ns") - pl.col("send_response_ns"),
+        )
+        .rename({"server": "server_time"})
+    )
+    figures = {leg: pl.col(leg) for leg in ("round_trip", "request", "reply")}
+    figures |= {"server": pl.col("server_time"), "callback": pl.col("callback_ns")}
+    statistics = (*_LEG_STATISTICS, "mean")
+    others = [pl.len().alias("n"), pl.col("take_response_ns").count().alias("answered")]
+    frame = describe(calls, ["client", "service"], figures, others, statistics=statistics)
+    return (
+        frame.join(ends("clients", "client"), on="client", how="left")
+        .join(ends("services", "service"), on="service", how="left")
+        .drop("client", "service")
+        .with_columns(
+            service=pl.coalesce("client_name", "service_name"),
+            client=pl.col("client_node"),
+            server=pl.col("service_node"),
+        )
+    )
+
+
+def _service_callbacks(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
+    """What is known without requests and responses: how long the callbacks of services ran."""
+    services = names.callbacks(trace).filter(pl.col("kind") == "service")
+    served = instances.join(services.select(pl.col("row").alias("callback")), on="callback", how="semi")
+    figures = {"callback_time": pl.col("end_ns") - pl.col("start_ns")}
+    statistics: Sequence[str] = (*_LEG_STATISTICS, "mean")
+    frame = describe(served, ["callback"], figures, [pl.len().alias("n")], statistics=statistics)
+    renamed = dict(zip(columns_of("callback_time", statistics), columns_of("callback", statistics), strict=True))
+    missing = [
+        pl.lit(None, pl.Float64 if c.endswith("mean_ns") else pl.Int64).alias(c)
+        for leg in _CALL_LEGS
+        for c in columns_of(leg, statistics)
+    ]
+    return (
+        frame.rename(renamed)
+        .join(services.select(pl.col("row").alias("callback"), "name", "node"), on="callback", how="left")
+        .with_columns(
+            *missing,
+            pl.col("name").alias("service"),
+            pl.col("node").alias("server"),
+            pl.lit(None, pl.String).alias("client"),
+            pl.lit(None, pl.Int64).alias("answered"),
+        )
+    )

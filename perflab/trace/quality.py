@@ -1,0 +1,465 @@
+"""How good the data of a trace are: what was lost, what does not fit together, and how much each figure rests on.
+
+Worked out once, for all answers (docs/tracing.md, Data quality). Nothing here corrects anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perflab.trace import names
+from perflab.trace.answer import Section
+from perflab.trace.names import plural
+from perflab.units import format_count, format_time
+
+if TYPE_CHECKING:
+    from perflab.trace.source import Source
+
+Json = dict[str, Any]
+
+NO_SCHEDULER = "the trace has no scheduler events"
+NO_WAKE_UPS = "the trace has no wake-up events (sched_wakeup): waiting to be woken and waking up are told as blocked"
+NO_MIGRATIONS = "the trace has no migration events (sched_migrate_task)"
+SERVICES_SINCE = (8, 5)  # of tracetools, ROS 2 Kilted
+
+_SERVICE_KINDS = ("rmw_send_request", "rmw_take_request", "rmw_send_response", "rmw_take_response")
+# Losses of the ledger after which two events that follow each other need not be neighbours.
+_GAPS = (
+    "discarded_events", "lost_packets", "truncated_packet", "corrupt_packet", "undecodable_event", "unreadable_stream",
+)  # fmt: skip
+_LOSS_WORDS = {
+    "discarded_events": ("event discarded by the tracer", "events discarded by the tracer"),
+    "lost_packets": ("packet lost", "packets lost"),
+    "truncated_packet": ("byte missing at the end of a cut file", "bytes missing at the ends of cut files"),
+    "corrupt_packet": ("corrupt packet", "corrupt packets"),
+    "undecodable_event": ("byte after an event that cannot be decoded", "bytes after events that cannot be decoded"),
+    "backwards_time": ("event older than the one before it", "events older than the one before them"),
+    "unreadable_stream": ("file that cannot be read", "files that cannot be read"),
+    "unreadable_metadata": ("metadata file that cannot be parsed", "metadata files that cannot be parsed"),
+}
+MATCH_WORDS = {
+    "not_taken": "rmw_take found nothing to take",
+    "no_timestamp": "the middleware gave no source time stamp (0)",
+    "unknown_subscription": "the initialisation of the subscription is not in the trace, so neither is its topic",
+    "no_publication": "no publication of that topic has this source time stamp: it is outside of the trace, or lost",
+    "ambiguous": "several publications of that topic have this source time stamp",
+}
+_COUNTER_WORDS = {
+    "callback_end_without_start": "ends of callbacks whose start was not seen (before the trace, or lost)",
+    "callback_start_without_end": "callbacks that started and were not seen to end (an exception, the end, or lost)",
+    "callbacks_without_owner": "callbacks of no known subscription, timer or service",
+    "callbacks_without_symbol": "callbacks without a symbol",
+    "publications_without_publisher": "publications of no known publisher",
+    "takes_of_unknown_subscriptions": "takes of subscriptions whose initialisation was not seen",
+    "enqueues_into_unknown_buffers": "messages enqueued into ring buffers of no known subscription",
+    "dequeues_without_enqueue": "messages dequeued that were not seen to be enqueued",
+    "service_messages_of_unknown_clients": "requests and responses that do not say whose they are",
+    "incomplete_scheduler_events": "scheduler events without a field that they need",
+    "writes_of_the_middleware": "writes of writers that no publisher of ROS has (discovery and the like)",
+    "events_without_thread": "events that do not say their thread (context vtid)",
+    "events_without_process": "events that do not say their process (context vpid)",
+}
+
+_COVERAGE_SCHEMA: dict[str, Any] = {
+    "figure": pl.String, "basis": pl.String, "known": pl.Int64, "of": pl.Int64, "known_percent": pl.Float64,
+    "what": pl.String, "reason": pl.String,
+}  # fmt: skip
+_LEDGER_SCHEMA: dict[str, Any] = {
+    "kind": pl.String, "count": pl.Int64, "exact": pl.Boolean, "file": pl.String, "offset": pl.Int64,
+    "begin_ns": pl.Int64, "end_ns": pl.Int64, "message": pl.String,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of what there is a figure knows: `known` of `of`; both null where it cannot be told, for a reason."""
+
+    figure: str
+    known: int | None
+    of: int | None
+    what: str  # "callbacks ended", "takes matched"
+    reason: str | None = None
+    is_time: bool = False  # known and of are ns
+    others: str = ""  # what became of those that are not known
+
+    @property
+    def percent(self) -> float | None:
+        return 100.0 * self.known / self.of if self.of and self.known is not None else None
+
+    def basis(self) -> str:
+        """ "3 994 of 4 060 takes matched (98.4 %)"."""
+        if self.known is None or self.of is None:
+            return f"null because {self.reason}"
+        if self.is_time:
+            return f"{share(self.known, self.of)} of {self.what}"
+        others = f"; others: {self.others}" if self.others else ""
+        whole = "" if self.known == self.of else f" ({share(self.known, self.of)}{others})"
+        return f"{format_count(self.known)} of {format_count(self.of)} {self.what}{whole}"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What to know of a trace before its figures are believed."""
+
+    losses: tuple[str, ...]  # sentences: what is missing in the trace
+    clocks: pl.DataFrame  # kind, message
+    coverage: tuple[Coverage, ...]
+    ledger: pl.DataFrame
+    counters: pl.DataFrame  # counter, n, meaning
+    takes: pl.DataFrame  # takes without a publication: topic, subscriber, match, n
+    initialisation: pl.DataFrame  # what, callbacks, instances
+    threads_without_scheduler: pl.DataFrame
+    # Where events of user space may be missing: begin_ns, end_ns; ascending and disjoint.
+    gaps: pl.DataFrame
+    gaps_anywhere: bool  # some were lost, and nobody knows when
+
+    def lines(self, *figures: str) -> tuple[str, ...]:
+        """Losses, clocks, and the coverage of these figures, one sentence each."""
+        covered = [f"{c.figure}: {c.basis()}" for c in self.coverage if c.figure in figures]
+        return (*self.losses, *self.clocks["message"].to_list(), *covered)
+
+    def reason(self, figure: str) -> str | None:
+        """Why there is nothing of a figure; None where there is."""
+        return next((c.reason for c in self.coverage if c.figure == figure), None)
+
+    def without_coverage(self) -> tuple[str, ...]:
+        """Why figures are null, one sentence each."""
+        return tuple(f"{c.figure}: {c.basis()}" for c in self.coverage if c.reason)
+
+    def coverage_frame(self) -> pl.DataFrame:
+        rows = [
+            (c.figure, None if c.reason else c.basis(), c.known, c.of, c.percent, c.what, c.reason)
+            for c in self.coverage
+        ]
+        return pl.DataFrame(rows, schema=_COVERAGE_SCHEMA, orient="row")
+
+    def touched(self, begin_ns: pl.Series, end_ns: pl.Series) -> pl.Series:
+        """Whether events may be missing within [begin, end]; null where an end is."""
+        frame = pl.DataFrame({"begin": begin_ns, "end": end_ns}).with_columns(pl.col("begin", "end").cast(pl.Int64))
+        if self.gaps.is_empty():
+            anywhere = pl.lit(self.gaps_anywhere)
+        else:
+            # The latest gap that begins before the end; gaps are disjoint, so it also ends latest.
+            last = self.gaps.get_column("begin_ns").search_sorted(frame["end"].fill_null(0), side="right")
+            ends = pl.concat([pl.Series([None], dtype=pl.Int64), self.gaps["end_ns"]])
+            frame = frame.with_columns(ends.gather(last).alias("gap_end"))
+            anywhere = (pl.col("gap_end") >= pl.col("begin")).fill_null(False) | pl.lit(self.gaps_anywhere)
+        known = pl.col("begin").is_not_null() & pl.col("end").is_not_null()
+        return frame.select(pl.when(known).then(anywhere).alias("touched"))["touched"]
+
+
+def quality_of(trace: Source) -> Quality:
+    """Reads all of the tables that it needs, and asks the scheduler once about all callbacks."""
+    facts = trace.facts
+    ledger = _ledger(facts)
+    gaps, anywhere = _gaps(facts)
+    return Quality(
+        losses=_losses(facts),
+        clocks=_clocks(facts),
+        coverage=tuple(_coverage(trace)),
+        ledger=ledger,
+        counters=_counters(facts),
+        takes=takes_without_publication(trace),
+        initialisation=_initialisation(trace),
+        threads_without_scheduler=_threads_without_scheduler(trace),
+        gaps=gaps,
+        gaps_anywhere=anywhere,
+    )
+
+
+def share(part: int, whole: int) -> str:
+    """ "98.4 %"; neither 0 nor 100 where it is not."""
+    percent = 100.0 * part / whole if whole else 0.0
+    if part > 0 and percent < 0.05:
+        return "< 0.1 %"
+    if part < whole and percent > 99.95:
+        return "> 99.9 %"
+    return f"{percent:.1f} %" if part != whole else "100 %"
+
+
+def scheduler_reason(facts: Json) -> str | None:
+    """Why nothing is known of the scheduler; None where something is."""
+    return None if facts.get("scheduler") else NO_SCHEDULER
+
+
+def wake_up_reason(facts: Json) -> str | None:
+    scheduler = facts.get("scheduler")
+    return NO_SCHEDULER if not scheduler else None if scheduler.get("has_wakeups") else NO_WAKE_UPS
+
+
+def migration_reason(facts: Json) -> str | None:
+    scheduler = facts.get("scheduler")
+    return NO_SCHEDULER if not scheduler else None if scheduler.get("has_migrations") else NO_MIGRATIONS
+
+
+def service_reason(facts: Json) -> str | None:
+    """Why requests and responses are not known; None where the trace has some."""
+    if any(event["kind"] in _SERVICE_KINDS and event["count"] for event in facts["events"]):
+        return None
+    versions = [str(v) for v in facts.get("tracetools_versions", ())]
+    numbers = [_version(v) for v in versions]
+    if numbers and all(n is not None and n < SERVICES_SINCE for n in numbers):
+        which = f"tracetools {', '.join(versions)} records"
+        return f"{which} no requests and responses of services (it needs 8.5, ROS 2 Kilted, or later)"
+    return "the trace has no requests and responses of services (rmw_send_request, rmw_take_request, ...)"
+
+
+def unmatched_takes(quality: Quality) -> Section:
+    """Takes without publication as they stand in several answers."""
+    unknown = "the initialisation of the subscription is not in the trace"
+    found = [match for match in MATCH_WORDS if match in quality.takes["match"].to_list()]
+    return Section(
+        "takes_without_publication",
+        "Takes without publication",
+        quality.takes,
+        notes=tuple(f"{match}: {MATCH_WORDS[match]}" for match in found) or ("every take has its publication",),
+        reasons={
+            "topic": unknown,
+            "subscriber": "the initialisation of the subscription or of its node is not in the trace",
+            **dict.fromkeys(("process", "pid", "handle"), unknown),
+        },
+        shown=("topic", "subscriber", "match", "n", "handled"),
+    )
+
+
+def takes_without_publication(trace: Source) -> pl.DataFrame:
+    """One row per topic, subscription and reason: how many takes, how many of them were handled by a callback."""
+    subscriptions = names.objects(trace, "subscriptions").select(
+        pl.col("row").alias("subscription"), "topic", pl.col("node").alias("subscriber"), "process", "pid", "handle"
+    )
+    frame: pl.DataFrame = (
+        trace.table("takes")
+        .lazy()
+        .filter(pl.col("match") != "matched")
+        .group_by("subscription", "match")
+        .agg(n=pl.len(), handled=pl.col("callback_instance").count(), first_ns=pl.col("rmw_ns").min())
+        .collect()
+        .join(subscriptions, on="subscription", how="left")
+        .sort("n", "first_ns", descending=[True, False])
+        .select("topic", "subscriber", "match", "n", "handled", "process", "pid", "handle")
+    )
+    return frame
+
+
+def _version(text: str) -> tuple[int, ...] | None:
+    parts = text.split(".")
+    return tuple(int(p) for p in parts) if parts and all(p.isdigit() for p in parts) else None
+
+
+def _ledger(facts: Json) -> pl.DataFrame:
+    rows = [{column: entry.get(column) for column in _LEDGER_SCHEMA} for entry in facts["ledger"]]
+    return pl.DataFrame(rows, schema=_LEDGER_SCHEMA, orient="row")
+
+
+def _losses(facts: Json) -> tuple[str, ...]:
+    """One sentence per kind of loss."""
+    found: dict[str, list[Json]] = {}
+    for entry in facts["ledger"]:
+        found.setdefault(entry["kind"], []).append(entry)
+    sentences = []
+    for kind, entries in found.items():
+        one, many = _LOSS_WORDS.get(kind, (kind, kind))
+        count = sum(e["count"] for e in entries)
+        least = "" if all(e["exact"] for e in entries) else "at least "
+        # Where the count is of bytes, the entry itself is one occurrence, and its bytes may be none.
+        where = f" in {plural(len({e['file'] for e in entries}), 'file')}"
+        when = _when(entries, facts)
+        sentences.append(f"{least}{plural(count, one, many)}{where}{when}")
+    return tuple(sentences)
+
+
+def _when(entries: Sequence[Json], facts: Json) -> str:
+    begins = [e["begin_ns"] for e in entries if e.get("begin_ns") is not None]
+    ends = [e["end_ns"] for e in entries if e.get("end_ns") is not None]
+    start = facts.get("begin_ns")
+    if not begins or not ends or start is None:
+        return ""
+    first, last = max(0, min(begins) - start), max(0, max(ends) - start)
+    return f", between {format_time(first)} and {format_time(last)} after the beginning"
+
+
+def _clocks(facts: Json) -> pl.DataFrame:
+    """What about the clocks of the parts of a trace may make figures across them wrong."""
+    found: list[tuple[str, str]] = []
+    traces = [t for t in facts["traces"] if t.get("events")]
+    clocks = [(t, t["clock"]) for t in traces if t.get("clock")]
+    frequencies = sorted({clock["frequency_hz"] for _, clock in clocks})
+    if len(frequencies) > 1:
+        words = ", ".join(f"{f:,} Hz".replace(",", " ") for f in frequencies)
+        found.append(("frequencies", f"the traces have clocks of different frequencies ({words})"))
+    by_host: dict[Any, list[tuple[Json, Json]]] = {}
+    for trace, clock in clocks:
+        by_host.setdefault(trace.get("host"), []).append((trace, clock))
+    for host, parts in by_host.items():
+        # A clock without an offset says nothing of the epoch (perf without --tod).
+        offsets = [offset for _, clock in parts if (offset := clock.get("offset_ns"))]
+        if len(offsets) > 1 and (difference := max(offsets) - min(offsets)):
+            text = f"offsets of the clocks of {_of_host(host)} to the epoch differ by {format_time(difference)}; "
+            found.append(("offsets", f"{text}their readings are joined without them"))
+    shifted = [t for t in traces if t.get("shift_ns")]
+    for trace in shifted:
+        name = PurePosixPath(trace["path"]).name
+        found.append(
+            ("shift", f"the clock of {name} was shifted by {format_time(trace['shift_ns'])} to fit the others")
+        )
+    if len(by_host) > 1:
+        hosts = ", ".join(sorted(_of_host(h) for h in by_host))
+        found.append(
+            ("hosts", f"the trace has several hosts ({hosts}): figures across them are as good as their clocks")
+        )
+    found += _without_overlap(traces)
+    return pl.DataFrame(found, schema={"kind": pl.String, "message": pl.String}, orient="row")
+
+
+def _without_overlap(traces: Sequence[Json]) -> list[tuple[str, str]]:
+    """User space and scheduler that were recorded one after the other say nothing of each other."""
+
+    def span(parts: Sequence[Json]) -> tuple[int, int] | None:
+        known = [(t["first_ns"], t["last_ns"]) for t in parts if t.get("first_ns") is not None]
+        return (min(f for f, _ in known), max(last for _, last in known)) if known else None
+
+    found = []
+    for host in dict.fromkeys(t.get("host") for t in traces):
+        of_host = [t for t in traces if t.get("host") == host]
+        user = span([t for t in of_host if t.get("domain") == "ust"])
+        kernel = span([t for t in of_host if t.get("domain") == "kernel"])
+        if user is None or kernel is None:
+            continue
+        apart = max(user[0], kernel[0]) - min(user[1], kernel[1])
+        if apart > 0:
+            text = f"user space and kernel of {_of_host(host)} do not overlap: {format_time(apart)} lie between them"
+            found.append(("no_overlap", f"{text}; were both recorded with CLOCK_MONOTONIC?"))
+    return found
+
+
+def _of_host(host: str | None) -> str:
+    return host or "a host without a name"
+
+
+def _counters(facts: Json) -> pl.DataFrame:
+    rows = [(name, n, _COUNTER_WORDS.get(name, name.replace("_", " "))) for name, n in facts["counters"].items()]
+    return pl.DataFrame(rows, schema={"counter": pl.String, "n": pl.Int64, "meaning": pl.String}, orient="row")
+
+
+def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
+    """When events of user space may be missing; and whether some are missing at a time that nobody knows."""
+    entries = [e for e in facts["ledger"] if e["kind"] in _GAPS and not _is_kernel(e, facts)]
+    anywhere = any(e.get("begin_ns") is None or e.get("end_ns") is None for e in entries)
+    known = sorted((e["begin_ns"], e["end_ns"]) for e in entries if None not in (e.get("begin_ns"), e.get("end_ns")))
+    merged: list[tuple[int, int]] = []
+    for begin, end in known:
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    schema = {"begin_ns": pl.Int64, "end_ns": pl.Int64}
+    return pl.DataFrame(merged, schema=schema, orient="row"), anywhere
+
+
+def _is_kernel(entry: Mapping[str, Any], facts: Json) -> bool:
+    """Whether the file of a loss belongs to a trace of the kernel; where that is not clear, it does not."""
+    candidates = [PurePosixPath(root) / entry["file"] for root in ("", *facts["paths"])]
+    owners = [
+        (len(str(t["path"])), t)
+        for t in facts["traces"]
+        if any(candidate.is_relative_to(t["path"]) for candidate in candidates)
+    ]
+    return bool(owners) and max(owners, key=lambda o: o[0])[1].get("domain") == "kernel"
+
+
+def _initialisation(trace: Source) -> pl.DataFrame:
+    """Of callbacks and of their instances, how many lack an owner, a node or a symbol."""
+    callbacks = trace.table("callbacks").with_row_index("callback").with_columns(pl.col("callback").cast(pl.Int32))
+    counts = trace.table("callback_instances").lazy().group_by("callback").agg(instances=pl.len()).collect()
+    frame = callbacks.join(counts, on="callback", how="full", coalesce=True).with_columns(
+        pl.col("instances").fill_null(0)
+    )
+    missing = {
+        "owner": pl.col("owner").is_null(),
+        "node": pl.col("node").is_null(),
+        "symbol": pl.col("symbol").is_null(),
+    }
+    rows = [
+        (f"callbacks without {what}", lacking.height, int(lacking["instances"].sum()))
+        for what, is_missing in missing.items()
+        if (lacking := frame.filter(is_missing)).height
+    ]
+    schema = {"what": pl.String, "callbacks": pl.Int64, "instances": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _threads_without_scheduler(trace: Source) -> pl.DataFrame:
+    """Threads of user space of which the scheduler's events say nothing; empty where there are no scheduler events."""
+    columns = ["process", "pid", "thread", "tid", "events", "host"]
+    frame = names.threads(trace).filter(pl.col("events") > 0, pl.col("process_row").is_not_null())
+    if not trace.facts.get("scheduler"):
+        return frame.clear().select(columns)
+    seen = trace.table("thread_states")["thread"].unique()
+    return frame.filter(~pl.col("thread_row").is_in(seen.implode())).select(columns).sort("events", descending=True)
+
+
+def _coverage(trace: Source) -> list[Coverage]:
+    facts = trace.facts
+    instances, takes = trace.table("callback_instances"), trace.table("takes")
+    callbacks = trace.table("callbacks").with_row_index("callback").with_columns(pl.col("callback").cast(pl.Int32))
+    known = instances.join(
+        callbacks.filter(pl.col("owner").is_not_null()).select("callback"), on="callback", how="semi"
+    ).height
+    taken = takes.filter(pl.col("match") != "not_taken")
+    matched = taken.filter(pl.col("match") == "matched").height
+    reasons = taken.filter(pl.col("match") != "matched").group_by("match").len("n").sort("n", descending=True)
+    unmatched = ", ".join(f"{format_count(n)} {match}" for match, n in reasons.iter_rows())
+    deliveries, calls, phases = (trace.table(name) for name in ("intra_deliveries", "service_calls", "phases"))
+    found = [
+        _count("callbacks", instances["end_ns"].count(), instances.height, "callbacks ended", "callbacks"),
+        _count("callback owners", known, instances.height, "callbacks of a known owner", "callbacks"),
+        _count("messages", matched, taken.height, "takes matched", "messages taken from the middleware", unmatched),
+        _count(
+            "handling", taken["callback_instance"].count(), taken.height, "takes handled by a callback",
+            "messages taken",
+        ),
+        _count(
+            "intra-process", deliveries["publication"].count(), deliveries.height, "deliveries matched",
+            "intra-process deliveries",
+        ),
+    ]  # fmt: skip
+    reason = service_reason(facts)
+    if reason is None:
+        whole = calls.filter(pl.col("send_request_ns").is_not_null() & pl.col("take_response_ns").is_not_null()).height
+        found.append(_count("services", whole, calls.height, "calls answered", "service calls"))
+    else:
+        found.append(Coverage("services", None, None, "calls answered", reason))
+    if phases.is_empty():
+        why = "the trace has no executor events (rclcpp_executor_*; the EventsExecutor has none)"
+        found.append(Coverage("executor", None, None, "phases ended", why))
+    else:
+        found.append(_count("executor", phases["end_ns"].count(), phases.height, "phases ended", "phases"))
+    found.append(_scheduler_coverage(trace, instances))
+    for figure, missing in (("wake-ups", wake_up_reason(facts)), ("migrations", migration_reason(facts))):
+        if missing is not None:
+            found.append(Coverage(figure, None, None, figure, missing))
+    return found
+
+
+def _count(figure: str, known: int, of: int, what: str, whats: str, others: str = "") -> Coverage:
+    if of == 0:
+        return Coverage(figure, None, None, what, f"the trace has no {whats}")
+    return Coverage(figure, known, of, what, others=others)
+
+
+def _scheduler_coverage(trace: Source, instances: pl.DataFrame) -> Coverage:
+    what = "callback time has known thread states"
+    if (reason := scheduler_reason(trace.facts)) is not None:
+        return Coverage("scheduler", None, None, what, reason)
+    ended = instances.filter(pl.col("end_ns").is_not_null())
+    if ended.is_empty():
+        return Coverage("scheduler", None, None, what, "the trace has no callbacks that ended")
+    split = trace.split(ended["thread"], ended["start_ns"], ended["end_ns"])
+    length = ended["end_ns"] - ended["start_ns"]
+    known = int(length.filter(split["on_cpu_ns"].is_not_null()).sum())
+    return Coverage("scheduler", known, int(length.sum()), what, is_time=True)

@@ -1,0 +1,386 @@
+"""What the scheduler did with threads: CPU time, waiting, wake-ups, preemptions, and how regularly threads wake up.
+
+Definitions (docs/tracing.md); all need the events sched_switch and, but for CPU time, sched_wakeup:
+  covered time      from the first to the last scheduler event of the trace
+  CPU               time on a CPU divided by the covered time: of one CPU, so at most 100 % for a thread
+  wake-up latency   from sched_wakeup to the sched_switch to the thread; not of wake-ups of threads that ran already,
+                    nor of those that had not run when the trace ended. `from_waking` counts from sched_waking, where it
+                    is recorded
+  preemption        the thread left its CPU although it could have gone on; `by` is who ran there next
+  migration         a thread runs on another CPU than the last time it ran
+  period            of a thread that sleeps: from one wake-up to the next. Every interval counts, however long, unless
+                    scheduler events were lost within it. The jitter of a thread is the SD of its periods
+
+A thread is listed as periodic from MIN_INTERVALS intervals on, and marked regular where the median deviation of its
+intervals from their median is at most REGULAR_PERCENT of it: at least half of them are that close.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from perflab.trace.answer import Answer, Section
+from perflab.trace.names import plural
+from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
+from perflab.trace.quantiles import REASON_QUANTILE, columns_of, describe, quantile
+from perflab.trace.threads import IDENTITY, NO_SCHEDULER, STATES, identities, named, percent, shown
+
+if TYPE_CHECKING:
+    from perflab.trace.source import Source
+
+MIN_INTERVALS = 20
+REGULAR_PERCENT = 10.0
+LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max")
+
+
+def scheduling(trace: Source) -> Answer:
+    """What the scheduler did with each thread and on each CPU."""
+    who = identities(trace)
+    states = states_in_order(trace)
+    wake_ups = trace.table("wake_ups").rename({"thread": "thread_row"})
+    sections = (
+        _threads(trace, who, states, wake_ups),
+        _wake_ups(trace, who, wake_ups),
+        _by_priority(trace, wake_ups),
+        _preemptions(trace, who, states),
+        _periodic(trace, who, states),
+        _cpus(trace, states),
+    )
+    return Answer("scheduling", sections, quality_of(trace).lines("scheduler", "wake-ups", "migrations"))
+
+
+def states_in_order(trace: Source) -> pl.DataFrame:
+    """The states of each thread in the order of time; `gap` counts the times that nothing is known between two."""
+    states = trace.table("thread_states").rename({"thread": "thread_row"})
+    broken = (pl.col("start_ns") != pl.col("end_ns").shift(1).over("thread_row")).fill_null(False)
+    return states.sort("thread_row", "start_ns", maintain_order=True).with_columns(
+        broken.cum_sum().over("thread_row").alias("gap")
+    )
+
+
+def priority_label(priority: int) -> str:
+    """The kernel's priority (p->prio) as people set it: "RT 50", "nice -5"; FIFO and RR have the same.
+
+    >>> priority_label(49), priority_label(120), priority_label(-1)
+    ('RT 50', 'nice 0', 'deadline')
+    """
+    if priority < 0:
+        return "deadline"
+    return f"RT {99 - priority}" if priority < 100 else f"nice {priority - 120}"
+
+
+def cpu_list(cpus: list[int]) -> str:
+    """CPUs as the kernel lists them.
+
+    >>> cpu_list([3, 0, 1, 2, 6])
+    '0-3,6'
+    """
+    runs: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if runs and cpu == runs[-1][-1] + 1:
+            runs[-1].append(cpu)
+        else:
+            runs.append([cpu])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def latencies(wake_ups: pl.DataFrame) -> pl.DataFrame:
+    """The wake-ups that have a latency, `latency_ns`, and `from_waking_ns` where the waker's instant is known."""
+    ran = pl.col("switch_ns").is_not_null() & ~pl.col("already_running").fill_null(False)
+    return wake_ups.filter(ran).with_columns(
+        latency_ns=pl.col("switch_ns") - pl.col("wakeup_ns"), from_waking_ns=pl.col("switch_ns") - pl.col("waking_ns")
+    )
+
+
+def covered_ns(trace: Source) -> int | None:
+    """The length of the time that the scheduler's events cover; null where there are none."""
+    scheduler = trace.facts["scheduler"]
+    return None if scheduler is None else scheduler["end_ns"] - scheduler["begin_ns"]
+
+
+def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: pl.DataFrame) -> Section:
+    running = pl.col("state") == "running"
+    length = pl.col("end_ns") - pl.col("start_ns")
+    previous_cpu = pl.col("cpu").filter(running).shift(1)
+    moved = (pl.col("cpu").filter(running) != previous_cpu) & previous_cpu.is_not_null()
+    frame = (
+        states.lazy()
+        .group_by("thread_row")
+        .agg(
+            *(length.filter(pl.col("state") == state).sum().alias(f"{state}_ns") for state in STATES),
+            running.sum().cast(pl.UInt32).alias("switches"),
+            (pl.col("end_state") == "preempted").sum().cast(pl.UInt32).alias("preemptions"),
+            moved.sum().cast(pl.UInt32).alias("migrations"),
+            pl.col("cpu").filter(running).drop_nulls().unique().alias("cpu_rows"),
+            pl.col("priority").drop_nulls().unique().sort().alias("priority_rows"),
+        )
+        .collect()
+    )
+    counts = wake_ups.group_by("thread_row").agg(
+        pl.len().alias("wake_ups"), pl.col("already_running").sum().cast(pl.UInt32).alias("already_running")
+    )
+    covered = pl.lit(covered_ns(trace), pl.Int64)
+    has_wake_ups = pl.lit(wake_up_reason(trace.facts) is None)
+    known = pl.sum_horizontal(f"{state}_ns" for state in STATES)
+    frame = frame.join(counts, on="thread_row", how="left").select(
+        "thread_row",
+        percent(pl.col("running_ns"), covered).alias("cpu_percent"),
+        pl.col("running_ns").alias("on_cpu_ns"),
+        "switches",
+        "preemptions",
+        "migrations",
+        "preempted_ns",
+        "blocked_ns",
+        pl.when(has_wake_ups).then("woken_ns").alias("wake_up_ns"),
+        pl.when(has_wake_ups).then(pl.col("wake_ups").fill_null(0)).alias("wake_ups"),
+        pl.when(has_wake_ups).then(pl.col("already_running").fill_null(0)).alias("already_running"),
+        _texts(frame["cpu_rows"], "cpus"),
+        _priorities(frame["priority_rows"]),
+        percent(known, covered).alias("known_percent"),
+    )
+    frame = named(frame, who).sort("on_cpu_ns", descending=True, maintain_order=True)
+    missing = wake_up_reason(trace.facts)
+    notes = ["FIFO and RR cannot be told apart by a priority: RT 50 is either"] if frame.height else [NO_SCHEDULER]
+    if frame.height and missing is None and (reason := migration_reason(trace.facts)) is not None:
+        notes.append(f"{reason[0].upper()}{reason[1:]}; migrations are those between two times that a thread ran")
+    return Section(
+        "threads", "Threads", frame, tuple(notes),
+        {
+            **dict.fromkeys(("wake_up_ns", "wake_ups", "already_running"), missing or ""),
+            "process": "only the scheduler knows the thread", "pid": "only the scheduler knows the thread",
+            "cpus": "it did not run", "priorities": "its events have no priority",
+            "cpu_percent": "the covered time is empty", "known_percent": "the covered time is empty",
+        },
+        shown=shown(frame, trace, "already_running"),
+        spare=("known_percent", "wake_ups", "migrations", "cpus", "priorities"),
+    )  # fmt: skip
+
+
+def _texts(lists: pl.Series, name: str) -> pl.Series:
+    return pl.Series(name, [cpu_list(cpus) or None for cpus in lists.to_list()], dtype=pl.String)
+
+
+def _priorities(lists: pl.Series) -> pl.Series:
+    texts = [", ".join(map(priority_label, priorities)) or None for priorities in lists.to_list()]
+    return pl.Series("priorities", texts, dtype=pl.String)
+
+
+def _wake_ups(trace: Source, who: pl.DataFrame, wake_ups: pl.DataFrame) -> Section:
+    figures = {"wake_up": pl.col("latency_ns"), "from_waking": pl.col("from_waking_ns")}
+    found = describe(latencies(wake_ups), ["thread_row"], figures, statistics=LATENCY)
+    waiting = wake_ups.filter(pl.col("switch_ns").is_null() & ~pl.col("already_running").fill_null(False)).height
+    frame = named(found, who).sort("wake_up_n", descending=True, maintain_order=True)
+    return Section(
+        "wake_up_latency", "Wake-up latency of threads", frame, _latency_notes(trace, wake_ups, waiting),
+        _latency_reasons(trace) | {"process": "only the scheduler knows the thread", "pid": "as process"},
+        shown=_without_waking(trace, shown(frame, trace)),
+        spare=("from_waking_p90_ns", "from_waking_min_ns", "wake_up_p90_ns"),
+    )  # fmt: skip
+
+
+def _by_priority(trace: Source, wake_ups: pl.DataFrame) -> Section:
+    figures = {"wake_up": pl.col("latency_ns"), "from_waking": pl.col("from_waking_ns")}
+    known = latencies(wake_ups)
+    threads = pl.col("thread_row").n_unique().alias("threads")
+    each = describe(known, ["priority"], figures, [threads], statistics=LATENCY).sort("priority", nulls_last=True)
+    whole = describe(known, [], figures, [threads], statistics=LATENCY).with_columns(priority=pl.lit(None, pl.Int32))
+    labels = [None if p is None else priority_label(p) for p in each["priority"]]
+    together = [whole.select(pl.lit("all").alias("priorities"), *each.columns)] if known.height else []
+    frame = pl.concat(
+        [*together, each.select(pl.Series("priorities", labels, dtype=pl.String), *each.columns)], how="vertical"
+    )
+    return Section(
+        "wake_up_latency_by_priority", "Wake-up latency by priority", frame, (),
+        _latency_reasons(trace) | {"priorities": "the events have no priority", "priority": "of all priorities"},
+        shown=_without_waking(trace, tuple(c for c in frame.columns if c != "priority")),
+        spare=("from_waking_p90_ns", "from_waking_min_ns", "wake_up_p90_ns"),
+    )  # fmt: skip
+
+
+def _without_waking(trace: Source, columns: tuple[str, ...]) -> tuple[str, ...]:
+    if _has_waking(trace):
+        return columns
+    return tuple(c for c in columns if not c.startswith("from_waking"))
+
+
+def _has_waking(trace: Source) -> bool:
+    return trace.facts["scheduler"] is not None and bool(trace.facts["scheduler"]["has_waking"])
+
+
+def _latency_notes(trace: Source, wake_ups: pl.DataFrame, waiting: int) -> tuple[str, ...]:
+    if (reason := wake_up_reason(trace.facts)) is not None:
+        return (reason,)
+    running = wake_ups.filter("already_running").height
+    notes = []
+    if running:
+        notes.append(f"{plural(running, 'wake-up')} of threads that ran already: without a latency, left out")
+    if waiting:
+        notes.append(
+            f"{plural(waiting, 'wake-up')} after which the thread was not seen to run: their latency is not known"
+        )
+    return tuple(notes)
+
+
+def _latency_reasons(trace: Source) -> dict[str, str]:
+    reasons = dict.fromkeys(columns_of("wake_up", LATENCY), REASON_QUANTILE)
+    missing = REASON_QUANTILE if _has_waking(trace) else "the trace has no sched_waking events"
+    return reasons | dict.fromkeys(columns_of("from_waking", LATENCY), missing)
+
+
+def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section:
+    """Who ran while a thread waited for a CPU: after it was preempted, and after it was woken."""
+    holds = trace.table("holds").rename({"thread": "thread_row"})
+    begins = states.filter(pl.col("state") == "preempted").select("thread_row", "start_ns", first=pl.lit(True))
+    preempted = pl.col("state") == "preempted"
+    length = pl.col("end_ns") - pl.col("start_ns")
+    sums = (
+        holds.join(begins, on=["thread_row", "start_ns"], how="left", maintain_order="left")
+        .group_by("thread_row", "holder")
+        .agg(
+            (preempted & pl.col("first").fill_null(False)).sum().cast(pl.UInt32).alias("preemptions"),
+            length.filter(preempted).sum().alias("while_preempted_ns"),
+            length.filter(~preempted).sum().alias("while_woken_ns"),
+            length.max().alias("longest_ns"),
+        )
+    )
+    holders = who.select(
+        "thread_row",
+        pl.col("process").alias("by_process"),
+        pl.col("pid").alias("by_pid"),
+        pl.col("thread").alias("by_thread"),
+        pl.col("tid").alias("by_tid"),
+    )
+    frame = (
+        named(sums, who)
+        .join(holders, left_on="holder", right_on="thread_row", how="left", maintain_order="left")
+        .select(*IDENTITY, *(c for c in holders.columns if c != "thread_row"), *sums.columns[2:])
+        .sort(pl.col("while_preempted_ns") + pl.col("while_woken_ns"), descending=True, maintain_order=True)
+    )
+    nobody = "the CPU was idle, or nobody knows who ran there"
+    return Section(
+        "preemptions", "Who ran while threads waited for a CPU", frame, (),
+        {"by_thread": nobody, "by_tid": nobody, "by_process": f"only the scheduler knows the thread; or {nobody}"},
+        shown=shown(frame, trace, "by_pid", "by_process"),
+    )  # fmt: skip
+
+
+def wake_up_intervals(states: pl.DataFrame) -> pl.DataFrame:
+    """Times between wake-ups from sleep, of `states_in_order`: `thread_row`, `interval_ns`, and `at_ns`, where it ends.
+
+    An interval within which the state was not known is null.
+    """
+    slept = (pl.col("end_state") == "sleeping").shift(1).over("thread_row").fill_null(False)
+    woken = (pl.col("state") == "woken").shift(-1).over("thread_row").fill_null(False)
+    whole = (pl.col("gap") == pl.col("gap").shift(-1).over("thread_row")).fill_null(False)
+    wakes = states.filter((pl.col("state") == "blocked") & slept & woken & whole)
+    same = pl.col("gap") == pl.col("gap").shift(1).over("thread_row")
+    interval = pl.col("end_ns") - pl.col("end_ns").shift(1).over("thread_row")
+    first = pl.int_range(pl.len()).over("thread_row") == 0
+    return (
+        wakes.with_columns(pl.when(same).then(interval).alias("interval_ns"), first.alias("first"), at_ns="end_ns")
+        .filter(~pl.col("first"))
+        .select("thread_row", "at_ns", "interval_ns")
+    )
+
+
+def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section:
+    """Threads that wake up again and again and are no executor's: control loops, timers of drivers."""
+    executors = pl.concat(
+        [trace.table(name).select(pl.col("thread").alias("thread_row")) for name in ("phases", "callback_instances")]
+    ).unique()
+    all_intervals = wake_up_intervals(states)
+    intervals = all_intervals.join(executors, on="thread_row", how="anti", maintain_order="left")
+    figures = {"period": pl.col("interval_ns")}
+    across = pl.col("interval_ns").is_null().sum().cast(pl.UInt32).alias("intervals_across_losses")
+    periods = describe(intervals, ["thread_row"], figures, [across], statistics=("min", "p50", "max", "sd"))
+    periods = periods.filter(pl.col("period_n") >= MIN_INTERVALS)
+    median = pl.col("interval_ns").median()  # the mean of the middle two: of the rule for regular ones alone
+    off = (pl.col("interval_ns") - median).abs()
+    spread = intervals.group_by("thread_row").agg(
+        percent(off.median(), median).alias("median_deviation_percent"),
+    )
+    deviations = (
+        intervals.join(periods.select("thread_row", "period_p50_ns"), on="thread_row", maintain_order="left")
+        .with_columns(off_ns=(pl.col("interval_ns") - pl.col("period_p50_ns")).abs())
+        .group_by("thread_row")
+        .agg(
+            quantile(pl.col("off_ns"), 990).alias("off_p99_ns"),
+            pl.col("off_ns").max().alias("off_max_ns"),
+            (pl.col("interval_ns") > 1.5 * pl.col("period_p50_ns")).sum().cast(pl.UInt32).alias("long_periods"),
+        )
+    )
+    frame = (
+        periods.join(spread, on="thread_row", how="left")
+        .join(deviations, on="thread_row", how="left")
+        .with_columns(regular=pl.col("median_deviation_percent") <= REGULAR_PERCENT)
+        .select(
+            "thread_row", "regular", pl.col("period_n").alias("n"), "period_p50_ns",
+            pl.col("period_sd_ns").alias("jitter_sd_ns"), "off_p99_ns", "off_max_ns", "period_min_ns", "period_max_ns",
+            "long_periods", "median_deviation_percent", "intervals_across_losses",
+        )
+    )  # fmt: skip
+    frame = named(frame, who).sort("regular", "n", descending=True, nulls_last=True, maintain_order=True)
+    notes = [
+        f"Threads with at least {MIN_INTERVALS} times from one wake-up from sleep to the next; regular: the median "
+        f"deviation from the median is at most {REGULAR_PERCENT:g} % of it; no interval is left out for its length"
+    ]
+    if (reason := wake_up_reason(trace.facts)) is not None:
+        notes = [reason]
+    left_out = all_intervals["thread_row"].n_unique() - intervals["thread_row"].n_unique()
+    if left_out:
+        notes.append(f"{plural(left_out, 'thread')} with callbacks left out: their periods are those of the callbacks")
+    return Section(
+        "periodic", "Threads that wake up again and again", frame, tuple(notes),
+        {"off_p99_ns": REASON_QUANTILE, "process": "only the scheduler knows the thread", "pid": "as process"},
+        shown=shown(frame, trace, "median_deviation_percent", "intervals_across_losses"),
+        spare=("period_min_ns", "period_max_ns", "process"),
+    )  # fmt: skip
+
+
+def _cpus(trace: Source, states: pl.DataFrame) -> Section:
+    covered = covered_ns(trace)
+    host = pl.DataFrame(
+        {"thread_row": range(trace.table("threads").height), "host_row": trace.table("threads")["host"]},
+        schema={"thread_row": pl.Int32, "host_row": pl.Int32},
+    )
+    lossy = _cpus_with_losses(trace)
+    frame = (
+        states.filter(pl.col("state") == "running")
+        .join(host, on="thread_row", how="left", maintain_order="left")
+        .group_by("host_row", "cpu")
+        .agg(
+            (pl.col("end_ns") - pl.col("start_ns")).sum().alias("busy_ns"),
+            pl.col("thread_row").n_unique().alias("threads"),
+            pl.len().alias("switches"),
+        )
+        .sort("host_row", "cpu", nulls_last=True)
+        .with_columns(busy_percent=percent(pl.col("busy_ns"), pl.lit(covered, pl.Int64)))
+    )
+    hosts = trace.table("hosts").with_row_index("host_row").with_columns(pl.col("host_row").cast(pl.Int32))
+    whole = ~pl.col("cpu").is_in(list(lossy)) if lossy is not None else pl.lit(False)
+    frame = frame.join(hosts, on="host_row", how="left", maintain_order="left").select(
+        pl.col("name").alias("host"), "cpu", "busy_percent",
+        pl.when(whole).then(100.0 - pl.col("busy_percent")).alias("idle_percent"), "threads", "switches", "busy_ns",
+    )  # fmt: skip
+    return Section(
+        "cpus", "CPUs", frame,
+        ("CPUs on which no thread ran in the trace are not listed",) if frame.height else (NO_SCHEDULER,),
+        {"idle_percent": "scheduler events of this CPU were lost: the rest of its time need not have been idle"},
+        shown=tuple(c for c in frame.columns if c != "busy_ns" and (c != "host" or hosts.height > 1)),
+    )  # fmt: skip
+
+
+def _cpus_with_losses(trace: Source) -> set[int] | None:
+    """CPUs of which scheduler events were lost; null where nobody knows of which."""
+    lossy: set[int] = set()
+    for part in trace.facts["traces"]:
+        if part["domain"] == "ust":
+            continue
+        for stream in part["streams"]:
+            if stream["discarded_events"] or stream["lost_packets"]:
+                if stream["cpu"] is None:
+                    return None
+                lossy.add(stream["cpu"])
+    return lossy

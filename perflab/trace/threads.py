@@ -1,0 +1,77 @@
+"""Who a thread is, and what the scheduler's events say of all of its time; what several answers need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from perflab.trace import names
+
+if TYPE_CHECKING:
+    from perflab.trace.source import Source
+
+NO_SCHEDULER = "the trace has no scheduler events"
+
+IDENTITY = ("host", "process", "pid", "thread", "tid")
+STATES = ("running", "preempted", "blocked", "woken")
+
+
+def identities(trace: Source) -> pl.DataFrame:
+    """One row per thread: `thread_row`, who it is, and when its first and last event lie.
+
+    The process is null for threads that only the scheduler knows; their host is known all the same.
+    """
+    hosts = trace.table("hosts")["name"].to_list()
+    threads = trace.table("threads")
+    own_host = pl.Series("host", [hosts[row] for row in threads["host"]], dtype=pl.String)
+    return names.threads(trace).select(
+        "thread_row", own_host, "process", "pid", "thread", "tid", threads["first_ns"], threads["last_ns"]
+    )
+
+
+def named(frame: pl.DataFrame, who: pl.DataFrame) -> pl.DataFrame:
+    """With who the threads in `thread_row` are in front, sorted by that; rows of one thread stay in their order."""
+    return (
+        frame.join(who.select("thread_row", *IDENTITY), on="thread_row", how="left", maintain_order="left")
+        .sort("host", "process", "pid", "tid", "thread_row", nulls_last=True, maintain_order=True)
+        .select(*IDENTITY, *(column for column in frame.columns if column != "thread_row"))
+    )
+
+
+def shown(frame: pl.DataFrame, trace: Source, *without: str) -> tuple[str, ...]:
+    """The columns for a terminal: all but those, the number of the process, and names that tell nothing.
+
+    Those are the host where there is one only, and the process where it is called like the thread or not known.
+    """
+    hidden = {"pid", *without}
+    if trace.table("hosts").height < 2:
+        hidden.add("host")
+    if (frame["process"].is_null() | frame["process"].eq_missing(frame["thread"])).all():
+        hidden.add("process")
+    return tuple(column for column in frame.columns if column not in hidden)
+
+
+def known_time(states: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Of each thread the time within its span that was spent in each state.
+
+    `spans` has `thread_row`, `begin_ns` and `end_ns`. The result has `thread_row`, `running_ns`, `preempted_ns`,
+    `blocked_ns`, `woken_ns` and `known_ns`, their sum; no row for threads of which nothing is known.
+    """
+    length = pl.min_horizontal("end_ns", "__end") - pl.max_horizontal("start_ns", "__begin")
+    clipped = (
+        states.lazy()
+        .join(
+            spans.lazy().select("thread_row", __begin="begin_ns", __end="end_ns"),
+            left_on="thread",
+            right_on="thread_row",
+        )
+        .select(pl.col("thread").alias("thread_row"), "state", length.clip(lower_bound=0).alias("length"))
+    )
+    sums = [pl.col("length").filter(pl.col("state") == state).sum().alias(f"{state}_ns") for state in STATES]
+    return clipped.group_by("thread_row").agg(*sums, known_ns=pl.col("length").sum()).collect()
+
+
+def percent(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """100 part / whole; null where the whole is 0 or not known."""
+    return pl.when(whole > 0).then(100.0 * part / whole)
