@@ -43,7 +43,7 @@ test: all $(VENV)/.test ## Builds and runs all tests
 test-sanitizers: all ## The native tests under address+undefined and under thread sanitizers
 	@scripts/test-sanitizers
 
-fuzz: all ## Fuzzes the graph parser for SECONDS (default 300) per target
+fuzz: all ## Fuzzes the parsers of graphs and traces for SECONDS_PER_TARGET (default 300) each
 	@scripts/install-dependencies --test
 	@scripts/fuzz $${SECONDS_PER_TARGET:-300}
 
