@@ -59,6 +59,7 @@ struct Cpu {
   std::int32_t current = kUnknown;   // a life, or one of the constants
   std::int64_t since_ns = kForever;  // from when on; of kUnknown: from when on a switch would have been seen
   std::int64_t loss_end_ns = kNever;
+  std::int64_t last_switch_ns = kNever;
   bool seen = false;
   std::vector<std::int32_t> waiting;
 };
@@ -80,6 +81,14 @@ struct StateRow {
   bool has_end_state;
   EndState end_state;
   bool unwoken;  // blocked, and it ended without a wake-up
+  bool inferred = false;
+};
+
+// A thread was switched away that nobody saw coming: somewhere in between it began to run.
+struct Gap {
+  std::int64_t begin_ns, end_ns;
+  std::int32_t life, cpu, priority;
+  EndState end_state;
 };
 
 struct HoldRow {
@@ -131,6 +140,7 @@ struct Scheduler::State {
   std::vector<WakeUpRow> wake_up_rows;
   std::vector<MigrationRow> migration_rows;
   std::vector<Loss> late_losses;
+  std::vector<Gap> gaps;
   Coverage coverage;
 
   ThreadStates states;
@@ -414,15 +424,16 @@ struct Scheduler::State {
     for (const std::int32_t waiting : on.waiting) {
       write_hold(waiting, time, on.current, on.current >= 0 ? on.since_ns : kNever);
     }
-    if (previous >= 0) leave(previous, event, time);
+    if (previous >= 0) leave(previous, event, time, on.last_switch_ns);
     const std::int64_t known_from = std::max(time, cpu(of, event.cpu).loss_end_ns);
     if (next >= 0) enter(next, event, time);
     Cpu& now = cpu(of, event.cpu);
     now.current = known_from > time ? kUnknown : next;
     now.since_ns = known_from;
+    now.last_switch_ns = time;
   }
 
-  void leave(std::int32_t life, const SchedulerEvent& event, std::int64_t time) {
+  void leave(std::int32_t life, const SchedulerEvent& event, std::int64_t time, std::int64_t last_switch) {
     if (at(life).doing == Doing::running && at(life).cpu == event.cpu) {
       if (time > at(life).since_ns) {
         StateRow& row = push_state(life, time);
@@ -432,6 +443,7 @@ struct Scheduler::State {
       at(life).doing = Doing::unknown;
     } else {
       if (at(life).doing != Doing::unknown) ++coverage.contradictions;
+      note_gap(life, event, time, last_switch);
       forget(life);
     }
     Life& self = at(life);
@@ -449,6 +461,32 @@ struct Scheduler::State {
       self.doing = Doing::blocked;
       self.since_ns = time;
     }
+  }
+
+  // The switch to it is missing. It came after the last switch of that CPU and after the last that is known of the thread.
+  void note_gap(std::int32_t life, const SchedulerEvent& event, std::int64_t time, std::int64_t last_switch) {
+    const Life& self = at(life);
+    if (self.doing == Doing::running || last_switch == kNever) return;
+    const std::int64_t known = self.doing == Doing::unknown ? self.off_cpu_ns : std::max(self.since_ns, self.off_cpu_ns);
+    const std::int64_t begin = std::max({known, last_switch, host_of(life).loss_end_ns});
+    const std::int32_t priority = event.previous_priority.value_or(self.priority);
+    if (begin < time) gaps.push_back({begin, time, life, event.cpu, priority, event.previous_state});
+  }
+
+  // Between the first sign of life in a gap and the switch away from it the thread ran, unless two more switches are missing.
+  void fill_gaps(const Evidence& ran) {
+    if (!ran) return;
+    for (const Gap& gap : gaps) {
+      const auto first = ran(lives[index(gap.life)].thread, gap.begin_ns, gap.end_ns);
+      if (!first || *first >= gap.end_ns) continue;
+      state_rows.push_back({*first, gap.end_ns, gap.life, gap.cpu, gap.priority, ThreadState::running, true, gap.end_state,
+                            false, true});
+      ++coverage.inferred_states;
+    }
+    gaps = {};
+    if (coverage.inferred_states == 0) return;
+    std::stable_sort(state_rows.begin(), state_rows.end(),
+                     [](const StateRow& a, const StateRow& b) { return a.start_ns < b.start_ns; });
   }
 
   void enter(std::int32_t life, const SchedulerEvent& event, std::int64_t time) {
@@ -666,6 +704,7 @@ struct Scheduler::State {
       push_or_null(states.cpu, row.cpu, kNone);
       push_or_null(states.priority, row.priority, kNone);
       row.has_end_state ? states.end_state.push(row.end_state) : states.end_state.push_null();
+      states.inferred.push(row.inferred ? 1 : 0);
       const bool same_thread = last != nullptr && lives[index(last->life)].thread == thread;
       if (same_thread) {
         before[made] = before[made - 1];
@@ -797,8 +836,9 @@ void Scheduler::lost(std::int32_t host, std::optional<std::int32_t> cpu, std::in
   of.losses.insert(std::upper_bound(of.losses.begin(), of.losses.end(), loss, later), loss);
 }
 
-void Scheduler::finish() {
+void Scheduler::finish(const Evidence& ran) {
   state_->close_open_states();
+  state_->fill_gaps(ran);
   for (const Loss& loss : state_->late_losses) state_->apply_late(loss);
   state_->make_states();
   state_->make_holds();

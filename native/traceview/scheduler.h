@@ -17,7 +17,8 @@
 //                       sleep. Coverage::has_wakeups is false then; wake-up latencies are not known, not 0.
 //   one wake-up         (of a host that has others) when the sleep ended is not known, and so the thread's state from there on
 //                       until it is switched in is not claimed.
-//   one switch          a state whose end was not seen is not claimed at all (recordings of some threads only, lost events).
+//   one switch          a state whose end was not seen is not claimed at all (recordings of some threads only, lost events). A
+//                       missing switch to a thread is made good in part by what the thread did in user space, see finish().
 // The waker is what ran on the CPU of sched_waking, else of sched_wakeup; kernels that hand wake-ups to the other CPU record
 // the latter there, so without sched_waking the waker of such a wake-up is what it interrupted.
 // A migration is what sched_migrate_task says, or else that a thread is switched in on another CPU than the one it left, at
@@ -26,6 +27,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -77,8 +79,13 @@ class Scheduler {
   // slept are not, any CPU may have run them. Best said before the events that follow `begin`: what is said later cuts the
   // states that reach into the loss, but what was concluded from them stays.
   void lost(std::int32_t host, std::optional<std::int32_t> cpu, std::int64_t begin_ns, std::int64_t end_ns);
-  // No more events; `end_ns` is the last instant that the scheduler's trace covers (per host the time of its last event).
-  void finish();
+  // The first instant after begin and before end at which that thread is known to have run, from elsewhere: it emitted an
+  // event of user space.
+  using Evidence = std::function<std::optional<std::int64_t>(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns)>;
+  // No more events; the scheduler's trace covers a host up to its last event. Where the switch to a thread is missing (some
+  // recorders lose switches out of idle), the thread is taken to run from its first evidence to the switch away from it; such
+  // states are marked as inferred.
+  void finish(const Evidence& ran = {});
 
   // After finish():
   [[nodiscard]] bool empty() const noexcept;
@@ -89,6 +96,7 @@ class Scheduler {
     // Switches that do not go together with the one before them on their CPU or of their thread, where no loss was said to
     // be: events are missing, or only some threads were recorded.
     std::uint64_t contradictions = 0;
+    std::uint64_t inferred_states = 0;
   };
   [[nodiscard]] const Coverage& coverage() const noexcept;
   // Rows of states and holds are in the order of thread, then time; the others in the order of time.

@@ -231,9 +231,10 @@ struct ThreadStates {
   Int32 cpu;       // on which it runs, or waits; null while blocked
   Int32 priority;  // null where not known
   EnumColumn<EndState> end_state;  // of running only
+  UInt8 inferred;  // 1: the switch to it was not seen, but an event of the thread in user space
   template <typename F> void columns(F&& f) const {
     f("thread", thread), f("state", state), f("start_ns", start_ns), f("end_ns", end_ns), f("cpu", cpu), f("priority", priority),
-        f("end_state", end_state);
+        f("end_state", end_state), f("inferred", inferred);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "traceview/view.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "ctf/merge.h"
 #include "ctf/trace.h"
+#include "traceview/run_times.h"
 #include "traceview/schema.h"
 
 namespace perflab::traceview {
@@ -61,7 +63,10 @@ class ViewBuilder {
     run(Pass::counting);
     if (total_events() == 0) throw ctf::TraceError(fmt::format("{}: no event can be read{}", paths_[0].string(), first_loss()));
     view_->ros_.finish();
-    view_->scheduler_.finish();
+    RunTimes ran(view_->ros_, view_->directory_.threads().size());
+    view_->scheduler_.finish([&ran](std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns) {
+      return ran.first_in(thread, begin_ns, end_ns);
+    });
     view_->hosts_ = view_->directory_.host_table();
     view_->processes_ = view_->directory_.process_table();
     view_->threads_ = view_->directory_.thread_table();
@@ -142,20 +147,35 @@ class ViewBuilder {
     for (const TraceFacts& trace : traces_) {
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
         if (!trace.streams[i].scheduler) continue;
-        const ctf::Stream& stream = trace.trace->streams[i];
+        const auto& files = trace.trace->streams[i].files;
         for (const auto& entry : set_.ledger()) {
-          const bool of_stream = std::find(stream.files.begin(), stream.files.end(), entry.file) != stream.files.end();
-          if (!of_stream || !entry.end_ns ||
-              (entry.loss != ctf::Loss::discarded_events && entry.loss != ctf::Loss::lost_packets)) {
-            continue;
-          }
-          std::optional<std::int32_t> cpu;
-          if (stream.cpu) cpu = static_cast<std::int32_t>(*stream.cpu);
-          view_->scheduler_.lost(trace.host, cpu, entry.begin_ns.value_or(*entry.end_ns) + trace.shift_ns,
-                                 *entry.end_ns + trace.shift_ns);
+          if (std::find(files.begin(), files.end(), entry.file) != files.end()) note_lost(trace, i, entry);
         }
       }
     }
+  }
+
+  void note_lost(const TraceFacts& trace, std::size_t index, const ctf::LedgerEntry& entry) {
+    using ctf::Loss;
+    const bool is_loss = entry.loss == Loss::discarded_events || entry.loss == Loss::lost_packets ||
+                         entry.loss == Loss::truncated_packet || entry.loss == Loss::undecodable_event;
+    if (!is_loss || !(entry.begin_ns || entry.end_ns)) return;
+    const ctf::Stream& stream = trace.trace->streams[index];
+    std::optional<std::int32_t> cpu;
+    if (stream.cpu) cpu = static_cast<std::int32_t>(*stream.cpu);
+    // Where the ledger does not know when a loss began, it was before the first packet; when it ended, after the last.
+    const std::int64_t begin = entry.begin_ns.value_or(std::min(*entry.end_ns, first_packet_ns(*trace.trace, stream)));
+    const std::int64_t end = entry.end_ns.value_or(std::max(begin, last_packet_ns(*trace.trace, stream)));
+    view_->scheduler_.lost(trace.host, cpu, begin + trace.shift_ns, end + trace.shift_ns);
+  }
+
+  static std::int64_t first_packet_ns(const ctf::Trace& trace, const ctf::Stream& stream) {
+    const bool known = !stream.packets.empty() && stream.packets.front().begin_cycles;
+    return known ? trace.to_ns(*stream.packets.front().begin_cycles) : std::numeric_limits<std::int64_t>::max();
+  }
+  static std::int64_t last_packet_ns(const ctf::Trace& trace, const ctf::Stream& stream) {
+    const bool known = !stream.packets.empty() && stream.packets.back().end_cycles;
+    return known ? trace.to_ns(*stream.packets.back().end_cycles) : std::numeric_limits<std::int64_t>::min();
   }
 
   void run(Pass pass) {
@@ -208,7 +228,10 @@ class ViewBuilder {
     }
     stream.first_ns = reader.first_ns();
     stream.last_ns = reader.last_ns();
-    for (const auto& entry : reader.ledger()) keep(entry, &trace);
+    for (const auto& entry : reader.ledger()) {
+      keep(entry, &trace);
+      if (stream.scheduler) note_lost(trace, index, entry);
+    }
   }
 
   void keep(const ctf::LedgerEntry& entry, const TraceFacts* trace) {
@@ -372,7 +395,8 @@ class ViewBuilder {
             {"has_wakeups", coverage.has_wakeups},
             {"has_waking", coverage.has_waking},
             {"has_migrations", coverage.has_migrations},
-            {"contradictions", coverage.contradictions}};
+            {"contradictions", coverage.contradictions},
+            {"inferred_states", coverage.inferred_states}};
   }
 
   [[nodiscard]] Json warnings_json() const {

@@ -100,13 +100,18 @@ TEST(Packets, WithoutAMagicNumberAreNoPackets) {
   EXPECT_EQ(nothing.index[0].loss, Loss::unreadable_stream);
 }
 
-TEST(Packets, OfAnotherTraceAreNotRead) {
-  auto bytes = numbers(10, 20, {11}).bytes();
-  bytes[5] ^= 1U;
-  const auto opened = open_stream(bytes);
-  EXPECT_TRUE(opened.events.empty());
+TEST(Packets, WithAnotherUuidAreReadAndSaidOfTheirFileOnce) {
+  auto second = numbers(30, 40, {31}, 1).bytes();
+  auto third = numbers(50, 60, {51, 52}, 2).bytes();
+  second[5] ^= 1U;
+  third[9] ^= 1U;
+  const auto first = numbers(10, 20, {11}).bytes();
+  const auto opened = open_stream(first + second + third);
+  EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11, 31, 51, 52}));
   ASSERT_EQ(opened.index.size(), 1U);
-  EXPECT_EQ(opened.index[0].loss, Loss::unreadable_stream);
+  EXPECT_EQ(opened.index[0].loss, Loss::foreign_uuid);
+  EXPECT_EQ(opened.index[0].count, 2U);
+  EXPECT_EQ(opened.index[0].offset, first.size());
 }
 
 TEST(Packets, WithSizesThatCannotBeEndTheFile) {

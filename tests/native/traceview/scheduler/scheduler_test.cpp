@@ -324,6 +324,64 @@ TEST(Filtered, SwitchesInThatAreMissingLeaveGaps) {
   EXPECT_GT(r.scheduler.coverage().contradictions, 0u);
 }
 
+// What a thread did in user space: when, by its number.
+Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t instant) {
+  return [&r, tid, instant](std::int32_t thread, std::int64_t begin, std::int64_t end) {
+    return thread == r.thread(tid) && begin < instant && instant < end ? std::optional(instant) : std::nullopt;
+  };
+}
+
+TEST(Inferred, AThreadRanFromItsFirstSignOfLifeWhereTheSwitchToItIsMissing) {
+  Recording r;
+  r.switched(10, 0, 0, kPreempted, 7);
+  r.switched(20, 0, 7, kSleeping, 0);
+  r.switched(60, 0, 7, kSleeping, 0);  // who switched it in was not recorded
+  r.switched(90, 0, 0, kPreempted, 7);
+  r.scheduler.finish(ran_at(r, 7, 50));
+  EXPECT_EQ(r.states_of(7), "running@0 10-20, running@0 50-60, blocked 60-90");
+  EXPECT_EQ(r.split_of(7, 52, 58), "on 6, preempted 0, blocked 0, woken 0, moved 0");
+  EXPECT_EQ(r.split_of(7, 45, 58), "");
+  EXPECT_EQ(r.scheduler.states().inferred[1], 1);
+  EXPECT_EQ(r.scheduler.states().inferred[0], 0);
+  EXPECT_EQ(r.scheduler.coverage().inferred_states, 1U);
+  EXPECT_EQ(r.scheduler.states().end_state[1], EndState::sleeping);
+}
+
+TEST(Inferred, NothingIsClaimedWithoutASignOfLife) {
+  Recording r;
+  r.switched(10, 0, 0, kPreempted, 7);
+  r.switched(20, 0, 7, kSleeping, 0);
+  r.switched(60, 0, 7, kSleeping, 0);
+  r.scheduler.finish(ran_at(r, 8, 50));
+  EXPECT_EQ(r.states_of(7), "running@0 10-20");
+  EXPECT_EQ(r.scheduler.coverage().inferred_states, 0U);
+}
+
+TEST(Inferred, ASignOfLifeCountsOnlyAfterTheLastSwitchOfTheCpuAndTheLastWakeUp) {
+  Recording r;
+  r.switched(10, 0, 0, kPreempted, 7);
+  r.switched(20, 0, 7, kSleeping, 0);
+  r.wakeup(40, 1, 7, 0);
+  r.switched(60, 0, 7, kSleeping, 0);
+  std::int64_t asked_from = 0;
+  r.scheduler.finish([&](std::int32_t, std::int64_t begin, std::int64_t) {
+    asked_from = begin;
+    return std::optional<std::int64_t>();
+  });
+  EXPECT_EQ(asked_from, 40);
+}
+
+TEST(Inferred, NothingIsClaimedWithinALoss) {
+  Recording r;
+  r.switched(10, 0, 0, kPreempted, 7);
+  r.switched(20, 0, 7, kSleeping, 0);
+  r.scheduler.lost(r.host, 0, 25, 55);
+  r.switched(60, 0, 7, kSleeping, 0);
+  r.switched(70, 0, 0, kPreempted, 8);
+  r.scheduler.finish(ran_at(r, 7, 50));
+  EXPECT_EQ(r.scheduler.coverage().inferred_states, 0U);
+}
+
 TEST(Lost, StatesEndWhereTheLossBegins) {
   Recording r;
   r.scheduler.lost(r.host, 0, 30, 40);

@@ -118,6 +118,7 @@ class View {
       states_.start_ns.push(0), states_.end_ns.push(1), states_.cpu.push(0), states_.priority.push(120);
       state == ThreadState::running ? states_.end_state.push(EndState::sleeping)
                                     : states_.end_state.push_null();
+      states_.inferred.push(0);
     }
   }
 
