@@ -361,6 +361,7 @@ struct Scheduler::State {
       on.seen = true;
       on.since_ns = std::max(time, on.loss_end_ns);
     }
+    if (event.emitter_tid > 0 && event.emitter_pid > 0) note_process(event, time);
     using Kind = SchedulerEvent::Kind;
     if (event.kind != Kind::switched && event.kind != Kind::exec && event.tid <= 0) return;
     switch (event.kind) {
@@ -379,6 +380,21 @@ struct Scheduler::State {
         return executed(event, time);
       case Kind::exit:
         return exits(event, time);
+    }
+  }
+
+  // The tracer says of which process the thread is that ran.
+  void note_process(const SchedulerEvent& event, std::int64_t time) {
+    Directory::Thread& row = directory.thread_row(at(life(event.host, event.emitter_tid, time)).thread);
+    if (!row.process) row.process = directory.process(event.host, event.emitter_pid);
+  }
+
+  // Programs without tracing are called as their first thread is.
+  void name_processes() {
+    for (const Directory::Thread& thread : directory.threads()) {
+      if (!thread.process || thread.name.empty()) continue;
+      Directory::Process& process = directory.process_row(*thread.process);
+      if (process.name.empty() && process.pid == thread.tid) process.name = thread.name;
     }
   }
 
@@ -844,6 +860,7 @@ void Scheduler::finish(const Evidence& ran) {
   state_->make_holds();
   state_->make_wake_ups();
   state_->make_migrations();
+  state_->name_processes();
 }
 
 bool Scheduler::empty() const noexcept { return state_->coverage.events == 0; }

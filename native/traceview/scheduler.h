@@ -56,6 +56,8 @@ struct SchedulerEvent {
   EndState previous_state = EndState::other;
   std::optional<std::int32_t> target_cpu; // waking, wakeup, wakeup_new; migrate: the destination
   std::optional<std::int32_t> origin_cpu; // migrate
+  std::int32_t emitter_tid = 0;           // what ran when the event happened and its process, where the tracer says so
+  std::int32_t emitter_pid = 0;
 };
 
 // How a stretch of time of one thread was spent. The four times add up to its length. Migrations are those after its begin,

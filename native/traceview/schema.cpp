@@ -222,7 +222,11 @@ BoundEvent bind(const ctf::Trace& trace, const ctf::EventLayout& layout) {
     }
   }
   if (bind_first(kLttng, layout, event)) return event;
-  if (bind_first(kPerf, layout, event)) event.perf = true;
+  if (bind_first(kPerf, layout, event)) {
+    event.perf = true;
+    event.pid = bound(layout.payload_field("perf_pid"));
+    event.tid = bound(layout.payload_field("perf_tid"));
+  }
   return event;
 }
 

@@ -106,6 +106,10 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
   result.time_ns = event.time_ns;
   result.host = host;
   result.cpu = static_cast<std::int32_t>(*stream_cpu);
+  if (bound.pid.slot >= 0 && bound.tid.slot >= 0) {
+    result.emitter_pid = static_cast<std::int32_t>(event.slots[bound.pid.slot]);
+    result.emitter_tid = static_cast<std::int32_t>(event.slots[bound.tid.slot]);
+  }
   std::optional<std::int32_t> tid;
   switch (bound.kind) {
     case Kind::sched_switch: {

@@ -541,6 +541,24 @@ TEST(Lives, AThreadThatEndedBeforeTheOneOfUserSpaceBeganIsAnother) {
   EXPECT_EQ(r.states_of_row(1 - user), "running@0 10-20");
 }
 
+TEST(Names, OfProcessesWithoutTracingAreThoseOfTheirFirstThreads) {
+  Recording r;
+  SchedulerEvent event;
+  event.host = r.host;
+  for (const auto& [tid, name] : {std::pair(70, "planner"), std::pair(71, "receive")}) {
+    event.time_ns = tid;
+    event.previous_tid = event.emitter_tid = tid;  // as perf records it: the thread that ran, and its process
+    event.emitter_pid = 70;
+    event.previous_name = name;
+    event.previous_state = kSleeping;
+    r.scheduler.add(event);
+  }
+  r.scheduler.finish();
+  ASSERT_EQ(r.directory.processes().size(), 1u);
+  EXPECT_EQ(r.directory.processes()[0].name, "planner");
+  EXPECT_EQ(r.directory.threads()[static_cast<std::size_t>(r.thread(71))].process, 0);
+}
+
 TEST(Names, FollowForkExecAndTheSchedulersOwn) {
   Recording r;
   r.fork(10, 0, 7, 7, "shell");
