@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "traceview/growing_array.h"
+
 namespace perflab::traceview {
 
 // Fixed-width values. T is std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::uint64_t or double.
@@ -65,8 +67,8 @@ class Column {
     bits_[row / 8] = static_cast<std::uint8_t>(is_valid ? bits_[row / 8] | bit : bits_[row / 8] & ~bit);
   }
 
-  std::vector<T> values_;
-  std::vector<std::uint8_t> bits_;
+  GrowingArray<T> values_;
+  GrowingArray<std::uint8_t> bits_;
   std::size_t null_count_ = 0;
   bool has_nulls_ = false;
 };

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <utility>
+
+#include "traceview/growing_array.h"
 
 namespace perflab::traceview {
 
@@ -11,7 +13,7 @@ class FlatMap {
   static constexpr std::int32_t kNone = -1;
 
   [[nodiscard]] std::int32_t find(std::uint64_t key) const noexcept {
-    if (cells_.empty()) return kNone;
+    if (cells_.size() == 0) return kNone;
     for (std::size_t i = hash(key) & mask_;; i = (i + 1) & mask_) {
       if (cells_[i].row == kNone || cells_[i].key == key) return cells_[i].row;
     }
@@ -19,22 +21,24 @@ class FlatMap {
 
   // Sets the row of that key, which may be there already. `row` is not negative.
   void set(std::uint64_t key, std::int32_t row) {
-    if (2 * (size_ + 1) > cells_.size()) grow();
+    if (2 * (size_ + 1) > cells_.size()) resize(cells_.size() == 0 ? 16 : 2 * cells_.size());
     Cell& cell = place(key);
     if (cell.row == kNone) ++size_;
     cell = {key, row};
   }
 
   void reserve(std::size_t entries) {
-    while (2 * (entries + 1) > cells_.size()) grow();
+    std::size_t cells = 16;
+    while (cells < 2 * (entries + 1)) cells *= 2;
+    if (cells > cells_.size()) resize(cells);
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   // visitor(key, row) for every entry, in no order.
   template <typename Visitor>
   void for_each(Visitor&& visitor) const {
-    for (const Cell& cell : cells_) {
-      if (cell.row != kNone) visitor(cell.key, cell.row);
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (cells_[i].row != kNone) visitor(cells_[i].key, cells_[i].row);
     }
   }
 
@@ -55,16 +59,17 @@ class FlatMap {
       if (cells_[i].row == kNone || cells_[i].key == key) return cells_[i];
     }
   }
-  void grow() {
-    std::vector<Cell> old(cells_.empty() ? 16 : cells_.size() * 2);
-    old.swap(cells_);
-    mask_ = cells_.size() - 1;
-    for (const Cell& cell : old) {
-      if (cell.row != kNone) place(cell.key) = cell;
+  void resize(std::size_t cells) {
+    GrowingArray<Cell> old;
+    old.assign(cells, Cell{});
+    std::swap(old, cells_);
+    mask_ = cells - 1;
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      if (old[i].row != kNone) place(old[i].key) = old[i];
     }
   }
 
-  std::vector<Cell> cells_;
+  GrowingArray<Cell> cells_;
   std::size_t mask_ = 0;
   std::size_t size_ = 0;
 };
