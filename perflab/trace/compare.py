@@ -68,7 +68,7 @@ def compare(a: Source, b: Source) -> Answer:
         ),
         _distributions(
             "messages", "Messages", "message",
-            [_messages(side) for side in sides], ["topic", "publisher", "subscription", "delivery"], unmatched,
+            [_messages(side) for side in sides], ["topic", "publisher", "subscription"], unmatched,
         ),
         _executor(sides, unmatched),
         _distributions(
@@ -78,8 +78,7 @@ def compare(a: Source, b: Source) -> Answer:
         _threads(sides, unmatched),
         _unmatched(unmatched),
     )  # fmt: skip
-    lines = [f"{side.name}: {line}" for side in sides for line in side.quality.losses]
-    lines += [f"{side.name}: {line}" for side in sides for line in side.quality.clocks["message"].to_list()]
+    lines = [f"{side.name}: {line}" for side in sides for line in side.quality.doubts()]
     return Answer("compare", sections, (ONE_TRIAL, *lines))
 
 
@@ -120,11 +119,16 @@ def _traces(sides: Sequence[_Side]) -> Section:
 # One row per value: the columns of its key, `object`, `figure`, `at_ns` for the order of time, `value_ns`.
 
 
-def _long(frame: pl.DataFrame, key: Sequence[str], figures: dict[str, str]) -> pl.DataFrame:
-    """A frame with one column per figure as one row per value; nulls are no values."""
+def _long(frame: pl.DataFrame, key: Sequence[str], figures: dict[str, str], labels: Sequence[str] = ()) -> pl.DataFrame:
+    """A frame with one column per figure as one row per value, without nulls. Labels may differ between the traces."""
     parts = [
         frame.select(
-            *key, "object", pl.lit(name).alias("figure"), "at_ns", pl.col(column).cast(pl.Int64).alias("value_ns")
+            *key,
+            *labels,
+            "object",
+            pl.lit(name).alias("figure"),
+            "at_ns",
+            pl.col(column).cast(pl.Int64).alias("value_ns"),
         )
         for name, column in figures.items()
     ]
@@ -166,7 +170,7 @@ def _messages(side: _Side) -> pl.DataFrame:
         deliveries.join(publishers, on="publisher_row", how="left", maintain_order="left")
         .join(subscriptions, on="subscription_row", how="left", maintain_order="left")
         .with_columns(
-            delivery=pl.when("intra_process").then(pl.lit("intra_process")).otherwise(pl.lit("middleware")),
+            delivery=pl.when("intra_process").then(pl.lit("within process")).otherwise(pl.lit("middleware")),
             object=pl.struct("publisher_row", "subscription_row").rank("dense").cast(pl.Int32),
             at_ns="published_ns",
             latency=pl.col("started_ns") - pl.col("published_ns"),
@@ -176,7 +180,8 @@ def _messages(side: _Side) -> pl.DataFrame:
         )
     )
     legs = {leg: leg for leg in ("latency", "publish_call", "transport", "dispatch")}
-    return _long(frame, ["topic", "publisher", "subscription", "delivery"], legs)
+    # Not part of the key: whether delivery within the process pays is what many compare two traces for.
+    return _long(frame, ["topic", "publisher", "subscription"], legs, ["delivery"])
 
 
 def _wake_ups(side: _Side) -> pl.DataFrame:
@@ -206,13 +211,11 @@ def _distributions(
 ) -> Section:
     """The distributions of every figure that both traces have values of."""
     by = [*key, "figure"]
-    described = [
-        describe(frame, by, {"value": pl.col("value_ns")}, [pl.col("object").n_unique().alias("objects")],
-                 statistics=_STATISTICS)
-        for frame in values
-    ]  # fmt: skip
+    labels = [column for column in values[0].columns if column not in (*by, "object", "at_ns", "value_ns")]
+    more = [pl.col("object").n_unique().alias("objects"), *(pl.col(c).unique().sort().str.join(", ") for c in labels)]
+    described = [describe(frame, by, {"value": pl.col("value_ns")}, more, statistics=_STATISTICS) for frame in values]
     renamed = [
-        frame.rename({"value_n": f"n_{side}", "objects": f"objects_{side}"}).rename(
+        frame.rename({c: f"{c}_{side}" for c in ("objects", *labels)} | {"value_n": f"n_{side}"}).rename(
             {f"value_{s}_ns": f"{s}_{side}_ns" for s in _STATISTICS}
         )
         for frame, side in zip(described, "ab", strict=True)
@@ -226,9 +229,12 @@ def _distributions(
         of_a, of_b = pl.col(f"{statistic}_a_ns"), pl.col(f"{statistic}_b_ns")
         compared += [of_a, of_b, (of_b - of_a).alias(f"{statistic}_difference_ns")]
         compared.append(pl.when(of_a > 0).then(of_b / of_a).alias(f"{statistic}_ratio"))
-    frame = both.select(*by, "objects_a", "objects_b", "n_a", "n_b", *compared)
+    told = [f"{label}_{side}" for label in labels for side in "ab"]
+    frame = both.select(*by, *told, "objects_a", "objects_b", "n_a", "n_b", *compared)
+    # What ROS itself sends comes last.
+    internal = [names.is_internal(pl.col(c).str.split(" ").list.last()) for c in ("topic", "callback") if c in key]
     frame = pl.concat([frame, _shifts(values, both, by)], how="horizontal").sort(
-        *key, nulls_last=True, maintain_order=True
+        *internal, *key, nulls_last=True, maintain_order=True
     )
     few = f"a quantile or a batch is of too few values: {BATCHES} batches of {MIN_IN_BATCH} in either trace are needed"
     reasons = {c: REASON_QUANTILE for c in frame.columns if c.startswith(("p50_", "p99_")) and c.endswith("_ns")}

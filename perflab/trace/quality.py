@@ -32,6 +32,7 @@ _SERVICE_KINDS = ("rmw_send_request", "rmw_take_request", "rmw_send_response", "
 _GAPS = (
     "discarded_events", "lost_packets", "truncated_packet", "corrupt_packet", "undecodable_event", "unreadable_stream",
 )  # fmt: skip
+_OF_SCHEDULER = frozenset(("scheduler", "wake-ups", "migrations"))  # figures that rest on scheduler events
 _LOSS_WORDS = {
     "discarded_events": ("event discarded by the tracer", "events discarded by the tracer"),
     "lost_packets": ("packet lost", "packets lost"),
@@ -40,13 +41,18 @@ _LOSS_WORDS = {
     "undecodable_event": ("byte after an event that cannot be decoded", "bytes after events that cannot be decoded"),
     "backwards_time": ("event older than the one before it", "events older than the one before them"),
     "unreadable_stream": ("file that cannot be read", "files that cannot be read"),
+    "foreign_uuid": (
+        "packet with the UUID of another trace, read all the same",
+        "packets with the UUID of another trace, read all the same",
+    ),
     "unreadable_metadata": ("metadata file that cannot be parsed", "metadata files that cannot be parsed"),
 }
 MATCH_WORDS = {
     "not_taken": "rmw_take found nothing to take",
     "no_timestamp": "the middleware gave no source time stamp (0)",
     "unknown_subscription": "the initialisation of the subscription is not in the trace, so neither is its topic",
-    "no_publication": "no publication of that topic has this source time stamp: it is outside of the trace, or lost",
+    "no_publication": "no publication of that topic has this source time stamp: it, or the initialisation of its "
+    "publisher, is outside of the trace or lost",
     "ambiguous": "several publications of that topic have this source time stamp",
 }
 _COUNTER_WORDS = {
@@ -60,6 +66,12 @@ _COUNTER_WORDS = {
     "dequeues_without_enqueue": "messages dequeued that were not seen to be enqueued",
     "service_messages_of_unknown_clients": "requests and responses that do not say whose they are",
     "incomplete_scheduler_events": "scheduler events without a field that they need",
+    "functions_of_unknown_binaries": "functions at addresses of which the trace does not say what was loaded there",
+    "functions_of_absent_files": "functions without a name: their program or library is not on this machine",
+    "functions_of_other_builds": "functions without a name: the file on this machine is another build",
+    "functions_without_symbols": "functions that their file's symbol tables do not name",
+    "function_entries_without_exit": "calls of functions that were not seen to return",
+    "function_exits_without_entry": "returns of functions that were not seen to be called",
     "writes_of_the_middleware": "writes of writers that no publisher of ROS has (discovery and the like)",
     "events_without_thread": "events that do not say their thread (context vtid)",
     "events_without_process": "events that do not say their process (context vpid)",
@@ -107,6 +119,7 @@ class Quality:
     """What to know of a trace before its figures are believed."""
 
     losses: tuple[str, ...]  # sentences: what is missing in the trace
+    contradictions: str | None  # a sentence: switches are missing, and the trace does not say where
     clocks: pl.DataFrame  # kind, message
     coverage: tuple[Coverage, ...]
     ledger: pl.DataFrame
@@ -121,7 +134,12 @@ class Quality:
     def lines(self, *figures: str) -> tuple[str, ...]:
         """Losses, clocks, and the coverage of these figures, one sentence each."""
         covered = [f"{c.figure}: {c.basis()}" for c in self.coverage if c.figure in figures]
-        return (*self.losses, *self.clocks["message"].to_list(), *covered)
+        return (*self.doubts(with_scheduler=not _OF_SCHEDULER.isdisjoint(figures)), *covered)
+
+    def doubts(self, *, with_scheduler: bool = True) -> tuple[str, ...]:
+        """What is missing and what does not fit together, one sentence each; of the scheduler only if it is used."""
+        switches = (self.contradictions,) if with_scheduler and self.contradictions else ()
+        return (*self.losses, *switches, *self.clocks["message"].to_list())
 
     def reason(self, figure: str) -> str | None:
         """Why there is nothing of a figure; None where there is."""
@@ -160,6 +178,7 @@ def quality_of(trace: Source) -> Quality:
     gaps, anywhere = _gaps(facts)
     return Quality(
         losses=_losses(facts),
+        contradictions=_contradictions(facts),
         clocks=_clocks(facts),
         coverage=tuple(_coverage(trace)),
         ledger=ledger,
@@ -273,6 +292,20 @@ def _losses(facts: Json) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def _contradictions(facts: Json) -> str | None:
+    scheduler = facts.get("scheduler") or {}
+    n = scheduler.get("contradictions", 0)
+    if not n:
+        return None
+    verb = "does" if n == 1 else "do"
+    inferred = scheduler.get("inferred_states", 0)
+    but = f", but for {format_count(inferred)} that begin with the thread's first event in user space"
+    return (
+        f"{plural(n, 'context switch', 'context switches')} {verb} not follow from the one before on their CPU or of "
+        f"their thread: the recording lacks switches; states there are unknown{but if inferred else ''}"
+    )
+
+
 def _when(entries: Sequence[Json], facts: Json) -> str:
     begins = [e["begin_ns"] for e in entries if e.get("begin_ns") is not None]
     ends = [e["end_ns"] for e in entries if e.get("end_ns") is not None]
@@ -296,17 +329,15 @@ def _clocks(facts: Json) -> pl.DataFrame:
     for trace, clock in clocks:
         by_host.setdefault(trace.get("host"), []).append((trace, clock))
     for host, parts in by_host.items():
-        # A clock without an offset says nothing of the epoch (perf without --tod).
-        offsets = [offset for _, clock in parts if (offset := clock.get("offset_ns"))]
+        offsets = [offset for _, clock in parts if (offset := _epoch_offset(clock)) is not None]
         if len(offsets) > 1 and (difference := max(offsets) - min(offsets)):
             text = f"offsets of the clocks of {_of_host(host)} to the epoch differ by {format_time(difference)}; "
             found.append(("offsets", f"{text}their readings are joined without them"))
-    shifted = [t for t in traces if t.get("shift_ns")]
-    for trace in shifted:
-        name = PurePosixPath(trace["path"]).name
-        found.append(
-            ("shift", f"the clock of {name} was shifted by {format_time(trace['shift_ns'])} to fit the others")
-        )
+    found += [
+        ("shift", f"the clock of {trace['path']} was shifted by {format_time(shift)} to fit the others")
+        for trace in traces
+        if (shift := trace.get("shift_ns"))
+    ]
     if len(by_host) > 1:
         hosts = ", ".join(sorted(_of_host(h) for h in by_host))
         found.append(
@@ -314,6 +345,12 @@ def _clocks(facts: Json) -> pl.DataFrame:
         )
     found += _without_overlap(traces)
     return pl.DataFrame(found, schema={"kind": pl.String, "message": pl.String}, orient="row")
+
+
+def _epoch_offset(clock: Json) -> int | None:
+    """None where the clock says nothing of the epoch: 0, and not absolute (perf without --tod)."""
+    offset: int | None = clock.get("offset_ns")
+    return offset if offset or clock.get("absolute") else None
 
 
 def _without_overlap(traces: Sequence[Json]) -> list[tuple[str, str]]:

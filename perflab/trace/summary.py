@@ -33,7 +33,7 @@ def summary(trace: Source) -> Answer:
             _streams(trace.facts),
             *_quality_sections(trace, quality),
         ),
-        tuple(dict.fromkeys((*trace.facts.get("warnings", ()), *quality.losses, *quality.clocks["message"]))),
+        tuple(dict.fromkeys((*trace.facts.get("warnings", ()), *quality.doubts()))),
     )
 
 

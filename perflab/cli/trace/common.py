@@ -36,8 +36,7 @@ Threads = Annotated[
 
 
 def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
-    """Reads traces of one session. Raises BadInput where there is none, or no event in it can be read.
-    """
+    """Reads traces of one session. Raises BadInput where there is none, or no event in it can be read."""
     from perflab.trace import open_trace
 
     for path in paths:

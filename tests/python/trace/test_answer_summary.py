@@ -8,7 +8,12 @@ import polars as pl
 import pytest
 from made_tables import MadeSource, Row
 
+from perflab.trace.callbacks import callbacks
+from perflab.trace.compare import compare
+from perflab.trace.executor import executor
+from perflab.trace.messages import messages
 from perflab.trace.quality import quality_of, share
+from perflab.trace.scheduling import scheduling
 from perflab.trace.summary import summary
 
 MS = 1_000_000
@@ -149,6 +154,30 @@ def test_clocks_that_agree_are_not_mentioned() -> None:
     no_epoch = {"name": "perf", "frequency_hz": 1_000_000_000, "offset_ns": 0, "absolute": False}
     kernel = part("/traces/made/kernel", domain="kernel", first_ns=MS, last_ns=9 * MS, clock=no_epoch)
     assert rows(MadeSource({}, traces=[part(), kernel]), "clocks") == []
+
+
+def test_an_offset_of_nothing_is_one_only_where_the_clock_is_absolute() -> None:
+    absolute = {"name": "tsc", "frequency_hz": 1_000_000_000, "offset_ns": 0, "absolute": True}
+    kernel = part("/traces/made/kernel", domain="kernel", first_ns=MS, last_ns=9 * MS, clock=absolute)
+    (found,) = rows(MadeSource({}, traces=[part(), kernel]), "clocks")
+    assert found["kind"] == "offsets"
+    assert "500 ns" in found["message"]
+
+
+def test_switches_that_contradict_each_other_are_said_wherever_the_scheduler_is_used() -> None:
+    words = "12 context switches do not follow from the one before on their CPU or of their thread"
+    source = MadeSource(system(), scheduler=SCHEDULER | {"contradictions": 12})
+    answers = (summary(source), callbacks(source), messages(source), executor(source), scheduling(source))
+    assert all(sum(words in line for line in answer.quality) == 1 for answer in answers)
+    compared = compare(source, source)
+    assert sum(words in line for line in compared.quality) == 2
+    assert not any("context switch" in line for line in quality_of(source).lines("messages", "handling"))
+    sound = MadeSource(system(), scheduler=SCHEDULER | {"contradictions": 0})
+    assert not any("context switch" in line for line in scheduling(sound).quality)
+    one = MadeSource(system(), scheduler=SCHEDULER | {"contradictions": 1})
+    assert any(line.startswith("1 context switch does not follow") for line in scheduling(one).quality)
+    inferred = MadeSource(system(), scheduler=SCHEDULER | {"contradictions": 2, "inferred_states": 1})
+    assert any("unknown, but for 1 that" in line for line in scheduling(inferred).quality)
 
 
 def test_threads_of_user_space_without_scheduler_events() -> None:

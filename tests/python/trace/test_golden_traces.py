@@ -14,6 +14,7 @@ from opened import needs_library
 from reference_traces import reference_trace
 
 from perflab.trace import open_trace
+from perflab.trace.compare import compare
 from perflab.trace.source import NativeTrace
 
 
@@ -36,12 +37,13 @@ def of_callbacks(trace: NativeTrace, kind: str, name: str) -> pl.DataFrame:
     return trace.table("callback_instances").join(chosen.select("callback"), on="callback", how="semi")
 
 
+@pytest.fixture(scope="module")
+def trace() -> NativeTrace:
+    return open_reference("ros2_fastrtps_humble_fork")
+
+
 class TestHumbleFork:
     """Three processes, source -> sync_one_to_one -> sink, on a fork of Humble with dds:* events."""
-
-    @pytest.fixture(scope="class")
-    def trace(self) -> NativeTrace:
-        return open_reference("ros2_fastrtps_humble_fork")
 
     def test_what_it_holds(self, trace: NativeTrace) -> None:
         assert sum(t["events"] for t in trace.facts["traces"]) == 99_338
@@ -179,3 +181,14 @@ def test_reading_is_the_same_with_one_thread_and_with_several(tmp_path: Path) ->
     one, four_threads = open_trace([folder], threads=1), open_trace([folder], threads=4)
     for name in ("callback_instances", "publications", "takes", "phases", "thread_states", "wake_ups", "holds"):
         assert one.table(name).equals(four_threads.table(name))
+
+
+def test_two_traces_are_compared_whichever_way_messages_went() -> None:
+    """The same system with and without intra-process delivery: the edges are the same ones."""
+    answer = compare(open_reference("jazzy_small"), open_reference("jazzy_small_ipc"))
+    messages = answer.section("messages").frame.filter(pl.col("figure") == "transport")
+    found = messages.filter(pl.col("topic").is_in(["/raw", "/filtered", "/command"]))
+    assert found.height == 3
+    assert set(found["delivery_a"]) == {"middleware"}
+    assert set(found["delivery_b"]) == {"within process"}
+    assert (found["p50_ratio"] < 1).all()
