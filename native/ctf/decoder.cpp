@@ -971,6 +971,11 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
     if (id < std::uint64_t{1} << 16U) {
       if (by_small_id_.size() <= id) by_small_id_.resize(static_cast<std::size_t>(id) + 1);
       by_small_id_[static_cast<std::size_t>(id)] = known;
+      plain_.resize(by_small_id_.size());
+      if (code.is_one_run && code.run->bits <= std::numeric_limits<std::uint32_t>::max()) {
+        plain_[static_cast<std::size_t>(id)] = {static_cast<std::uint32_t>(code.run->bits), code.class_index,
+                                                layouts[i].slots, code.run};
+      }
     } else {
       by_large_id_.emplace(id, known);
     }
@@ -1153,6 +1158,65 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
       return Step::event;
     }
   }
+}
+
+// What changes with every event stays in registers: the way from one event to the next is what takes the
+// time.
+template <bool kLarge>
+void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const {
+  constexpr std::uint64_t kHeaderBits = kLarge ? 48 : 32;
+  constexpr std::uint64_t kExtended = kLarge ? 0xFFFF : 31;
+  constexpr std::uint32_t kIdBits = kLarge ? 16 : 5;
+  constexpr std::uint32_t kStampBits = kLarge ? 32 : 27;
+  const std::uint8_t* const data = cursor.data;
+  const std::uint64_t end = cursor.end;
+  const Plain* const classes = plain_.data();
+  const std::size_t known = plain_.size();
+  std::uint64_t at = cursor.at;
+  std::uint64_t cycles = cursor.cycles;
+  Event* event = batch.events.data() + batch.count;
+  Event* const events_end = batch.events.data() + batch.events.size();
+  std::uint64_t* slots = batch.slots;
+  const std::uint64_t* const last = batch.end - slots_;
+  while (event != events_end && slots <= last) {
+    const std::uint64_t start = align_up(at, 8);
+    if (start + kHeaderBits > end) break;
+    const std::uint8_t* const place = data + (start >> 3U);
+    const std::uint64_t word = load_little(place);
+    const std::uint64_t id = word & kExtended;
+    if (id == kExtended || id >= known) break;
+    const Plain plain = classes[id];
+    const std::uint64_t next = start + kHeaderBits + plain.bits;
+    if (plain.bits == 0 || next > end) break;
+    const std::uint64_t stamp = (word >> kIdBits) & ((std::uint64_t{1} << kStampBits) - 1);
+    const std::uint64_t now = advance_clock(cycles, stamp, kStampBits);
+    if (now < seen.last_cycles) break;
+    at = next;
+    cycles = now;
+    seen.last_cycles = now;
+    ++seen.counts[plain.class_index];
+    if (wanted[plain.class_index] == 0) continue;
+    slots[0] = id;
+    slots[1] = 0;
+    slots[2] = stamp;
+    execute_full_run(code_, *plain.run, place + kHeaderBits / 8, slots);
+    event->time_ns = static_cast<std::int64_t>(now);
+    event->class_index = plain.class_index;
+    event->slots = slots;
+    ++event;
+    slots += plain.slots;
+  }
+  cursor.at = at;
+  cursor.cycles = cycles;
+  batch.count = static_cast<std::size_t>(event - batch.events.data());
+  batch.slots = slots;
+}
+
+void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const {
+  // The first event of all is next()'s.
+  if (!seen.first_cycles) return;
+  if (header_ == Header::large) next_plain<true>(cursor, batch, wanted, seen);
+  if (header_ == Header::compact) next_plain<false>(cursor, batch, wanted, seen);
 }
 
 }  // namespace perflab::ctf

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ctf/event.h"
 #include "ctf/layout.h"
 #include "ctf/metadata.h"
 
@@ -229,6 +230,17 @@ class Decoder {
   // `slots`, which has room for slots(). After a failure the cursor stands at the start of the event.
   Step next(Cursor& cursor, std::uint64_t* slots, const std::uint8_t* wanted, Seen& seen) const;
 
+  // Room for a number of events.
+  struct Batch {
+    std::span<Event> events;
+    std::size_t count = 0;               // of those that there are
+    std::uint64_t* slots = nullptr;      // free
+    const std::uint64_t* end = nullptr;  // of the slots
+  };
+  // The same for the next events as long as they are of the usual kind: the headers that LTTng writes, fields
+  // of fixed size. Goes on until the batch is full, or next() must have a look. time_ns is in cycles.
+  void next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const;
+
   [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
   [[nodiscard]] const PacketDecoder& packet() const noexcept { return packet_; }
   // Whether lengths or selectors stand in the packet's header or context: Cursor::frames[0] must be set.
@@ -260,6 +272,16 @@ class Decoder {
     std::uint64_t run_bits = 0;  // of a class that is one run
   };
 
+  // What next_plain() needs of a class.
+  struct Plain {
+    std::uint32_t bits = 0;  // 0: not plain
+    std::uint32_t class_index = 0;
+    std::uint32_t slots = 0;
+    const detail::Run* run = nullptr;
+  };
+
+  template <bool kLarge>
+  void next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const;
   [[nodiscard]] Known find(std::uint64_t id) const noexcept;
   [[nodiscard]] bool decode_header(Cursor& cursor, std::uint64_t* slots) const;
   void recognise_header(const StreamClass& stream);
@@ -271,6 +293,7 @@ class Decoder {
   Header header_ = Header::general;
   std::vector<ClassCode> classes_;
   std::vector<Known> by_small_id_;
+  std::vector<Plain> plain_;  // by small id
   std::unordered_map<std::uint64_t, Known> by_large_id_;
   Known only_;               // where events carry no id
   std::uint32_t slots_ = 0;  // of the largest event, and one for loads that fill up runs

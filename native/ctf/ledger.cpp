@@ -20,6 +20,8 @@ const char* name_of(Loss loss) noexcept {
       return "unreadable_stream";
     case Loss::unreadable_metadata:
       return "unreadable_metadata";
+    case Loss::foreign_uuid:
+      return "foreign_uuid";
   }
   return "unknown";
 }

@@ -18,6 +18,7 @@ enum class Loss : std::uint8_t {
   backwards_time,        // an event is older than the one before it in its stream
   unreadable_stream,     // a file of the trace cannot be opened, or is none of this trace's
   unreadable_metadata,   // a directory with a metadata file that cannot be parsed
+  foreign_uuid,          // `count` packets of a file have the UUID of another trace; they are read all the same
 };
 
 // "discarded_events", ...; also used in tables and JSON.

@@ -80,6 +80,29 @@ MappedFile::~MappedFile() {
   if (mapping_ != nullptr) munmap(mapping_, mapped_);
 }
 
+bool MappedFile::readable(std::size_t begin, std::size_t end) const noexcept {
+  end = std::min(end, size_);
+  if (mapping_ == nullptr || end <= begin) return true;
+#ifdef MADV_POPULATE_READ
+  if (end - begin > kReadAtOnce) begin = end - 1;
+  begin = begin / page_size() * page_size();
+  while (madvise(static_cast<std::uint8_t*>(mapping_) + begin, end - begin, MADV_POPULATE_READ) != 0) {
+    if (errno == EFAULT || errno == EHWPOISON) return false;
+    if (errno != EINTR && errno != EAGAIN) break;  // the kernel does not know how
+  }
+#endif
+  return true;
+}
+
+bool MappedFile::can_tell_what_is_readable() noexcept {
+#ifdef MADV_POPULATE_READ
+  // Of no bytes, which fails where the advice is unknown.
+  return madvise(nullptr, 0, MADV_POPULATE_READ) == 0;
+#else
+  return false;
+#endif
+}
+
 void MappedFile::release(std::size_t begin, std::size_t end) const noexcept {
   const std::size_t page = page_size();
   begin = (begin + page - 1) / page * page;

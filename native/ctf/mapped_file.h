@@ -2,8 +2,9 @@
 //
 // The memory after the last byte can be read as far as kReadableBeyond (zeros, or whatever stands there): the
 // decoder loads whole words and cuts off what does not belong to the field. A file that another program makes
-// shorter while it is mapped ends the process with SIGBUS, as with every mapped file; tracers only ever
-// append.
+// shorter while it is mapped, or whose disk fails, ends the process with SIGBUS where it is touched, as with
+// every mapped file: readable() is to be asked before. What goes wrong between that and the use still ends
+// the process; tracers only ever append.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +30,13 @@ class MappedFile {
 
   [[nodiscard]] const std::uint8_t* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  // Reads [begin, end) from the file into memory, and says whether that can be done. Of more than
+  // kReadAtOnce bytes only the last are read. Always true before Linux 5.14, which cannot tell.
+  [[nodiscard]] bool readable(std::size_t begin, std::size_t end) const noexcept;
+  static constexpr std::size_t kReadAtOnce = std::size_t{4} << 20U;
+
+  [[nodiscard]] static bool can_tell_what_is_readable() noexcept;
 
   // Gives back the memory of whole pages in [begin, end); they are read from the file again where they are
   // used again.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -15,92 +16,95 @@
 namespace perflab::ctf {
 namespace {
 
-constexpr std::size_t kBatchEvents = 1024;
-constexpr std::size_t kBatchSlots = 16 * 1024;
-constexpr std::size_t kBatchElements = 64 * 1024;  // slots; a batch ends at the first event beyond
-constexpr std::size_t kBatches = 3;                // of each input
+constexpr std::size_t kBatchEvents = 256;  // of all inputs together they should stay in the cache
+constexpr std::size_t kBatchSlots = 4 * 1024;
+constexpr std::size_t kBatches = 8;  // of each input, where worker threads decode ahead
+constexpr std::size_t kOrdered = 256;
 
 // Events of one input, decoded ahead, with all that they point to.
 struct Batch {
   std::vector<Event> events;
-  std::size_t used = 0;  // slots
+  std::size_t count = 0;
   std::vector<std::uint64_t> slots;
   ElementMemory elements;
 };
 
 struct Input {
-  Input(const MergeInput& from, std::uint32_t number)
-      : reader(*from.trace, from.stream, from.wanted),
-        layouts(&from.trace->layouts),
-        shift_ns(from.shift_ns),
-        trace_index(from.trace_index),
-        index(number) {}
+  explicit Input(const MergeInput& from)
+      : reader(*from.trace, from.stream, from.wanted), shift_ns(from.shift_ns) {}
 
   StreamReader reader;
-  const std::vector<EventLayout>* layouts;
   std::int64_t shift_ns;
-  std::uint32_t trace_index;
-  std::uint32_t index;
-  Event head;
 
-  // Of the consumer, where worker threads decode.
-  std::unique_ptr<Batch> current;
-  std::size_t at = 0;
+  // Of the thread that takes the events.
+  std::unique_ptr<Batch> current = std::make_unique<Batch>();
 
   // Under the mutex.
   std::deque<std::unique_ptr<Batch>> ready;
   std::vector<std::unique_ptr<Batch>> empty;
-  bool queued = false;  // waits for a worker, or has one
+  bool busy = false;  // a thread decodes
   bool done = false;
   std::exception_ptr error;
 
   // False at the end of the stream.
   bool fill(Batch& batch) {
-    const std::size_t room = reader.slots();
-    batch.slots.resize(std::max(kBatchSlots, 4 * room));
-    batch.events.clear();
-    batch.used = 0;
+    batch.count = 0;
+    batch.events.resize(kBatchEvents + 1);  // see Lane
+    batch.slots.resize(std::max<std::size_t>(kBatchSlots, 4 * reader.slots()));
     batch.elements.clear();
-    while (batch.events.size() < kBatchEvents && batch.slots.size() - batch.used >= room &&
-           batch.elements.used() < kBatchElements) {
-      Event event;
-      if (!reader.next(event, batch.slots.data() + batch.used, batch.elements)) return false;
-      batch.used += (*layouts)[event.class_index].slots;
-      batch.events.push_back(event);
+    batch.count =
+        reader.next(std::span(batch.events).first(kBatchEvents), std::span(batch.slots), batch.elements);
+    if (shift_ns != 0) {
+      for (Event& event : std::span(batch.events).first(batch.count)) {
+        event.time_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(event.time_ns) +
+                                                  static_cast<std::uint64_t>(shift_ns));
+      }
     }
-    return true;
+    return batch.count != 0;
   }
 };
 
-std::int64_t shifted(std::int64_t time_ns, std::int64_t shift_ns) noexcept {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time_ns) +
-                                   static_cast<std::uint64_t>(shift_ns));
+std::uint64_t ordered_time(std::int64_t time_ns) noexcept {
+  return static_cast<std::uint64_t>(time_ns) ^ (std::uint64_t{1} << 63U);
 }
+
+// Where an input stands in its current batch. The time of the event after the first is loaded before it is
+// known that it is wanted; that after the last event of a batch is not used.
+struct Lane {
+  const Event* at = nullptr;
+  const Event* end = nullptr;
+  std::uint64_t next_time = 0;
+  std::uint32_t trace_index = 0;
+};
 
 }  // namespace
 
 struct Merger::State {
   // Inputs that are at their end come last.
   struct Key {
-    std::int64_t time_ns = 0;
-    std::uint32_t order = 0;  // the input; with kEnded added at its end
+    std::uint64_t time = 0;   // in the order of the signed ones
+    std::uint64_t order = 0;  // the input; with kEnded added at its end
 
-    [[nodiscard]] bool before(const Key& other) const noexcept {
-      return time_ns < other.time_ns || (time_ns == other.time_ns && order < other.order);
+    [[nodiscard]] std::uint64_t before(const Key& other) const noexcept {
+      return static_cast<std::uint64_t>(time < other.time) |
+             (static_cast<std::uint64_t>(time == other.time) &
+              static_cast<std::uint64_t>(order < other.order));
     }
   };
-  static constexpr std::uint32_t kEnded = std::uint32_t{1} << 31U;
+  static constexpr std::uint64_t kEnded = std::uint64_t{1} << 32U;
 
   std::vector<std::unique_ptr<Input>> inputs;
-  std::vector<Key>
-      losers;  // [0] is the winner, [1, n) the losers of the matches: node i plays for node i / 2
+  std::vector<Lane> lanes;  // of the inputs
+  // [0] is the winner, [1, n) the losers of the matches: node i plays for node i / 2.
+  std::vector<Key> losers;
   bool started = false;
-  bool pending = false;  // the winner was handed out: its stream moves on with the next call
+  std::vector<Ordered> ordered = std::vector<Ordered>(kOrdered);
 
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable work, result;
-  std::deque<Input*> queue;
+  std::size_t sleeping = 0;        // worker threads
+  const Input* awaited = nullptr;  // by the thread that takes the events
   std::vector<std::thread> workers;
 
   ~State() {
@@ -116,128 +120,166 @@ struct Merger::State {
     for (auto& input : inputs) {
       input->reader.stop_when(stop);
       for (std::size_t i = 0; i < kBatches; ++i) input->empty.push_back(std::make_unique<Batch>());
-      input->queued = true;
-      queue.push_back(input.get());
     }
     // The thread that takes the events is one of them.
     const std::size_t count = std::min<std::size_t>(threads - 1, inputs.size());
     for (std::size_t i = 0; i < count; ++i) workers.emplace_back([this] { decode_ahead(); });
   }
 
+  // The input that will be waited for first, as far as can be known.
+  Input* most_urgent() {
+    Input* chosen = nullptr;
+    for (auto& input : inputs) {
+      if (input->busy || input->done || input->empty.empty()) continue;
+      if (chosen == nullptr || input->ready.size() < chosen->ready.size()) chosen = input.get();
+    }
+    return chosen;
+  }
+
   void decode_ahead() {
     std::unique_lock lock(mutex);
-    while (true) {
-      work.wait(lock, [&] { return stop || !queue.empty(); });
-      if (stop) return;
-      Input& input = *queue.front();
-      queue.pop_front();
-      auto batch = std::move(input.empty.back());
-      input.empty.pop_back();
-      lock.unlock();
-
-      bool more = false;
-      std::exception_ptr error;
-      try {
-        more = input.fill(*batch);
-      } catch (...) {
-        error = std::current_exception();
+    while (!stop) {
+      Input* const input = most_urgent();
+      if (input == nullptr) {
+        ++sleeping;
+        work.wait(lock);
+        --sleeping;
+        continue;
       }
-
-      lock.lock();
-      input.error = error;
-      input.done = !more;
-      input.ready.push_back(std::move(batch));
-      input.queued = more && !input.empty.empty();
-      if (input.queued) {
-        queue.push_back(&input);
-        work.notify_one();
-      }
-      result.notify_one();
+      auto batch = decode(*input, lock);
+      (batch->count != 0 ? input->ready.push_back(std::move(batch))
+                         : input->empty.push_back(std::move(batch)));
+      if (awaited == input) result.notify_one();
     }
   }
 
-  // The next event of the input becomes its head; false at its end.
-  bool advance(Input& input) {
-    if (workers.empty()) return input.reader.next(input.head);
-    while (!input.current || input.at == input.current->events.size()) {
-      std::unique_lock lock(mutex);
-      if (input.current) input.empty.push_back(std::move(input.current));
-      if (!input.queued && !input.done && !input.empty.empty()) {
-        input.queued = true;
-        // Where this thread has to wait for it, before what others decode ahead.
-        if (input.ready.empty()) {
-          queue.push_front(&input);
-        } else {
-          queue.push_back(&input);
-        }
-        work.notify_one();
-      }
-      result.wait(lock, [&] { return !input.ready.empty() || input.done; });
-      if (input.ready.empty()) {
-        if (input.error) std::rethrow_exception(std::exchange(input.error, nullptr));
-        return false;
-      }
-      input.current = std::move(input.ready.front());
-      input.ready.pop_front();
-      input.at = 0;
+  // Decodes a batch, during which the lock is not held.
+  std::unique_ptr<Batch> decode(Input& input, std::unique_lock<std::mutex>& lock) {
+    auto batch = std::move(input.empty.back());
+    input.empty.pop_back();
+    input.busy = true;
+    lock.unlock();
+    bool more = false;
+    std::exception_ptr error;
+    try {
+      more = input.fill(*batch);
+    } catch (...) {
+      error = std::current_exception();
     }
-    input.head = input.current->events[input.at++];
+    lock.lock();
+    input.busy = false;
+    input.done = !more;
+    input.error = error;
+    return batch;
+  }
+
+  // A new batch becomes the input's current one; false at its end.
+  bool refill(std::size_t number) {
+    Input& input = *inputs[number];
+    if (!(workers.empty() ? input.fill(*input.current) : take_batch(input))) return false;
+    Lane& lane = lanes[number];
+    lane.at = input.current->events.data();
+    lane.end = lane.at + input.current->count;
+    lane.next_time = ordered_time(lane.at[1].time_ns);
     return true;
   }
 
-  Key next_key(std::uint32_t number) {
-    Input& input = *inputs[number];
-    if (!advance(input)) return {std::numeric_limits<std::int64_t>::max(), number | kEnded};
-    input.head.time_ns = shifted(input.head.time_ns, input.shift_ns);
-    return {input.head.time_ns, number};
+  bool take_batch(Input& input) {
+    std::unique_lock lock(mutex);
+    if (input.current) input.empty.push_back(std::move(input.current));
+    // Waking a thread costs more than decoding a batch: it must be worth it.
+    if (sleeping != 0 && !input.done && input.empty.size() > kBatches / 2) work.notify_one();
+    awaited = &input;
+    result.wait(lock, [&] { return !input.busy || !input.ready.empty(); });
+    awaited = nullptr;
+    if (!input.ready.empty()) {
+      input.current = std::move(input.ready.front());
+      input.ready.pop_front();
+      return true;
+    }
+    if (!input.done) input.current = decode(input, lock);
+    if (!input.done) return true;
+    if (input.error) std::rethrow_exception(std::exchange(input.error, nullptr));
+    return false;
+  }
+
+  // Of the input's first event.
+  Key key_of(std::size_t number) {
+    if (lanes[number].at == lanes[number].end && !refill(number)) {
+      return {std::numeric_limits<std::uint64_t>::max(), number | kEnded};
+    }
+    return {ordered_time(lanes[number].at->time_ns), number};
   }
 
   // The winner of the matches below that node.
   Key play(std::size_t node) {
     const std::size_t count = inputs.size();
-    if (node >= count) return next_key(static_cast<std::uint32_t>(node - count));
+    if (node >= count) return key_of(node - count);
     const Key left = play(2 * node);
     const Key right = play(2 * node + 1);
-    losers[node] = left.before(right) ? right : left;
-    return left.before(right) ? left : right;
+    losers[node] = left.before(right) != 0 ? right : left;
+    return left.before(right) != 0 ? left : right;
   }
 
-  void replay() {
-    const std::uint32_t number = losers[0].order & ~kEnded;
-    Key winner = next_key(number);
+  [[gnu::always_inline]] Key replay(Key winner, std::size_t number) {
+    Key* const all = losers.data();
     for (std::size_t node = (inputs.size() + number) / 2; node > 0; node /= 2) {
-      if (losers[node].before(winner)) std::swap(losers[node], winner);
+      const Key loser = all[node];
+      // Swapped under a mask, without a branch: which stream comes next cannot be foreseen.
+      const std::uint64_t mask = std::uint64_t{0} - loser.before(winner);
+      const std::uint64_t order = (loser.order ^ winner.order) & mask;
+      const std::uint64_t time = (loser.time ^ winner.time) & mask;
+      all[node] = {loser.time ^ time, loser.order ^ order};
+      winner = {winner.time ^ time, winner.order ^ order};
+    }
+    return winner;
+  }
+
+  // As many as are known to be in order: up to the end of any batch, as its events are pointed to.
+  std::size_t merge() {
+    if (inputs.empty()) return 0;
+    if (!started) {
+      started = true;
+      losers[0] = play(1);
+    } else if ((losers[0].order & kEnded) == 0) {
+      const auto number = static_cast<std::size_t>(losers[0].order);
+      losers[0] = replay(key_of(number), number);
+    }
+    Key winner = losers[0];
+    std::size_t count = 0;
+    Ordered* const out = ordered.data();
+    while ((winner.order & kEnded) == 0) {
+      const auto number = static_cast<std::size_t>(winner.order);
+      Lane& lane = lanes[number];
+      out[count++] = {lane.at, lane.trace_index, static_cast<std::uint32_t>(number)};
+      const std::uint64_t time = lane.next_time;
+      ++lane.at;
+      if (lane.at == lane.end) break;
+      lane.next_time = ordered_time(lane.at[1].time_ns);
+      if (count == kOrdered) break;
+      winner = replay({time, number}, number);
     }
     losers[0] = winner;
+    return count;
   }
 };
 
 Merger::Merger(std::vector<MergeInput> inputs, unsigned threads) : state_(std::make_unique<State>()) {
-  std::uint32_t number = 0;
-  for (const auto& input : inputs) state_->inputs.push_back(std::make_unique<Input>(input, number++));
+  for (const auto& input : inputs) {
+    state_->inputs.push_back(std::make_unique<Input>(input));
+    state_->lanes.push_back({.trace_index = input.trace_index});
+  }
   state_->losers.resize(std::max<std::size_t>(inputs.size(), 1));
   if (threads > 1 && !inputs.empty()) state_->start_workers(threads);
 }
 
 Merger::~Merger() = default;
 
-bool Merger::next(MergedEvent& event) {
-  State& state = *state_;
-  if (state.inputs.empty()) return false;
-  if (!state.started) {
-    state.started = true;
-    state.losers[0] = state.play(1);
-  } else if (state.pending) {
-    state.replay();
-  }
-  const State::Key winner = state.losers[0];
-  state.pending = (winner.order & State::kEnded) == 0;
-  if (!state.pending) return false;
-  const Input& input = *state.inputs[winner.order];
-  event.event = input.head;
-  event.trace_index = input.trace_index;
-  event.input = winner.order;
-  return true;
+bool Merger::merge() {
+  at_ = state_->ordered.data();
+  end_ = at_;
+  end_ += state_->merge();
+  return at_ != end_;
 }
 
 const StreamReader& Merger::reader(std::size_t input) const { return state_->inputs.at(input)->reader; }

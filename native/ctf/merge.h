@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <vector>
 
 #include "ctf/stream.h"
@@ -26,8 +26,9 @@ struct MergedEvent {
 
 // Hands out the events of all inputs by time; of equal times the earlier input first, within an input the order of the
 // stream. An event that is older than its predecessor in its stream is handed out right after it, not before.
-// With `threads` > 1 streams are decoded ahead by worker threads in bounded batches (memory is bounded by inputs times
-// batch size, not by the length of the trace); the order of events is the same.
+// Streams are decoded in bounded batches; with `threads` > 1 worker threads decode ahead, and the caller's thread takes part
+// where they have not come far enough (memory is bounded by inputs times batch size, not by the length of the trace). The
+// order of events is the same.
 //
 // Example:
 //   Merger merger(inputs, 1);
@@ -39,13 +40,31 @@ class Merger {
   Merger(const Merger&) = delete;
   Merger& operator=(const Merger&) = delete;
 
-  bool next(MergedEvent& event);
+  bool next(MergedEvent& event) {
+    if (at_ == end_ && !merge()) return false;
+    const Ordered& ordered = *at_++;
+    event.event = *ordered.event;
+    event.trace_index = ordered.trace_index;
+    event.input = ordered.input;
+    return true;
+  }
 
   // Of each input, after next() was false; see StreamReader.
   [[nodiscard]] const StreamReader& reader(std::size_t input) const;
 
  private:
   struct State;
+  struct Ordered {  // an event that stays in its batch
+    const Event* event = nullptr;
+    std::uint32_t trace_index = 0;
+    std::uint32_t input = 0;
+  };
+
+  // The next events in their order; false at the end.
+  bool merge();
+
+  const Ordered* at_ = nullptr;
+  const Ordered* end_ = nullptr;
   std::unique_ptr<State> state_;
 };
 

@@ -8,6 +8,8 @@
 namespace perflab::ctf {
 namespace {
 
+constexpr std::size_t kHeaderBytes = 512;  // most headers with their contexts, and what is loaded beyond
+
 class Indexer {
  public:
   Indexer(const Metadata& metadata, const Decoders& decoders, const MappedFile& mapped,
@@ -30,6 +32,12 @@ class Indexer {
  private:
   // False where the rest of the file is not to be read.
   bool add_packet() {
+    if (!mapped_.readable(offset_, offset_ + kHeaderBytes)) {
+      note(Loss::truncated_packet,
+           "cannot be read: its file became shorter since it was opened, or its disk fails")
+          .count = mapped_.size() - offset_;
+      return false;
+    }
     const std::uint64_t available = 8 * (mapped_.size() - offset_);
     Cursor cursor;
     cursor.data = mapped_.data() + offset_;
@@ -95,9 +103,6 @@ class Indexer {
     if (fields.magic && *fields.magic != kPacketMagic) {
       return not_ours(fmt::format("begins with {:#x}, not with the magic number of a packet", *fields.magic));
     }
-    if (fields.uuid && metadata_.uuid && *fields.uuid != *metadata_.uuid) {
-      return not_ours("has the UUID of another trace");
-    }
     const bool first = index_.packets.empty();
     if (!fields.stream_class && decoders_.size() != 1) {
       return not_ours(fmt::format("does not say which of the {} stream classes it is of", decoders_.size()));
@@ -113,7 +118,18 @@ class Indexer {
     } else if (id != index_.stream_class || fields.instance != index_.instance) {
       return not_ours("is of another stream than the packets before it");
     }
+    if (fields.uuid && metadata_.uuid && *fields.uuid != *metadata_.uuid) note_foreign_uuid();
     return decoder->second.get();
+  }
+
+  // Once for the file. Traces that were put together by hand are like that, and good.
+  void note_foreign_uuid() {
+    if (!foreign_) {
+      foreign_ = ledger_.size();
+      note(Loss::foreign_uuid, "has the UUID of another trace than the metadata; it is read all the same")
+          .begin_ns.reset();
+    }
+    ++ledger_[*foreign_].count;
   }
 
   void note_cpu(const PacketFields& fields) {
@@ -173,6 +189,7 @@ class Indexer {
   std::vector<std::uint64_t> slots_;
   std::uint64_t offset_ = 0;
   std::uint64_t cycles_ = 0;
+  std::optional<std::size_t> foreign_;  // in the ledger
   FileIndex index_;
 };
 

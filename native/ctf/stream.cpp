@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "ctf/decoder.h"
@@ -14,6 +15,12 @@ namespace {
 // Pages this far behind the reader are given back, so that the memory in use does not grow with the trace.
 constexpr std::size_t kReleaseBytes = std::size_t{8} << 20U;
 
+// Decoding is faster by several events at once.
+constexpr std::size_t kEventsAhead = 128;
+constexpr std::size_t kSlotsAhead = 2048;
+
+constexpr std::size_t kBatchElements = 64 * 1024;  // slots; a batch ends at the first event beyond
+
 }  // namespace
 
 struct StreamReader::State {
@@ -23,7 +30,11 @@ struct StreamReader::State {
   std::uint32_t index = 0;
   bool cycles_are_ns = false;
   std::vector<std::uint8_t> wanted;
+  std::vector<std::uint32_t> class_slots;  // by class_index
   std::vector<std::uint64_t> slots;
+  std::vector<Event> ahead = std::vector<Event>(kEventsAhead);
+  const Event* at = nullptr;  // in `ahead`
+  const Event* end = nullptr;
   std::vector<std::uint64_t> packet_slots;
   ElementMemory memory;
   ElementMemory packet_memory;
@@ -58,8 +69,33 @@ struct StreamReader::State {
     }
   }
 
+  std::size_t fill(std::span<Event> events, std::span<std::uint64_t> places, ElementMemory& elements) {
+    Decoder::Batch batch{events, 0, places.data(), places.data() + places.size()};
+    const std::uint64_t* const last = batch.end - decoder->slots();
+    const std::size_t before = elements.used();
+    ElementMemory* const own = std::exchange(cursor.memory, &elements);
+    while (true) {
+      const std::size_t first = batch.count;
+      decoder->next_plain(cursor, batch, wanted.data(), seen);
+      for (Event& event : events.subspan(first, batch.count - first)) {
+        event.stream = index;
+        if (!cycles_are_ns) event.time_ns = trace->to_ns(static_cast<std::uint64_t>(event.time_ns));
+      }
+      if (batch.count == events.size() || batch.slots > last || elements.used() - before >= kBatchElements)
+        break;
+      elements.begin_event();
+      Event& event = events[batch.count];
+      if (!next(event, batch.slots)) break;
+      batch.slots += class_slots[event.class_index];
+      ++batch.count;
+    }
+    cursor.memory = own;
+    return batch.count;
+  }
+
   bool open_packet() {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) packet = stream->packets.size();
+    while (packet != stream->packets.size() && !is_readable(stream->packets[packet])) ++packet;
     if (packet == stream->packets.size()) {
       cursor.at = cursor.end = 0;
       return false;
@@ -78,6 +114,28 @@ struct StreamReader::State {
     cursor.at = next.events_offset_bits;
     if (next.begin_cycles) cursor.cycles = *next.begin_cycles;
     return true;
+  }
+
+  bool is_readable(const Packet& next) {
+    const auto begin = static_cast<std::size_t>(next.file_offset);
+    const auto bytes = static_cast<std::size_t>((next.content_bits + 7) / 8);
+    if (trace->files[stream->mapped[next.file]]->readable(begin,
+                                                          begin + bytes + MappedFile::kReadableBeyond)) {
+      return true;
+    }
+    LedgerEntry entry;
+    entry.loss = Loss::truncated_packet;
+    entry.count = bytes;
+    entry.file = stream->files[next.file];
+    entry.offset = next.file_offset;
+    if (next.begin_cycles) entry.begin_ns = trace->to_ns(*next.begin_cycles);
+    if (next.end_cycles) entry.end_ns = trace->to_ns(*next.end_cycles);
+    entry.message = fmt::format(
+        "{}: the packet at byte {} cannot be read: its file became shorter since it was opened, or its disk "
+        "fails",
+        entry.file, next.file_offset);
+    ledger.push_back(std::move(entry));
+    return false;
   }
 
   void release(const Packet& next) {
@@ -140,7 +198,8 @@ StreamReader::StreamReader(const Trace& trace, std::size_t stream, std::vector<b
   state.wanted.assign(trace.layouts.size(), wanted.empty() ? 1 : 0);
   for (std::size_t i = 0; i < std::min(wanted.size(), state.wanted.size()); ++i)
     state.wanted[i] = wanted[i] ? 1 : 0;
-  state.slots.resize(state.decoder->slots());
+  for (const auto& layout : trace.layouts) state.class_slots.push_back(layout.slots);
+  state.slots.resize(std::max<std::size_t>(kSlotsAhead, state.decoder->slots()));
   state.packet_slots.resize(state.decoder->packet().slots());
   state.seen.counts.resize(trace.layouts.size());
   state.cursor.memory = &state.memory;
@@ -153,16 +212,21 @@ StreamReader::StreamReader(StreamReader&&) noexcept = default;
 StreamReader& StreamReader::operator=(StreamReader&&) noexcept = default;
 
 bool StreamReader::next(Event& event) {
-  state_->memory.clear();
-  return state_->next(event, state_->slots.data());
+  State& state = *state_;
+  if (state.at == state.end) {
+    state.memory.clear();
+    state.at = state.ahead.data();
+    state.end = state.at + state.fill(state.ahead, state.slots, state.memory);
+    if (state.at == state.end) return false;
+  }
+  event = *state.at++;
+  return true;
 }
 
-bool StreamReader::next(Event& event, std::uint64_t* slots, ElementMemory& memory) {
-  memory.begin_event();
-  ElementMemory* const own = std::exchange(state_->cursor.memory, &memory);
-  const bool found = state_->next(event, slots);
-  state_->cursor.memory = own;
-  return found;
+std::size_t StreamReader::next(std::span<Event> events, std::span<std::uint64_t> slots,
+                               ElementMemory& memory) {
+  if (state_->at != state_->end) throw std::logic_error("a stream is read by event and by batch");
+  return state_->fill(events, slots, memory);
 }
 
 std::uint32_t StreamReader::slots() const noexcept { return state_->decoder->slots(); }

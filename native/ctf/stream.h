@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ctf/trace.h"
@@ -22,19 +23,21 @@ class StreamReader {
   StreamReader& operator=(StreamReader&&) noexcept;
 
   // The next event that is wanted; false at the end. Allocates nothing, except that the memory for elements of sequences
-  // grows to the largest event. What cannot be decoded goes to the ledger, and reading goes on with the next packet.
+  // grows. What cannot be decoded goes to the ledger, and reading goes on with the next packet.
   bool next(Event& event);
 
-  // As above, but into memory of the caller, where the event stays good: room for slots() slots, and what its elements need.
-  bool next(Event& event, std::uint64_t* slots, ElementMemory& memory);
+  // As above, but many at once, into memory of the caller, where they stay good: up to events.size(), fewer where the
+  // slots come to their end (there must be slots() of them at the least) or the events have many elements. 0: the end. Throws
+  // std::logic_error after next(event), which decodes a few events ahead.
+  std::size_t next(std::span<Event> events, std::span<std::uint64_t> slots, ElementMemory& memory);
   [[nodiscard]] std::uint32_t slots() const noexcept;
   // next() returns false soon after `stop` was set.
   void stop_when(const std::atomic<bool>& stop) noexcept;
 
   [[nodiscard]] const Ledger& ledger() const noexcept;
-  // Events seen so far per class, those passed over included; indexed by class_index.
+  // Events decoded so far per class, those passed over included; indexed by class_index.
   [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept;
-  // Time of the first and the last event seen; nothing before the first.
+  // Time of the first and the last event decoded; nothing before the first.
   [[nodiscard]] std::optional<std::int64_t> first_ns() const noexcept;
   [[nodiscard]] std::optional<std::int64_t> last_ns() const noexcept;
 

@@ -215,6 +215,9 @@ class Search {
       found.path = folder;
       found.name = name_of(folder);
       const auto mapped = MappedFile::open(file);
+      if (mapped->size() > 0 && !mapped->readable(0, mapped->size())) {
+        return broken(file, "it became shorter since it was opened, or its disk fails");
+      }
       const std::string_view bytes(reinterpret_cast<const char*>(mapped->data()), mapped->size());
       found.text = metadata_text(bytes, file.string());
       found.metadata = parse_metadata(found.text, file.string());

@@ -75,15 +75,9 @@ READABLE = (
         differs="the metadata has no clock: babeltrace2 makes one up, and all events have its time 0",
     ),
     Readable("live/split-metadata", 3),
-    # The files have the UUID of another trace than the metadata: what they hold may be anything.
-    Readable(
-        "intersection/3eventsintersectreverse", 0, (("unreadable_stream", 384), ("unreadable_stream", 640)),
-        differs="babeltrace2 does not compare the UUID of a packet with that of the metadata",
-    ),
-    Readable(
-        "intersection/onestream", 0, (("unreadable_stream", 384),),
-        differs="babeltrace2 does not compare the UUID of a packet with that of the metadata",
-    ),
+    # The files have the UUID of another trace than the metadata. babeltrace2 reads them, too.
+    Readable("intersection/3eventsintersectreverse", 8, (("foreign_uuid", 3), ("foreign_uuid", 5))),
+    Readable("intersection/onestream", 3, (("foreign_uuid", 3),)),
     # An id that the metadata does not have: the events before are read, the rest of the packet (`count` bytes) is not.
     Readable(
         "deterministic-ordering/a-corrupted", 2, (("undecodable_event", 1),), differs="babeltrace2 ends with an error"

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
+#include "ctf/decoder.h"
 #include "made_trace.h"
 
 namespace perflab::ctf::test {
@@ -130,6 +132,58 @@ TEST(MergingAhead, HandsOutTheSame) {
   ASSERT_EQ(expected.size(), 42000U);
   for (const unsigned threads : {2U, 3U, 16U})
     EXPECT_TRUE(merge(all_of(made.trace()), threads) == expected) << threads;
+}
+
+// With LTTng's headers, and events of fixed size beside others: some are decoded many at once, some are not.
+TEST(MergingAhead, HandsOutTheSameOfLttngsHeaders) {
+  for (const bool is_large : {true, false}) {
+    Folder folder;
+    folder.write(
+        "metadata",
+        prologue() + test::stream(is_large ? kLargeHeader : kCompactHeader,
+                                  {{"fixed", "u32 a; u64 b;"}, {"text", "string s;"}, {"empty", ""}}));
+    std::mt19937 random(5);
+    std::vector<std::pair<std::int64_t, std::uint64_t>> expected;  // time, and the input
+    for (std::uint32_t input = 0; input < 4; ++input) {
+      MadePacket packet(0, 1U << 30U, 0, 0, input, input);
+      std::uint64_t time = 0;
+      for (int i = 0; i < 5000; ++i) {
+        time += random() % 50;
+        const std::uint64_t id = random() % 16 == 0 ? 1 + random() % 2 : 0;
+        packet.bits.align(8).put(id, is_large ? 16 : 5).put(time, is_large ? 32 : 27);
+        if (id == 0) packet.bits.put(input, 32).put(time, 64);
+        if (id == 1) packet.bits.text(std::to_string(input));
+        expected.emplace_back(static_cast<std::int64_t>(time), input);
+      }
+      folder.write("s" + std::to_string(input), packet.bytes());
+    }
+    std::stable_sort(expected.begin(), expected.end());
+    const TraceSet set = open(folder.path());
+    const auto inputs = all_of(*set.traces().at(0));
+    for (const unsigned threads : {1U, 2U, 4U}) {
+      const auto merged = merge(inputs, threads);
+      ASSERT_EQ(merged.size(), expected.size());
+      for (std::size_t i = 0; i < merged.size(); ++i) {
+        ASSERT_EQ(merged[i].seen.time_ns, expected[i].first) << i;
+        ASSERT_EQ(merged[i].input, expected[i].second) << i;
+        if (merged[i].seen.name != "fixed") continue;
+        ASSERT_EQ(merged[i].seen.values,
+                  (std::vector<std::uint64_t>{merged[i].input,
+                                              static_cast<std::uint64_t>(merged[i].seen.time_ns)}));
+      }
+    }
+  }
+}
+
+TEST(Reading, ByEventAndByBatchDoNotMix) {
+  const Made made({{1, 2, 3}});
+  StreamReader reader(made.trace(), 0);
+  Event event;
+  ASSERT_TRUE(reader.next(event));
+  std::vector<Event> events(4);
+  std::vector<std::uint64_t> slots(4 * reader.slots());
+  ElementMemory memory;
+  EXPECT_THROW((void)reader.next(std::span(events), std::span(slots), memory), std::logic_error);
 }
 
 TEST(MergingAhead, CanBeGivenUpAnywhere) {

@@ -1,8 +1,10 @@
 // Packets: whole, broken, missing, rotated.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 
+#include "ctf/mapped_file.h"
 #include "made_trace.h"
 
 namespace perflab::ctf::test {
@@ -16,6 +18,8 @@ MadePacket numbers(std::uint64_t begin, std::uint64_t end, std::initializer_list
   for (const auto time : times) packet.event(0, time).bits.put(time & 0xFFU, 8);
   return packet;
 }
+
+const auto kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
 struct Opened {
   Ledger index;
@@ -112,6 +116,27 @@ TEST(Packets, WithAnotherUuidAreReadAndSaidOfTheirFileOnce) {
   EXPECT_EQ(opened.index[0].loss, Loss::foreign_uuid);
   EXPECT_EQ(opened.index[0].count, 2U);
   EXPECT_EQ(opened.index[0].offset, first.size());
+}
+
+// Touching what is no longer there would end the process.
+TEST(Packets, ThatVanishAfterOpeningAreSaidToBeMissing) {
+  if (!MappedFile::can_tell_what_is_readable()) GTEST_SKIP() << "this kernel cannot tell (before Linux 5.14)";
+  Folder folder;
+  folder.write("metadata", kMetadata);
+  const auto first = numbers(10, 20, {11}, 0).bytes(3 * kPage);
+  const auto second = numbers(30, 40, {31, 32}, 1);
+  folder.write("s", first + second.bytes());
+  const TraceSet set = open(folder.path());
+  ASSERT_TRUE(set.ledger().empty());
+  std::filesystem::resize_file(folder.path() / "s", kPage);
+  const auto [events, ledger] = read(*set.traces().at(0));
+  EXPECT_EQ(times(events), (std::vector<std::int64_t>{11}));
+  ASSERT_EQ(ledger.size(), 1U);
+  EXPECT_EQ(ledger[0].loss, Loss::truncated_packet);
+  EXPECT_EQ(ledger[0].count, second.bytes().size());
+  EXPECT_EQ(ledger[0].offset, first.size());
+  EXPECT_EQ(ledger[0].begin_ns, 30);
+  EXPECT_EQ(ledger[0].end_ns, 40);
 }
 
 TEST(Packets, WithSizesThatCannotBeEndTheFile) {
