@@ -33,7 +33,7 @@ def callbacks(trace: Source) -> Answer:
     known = names.callbacks(trace).rename({"row": "callback_row", "label": "callback"})
     instances = instances_of(trace, quality)
     split = _split(trace, instances)
-    lines = quality.lines("callbacks", "callback owners", "scheduler", "wake-ups", "migrations")
+    lines = quality.lines("callbacks", "callback owners", "thread states", "wake-ups", "migrations")
     return Answer(
         "callbacks",
         (
@@ -203,6 +203,11 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
     reasons |= {c: f"{REASON_QUANTILE}; or {unknown}" for c in frame.columns if c.endswith(("_p50_ns", "_p99_ns"))}
     reasons |= {"wake_up_total_ns": no_wake_ups or unknown, "wake_up_percent": no_wake_ups or unknown}
     reasons["migrations"] = no_migrations or unknown
+    reasons |= {
+        "node": _UNKNOWN_OWNER,
+        "name": _UNKNOWN_OWNER,
+        "symbol": "rclcpp_callback_register of the callback is not in the trace",
+    }
     notes = (no_scheduler,) if no_scheduler else (
         "of instances whose thread's states are known throughout (coverage); waiting: preempted, or woken and not yet"
         " running",

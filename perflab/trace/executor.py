@@ -95,7 +95,7 @@ def executor(trace: Source, largest: int | None = LARGEST) -> Answer:
     calls = trace.table("function_calls").rename({"thread": "thread_row"})
     if calls.height:
         sections += _function_sections(trace, who, calls, largest)
-    return Answer("executor", tuple(sections), quality.lines("executor", "scheduler"))
+    return Answer("executor", tuple(sections), quality.lines("executor", "thread states"))
 
 
 def _with_split(trace: Source, frame: pl.DataFrame) -> pl.DataFrame:
@@ -303,9 +303,9 @@ def _waits(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
     frame = named(sums.select("thread_row", "count", "wall_ns", *columns, known), who)
     missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
     nullable = [column for column in frame.columns if column not in (*IDENTITY, "count", "wall_ns")]
-    notes = ("Shares are of the time in which the thread's state is known; runnable is preempted and woken together",)
+    note = "Shares are of the time in which the thread's state is known; runnable is preempted and woken together"
     return Section(
-        "wait_for_work", "Within wait_for_work", frame, notes if frame.height else (),
+        "wait_for_work", "Within wait_for_work", frame, (note if frame.height else "No executor waited in the trace",),
         dict.fromkeys(nullable, missing),
         shown=shown(frame, trace, "preempted_ns", "wake_up_ns"),
         spare=("preempted_percent", "wake_up_percent", "known_percent"),
@@ -333,6 +333,8 @@ def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame) -> S
     silent = of_ros.join(active, on=["host", "process", "pid"], how="anti", nulls_equal=True)
     silent = silent.select("process", "pid").unique(maintain_order=True)
     notes = []
+    if frame.is_empty() and silent.is_empty():
+        notes.append("Every thread that runs callbacks has phases" if phases.height else "No thread runs callbacks")
     if silent.height:
         listed = ", ".join(f"{row['process'] or 'process'} ({row['pid']})" for row in silent.iter_rows(named=True))
         notes.append(

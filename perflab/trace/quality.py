@@ -32,7 +32,7 @@ _SERVICE_KINDS = ("rmw_send_request", "rmw_take_request", "rmw_send_response", "
 _GAPS = (
     "discarded_events", "lost_packets", "truncated_packet", "corrupt_packet", "undecodable_event", "unreadable_stream",
 )  # fmt: skip
-_OF_SCHEDULER = frozenset(("scheduler", "wake-ups", "migrations"))  # figures that rest on scheduler events
+_OF_SCHEDULER = frozenset(("thread states", "wake-ups", "migrations"))  # figures that rest on scheduler events
 _LOSS_WORDS = {
     "discarded_events": ("event discarded by the tracer", "events discarded by the tracer"),
     "lost_packets": ("packet lost", "packets lost"),
@@ -492,11 +492,11 @@ def _count(figure: str, known: int, of: int, what: str, whats: str, others: str 
 def _scheduler_coverage(trace: Source, instances: pl.DataFrame) -> Coverage:
     what = "callback time has known thread states"
     if (reason := scheduler_reason(trace.facts)) is not None:
-        return Coverage("scheduler", None, None, what, reason)
+        return Coverage("thread states", None, None, what, reason)
     ended = instances.filter(pl.col("end_ns").is_not_null())
     if ended.is_empty():
-        return Coverage("scheduler", None, None, what, "the trace has no callbacks that ended")
+        return Coverage("thread states", None, None, what, "the trace has no callbacks that ended")
     split = trace.split(ended["thread"], ended["start_ns"], ended["end_ns"])
     length = ended["end_ns"] - ended["start_ns"]
     known = int(length.filter(split["on_cpu_ns"].is_not_null()).sum())
-    return Coverage("scheduler", known, int(length.sum()), what, is_time=True)
+    return Coverage("thread states", known, int(length.sum()), what, is_time=True)

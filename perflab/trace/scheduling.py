@@ -48,7 +48,7 @@ def scheduling(trace: Source) -> Answer:
         _periodic(trace, who, states),
         _cpus(trace, states),
     )
-    return Answer("scheduling", sections, quality_of(trace).lines("scheduler", "wake-ups", "migrations"))
+    return Answer("scheduling", sections, quality_of(trace).lines("thread states", "wake-ups", "migrations"))
 
 
 def states_in_order(trace: Source) -> pl.DataFrame:
@@ -192,11 +192,18 @@ def _by_priority(trace: Source, wake_ups: pl.DataFrame) -> Section:
         [*together, each.select(pl.Series("priorities", labels, dtype=pl.String), *each.columns)], how="vertical"
     )
     return Section(
-        "wake_up_latency_by_priority", "Wake-up latency by priority", frame, (),
+        "wake_up_latency_by_priority", "Wake-up latency by priority", frame, _why_empty(frame, trace, "was woken"),
         _latency_reasons(trace) | {"priorities": "the events have no priority", "priority": "of all priorities"},
         shown=_without_waking(trace, tuple(c for c in frame.columns if c != "priority")),
         spare=("from_waking_p90_ns", "from_waking_min_ns", "wake_up_p90_ns"),
     )  # fmt: skip
+
+
+def _why_empty(frame: pl.DataFrame, trace: Source, what: str) -> tuple[str, ...]:
+    """Of a table without rows: not recorded, or it did not happen."""
+    if frame.height:
+        return ()
+    return (f"No thread {what}" if trace.facts["scheduler"] is not None else "The trace has no scheduler events",)
 
 
 def _without_waking(trace: Source, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -260,8 +267,14 @@ def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Sect
     )
     nobody = "the CPU was idle, or nobody knows who ran there"
     return Section(
-        "preemptions", "Who ran while threads waited for a CPU", frame, (),
-        {"by_thread": nobody, "by_tid": nobody, "by_process": f"only the scheduler knows the thread; or {nobody}"},
+        "preemptions", "Who ran while threads waited for a CPU", frame,
+        _why_empty(frame, trace, "waited for a CPU"),
+        {
+            "by_thread": nobody,
+            "by_tid": nobody,
+            **dict.fromkeys(("by_process", "by_pid"), f"only the scheduler knows the thread; or {nobody}"),
+            **dict.fromkeys(("process", "pid"), "only the scheduler knows the thread"),
+        },
         shown=shown(frame, trace, "by_pid", "by_process"),
     )  # fmt: skip
 

@@ -149,7 +149,7 @@ def test_where_the_time_of_a_callback_went() -> None:
         ("preempted", "kworker", 99, 1, 30, 75.0),
         ("woken", "idle, or not known", None, 1, 10, 25.0),
     ]
-    assert "scheduler: 80.0 % of callback time has known thread states" in callbacks(source).quality
+    assert "thread states: 80.0 % of callback time has known thread states" in callbacks(source).quality
 
 
 def test_without_wake_up_events_there_is_no_wake_up_latency_rather_than_none() -> None:

@@ -193,7 +193,7 @@ def test_the_coverage_of_every_figure_or_why_it_is_null() -> None:
     coverage = {r["figure"]: r for r in rows(MadeSource(system(), tracetools_versions=["8.2.3"]), "coverage")}
     assert (coverage["callbacks"]["known"], coverage["callbacks"]["of"]) == (1, 2)
     assert (coverage["callback owners"]["known"], coverage["callback owners"]["known_percent"]) == (0, 0)
-    for figure, words in (("services", "Kilted"), ("scheduler", "scheduler"), ("executor", "EventsExecutor")):
+    for figure, words in (("services", "Kilted"), ("thread states", "scheduler"), ("executor", "EventsExecutor")):
         assert coverage[figure]["known"] is None
         assert words in coverage[figure]["reason"]
     newer = {r["figure"]: r for r in rows(MadeSource({}, tracetools_versions=["8.6.0"]), "coverage")}

@@ -72,7 +72,7 @@ def test_an_instance_into_which_a_loss_reaches_is_not_divided_and_its_duration_s
     (durations,) = answer.section("callbacks").frame.to_dicts()
     assert (durations["n"], durations["duration_p50_ns"]) == (2, 1_000)
     assert any("1 packet lost" in line for line in answer.quality)
-    assert "scheduler: 50.0 % of callback time has known thread states" in answer.quality
+    assert "thread states: 50.0 % of callback time has known thread states" in answer.quality
 
 
 def test_without_wake_ups_blocked_has_both_and_wake_up_is_null(tmp_path: Path) -> None:
