@@ -41,6 +41,14 @@ class Column {
     values_[row] = value;
   }
 
+  void set_null(std::size_t row) {
+    if (!valid(row)) return;
+    if (!has_nulls_) begin_nulls();
+    bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] & ~(1u << (row % 8)));
+    values_[row] = T{};
+    ++null_count_;
+  }
+
   [[nodiscard]] bool valid(std::size_t row) const noexcept {
     return !has_nulls_ || ((bits_[row / 8] >> (row % 8)) & 1u) != 0;
   }

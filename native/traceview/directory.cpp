@@ -22,10 +22,15 @@ void push_text(TextColumn& column, const std::string& text) {
 
 }  // namespace
 
-std::int32_t Directory::host(std::string_view name) {
-  const auto found = std::find(hosts_.begin(), hosts_.end(), name);
-  if (found != hosts_.end()) return static_cast<std::int32_t>(found - hosts_.begin());
-  hosts_.emplace_back(name);
+std::int32_t Directory::host(std::string_view name, std::string_view boot) {
+  const auto found = std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& known) {
+    return known.name == name && (boot.empty() || known.boot.empty() || known.boot == boot);
+  });
+  if (found != hosts_.end()) {
+    if (found->boot.empty()) found->boot = boot;
+    return static_cast<std::int32_t>(found - hosts_.begin());
+  }
+  hosts_.push_back({std::string(name), std::string(boot)});
   return static_cast<std::int32_t>(hosts_.size() - 1);
 }
 
@@ -107,7 +112,7 @@ void Directory::end_thread(std::int32_t thread, std::int64_t time_ns) {
 
 Hosts Directory::host_table() const {
   Hosts table;
-  for (const std::string& name : hosts_) push_text(table.name, name);
+  for (const Host& host : hosts_) push_text(table.name, host.name);
   return table;
 }
 

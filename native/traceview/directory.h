@@ -44,7 +44,8 @@ class Directory {
   };
 
   // Rows; made where they do not exist yet.
-  std::int32_t host(std::string_view name);
+  // Hosts of one name are told apart by what else identifies them (their boot); "" is any.
+  std::int32_t host(std::string_view name, std::string_view boot = {});
   std::int32_t process(std::int32_t host, std::int32_t pid);
   // A thread of user space, of which the process is known.
   std::int32_t thread_of(std::int32_t process, std::int32_t tid);
@@ -70,7 +71,10 @@ class Directory {
  private:
   std::int32_t append(std::int32_t host, std::int32_t tid, std::optional<std::int32_t> process);
 
-  std::vector<std::string> hosts_;
+  struct Host {
+    std::string name, boot;
+  };
+  std::vector<Host> hosts_;
   std::vector<Process> processes_;
   std::vector<Thread> threads_;
   FlatMap process_by_pid_;

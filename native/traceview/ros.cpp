@@ -95,11 +95,20 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
   Thread& emitter = thread(host, pid, tid, bound, event);
   emitter.last_ns = event.time_ns;
   ++emitter.events;
+  if (at(host) < losses_.size() && emitter.losses != losses_[at(host)]) {
+    emitter.losses = losses_[at(host)];
+    emitter.publication = emitter.intra_publication = emitter.take = emitter.delivery = emitter.service_call = kNone;
+  }
   if (bound.kind < Kind::rclcpp_publish || bound.kind == Kind::dds_create_writer) {
     add_initialisation(bound, event, *emitter.process);
   } else {
     add_run_time(bound, event, *emitter.process, emitter);
   }
+}
+
+void Ros::lost(std::int32_t host) {
+  if (at(host) >= losses_.size()) losses_.resize(at(host) + 1);
+  ++losses_[at(host)];
 }
 
 // Objects ------------------------------------------------------------------------------------------------------------
@@ -388,7 +397,20 @@ void Ros::add_run_time(const BoundEvent& bound, const ctf::Event& event, Process
 
 void Ros::publish(Thread& thread, Layer layer, std::uint64_t message, std::int32_t publisher, std::int64_t time_ns) {
   const bool goes_on = thread.publication != kNone && thread.message == message && thread.layer < layer;
-  if (!goes_on) thread.publication = new_publication(thread, message);
+  if (!goes_on) {
+    thread.publication = new_publication(thread, message);
+  } else if (const auto known = publications.publisher.at(at(thread.publication));
+             known && publisher != kNone && *known != publisher) {
+    // The address was used again for another publisher's message; rclcpp_publish does not say whose it was.
+    const std::size_t before = at(thread.publication);
+    std::optional<std::int64_t> rclcpp_ns;
+    if (thread.layer == kRclcpp && publications.intra_ns.valid(before)) {
+      rclcpp_ns = publications.rclcpp_ns.at(before);
+      publications.rclcpp_ns.set_null(before);
+    }
+    thread.publication = new_publication(thread, message);
+    if (rclcpp_ns) publications.rclcpp_ns.set(at(thread.publication), *rclcpp_ns);
+  }
   thread.layer = layer;
   const std::size_t row = at(thread.publication);
   switch (layer) {
@@ -407,6 +429,7 @@ std::int32_t Ros::new_publication(Thread& thread, std::uint64_t message) {
   thread.message = message;
   thread.layer = -1;
   thread.writer = 0;
+  thread.intra_publication = kNone;
   publications.publisher.push_null();
   publications.thread.push(thread.row);
   publications.callback_instance.push(thread.stack.empty() ? std::nullopt : std::optional(thread.stack.back().instance));
@@ -508,10 +531,7 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
   const std::int32_t callback = refer(callback_objects_, process.callbacks, process, handle, true);
   const Object& object = callback_objects_[at(callback)];
   const std::int32_t owner = owner_of(object);
-  if (!thread.stack.empty() && thread.stack.back().callback == handle) {
-    ++counters.callback_start_without_end;
-    thread.stack.pop_back();
-  }
+  if (!thread.stack.empty() && thread.stack.back().callback == handle) forget_callback(thread, thread.stack.size() - 1);
   const auto instance = static_cast<std::int32_t>(callback_instances.start_ns.size());
   callback_instances.callback.push(callback);
   callback_instances.thread.push(thread.row);
@@ -542,10 +562,26 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
   callback_instances.take.push(take);
   callback_instances.delivery.push(delivery);
 
-  if (thread.phase == kNone || thread.stack.size() > 1) return;
-  if (thread.phase_kind == PhaseKind::get_next_ready) begin_phase(thread, PhaseKind::dispatch, time_ns);
-  if (thread.phase_kind != PhaseKind::wait_for_work && !std::exchange(thread.phase_has_callback, true)) {
-    phases.callback.set(at(thread.phase), callback);
+  if (thread.executors.empty() || thread.stack.size() != thread.executors.back().depth + 1) return;
+  Executor& executor = thread.executors.back();
+  if (executor.kind == PhaseKind::get_next_ready) new_phase(thread, executor, PhaseKind::dispatch, time_ns);
+  if (executor.kind != PhaseKind::wait_for_work && !std::exchange(executor.has_callback, true)) {
+    phases.callback.set(at(executor.phase), callback);
+  }
+}
+
+// The end of an open callback will not come any more.
+void Ros::forget_callback(Thread& thread, std::size_t place) {
+  ++counters.callback_start_without_end;
+  thread.stack.erase(thread.stack.begin() + static_cast<std::ptrdiff_t>(place));
+  // What looked like an executor within that callback is the one around it, whose phase ended unseen.
+  for (std::size_t i = thread.executors.size(); i-- > 1;) {
+    Executor& inner = thread.executors[i];
+    if (inner.depth <= place) continue;
+    --inner.depth;
+    if (thread.executors[i - 1].depth == inner.depth) {
+      thread.executors.erase(thread.executors.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+    }
   }
 }
 
@@ -559,13 +595,30 @@ void Ros::end_callback(Thread& thread, std::uint64_t handle, std::int64_t time_n
   callback_instances.end_ns.set(at(found->instance), time_ns);
   counters.callback_start_without_end += static_cast<std::uint64_t>(found - thread.stack.rbegin());
   thread.stack.erase(std::prev(found.base()), thread.stack.end());
+  // An executor that the callback spun ends with it.
+  while (thread.executors.size() > 1 && thread.executors.back().depth > thread.stack.size()) {
+    phases.end_ns.set(at(thread.executors.back().phase), time_ns);
+    thread.executors.pop_back();
+  }
 }
 
 void Ros::begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns) {
-  if (thread.phase != kNone) phases.end_ns.set(at(thread.phase), time_ns);
-  thread.phase = static_cast<std::int32_t>(phases.start_ns.size());
-  thread.phase_kind = phase;
-  thread.phase_has_callback = false;
+  if (thread.executors.empty() || thread.stack.size() > thread.executors.back().depth) {
+    for (const Open& open : thread.stack) interrupted_ns_.try_emplace(open.instance, time_ns);
+    thread.executors.push_back({thread.stack.size(), kNone, phase, false});
+  }
+  if (phase != PhaseKind::execute) {
+    // What was taken and not handled by now is not handled by a later callback.
+    thread.take = thread.delivery = thread.service_call = kNone;
+  }
+  new_phase(thread, thread.executors.back(), phase, time_ns);
+}
+
+void Ros::new_phase(Thread& thread, Executor& executor, PhaseKind phase, std::int64_t time_ns) {
+  if (executor.phase != kNone) phases.end_ns.set(at(executor.phase), time_ns);
+  executor.phase = static_cast<std::int32_t>(phases.start_ns.size());
+  executor.kind = phase;
+  executor.has_callback = false;
   phases.thread.push(thread.row);
   phases.phase.push(phase);
   phases.start_ns.push(time_ns);
@@ -598,12 +651,19 @@ void Ros::enqueue(const BoundEvent& bound, const ctf::Event& event, Process& pro
   Buffer& buffer = buffers_[at(buffer_of(process, bound.value(event, f::buffer)))];
   const std::uint64_t index = bound.value(event, f::index);
   if (buffer.subscription == kNone) ++counters.enqueues_into_unknown_buffers;
+  // A message of another topic on this thread is not the one that is enqueued here.
+  std::optional<std::int32_t> publication = row_or_null(thread.intra_publication);
+  if (publication && buffer.subscription != kNone && publications.publisher.valid(at(*publication))) {
+    const Object& publisher = publisher_objects_[at(publications.publisher[at(*publication)])];
+    const std::string& topic = subscription_objects_[at(buffer.subscription)].name;
+    if (!publisher.name.empty() && !topic.empty() && publisher.name != topic) publication.reset();
+  }
   const std::int32_t before = buffer.by_index.find(index);
   // The message that lay there was not taken: it is lost, whether the event says "overwritten" or not.
   if (before != kNone && !intra_deliveries.dequeue_ns.valid(at(before))) intra_deliveries.lost.set(at(before), 1);
   buffer.by_index.set(index, static_cast<std::int32_t>(intra_deliveries.index.size()));
   intra_deliveries.subscription.push(row_or_null(buffer.subscription));
-  intra_deliveries.publication.push(row_or_null(thread.intra_publication));
+  intra_deliveries.publication.push(publication);
   intra_deliveries.buffer.push(buffer.handle);
   intra_deliveries.index.push(index);
   intra_deliveries.enqueue_ns.push(event.time_ns);
@@ -676,6 +736,11 @@ void Ros::add_service_message(const BoundEvent& bound, const ctf::Event& event, 
   }
   const std::int32_t row = service_call(gid, static_cast<std::int64_t>(bound.value(event, f::sequence_number)));
   auto& side = of_client ? service_calls.client : service_calls.service;
+  if (!of_client && side.valid(at(row)) && endpoint != side[at(row)]) {
+    // Two servers of one name answer each request; the first that took it is the one of the call.
+    counters.requests_taken_by_several_servers += bound.kind == Kind::rmw_take_request ? 1 : 0;
+    return;
+  }
   if (endpoint != kNone) side.set(at(row), endpoint);
   switch (bound.kind) {
     case Kind::rmw_send_request: service_calls.send_request_ns.set(at(row), event.time_ns); break;
@@ -704,32 +769,66 @@ void Ros::match_takes() {
   const std::vector<std::int32_t> topic_of_publisher = topics_of(publisher_objects_);
   const std::vector<std::int32_t> topic_of_subscription = topics_of(subscription_objects_);
 
-  FlatMap newest;                            // source time stamp -> publication
-  std::vector<std::int32_t> older(publications.message.size(), kNone);  // another publication of the same time stamp
+  // Of the same topic and time stamp two publications are enough to know that a take is ambiguous.
+  const auto key_of = [](std::int64_t timestamp, std::int32_t topic) {
+    return static_cast<std::uint64_t>(timestamp) + static_cast<std::uint64_t>(topic) * 0xd1b54a32d192ed03u;
+  };
+  FlatMap newest;  // time stamp and topic -> publication
+  std::vector<std::int32_t> older(publications.message.size(), kNone);  // another publication of that key
   newest.reserve(publications.message.size());
+  const auto topic_of = [&](std::int32_t publication) {
+    return publications.publisher.valid(at(publication)) ? topic_of_publisher[at(publications.publisher[at(publication)])] : kNone;
+  };
   for (std::size_t i = 0; i < publications.message.size(); ++i) {
     if (!publications.publisher.valid(i)) ++counters.publications_without_publisher;
-    if (!publications.source_timestamp.valid(i)) continue;
-    const auto timestamp = static_cast<std::uint64_t>(publications.source_timestamp[i]);
-    older[i] = newest.find(timestamp);
-    newest.set(timestamp, static_cast<std::int32_t>(i));
+    const std::int32_t topic = topic_of(static_cast<std::int32_t>(i));
+    if (!publications.source_timestamp.valid(i) || topic == kNone) continue;
+    const std::uint64_t key = key_of(publications.source_timestamp[i], topic);
+    older[i] = newest.find(key);
+    newest.set(key, static_cast<std::int32_t>(i));
   }
   for (std::size_t i = 0; i < takes.thread.size(); ++i) {
     if (takes.match[i] != TakeMatch::no_publication) continue;
     const std::int32_t topic = topic_of_subscription[at(takes.subscription[i])];
+    if (topic == kNone) continue;
+    const std::int64_t timestamp = takes.source_timestamp[i];
     std::int32_t found = kNone;
     bool ambiguous = false;
-    for (std::int32_t p = newest.find(static_cast<std::uint64_t>(takes.source_timestamp[i])); p != kNone; p = older[at(p)]) {
-      if (topic == kNone || !publications.publisher.valid(at(p)) ||
-          topic_of_publisher[at(publications.publisher[at(p)])] != topic) {
-        continue;
-      }
+    for (std::int32_t p = newest.find(key_of(timestamp, topic)); p != kNone && !ambiguous; p = older[at(p)]) {
+      if (publications.source_timestamp[at(p)] != timestamp || topic_of(p) != topic) continue;
       ambiguous = found != kNone;
       found = p;
     }
     if (found == kNone) continue;
     takes.match.set(i, ambiguous ? TakeMatch::ambiguous : TakeMatch::matched);
     if (!ambiguous) takes.publication.set(i, found);
+  }
+}
+
+// A callback whose end was not seen may have ended long before what followed on its thread.
+void Ros::leave_callbacks_that_do_not_end() {
+  CallbackInstances& instances = callback_instances;
+  for (std::size_t i = 0; i < instances.start_ns.size(); ++i) {
+    std::optional<std::int32_t> parent = instances.parent.at(i);
+    while (parent && !instances.end_ns.valid(at(*parent))) parent = instances.parent.at(at(*parent));
+    if (parent) {
+      instances.parent.set(i, *parent);
+    } else {
+      instances.parent.set_null(i);
+    }
+  }
+  const auto first_ns = [this](std::size_t row) {
+    const Publications& p = publications;
+    for (const Int64* instants : {&p.intra_ns, &p.rclcpp_ns, &p.rcl_ns, &p.rmw_ns}) {
+      if (instants->valid(row)) return (*instants)[row];
+    }
+    return p.dds_ns[row];
+  };
+  for (std::size_t i = 0; i < publications.message.size(); ++i) {
+    const auto instance = publications.callback_instance.at(i);
+    if (!instance || instances.end_ns.valid(at(*instance))) continue;
+    const auto interrupted = interrupted_ns_.find(*instance);
+    if (interrupted != interrupted_ns_.end() && first_ns(i) >= interrupted->second) publications.callback_instance.set_null(i);
   }
 }
 
@@ -789,6 +888,7 @@ void Ros::finish() {
     process.last_ns = std::max(process.last_ns.value_or(thread.last_ns), thread.last_ns);
   }
   match_takes();
+  leave_callbacks_that_do_not_end();
   write_objects();
   functions_.finish();
 }

@@ -13,7 +13,10 @@
 //                handles the message. A publication is joined to a take by source time stamp and topic.
 //   delivery within a process: by ring buffer and index.
 //   phases       of an executor end where the next phase of the thread begins. A callback that starts while its thread gets
-//                the next executable begins the phase `dispatch`: execute is only emitted for timers and subscriptions.
+//                the next executable begins the phase `dispatch`: execute is only emitted for timers and subscriptions. Phases
+//                within a callback are those of an executor that it spins: the phase around them goes on, and they end with it.
+//   not ended    a callback without an end is nobody's parent, and what was published after the next phase of its thread began
+//                is not published in it.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +47,7 @@ struct RosCounters {
   std::uint64_t enqueues_into_unknown_buffers = 0;
   std::uint64_t dequeues_without_enqueue = 0;
   std::uint64_t service_messages_of_unknown_clients = 0;
+  std::uint64_t requests_taken_by_several_servers = 0;
   std::uint64_t writes_of_the_middleware = 0;  // dds:write of no known writer: discovery and the like
   std::uint64_t events_without_thread = 0;     // no vtid: nothing that needs a thread can be told
   std::uint64_t events_without_process = 0;
@@ -56,6 +60,9 @@ class Ros {
 
   // `default_pid`: of the trace, where its events do not say (buffers per process).
   void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host, std::optional<std::int32_t> default_pid);
+  // Events of that host were lost about now: messages that its threads had half published or half taken are not joined with
+  // what follows.
+  void lost(std::int32_t host);
   void finish();
 
   Nodes nodes;
@@ -120,12 +127,20 @@ class Ros {
     std::uint64_t callback = 0;
     std::int32_t instance = 0;
   };
+  // An executor that spins on the thread; of several the last spins in a callback of the one before.
+  struct Executor {
+    std::size_t depth = 0;  // how many callbacks are open around it
+    std::int32_t phase = kNone;
+    PhaseKind kind = PhaseKind::get_next_ready;
+    bool has_callback = false;
+  };
   struct Thread {
     std::int32_t row = 0;
     std::int32_t process_row = 0;
     Process* process = nullptr;
     std::int64_t first_ns = 0, last_ns = 0;
     std::uint64_t events = 0;
+    std::uint32_t losses = 0;  // of the host, when the thread was last seen
     std::vector<Open> stack;
     std::int32_t publication = kNone;  // the one whose layers are being seen
     std::uint64_t message = 0;
@@ -136,9 +151,7 @@ class Ros {
     std::uint64_t taken_message = 0;
     std::int32_t delivery = kNone;
     std::int32_t service_call = kNone;
-    std::int32_t phase = kNone;
-    PhaseKind phase_kind = PhaseKind::get_next_ready;
-    bool phase_has_callback = false;
+    std::vector<Executor> executors;
   };
   enum Layer : int { kIntra, kRclcpp, kRcl, kRmw };
 
@@ -177,7 +190,10 @@ class Ros {
   std::int32_t buffer_of(Process& process, std::uint64_t handle);
   std::int32_t service_call(std::string_view gid, std::int64_t sequence_number);
 
+  void new_phase(Thread& thread, Executor& executor, PhaseKind phase, std::int64_t time_ns);
+  void forget_callback(Thread& thread, std::size_t place);
   void match_takes();
+  void leave_callbacks_that_do_not_end();
   void write_objects();
 
   Directory& directory_;
@@ -191,7 +207,9 @@ class Ros {
       callback_objects_;
   std::vector<RclcppSubscription> rclcpp_subscriptions_;
   std::deque<Buffer> buffers_;
+  std::unordered_map<std::int32_t, std::int64_t> interrupted_ns_;  // callback instance -> first phase of its thread within it
   std::map<std::string, FlatMap, std::less<>> calls_by_client_;  // client gid -> sequence number -> row
+  std::vector<std::uint32_t> losses_;  // per host, how often lost() was called
   std::set<std::string> versions_;
 };
 

@@ -32,12 +32,28 @@ std::optional<std::string> host_of(const ctf::Metadata& metadata) {
   return metadata.environment_text("host");
 }
 
+// Sums of instants that a trace may have made up: wraps instead of overflowing.
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+std::int64_t minus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
 std::string uuid_text(const ctf::Uuid& uuid) {
   std::string text;
   for (std::size_t i = 0; i < uuid.size(); ++i) {
     text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
   }
   return text;
+}
+
+// LTTng's clock has the boot's identity: two machines of one name, or two boots of one, have no clock in common.
+std::string boot_of(const ctf::Metadata& metadata) {
+  const std::string tracer = metadata.environment_text("tracer_name").value_or("");
+  if (!tracer.starts_with("lttng") || metadata.clocks.empty() || !metadata.clocks.front().uuid) return {};
+  return uuid_text(*metadata.clocks.front().uuid);
 }
 
 // Events of one stream that both passes may look at are decoded twice, but counted once.
@@ -58,6 +74,7 @@ class ViewBuilder {
     for (const auto& entry : set_.ledger()) keep(entry, nullptr);
     find_hosts();
     note_lost_scheduler_events();
+    find_breaks();
     run(Pass::user_space);
     run(Pass::scheduler);
     run(Pass::counting);
@@ -122,7 +139,8 @@ class ViewBuilder {
     }
     std::map<std::int32_t, std::int64_t> offset_of_host;
     for (TraceFacts& trace : traces_) {
-      trace.host = view_->directory_.host(trace.host_name.value_or(several ? "" : only.value_or("")));
+      const std::string name = trace.host_name.value_or(several ? "" : only.value_or(""));
+      trace.host = view_->directory_.host(name, boot_of(trace.trace->metadata));
       const auto offset = trace.trace->clock_offset_ns();
       // perf writes 0 where it records the raw clock; that is no offset to the epoch.
       if (offset && *offset != 0) offset_of_host.try_emplace(trace.host, *offset);
@@ -138,7 +156,7 @@ class ViewBuilder {
                                         "cannot be compared", trace.trace->path));
         continue;
       }
-      trace.shift_ns = offset->second - *epoch_offset_ns_;
+      trace.shift_ns = minus(offset->second, *epoch_offset_ns_);
     }
   }
 
@@ -158,15 +176,34 @@ class ViewBuilder {
   void note_lost(const TraceFacts& trace, std::size_t index, const ctf::LedgerEntry& entry) {
     using ctf::Loss;
     const bool is_loss = entry.loss == Loss::discarded_events || entry.loss == Loss::lost_packets ||
-                         entry.loss == Loss::truncated_packet || entry.loss == Loss::undecodable_event;
-    if (!is_loss || !(entry.begin_ns || entry.end_ns)) return;
+                         entry.loss == Loss::truncated_packet || entry.loss == Loss::undecodable_event ||
+                         entry.loss == Loss::corrupt_packet;
+    if (!is_loss) return;
     const ctf::Stream& stream = trace.trace->streams[index];
     std::optional<std::int32_t> cpu;
     if (stream.cpu) cpu = static_cast<std::int32_t>(*stream.cpu);
     // Where the ledger does not know when a loss began, it was before the first packet; when it ended, after the last.
-    const std::int64_t begin = entry.begin_ns.value_or(std::min(*entry.end_ns, first_packet_ns(*trace.trace, stream)));
+    const std::int64_t first = first_packet_ns(*trace.trace, stream);
+    const std::int64_t begin = entry.begin_ns.value_or(std::min(entry.end_ns.value_or(first), first));
     const std::int64_t end = entry.end_ns.value_or(std::max(begin, last_packet_ns(*trace.trace, stream)));
-    view_->scheduler_.lost(trace.host, cpu, begin + trace.shift_ns, end + trace.shift_ns);
+    view_->scheduler_.lost(trace.host, cpu, plus(begin, trace.shift_ns), plus(end, trace.shift_ns));
+  }
+
+  // When events of user space were lost, what threads had half done is not joined with what comes after.
+  void find_breaks() {
+    for (const TraceFacts& trace : traces_) {
+      for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        if (!trace.streams[i].user_space) continue;
+        const auto& files = trace.trace->streams[i].files;
+        for (const auto& entry : set_.ledger()) {
+          if (std::find(files.begin(), files.end(), entry.file) == files.end()) continue;
+          for (const auto instant : {entry.begin_ns, entry.end_ns}) {
+            if (instant) breaks_.emplace_back(plus(*instant, trace.shift_ns), trace.host);
+          }
+        }
+      }
+    }
+    std::sort(breaks_.begin(), breaks_.end());
   }
 
   static std::int64_t first_packet_ns(const ctf::Trace& trace, const ctf::Stream& stream) {
@@ -197,10 +234,14 @@ class ViewBuilder {
     }
     if (inputs.empty()) return;
     ctf::Merger merger(inputs, threads_);
+    auto next_break = breaks_.begin();
     for (ctf::MergedEvent merged; merger.next(merged);) {
       const TraceFacts& trace = traces_[merged.trace_index];
       const BoundEvent& bound = trace.bounds[merged.event.class_index];
       if (pass == Pass::user_space) {
+        for (; next_break != breaks_.end() && next_break->first < merged.event.time_ns; ++next_break) {
+          view_->ros_.lost(next_break->second);
+        }
         view_->ros_.add(bound, merged.event, trace.host, trace.pid);
       } else {
         add_scheduler_event(trace, bound, merged.event);
@@ -237,8 +278,9 @@ class ViewBuilder {
   void keep(const ctf::LedgerEntry& entry, const TraceFacts* trace) {
     ledger_.push_back(entry);
     if (trace == nullptr || trace->shift_ns == 0) return;
-    if (ledger_.back().begin_ns) *ledger_.back().begin_ns += trace->shift_ns;
-    if (ledger_.back().end_ns) *ledger_.back().end_ns += trace->shift_ns;
+    for (auto* instant : {&ledger_.back().begin_ns, &ledger_.back().end_ns}) {
+      if (*instant) **instant = plus(**instant, trace->shift_ns);
+    }
   }
 
   [[nodiscard]] std::uint64_t total_events() const {
@@ -296,7 +338,7 @@ class ViewBuilder {
     std::optional<std::int64_t> first, last;
     Json streams = Json::array();
     const auto shifted = [&facts](std::optional<std::int64_t> time) -> std::optional<std::int64_t> {
-      return time ? std::optional(*time + facts.shift_ns) : std::nullopt;
+      return time ? std::optional(plus(*time, facts.shift_ns)) : std::nullopt;
     };
     for (std::size_t i = 0; i < facts.streams.size(); ++i) {
       const StreamFacts& stream = facts.streams[i];
@@ -373,6 +415,7 @@ class ViewBuilder {
             {"enqueues_into_unknown_buffers", c.enqueues_into_unknown_buffers},
             {"dequeues_without_enqueue", c.dequeues_without_enqueue},
             {"service_messages_of_unknown_clients", c.service_messages_of_unknown_clients},
+            {"requests_taken_by_several_servers", c.requests_taken_by_several_servers},
             {"writes_of_the_middleware", c.writes_of_the_middleware},
             {"functions_of_unknown_binaries", f.functions_of_unknown_binaries},
             {"functions_of_absent_files", f.functions_of_absent_files},
@@ -413,6 +456,7 @@ class ViewBuilder {
   std::shared_ptr<View> view_;
   std::vector<TraceFacts> traces_;
   ctf::Ledger ledger_;
+  std::vector<std::pair<std::int64_t, std::int32_t>> breaks_;  // instants and hosts
   std::optional<std::int64_t> epoch_offset_ns_;
   std::vector<std::string> warnings_;
   std::uint64_t incomplete_scheduler_events_ = 0;

@@ -3,11 +3,15 @@ of events, written as a trace and read by the real reader."""
 
 from __future__ import annotations
 
+import dataclasses
+import uuid
 from pathlib import Path
 
 import pytest
 from made_trace import MadeTrace
-from opened import column, opened, rows
+from opened import column, needs_library, opened, rows
+
+from perflab.trace import open_trace
 
 LAYOUTS = ("humble_fork", "iron", "jazzy", "kilted")
 
@@ -393,3 +397,140 @@ def test_events_of_one_thread_on_several_cpus_are_in_the_order_of_time(tmp_path:
     instances = opened(made, tmp_path).table("callback_instances")
     assert column(instances, "start_ns") == [1_000 + 10 * i for i in range(200)]
     assert column(instances, "end_ns") == [1_005 + 10 * i for i in range(200)]
+
+
+def test_phases_within_a_callback_are_those_of_the_executor_that_it_spins(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    node = process.node("node")
+    outer, inner = process.timer(node, 1_000), process.timer(node, 2_000)
+    main = process.main
+    main.get_next_ready(1_000)
+    main.execute(1_010, outer)
+    main.at(1_020).callback_start(callback=outer.callback, is_intra_process=0)
+    main.get_next_ready(1_100)
+    main.execute(1_110, inner)
+    main.callback(inner, 1_120, 1_200)
+    main.get_next_ready(1_300)
+    main.at(1_400).callback_end(callback=outer.callback)
+    main.get_next_ready(1_500)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("phases"), "phase", "start_ns", "end_ns", "callback") == [
+        ("get_next_ready", 1_000, 1_010, None),
+        ("execute", 1_010, 1_500, 0),
+        ("get_next_ready", 1_100, 1_110, None),
+        ("execute", 1_110, 1_300, 1),
+        ("get_next_ready", 1_300, 1_400, None),
+        ("get_next_ready", 1_500, None, None),
+    ]
+    assert rows(trace.table("callback_instances"), "start_ns", "parent") == [(1_020, None), (1_120, 0)]
+
+
+def test_a_callback_that_does_not_end_is_nobodys_parent_and_spoils_no_phase(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    node = process.node("node")
+    once, timer = process.timer(node, 1_000), process.timer(node, 2_000)
+    chatter = process.publisher(node, "/chatter")
+    main = process.main
+    main.get_next_ready(1_000)
+    main.execute(1_010, once)
+    main.callback(once, 1_020, None)  # threw
+    main.publish(chatter, 1_030)
+    for start in (2_000, 3_000):
+        main.get_next_ready(start)
+        main.publish(chatter, start + 5)
+        main.execute(start + 10, timer)
+        main.callback(timer, start + 20, start + 30)
+    main.get_next_ready(4_000)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("callback_instances"), "start_ns", "end_ns", "parent") == [
+        (1_020, None, None), (2_020, 2_030, None), (3_020, 3_030, None),
+    ]  # fmt: skip
+    phases = trace.table("phases").filter(trace.table("phases")["phase"] == "execute")
+    assert rows(phases, "start_ns", "end_ns", "callback") == [(1_010, None, 0), (2_010, 3_000, 1), (3_010, 4_000, 1)]
+    publications = trace.table("publications")
+    assert rows(publications, "rclcpp_ns", "callback_instance") == [(1_030, 0), (2_005, None), (3_005, None)]
+    assert trace.facts["counters"]["callback_start_without_end"] == 1
+
+
+def test_the_same_callback_again_shows_that_its_end_was_missed(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    timer = process.timer(process.node("node"), 1_000)
+    main = process.main
+    for start, end in ((1_000, None), (2_000, 2_050), (3_000, 3_050)):
+        main.get_next_ready(start)
+        main.execute(start + 10, timer)
+        main.callback(timer, start + 20, end)
+    main.get_next_ready(4_000)
+    trace = opened(made, tmp_path)
+    assert column(trace.table("callback_instances"), "end_ns") == [None, 2_050, 3_050]
+    phases = trace.table("phases").filter(trace.table("phases")["phase"] == "execute")
+    assert rows(phases, "start_ns", "end_ns") == [(1_010, None), (2_010, 3_000), (3_010, 4_000)]
+
+
+def test_an_address_that_is_used_again_for_another_publisher_is_another_message(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    node = process.node("node")
+    first, second = process.publisher(node, "/a"), process.publisher(node, "/b")
+    heard = process.subscription(node, "/a", intra_process=True)
+    other = process.subscription(node, "/b")
+    process.main.intra_publish(first, [heard], 1_000, message=0xA)
+    sent = process.main.publish(second, 2_000, message=0xA)
+    process.main.take(other, sent, 3_000)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("publications"), "publisher", "intra_ns", "rclcpp_ns", "rmw_ns") == [
+        (0, 1_000, None, None), (1, None, 2_000, 2_002),
+    ]  # fmt: skip
+    assert column(trace.table("takes"), "publication") == [1]
+    assert column(trace.table("intra_deliveries"), "publication") == [0]
+
+
+def test_what_was_half_done_is_not_joined_across_a_loss(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    talker, listener = made.process("talker", pid=10), made.process("listener", pid=20)
+    chatter = talker.publisher(talker.node("talker"), "/chatter")
+    heard = listener.subscription(listener.node("listener"), "/chatter")
+    sent = talker.main.publish(chatter, 1_000)
+    listener.main.take(heard, sent, 2_000)
+    made.user_space().discard(3_000, events=4)
+    listener.main.callback(heard, 900_000, 900_100)
+    trace = opened(made, tmp_path)
+    assert column(trace.table("takes"), "match") == ["matched"]
+    assert column(trace.table("takes"), "callback_instance") == [None]
+
+
+def test_of_two_servers_the_first_that_takes_a_request_is_the_one_of_the_call(tmp_path: Path) -> None:
+    made = MadeTrace("kilted")
+    caller = made.process("caller", pid=10)
+    client = caller.client(caller.node("caller"), "/add")
+    caller.main.at(1_000).rmw_send_request(rmw_client_handle=client.rmw_handle, request=1, sequence_number=1)
+    for pid, start in ((20, 1_100), (30, 1_300)):
+        server = made.process(f"server{pid}", pid=pid)
+        service = server.service(server.node(f"server{pid}"), "/add")
+        same = {"rmw_service_handle": service.rmw_handle, "client_gid": client.gid, "sequence_number": 1}
+        server.main.at(start).rmw_take_request(request=1, taken=1, **same)
+        server.main.at(start + 50).rmw_send_response(response=1, timestamp=0, **same)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("service_calls"), "service", "take_request_ns", "send_response_ns") == [(0, 1_100, 1_150)]
+    assert trace.facts["counters"]["requests_taken_by_several_servers"] == 1
+
+
+def test_two_machines_of_one_name_are_two_hosts(tmp_path: Path) -> None:
+    """As clones of one image are called; LTTng's clock carries the identity of the boot."""
+    for number, offset in ((1, 1_000_000), (2, 1_000_500)):
+        made = MadeTrace("jazzy", epoch_offset_ns=offset)
+        process = made.process("robot", pid=10)
+        process.main.callback(0xC, 2_000, 2_100)
+        ust = made.user_space().ctf
+        boot = f"00000000-0000-0000-0000-00000000000{number}"
+        assert ust.clock is not None
+        ust.uuid, ust.clock = uuid.UUID(boot), dataclasses.replace(ust.clock, uuid=boot)
+        made.write(tmp_path / str(number))
+    needs_library()
+    trace = open_trace([tmp_path])
+    assert column(trace.table("hosts"), "name") == ["robot", "robot"]
+    assert rows(trace.table("processes"), "host", "pid") == [(0, 10), (1, 10)]
+    assert column(trace.table("callback_instances"), "start_ns") == [2_000, 2_500]
