@@ -43,6 +43,8 @@ const char* describe(Failure failure) noexcept {
       return "a selector names no option of its variant";
     case Failure::too_many_elements:
       return "it has more elements than fit into memory";
+    case Failure::too_much_work:
+      return "its packet has far more elements than bytes";
     case Failure::unknown_event:
       return "the metadata knows no event of that id";
     case Failure::empty:
@@ -178,6 +180,9 @@ bool execute_elements(const Code& code, const Elements& elements, Cursor& cursor
     }
     return true;
   }
+  const std::uint64_t operations = 1 + elements.element.end - elements.element.first;
+  if (count > cursor.work / operations) return fail(cursor, Failure::too_much_work);
+  cursor.work -= count * operations;
   const std::uint64_t* outer = cursor.frames[elements.frame];
   for (std::uint64_t i = 0; i < count; ++i) {
     // Elements without room or slots are bounded, too: each counts as one.
@@ -300,7 +305,11 @@ bool execute(const Code& code, Procedure procedure, Cursor& cursor, std::uint64_
             [&](const auto& candidate) { return chosen(candidate, selector, options.is_signed); });
         if (choice == options.choices.end()) return fail(cursor, Failure::no_option);
         slots[operation->slot] = choice->option;
-        if (!execute(code, options.procedures[choice->option], cursor, slots)) return false;
+        const Procedure& option = options.procedures[choice->option];
+        const std::uint64_t operations = option.end - option.first;
+        if (operations > cursor.work) return fail(cursor, Failure::too_much_work);
+        cursor.work -= operations;
+        if (!execute(code, option, cursor, slots)) return false;
         break;
       }
       case Do::clock:

@@ -36,6 +36,11 @@ class ElementMemory {
   // The bound counts from here.
   void begin_event() noexcept { before_event_ = used_; }
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
+  [[nodiscard]] std::size_t capacity() const noexcept {
+    std::size_t all = 0;
+    for (const Block& block : blocks_) all += block.size;
+    return all;
+  }
 
   static constexpr std::size_t kMaximum = std::size_t{1} << 24U;
 
@@ -57,6 +62,7 @@ enum class Failure : std::uint8_t {
   no_terminator,
   no_option,
   too_many_elements,
+  too_much_work,
   unknown_event,
   empty
 };
@@ -64,6 +70,10 @@ enum class Failure : std::uint8_t {
 
 // Elements of elements of ... have frames of slots of their own, after those of the packet and of the event.
 inline constexpr std::size_t kFrames = 104;
+
+// What takes no room in a packet takes time all the same: so much may be decoded of a packet of that size.
+inline constexpr std::uint64_t kLeastWork = std::uint64_t{1} << 20U;
+[[nodiscard]] constexpr std::uint64_t work_in(std::uint64_t bytes) noexcept { return kLeastWork + 64 * bytes; }
 
 // Where a reader stands in a packet.
 struct Cursor {
@@ -75,6 +85,7 @@ struct Cursor {
   std::uint64_t id = 0;      // of the event, or of the stream class in a packet's header
   std::uint32_t class_index = 0;
   Failure failure = Failure::none;
+  std::uint64_t work = kLeastWork;  // what may still be decoded: elements, and operations in them
   ElementMemory* memory = nullptr;
   ElementMemory* scratch = nullptr;  // for events that are passed over
   std::array<const std::uint64_t*, kFrames> frames{};

@@ -13,7 +13,7 @@ enum class Loss : std::uint8_t {
   discarded_events,      // the tracer's buffers were full: `count` events were never written
   lost_packets,          // sequence numbers of packets are missing: `count` packets
   truncated_packet,      // a packet is cut off by the end of its file; `count` bytes are missing
-  corrupt_packet,        // a packet's header or context makes no sense; what follows in the file is not read
+  corrupt_packet,        // a packet's header or context or size makes no sense: `count` bytes up to the next one are not read
   undecodable_event,     // an event cannot be decoded; the rest of its packet is not read (`count` bytes)
   backwards_time,        // an event is older than the one before it in its stream
   unreadable_stream,     // a file of the trace cannot be opened, or is none of this trace's

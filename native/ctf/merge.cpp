@@ -17,9 +17,34 @@ namespace perflab::ctf {
 namespace {
 
 constexpr std::size_t kBatchEvents = 256;  // of all inputs together they should stay in the cache
-constexpr std::size_t kBatchSlots = 4 * 1024;
-constexpr std::size_t kBatches = 8;  // of each input, where worker threads decode ahead
+constexpr std::size_t kBatches = 8;        // of each input, where worker threads decode ahead
+constexpr std::size_t kFewestBatches = 2;  // where there are many inputs
+constexpr std::size_t kFewestEvents = 16;
+constexpr std::size_t kSlotsOfEvent = 16;  // a guess that holds for most
+constexpr std::size_t kMostElements = 64 * 1024;
 constexpr std::size_t kOrdered = 256;
+
+// Words of 8 bytes in all batches of all inputs, unless the fewest events of so many inputs take more.
+constexpr std::size_t kAllWords = (std::size_t{64} << 20U) / sizeof(std::uint64_t);
+constexpr std::size_t kWordsOfEvent = sizeof(Event) / sizeof(std::uint64_t) + kSlotsOfEvent;
+
+// How much may be decoded ahead of each input.
+struct Share {
+  std::size_t batches = 0;  // beside the current one
+  std::size_t events = 0;   // of a batch
+  std::size_t slots = 0;
+  std::size_t elements = 0;
+
+  Share(std::size_t inputs, bool ahead) {
+    const std::size_t words = kAllWords / std::max<std::size_t>(inputs, 1);  // of one input
+    if (ahead)
+      batches = std::clamp(words / (kBatchEvents * kWordsOfEvent), kFewestBatches + 1, kBatches + 1) - 1;
+    const std::size_t of_batch = words / (batches + 1);
+    events = std::clamp(of_batch / kWordsOfEvent, kFewestEvents, kBatchEvents);
+    slots = kSlotsOfEvent * events;
+    elements = std::clamp(of_batch, kSlotsOfEvent * kFewestEvents, kMostElements);
+  }
+};
 
 // Events of one input, decoded ahead, with all that they point to.
 struct Batch {
@@ -30,11 +55,14 @@ struct Batch {
 };
 
 struct Input {
-  explicit Input(const MergeInput& from)
-      : reader(*from.trace, from.stream, from.wanted), shift_ns(from.shift_ns) {}
+  Input(const MergeInput& from, const Share& of_input)
+      : reader(*from.trace, from.stream, from.wanted), shift_ns(from.shift_ns), share(of_input) {}
 
   StreamReader reader;
   std::int64_t shift_ns;
+  Share share;
+  std::size_t most_events = kFewestEvents;  // of the next batch: few at first, as most streams may be short
+  std::atomic<std::size_t> words{0};        // of all batches
 
   // Of the thread that takes the events.
   std::unique_ptr<Batch> current = std::make_unique<Batch>();
@@ -46,14 +74,25 @@ struct Input {
   bool done = false;
   std::exception_ptr error;
 
+  static std::size_t words_of(const Batch& batch) {
+    return batch.events.capacity() * (sizeof(Event) / sizeof(std::uint64_t)) + batch.slots.capacity() +
+           batch.elements.capacity();
+  }
+
   // False at the end of the stream.
   bool fill(Batch& batch) {
     batch.count = 0;
-    batch.events.resize(kBatchEvents + 1);  // see Lane
-    batch.slots.resize(std::max<std::size_t>(kBatchSlots, 4 * reader.slots()));
+    if (reader.at_end()) return false;
+    const std::size_t before = words_of(batch);
+    const std::size_t slots = std::max<std::size_t>(kSlotsOfEvent * most_events, reader.slots());
+    if (batch.events.size() < most_events + 1)
+      batch.events = std::vector<Event>(most_events + 1);  // see Lane
+    if (batch.slots.size() < slots) batch.slots = std::vector<std::uint64_t>(slots);
     batch.elements.clear();
-    batch.count =
-        reader.next(std::span(batch.events).first(kBatchEvents), std::span(batch.slots), batch.elements);
+    batch.count = reader.next(std::span(batch.events).first(most_events), std::span(batch.slots),
+                              batch.elements, share.elements);
+    words.fetch_add(words_of(batch) - before, std::memory_order_relaxed);
+    most_events = std::min(share.events, 4 * most_events);
     if (shift_ns != 0) {
       for (Event& event : std::span(batch.events).first(batch.count)) {
         event.time_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(event.time_ns) +
@@ -119,7 +158,8 @@ struct Merger::State {
   void start_workers(unsigned threads) {
     for (auto& input : inputs) {
       input->reader.stop_when(stop);
-      for (std::size_t i = 0; i < kBatches; ++i) input->empty.push_back(std::make_unique<Batch>());
+      for (std::size_t i = 0; i < input->share.batches; ++i)
+        input->empty.push_back(std::make_unique<Batch>());
     }
     // The thread that takes the events is one of them.
     const std::size_t count = std::min<std::size_t>(threads - 1, inputs.size());
@@ -188,7 +228,7 @@ struct Merger::State {
     std::unique_lock lock(mutex);
     if (input.current) input.empty.push_back(std::move(input.current));
     // Waking a thread costs more than decoding a batch: it must be worth it.
-    if (sleeping != 0 && !input.done && input.empty.size() > kBatches / 2) work.notify_one();
+    if (sleeping != 0 && !input.done && input.empty.size() > input.share.batches / 2) work.notify_one();
     awaited = &input;
     result.wait(lock, [&] { return !input.busy || !input.ready.empty(); });
     awaited = nullptr;
@@ -265,8 +305,9 @@ struct Merger::State {
 };
 
 Merger::Merger(std::vector<MergeInput> inputs, unsigned threads) : state_(std::make_unique<State>()) {
+  const Share share(inputs.size(), threads > 1);
   for (const auto& input : inputs) {
-    state_->inputs.push_back(std::make_unique<Input>(input));
+    state_->inputs.push_back(std::make_unique<Input>(input, share));
     state_->lanes.push_back({.trace_index = input.trace_index});
   }
   state_->losers.resize(std::max<std::size_t>(inputs.size(), 1));
@@ -280,6 +321,12 @@ bool Merger::merge() {
   end_ = at_;
   end_ += state_->merge();
   return at_ != end_;
+}
+
+std::size_t Merger::words() const {
+  std::size_t all = 0;
+  for (const auto& input : state_->inputs) all += input->words.load(std::memory_order_relaxed);
+  return all;
 }
 
 const StreamReader& Merger::reader(std::size_t input) const { return state_->inputs.at(input)->reader; }

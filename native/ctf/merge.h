@@ -27,7 +27,7 @@ struct MergedEvent {
 // Hands out the events of all inputs by time; of equal times the earlier input first, within an input the order of the
 // stream. An event that is older than its predecessor in its stream is handed out right after it, not before.
 // Streams are decoded in bounded batches; with `threads` > 1 worker threads decode ahead, and the caller's thread takes part
-// where they have not come far enough (memory is bounded by inputs times batch size, not by the length of the trace). The
+// where they have not come far enough (memory is bounded, about 64 MB for all inputs together, whatever the length of the trace). The
 // order of events is the same.
 //
 // Example:
@@ -51,6 +51,8 @@ class Merger {
 
   // Of each input, after next() was false; see StreamReader.
   [[nodiscard]] const StreamReader& reader(std::size_t input) const;
+  // Of 8 bytes, in all batches: memory that grew so far.
+  [[nodiscard]] std::size_t words() const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -18,8 +19,12 @@ constexpr std::size_t kReleaseBytes = std::size_t{8} << 20U;
 // Decoding is faster by several events at once.
 constexpr std::size_t kEventsAhead = 128;
 constexpr std::size_t kSlotsAhead = 2048;
+constexpr std::size_t kElementsAhead = 64 * 1024;  // slots
 
-constexpr std::size_t kBatchElements = 64 * 1024;  // slots; a batch ends at the first event beyond
+std::int64_t saturated(std::uint64_t ns) noexcept {
+  constexpr auto kLatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(std::min(ns, kLatest));
+}
 
 }  // namespace
 
@@ -32,7 +37,7 @@ struct StreamReader::State {
   std::vector<std::uint8_t> wanted;
   std::vector<std::uint32_t> class_slots;  // by class_index
   std::vector<std::uint64_t> slots;
-  std::vector<Event> ahead = std::vector<Event>(kEventsAhead);
+  std::vector<Event> ahead;
   const Event* at = nullptr;  // in `ahead`
   const Event* end = nullptr;
   std::vector<std::uint64_t> packet_slots;
@@ -41,6 +46,7 @@ struct StreamReader::State {
   ElementMemory scratch;
   Cursor cursor;
   std::size_t packet = 0;  // the next one
+  bool ended = false;
   const std::atomic<bool>* stop = nullptr;
   std::size_t released = 0;  // bytes of the packet's file
   std::uint32_t released_file = 0;
@@ -52,8 +58,7 @@ struct StreamReader::State {
     while (true) {
       switch (decoder->next(cursor, place, wanted.data(), seen)) {
         case Decoder::Step::event:
-          event.time_ns =
-              cycles_are_ns ? static_cast<std::int64_t>(cursor.cycles) : trace->to_ns(cursor.cycles);
+          event.time_ns = cycles_are_ns ? saturated(cursor.cycles) : trace->to_ns(cursor.cycles);
           event.class_index = cursor.class_index;
           event.stream = index;
           event.slots = place;
@@ -69,7 +74,8 @@ struct StreamReader::State {
     }
   }
 
-  std::size_t fill(std::span<Event> events, std::span<std::uint64_t> places, ElementMemory& elements) {
+  std::size_t fill(std::span<Event> events, std::span<std::uint64_t> places, ElementMemory& elements,
+                   std::size_t most_elements) {
     Decoder::Batch batch{events, 0, places.data(), places.data() + places.size()};
     const std::uint64_t* const last = batch.end - decoder->slots();
     const std::size_t before = elements.used();
@@ -79,9 +85,10 @@ struct StreamReader::State {
       decoder->next_plain(cursor, batch, wanted.data(), seen);
       for (Event& event : events.subspan(first, batch.count - first)) {
         event.stream = index;
-        if (!cycles_are_ns) event.time_ns = trace->to_ns(static_cast<std::uint64_t>(event.time_ns));
+        const auto cycles = static_cast<std::uint64_t>(event.time_ns);
+        event.time_ns = cycles_are_ns ? saturated(cycles) : trace->to_ns(cycles);
       }
-      if (batch.count == events.size() || batch.slots > last || elements.used() - before >= kBatchElements)
+      if (batch.count == events.size() || batch.slots > last || elements.used() - before >= most_elements)
         break;
       elements.begin_event();
       Event& event = events[batch.count];
@@ -98,12 +105,14 @@ struct StreamReader::State {
     while (packet != stream->packets.size() && !is_readable(stream->packets[packet])) ++packet;
     if (packet == stream->packets.size()) {
       cursor.at = cursor.end = 0;
+      ended = true;
       return false;
     }
     const Packet& next = stream->packets[packet++];
     release(next);
     cursor.data = next.data;
     cursor.end = next.content_bits;
+    cursor.work = work_in(next.content_bits / 8);
     if (decoder->uses_packet()) {
       packet_memory.clear();
       ElementMemory* const kept = std::exchange(cursor.memory, &packet_memory);
@@ -199,7 +208,6 @@ StreamReader::StreamReader(const Trace& trace, std::size_t stream, std::vector<b
   for (std::size_t i = 0; i < std::min(wanted.size(), state.wanted.size()); ++i)
     state.wanted[i] = wanted[i] ? 1 : 0;
   for (const auto& layout : trace.layouts) state.class_slots.push_back(layout.slots);
-  state.slots.resize(std::max<std::size_t>(kSlotsAhead, state.decoder->slots()));
   state.packet_slots.resize(state.decoder->packet().slots());
   state.seen.counts.resize(trace.layouts.size());
   state.cursor.memory = &state.memory;
@@ -215,19 +223,25 @@ bool StreamReader::next(Event& event) {
   State& state = *state_;
   if (state.at == state.end) {
     state.memory.clear();
+    if (state.ahead.empty()) {  // readers of batches need none
+      state.ahead.resize(kEventsAhead);
+      state.slots.resize(std::max<std::size_t>(kSlotsAhead, state.decoder->slots()));
+    }
     state.at = state.ahead.data();
-    state.end = state.at + state.fill(state.ahead, state.slots, state.memory);
+    state.end = state.at + state.fill(state.ahead, state.slots, state.memory, kElementsAhead);
     if (state.at == state.end) return false;
   }
   event = *state.at++;
   return true;
 }
 
-std::size_t StreamReader::next(std::span<Event> events, std::span<std::uint64_t> slots,
-                               ElementMemory& memory) {
+std::size_t StreamReader::next(std::span<Event> events, std::span<std::uint64_t> slots, ElementMemory& memory,
+                               std::size_t most_elements) {
   if (state_->at != state_->end) throw std::logic_error("a stream is read by event and by batch");
-  return state_->fill(events, slots, memory);
+  return state_->fill(events, slots, memory, most_elements);
 }
+
+bool StreamReader::at_end() const noexcept { return state_->ended && state_->at == state_->end; }
 
 std::uint32_t StreamReader::slots() const noexcept { return state_->decoder->slots(); }
 

@@ -29,7 +29,11 @@ class StreamReader {
   // As above, but many at once, into memory of the caller, where they stay good: up to events.size(), fewer where the
   // slots come to their end (there must be slots() of them at the least) or the events have many elements. 0: the end. Throws
   // std::logic_error after next(event), which decodes a few events ahead.
-  std::size_t next(std::span<Event> events, std::span<std::uint64_t> slots, ElementMemory& memory);
+  // `most_elements`: slots of elements after which no event is begun.
+  std::size_t next(std::span<Event> events, std::span<std::uint64_t> slots, ElementMemory& memory,
+                   std::size_t most_elements = 64 * 1024);
+  // Known after the last event was handed out, often before next() says so.
+  [[nodiscard]] bool at_end() const noexcept;
   [[nodiscard]] std::uint32_t slots() const noexcept;
   // next() returns false soon after `stop` was set.
   void stop_when(const std::atomic<bool>& stop) noexcept;

@@ -189,14 +189,16 @@ class Search {
     bool has_metadata = false;
     fs::directory_iterator entries(folder, error);
     if (error) return broken(folder, error.message());
-    for (; entries != fs::directory_iterator(); entries.increment(error)) {
-      if (error) return broken(folder, error.message());
+    while (entries != fs::directory_iterator()) {
       const auto name = entries->path().filename().string();
       if (name == "metadata" && !entries->is_directory(error)) {
         has_metadata = true;
-      } else if (entries->is_directory(error) && name.front() != '.' && name != "index") {
+      } else if (entries->is_directory(error) && name.front() != '.' &&
+                 (name != "index" || holds_metadata(entries->path()))) {
         inner.push_back(entries->path());
       }
+      entries.increment(error);
+      if (error) broken(folder, error.message());  // and it is at the end
     }
     if (has_metadata) add(folder);
     if (depth == kDeepestFolder) {
@@ -206,6 +208,12 @@ class Search {
     }
     std::sort(inner.begin(), inner.end());
     for (const auto& path : inner) walk(path, depth + 1);
+  }
+
+  // LTTng's folder `index` holds none.
+  static bool holds_metadata(const fs::path& folder) {
+    std::error_code error;
+    return fs::is_regular_file(folder / "metadata", error);
   }
 
   void add(const fs::path& folder) {
@@ -294,13 +302,24 @@ class Builder {
   void add_files(const Folder& folder) {
     std::vector<fs::path> files;
     std::error_code error;
-    for (fs::directory_iterator entries(folder.path, error), end; !error && entries != end;
-         entries.increment(error)) {
+    fs::directory_iterator entries(folder.path, error);
+    while (!error && entries != fs::directory_iterator()) {
       const auto name = entries->path().filename().string();
       std::error_code unknown;
-      if (name.front() == '.' || name == "metadata" || entries->is_directory(unknown)) continue;
-      if (entries->path().extension() == ".idx") continue;  // LTTng's index; the packets say the same
-      files.push_back(entries->path());
+      // LTTng's index says the same as the packets.
+      if (name.front() != '.' && name != "metadata" && !entries->is_directory(unknown) &&
+          entries->path().extension() != ".idx") {
+        files.push_back(entries->path());
+      }
+      entries.increment(error);
+    }
+    if (error) {
+      LedgerEntry entry;
+      entry.loss = Loss::unreadable_stream;
+      entry.count_is_exact = false;
+      entry.file = folder.name;
+      entry.message = fmt::format("{}: not all of its files can be found: {}", folder.name, error.message());
+      ledger_.push_back(std::move(entry));
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) add_file(folder, file);
@@ -315,6 +334,7 @@ class Builder {
     });
     for (auto& stream : streams) {
       order(stream);
+      warn_of_late_times(stream);
       note_losses(stream, to_ns(), ledger_);
       trace_.decoders.push_back(decoders_.at(stream.stream_class));
       trace_.streams.push_back(std::move(stream));
@@ -382,6 +402,18 @@ class Builder {
     trace_.files.push_back(std::move(mapped));
   }
 
+  void warn_of_late_times(const Stream& stream) {
+    const auto is_late = [&](const std::optional<std::uint64_t>& cycles) {
+      return cycles && trace_.to_ns(*cycles) == std::numeric_limits<std::int64_t>::max();
+    };
+    const auto late = std::count_if(stream.packets.begin(), stream.packets.end(), [&](const Packet& packet) {
+      return is_late(packet.begin_cycles) || is_late(packet.end_cycles);
+    });
+    if (late == 0) return;
+    warn(fmt::format("{}: {} packets have times of 2^63 ns and more; they are taken for the largest time",
+                     stream.files.front(), late));
+  }
+
   // Snapshots of one session may hold the same packets again.
   static bool same_packet(const Packet& one, const Packet& other) {
     return one.file != other.file && one.sequence_number.has_value() &&
@@ -410,7 +442,10 @@ class Builder {
 }  // namespace
 
 std::int64_t Trace::to_ns(std::uint64_t cycles) const noexcept {
-  if (frequency_hz == static_cast<std::uint64_t>(kNsPerSecond)) return static_cast<std::int64_t>(cycles);
+  constexpr auto kLatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (frequency_hz == static_cast<std::uint64_t>(kNsPerSecond)) {
+    return static_cast<std::int64_t>(std::min(cycles, kLatest));
+  }
   const Wide ns = static_cast<Wide>(cycles) * kNsPerSecond / static_cast<Wide>(frequency_hz);
   return narrow(ns).value_or(std::numeric_limits<std::int64_t>::max());
 }

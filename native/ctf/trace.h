@@ -43,6 +43,7 @@ struct Packet {
   std::optional<std::uint64_t> sequence_number;
   std::optional<std::uint64_t> events_discarded;  // the tracer's running count at the end of this packet
   bool truncated = false;  // by the end of the file
+  bool after_gap = false;  // what stands before it in the file could not be read
 };
 
 // Packets of one stream of events: of one CPU's buffer, say.

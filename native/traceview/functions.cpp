@@ -2,16 +2,20 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 namespace perflab::traceview {
 namespace {
@@ -36,12 +40,50 @@ class Bytes {
   std::span<const char> data_;
 };
 
+// A file of programs or libraries in memory: only what is looked at is read. Nothing of anything else, which
+// might wait for ever, have no end, or do something when it is read.
+class Image {
+ public:
+  explicit Image(const std::string& path) {
+    std::error_code error;
+    const auto real = std::filesystem::canonical(path, error);
+    if (error) return;
+    for (const char* const made_by_the_kernel : {"proc", "sys", "dev"}) {
+      if (std::distance(real.begin(), real.end()) > 1 && *std::next(real.begin()) == made_by_the_kernel)
+        return;
+    }
+    const int file = ::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return;
+    struct stat status {};
+    char magic[SELFMAG];
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+        pread(file, magic, sizeof magic, 0) == SELFMAG && std::memcmp(magic, ELFMAG, SELFMAG) == 0) {
+      const auto size = static_cast<std::size_t>(status.st_size);
+      void* const place = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+      if (place != MAP_FAILED) content_ = {static_cast<const char*>(place), size};
+    }
+    close(file);
+  }
+  ~Image() {
+    if (!content_.empty()) munmap(const_cast<char*>(content_.data()), content_.size());
+  }
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  [[nodiscard]] std::span<const char> content() const noexcept { return content_; }
+
+ private:
+  std::span<const char> content_;
+};
+
 // The first text in a string table at that offset.
 std::string_view text_at(std::span<const char> strings, std::uint64_t offset) noexcept {
   if (offset >= strings.size()) return {};
   const char* text = strings.data() + offset;
   return {text, strnlen(text, strings.size() - static_cast<std::size_t>(offset))};
 }
+
+constexpr std::uint64_t kLargestTable = std::uint64_t{256} << 20U;  // of symbols, in bytes
 
 constexpr std::uint64_t aligned(std::uint64_t size) noexcept { return (size + 3) & ~std::uint64_t{3}; }
 
@@ -63,15 +105,10 @@ std::vector<std::uint8_t> build_id_of(std::span<const char> notes) {
 }  // namespace
 
 std::optional<SymbolTable> SymbolTable::read(const std::string& path) {
-  // Opening something else, a pipe say, might wait for ever.
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  const std::vector<char> content{std::istreambuf_iterator<char>(file), {}};
-  const Bytes bytes(content);
+  const Image image(path);
+  const Bytes bytes(image.content());
   Elf64_Ehdr header{};
-  if (!bytes.read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
+  if (!bytes.read(0, header)) return std::nullopt;
   constexpr unsigned char kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kOwnOrder) return std::nullopt;
 
@@ -88,10 +125,14 @@ std::optional<SymbolTable> SymbolTable::read(const std::string& path) {
       table.build_id_ = build_id_of(bytes.part(segment.p_offset, segment.p_filesz));
     }
   }
+  bool has_table = false, has_dynamic_table = false;
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr section{}, names{};
     if (!bytes.read(header.e_shoff + i * sizeof(section), section)) break;
     if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
+    // A file has one of each; a broken one may say that it has thousands, each as large as itself.
+    if (std::exchange(section.sh_type == SHT_SYMTAB ? has_table : has_dynamic_table, true)) continue;
+    if (section.sh_size > kLargestTable) continue;
     if (!bytes.read(header.e_shoff + section.sh_link * sizeof(names), names)) continue;
     const auto strings = bytes.part(names.sh_offset, names.sh_size);
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {

@@ -406,7 +406,14 @@ class ViewBuilder {
       if (!ros.callbacks.owner.valid(i)) ++without_owner;
       if (!ros.callbacks.symbol.valid(i)) ++without_symbol;
     }
+    // Objects that only run-time events or other objects name: the trace began after they did.
+    const auto without_initialisation = [](const Int64& valid_from_ns) { return valid_from_ns.null_count(); };
     return {{"callback_end_without_start", c.callback_end_without_start},
+            {"nodes_without_initialisation", without_initialisation(ros.nodes.valid_from_ns)},
+            {"publishers_without_initialisation", without_initialisation(ros.publishers.valid_from_ns)},
+            {"subscriptions_without_initialisation", without_initialisation(ros.subscriptions.valid_from_ns)},
+            {"timers_without_initialisation", without_initialisation(ros.timers.valid_from_ns)},
+            {"services_without_initialisation", without_initialisation(ros.services.valid_from_ns)},
             {"callback_start_without_end", c.callback_start_without_end},
             {"callbacks_without_owner", without_owner},
             {"callbacks_without_symbol", without_symbol},

@@ -7,6 +7,7 @@ deviation of that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -37,7 +38,7 @@ def callbacks(trace: Source) -> Answer:
     return Answer(
         "callbacks",
         (
-            _durations(instances, known),
+            _durations(instances, known, quality),
             _where_time_went(trace, split, known),
             _preempted_by(trace, instances, split, known),
         ),
@@ -48,7 +49,8 @@ def callbacks(trace: Source) -> Answer:
 def instances_of(trace: Source, quality: Quality) -> pl.DataFrame:
     """Every instance with its duration and the time since the previous start of the same callback.
 
-    That time is null across a gap of the trace: an instance in between may have been lost.
+    That time is null across a gap of the trace: an instance in between may have been lost. So are the end and the
+    duration of an instance into which a gap reaches (`duration_left_out`): the end may be that of a later one.
     """
     frame = (
         trace.table("callback_instances")
@@ -61,15 +63,29 @@ def instances_of(trace: Source, quality: Quality) -> pl.DataFrame:
     )
     lost = quality.touched(frame["previous_ns"], frame["start_ns"]).fill_null(False)
     since = pl.col("start_ns") - pl.col("previous_ns")
-    return frame.with_columns(inter_arrival_ns=pl.when(~lost).then(since), across_gap=lost)
+    unsure = quality.touched(frame["start_ns"], frame["end_ns"], anywhere=False).fill_null(False)
+    return frame.with_columns(
+        pl.when(~unsure).then("end_ns").alias("end_ns"),
+        pl.when(~unsure).then("duration_ns").alias("duration_ns"),
+        unended=pl.col("end_ns").is_null(),
+        duration_left_out=unsure,
+        inter_arrival_ns=pl.when(~lost).then(since),
+        across_gap=lost,
+    )
 
 
-def _durations(instances: pl.DataFrame, known: pl.DataFrame) -> Section:
+def _why(parts: Iterable[tuple[str, bool]]) -> str:
+    """The reasons that apply, as one; the first where none does."""
+    parts = list(parts)
+    return "; or ".join([text for text, applies in parts if applies] or [parts[0][0]])
+
+
+def _durations(instances: pl.DataFrame, known: pl.DataFrame, quality: Quality) -> Section:
     periods = known.select("callback_row", "period_ns")
     figures = {"duration": pl.col("duration_ns"), "inter_arrival": pl.col("inter_arrival_ns")}
     others = [
         pl.len().alias("n"),
-        pl.col("end_ns").is_null().sum().alias("unended"),
+        pl.col("unended", "duration_left_out").sum(),
         pl.col("duration_ns").sum().alias("total_ns"),
         pl.col("thread").n_unique().alias("threads"),
         pl.col("parent").count().alias("nested"),
@@ -90,29 +106,53 @@ def _durations(instances: pl.DataFrame, known: pl.DataFrame) -> Section:
         .rename({"inter_arrival_sd_ns": "jitter_ns"})
         .sort("total_ns", "callback", descending=[True, False])
         .select(
-            *_IDENTITY, "n", "unended", *columns_of("duration"),
+            *_IDENTITY, "n", "unended", "duration_left_out", *columns_of("duration"),
             *columns_of("inter_arrival", _INTER_ARRIVAL), "jitter_ns", "period_ns", "period_error_p99_ns",
             "utilization_percent", "threads", "nested", "intra_process",
             pl.col("across_gaps").alias("inter_arrival_left_out"),
         )
     )  # fmt: skip
     reasons = {c: REASON_QUANTILE for c in frame.columns if "_p" in c and c.endswith("_ns") and "period" not in c}
-    reasons |= {"duration_sd_ns": REASON_SD, "jitter_ns": "a standard deviation needs 2 inter-arrival times, 3 starts"}
-    reasons |= dict.fromkeys(("duration_min_ns", "duration_max_ns", "duration_mean_ns"), "no instance was seen to end")
-    reasons |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", "mean")), "there is one start only")
+    none = pl.col("duration_max_ns").is_null()
+    no_end = _why(
+        (
+            ("no instance was seen to end", _any(frame, none, pl.col("duration_left_out") == 0)),
+            ("events are missing within all instances that ended", _any(frame, none, pl.col("duration_left_out") > 0)),
+        )
+    )
+    left_out = pl.col("inter_arrival_left_out") > 0
+    across = "events are missing between all starts"
+    no_second = _why(
+        (
+            ("there is one start only", _any(frame, pl.col("inter_arrival_max_ns").is_null(), ~left_out)),
+            (across, _any(frame, pl.col("inter_arrival_max_ns").is_null(), left_out)),
+        )
+    )
+    no_jitter = _why(
+        (
+            (
+                "a standard deviation needs 2 inter-arrival times, 3 starts",
+                _any(frame, pl.col("jitter_ns").is_null(), ~left_out),
+            ),
+            ("events are missing between all starts but two", _any(frame, pl.col("jitter_ns").is_null(), left_out)),
+        )
+    )
+    reasons |= {"duration_sd_ns": f"{REASON_SD}; or {no_end}", "jitter_ns": no_jitter}
+    reasons |= dict.fromkeys(("duration_min_ns", "duration_max_ns", "duration_mean_ns"), no_end)
+    reasons |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", "mean")), no_second)
     reasons |= {
         "node": _UNKNOWN_OWNER,
         "name": _UNKNOWN_OWNER,
         "symbol": "rclcpp_callback_register of the callback is not in the trace",
         "period_ns": "only timers have a period",
         "period_error_p99_ns": "only timers have a period, and a p99 needs 100 inter-arrival times",
-        "utilization_percent": "no instance was seen to end",
+        "utilization_percent": no_end,
     }
     return Section(
         "callbacks",
         "Callbacks",
         frame,
-        notes=_duration_notes(frame, known.height),
+        notes=_duration_notes(frame, known.height, quality),
         reasons=reasons,
         shown=(
             "callback", "n", "duration_min_ns", "duration_p50_ns", "duration_p99_ns", "duration_max_ns",
@@ -126,17 +166,34 @@ def _durations(instances: pl.DataFrame, known: pl.DataFrame) -> Section:
     )  # fmt: skip
 
 
-def _duration_notes(frame: pl.DataFrame, callbacks_known: int) -> tuple[str, ...]:
+def _any(frame: pl.DataFrame, *conditions: pl.Expr) -> bool:
+    """Whether there is a row of which all of that is true."""
+    return not frame.filter(*conditions).is_empty()
+
+
+def _duration_notes(frame: pl.DataFrame, callbacks_known: int, quality: Quality) -> tuple[str, ...]:
     notes = [
         "duration: callback_start to callback_end, wall time; inter-arrival: start to start; jitter: its standard"
         " deviation; utilization: share of one CPU's time from the first to the last event of the process"
     ]
+    if quality.has_losses and frame.height:
+        notes.append("events of user space were lost: n and utilization are lower bounds")
+    if quality.gaps_anywhere and frame.height:
+        notes.append(
+            "nobody knows when some of them were: an end may belong to another start than it stands with, so that"
+            " single durations may be wrong"
+        )
     if never := callbacks_known - frame["handle"].count():
         notes.append(f"{plural(never, 'callback')} never ran")
     if unended := int(frame["unended"].sum()):
         notes.append(f"{plural(unended, 'callback')} started and did not end: in n, in no duration and no utilization")
     if nested := int(frame["nested"].sum()):
         notes.append(f"{plural(nested, 'callback')} ran within another one: the durations of both contain that time")
+    if left_out := int(frame["duration_left_out"].sum()):
+        text = plural(left_out, "duration")
+        notes.append(
+            f"{text} left out: events are missing there, and with them perhaps the end; in n, in no utilization"
+        )
     if left_out := int(frame["inter_arrival_left_out"].sum()):
         text = plural(left_out, "inter-arrival time")
         notes.append(f"{text} left out: events are missing there, and with them perhaps a start in between")
@@ -294,5 +351,5 @@ def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, k
         shown=(
             "callback", "state", "by", "by_tid", "by_process", "instances", "held_ns", "longest_ns", "share_percent",
         ),
-        spare=("by_tid", "by_process", "longest_ns", "instances"),
+        spare=("by_process", "longest_ns", "instances"),
     )  # fmt: skip

@@ -61,14 +61,17 @@ def compare(a: Source, b: Source) -> Answer:
     """Trace b beside trace a; differences are b - a, ratios b / a."""
     sides = (_Side(a, "a", quality_of(a)), _Side(b, "b", quality_of(b)))
     unmatched: list[pl.DataFrame] = []
+    left_out: list[str] = []  # notes on what figures of callbacks, and of messages, do without
+    unsure: list[str] = []
     sections = (
         _traces(sides),
         _distributions(
-            "callbacks", "Callbacks", "callback", [_callbacks(side) for side in sides], ["node", "callback"], unmatched
+            "callbacks", "Callbacks", "callback", [_callbacks(side, left_out) for side in sides], ["node", "callback"],
+            unmatched, left_out,
         ),
         _distributions(
             "messages", "Messages", "message",
-            [_messages(side) for side in sides], ["topic", "publisher", "subscription"], unmatched,
+            [_messages(side, unsure) for side in sides], ["topic", "publisher", "subscription"], unmatched, unsure,
         ),
         _executor(sides, unmatched),
         _distributions(
@@ -135,7 +138,7 @@ def _long(frame: pl.DataFrame, key: Sequence[str], figures: dict[str, str], labe
     return pl.concat(parts).filter(pl.col("value_ns").is_not_null())
 
 
-def _callbacks(side: _Side) -> pl.DataFrame:
+def _callbacks(side: _Side, notes: list[str]) -> pl.DataFrame:
     known = names.callbacks(side.trace)
     periods = [None if ns is None else f"{ns / 1e6:.12g} ms" for ns in known["period_ns"]]
     timer = pl.col("kind") == "timer"
@@ -147,6 +150,12 @@ def _callbacks(side: _Side) -> pl.DataFrame:
         .alias("callback"),
     )  # fmt: skip
     instances = callbacks_answer.instances_of(side.trace, side.quality)
+    durations, intervals = int(instances["duration_left_out"].sum()), int(instances["across_gap"].sum())
+    if durations or intervals:
+        notes.append(
+            f"{side.name}: {names.plural(durations, 'duration')} and {names.plural(intervals, 'inter-arrival time')}"
+            " left out: events are missing there"
+        )
     split = side.trace.split(instances["thread"], instances["start_ns"], instances["end_ns"])
     frame = instances.with_columns(split["on_cpu_ns"]).join(who, on="callback_row", how="left", maintain_order="left")
     frame = frame.with_columns(at_ns="start_ns", object=pl.col("callback_row"))
@@ -154,7 +163,7 @@ def _callbacks(side: _Side) -> pl.DataFrame:
     return _long(frame, ["node", "callback"], figures)
 
 
-def _messages(side: _Side) -> pl.DataFrame:
+def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
     trace = side.trace
     publications = messages_answer.publications_of(trace)
     deliveries = pl.concat(
@@ -162,7 +171,12 @@ def _messages(side: _Side) -> pl.DataFrame:
             messages_answer.through_middleware(trace, publications),
             messages_answer.within_process(trace, publications),
         ]
-    ).filter(pl.col("started_ns").is_not_null())
+    )
+    deliveries = messages_answer.handled_of(deliveries, side.quality)
+    if left_out := int(deliveries["left_out"].sum()):
+        what = names.plural(left_out, "message")
+        notes.append(f"{side.name}: {what} left out: events are missing between publish() and callback_start")
+    deliveries = deliveries.filter(~pl.col("left_out"))
     publishers = names.objects(trace, "publishers").select("topic", publisher_row="row", publisher="node")
     subscriptions = names.objects(trace, "subscriptions").select(subscription_row="row", subscription="node")
     taken = pl.coalesce("layer_ns", "arrived_ns")
@@ -208,6 +222,7 @@ def _distributions(
     values: Sequence[pl.DataFrame],
     key: list[str],
     unmatched: list[pl.DataFrame],
+    more_notes: Sequence[str] = (),
 ) -> Section:
     """The distributions of every figure that both traces have values of."""
     by = [*key, "figure"]
@@ -245,7 +260,7 @@ def _distributions(
         notes = (INTERVAL,) if frame.height else ()
     hidden = {"objects_a", "objects_b", "p50_difference_ns", "p99_difference_ns", "max_difference_ns", "shift_ns"}
     return Section(
-        name, title, frame, notes, reasons | dict.fromkeys(_SHIFT, few),
+        name, title, frame, (*notes, *more_notes), reasons | dict.fromkeys(_SHIFT, few),
         shown=tuple(c for c in frame.columns if c not in hidden),
         spare=("max_ratio", "max_a_ns", "max_b_ns", "p99_ratio", "p99_a_ns", "p99_b_ns", "n_a", "n_b"),
     )  # fmt: skip
@@ -358,7 +373,9 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
                 percent(pl.col("known_ns"), pl.col("known_ns").filter(thread).first().over(of)).alias(
                     "cpu_of_thread_percent"
                 ),
-                percent(pl.col("on_cpu_ns"), pl.col("told_ns")).alias("cpu_usage_percent"),
+                pl.when(pl.col("known_ns").is_not_null())
+                .then(percent(pl.col("on_cpu_ns"), pl.col("told_ns")))
+                .alias("cpu_usage_percent"),
             )
         )
     figures = ("of_spin_percent", "cpu_usage_percent", "cpu_of_thread_percent")
@@ -373,13 +390,15 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
         if column.startswith("of_spin"):
             reasons[column] = "the thread as a whole is not a part of spin"
         elif column.endswith(("_percent", "_points")):
-            reasons[column] = "the scheduler's events of one of the traces do not cover it, or it took no time"
+            reasons[column] = (
+                f"the scheduler's events of one of the traces cover less than {MIN_KNOWN_PERCENT} % of it, or it took"
+                " no time"
+            )
     return Section(
         "executor", "Executor threads", frame, (), reasons,
         shown=tuple(c for c in frame.columns if not c.startswith("threads_")),
         spare=(
             "cpu_usage_difference_points", "cpu_usage_a_percent", "cpu_usage_b_percent", "count_a", "count_b",
-            "process",
         ),
     )  # fmt: skip
 

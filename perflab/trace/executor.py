@@ -12,9 +12,11 @@ Definitions, of one thread (docs/tracing.md):
   execute                    of timers and subscriptions, from its event to the next phase
   dispatch                   of all others, which have no event: from the callback that begins where a phase of
                              get_next_ready was, to the next phase
-  callbacks                  those that begin within execute or dispatch, without those inside of others
+  callbacks                  those that begin within an execute or dispatch that ended, without those inside of others
+Phases within a callback are those of an executor that it spins; the phase around it goes on.
 CPU usage is on-CPU time divided by duration, over the part of it in which the scheduler's events tell the state
-of the thread; `known_percent` is the size of that part. Shares of CPU time need MIN_KNOWN_PERCENT of both durations.
+of the thread; `known_percent` is the size of that part, and below MIN_KNOWN_PERCENT there is none. Shares of CPU time
+need that of both durations.
 """
 
 from __future__ import annotations
@@ -68,9 +70,7 @@ _WAIT_STATES = ("blocked", "runnable", "preempted", "wake_up", "on_cpu")
 NO_IDENTITY = (
     "Which executor a thread belongs to is not in the trace; the threads of a MultiThreadedExecutor stand one by one"
 )
-NESTED = (
-    "Callbacks that take more than 100 % of what they are in: one of them spins itself, which ends the phase around it"
-)
+NESTED = "of executors that a callback spins: their time is also that of the phase around it, and counts in both"
 NOT_COVERED = "the scheduler's events do not cover it"
 
 # Functions of rclcpp's executors, by their names without arguments, and those in which they wait.
@@ -127,10 +127,15 @@ def _life(trace: Source, who: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFra
     )
 
 
+def _covered(figure: pl.Expr) -> pl.Expr:
+    """The figure where the scheduler's events cover the stretch: what is known of less is no fair sample of it."""
+    return pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then(figure)
+
+
 def _shares(rows: pl.DataFrame, *, known: bool) -> pl.DataFrame:
     """Rows of trees (`node`, `parent`, `depth` 0 for the thread itself) with their shares in thread and parent."""
     # A share of two times of which different parts are known would be of neither.
-    whole = pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then("on_cpu_ns")
+    whole = _covered(pl.col("on_cpu_ns"))
     rows = rows.with_columns(whole.alias("cpu"))
     above = rows.select(parent="node", parent_wall="wall_ns", parent_cpu="cpu")
     top = rows.filter(pl.col("depth") == 0).select("thread_row", thread_wall="wall_ns", thread_cpu="cpu")
@@ -138,7 +143,7 @@ def _shares(rows: pl.DataFrame, *, known: bool) -> pl.DataFrame:
         rows.join(above, on="parent", how="left", maintain_order="left")
         .join(top, on="thread_row", how="left", maintain_order="left")
         .with_columns(
-            percent(pl.col("on_cpu_ns"), pl.col("told_ns")).alias("cpu_usage_percent"),
+            _covered(percent(pl.col("on_cpu_ns"), pl.col("told_ns"))).alias("cpu_usage_percent"),
             percent(pl.col("cpu"), pl.col("thread_cpu")).alias("cpu_of_thread_percent"),
             percent(pl.col("cpu"), pl.col("parent_cpu")).alias("cpu_of_parent_percent"),
             percent(pl.col("wall_ns"), pl.col("thread_wall")).alias("wall_of_thread_percent"),
@@ -156,7 +161,8 @@ def _reasons(trace: Source) -> dict[str, str]:
     if trace.facts["scheduler"] is None:
         return dict.fromkeys(("on_cpu_ns", "cpu_usage_percent", *shares, "known_percent"), NO_SCHEDULER) | walls
     took_no_time = f"{NOT_COVERED}, or it took no time"
-    figures = {"on_cpu_ns": NOT_COVERED, "cpu_usage_percent": took_no_time, "known_percent": took_no_time}
+    usage = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent), or it took no time"
+    figures = {"on_cpu_ns": NOT_COVERED, "cpu_usage_percent": usage, "known_percent": took_no_time}
     return figures | shares | walls
 
 
@@ -235,7 +241,10 @@ def _phase_table(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame, qualit
     return Section(
         "executor", "Executor threads", frame, _phase_notes(trace, lengths, frame, quality), reasons,
         shown=shown(frame, trace, "depth"),
-        spare=("wall_of_thread_percent", "known_percent", "wall_of_parent_percent", "tid"),
+        spare=(
+            "wall_of_thread_percent", "wall_of_parent_percent", "cpu_of_parent_percent", "cpu_of_thread_percent",
+            "on_cpu_ns", "known_percent",
+        ),
     )  # fmt: skip
 
 
@@ -259,14 +268,33 @@ def _phase_notes(trace: Source, lengths: pl.DataFrame, frame: pl.DataFrame, qual
             f"Of {plural(known.height, 'thread')} the scheduler's events cover {range_} % of spin only: on-CPU time is "
             "of that part (known_percent)"
         )
-    inside = frame.filter(pl.col("function").str.starts_with("callbacks") & (pl.col("wall_of_parent_percent") > 100))
-    return (*notes, NESTED) if inside.height else tuple(notes)
+    if nested := lengths.height - _around(trace, lengths).height:
+        notes.append(f"{plural(nested, 'phase')} {NESTED}")
+    return tuple(notes)
+
+
+def _around(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
+    """The phases that do not begin within a callback: those within one are of an executor that it spins."""
+    outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
+    around = outermost.select(pl.col("thread").alias("thread_row"), began_ns="start_ns", until_ns="end_ns")
+    return (
+        lengths.sort("start_ns")
+        .join_asof(
+            around.sort("began_ns"), left_on="start_ns", right_on="began_ns", by="thread_row", strategy="backward",
+            allow_exact_matches=False, check_sortedness=False,
+        )
+        .filter((pl.col("start_ns") < pl.col("until_ns")).fill_null(False).not_())
+    )  # fmt: skip
 
 
 def _callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
-    """The outermost callbacks within execute and dispatch, per thread."""
+    """The outermost callbacks that begin within an execute or dispatch that ended, per thread."""
     outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
-    phases = lengths.select("thread_row", "phase", phase_ns="start_ns").sort("phase_ns")
+    phases = (
+        _around(trace, lengths)
+        .select("thread_row", "phase", phase_ns="start_ns", phase_end_ns="end_ns")
+        .sort("phase_ns")
+    )
     during = (
         outermost.select(pl.col("thread").alias("thread_row"), "start_ns", "end_ns")
         .sort("start_ns")
@@ -275,7 +303,9 @@ def _callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
             check_sortedness=False,
         )
     )  # fmt: skip
-    inside = _with_split(trace, during.filter(pl.col("phase").is_in(["execute", "dispatch"])))
+    # Without its end a phase has no duration that its callbacks could be a part of.
+    ended = pl.col("phase").is_in(["execute", "dispatch"]) & (pl.col("start_ns") <= pl.col("phase_end_ns"))
+    inside = _with_split(trace, during.filter(ended))
     place = pl.when(pl.col("phase") == "execute").then(pl.lit(6, pl.Int64)).otherwise(pl.lit(8, pl.Int64))
     return inside.group_by("thread_row", place.alias("place")).agg(pl.len().alias("count"), *_TIMES)
 
@@ -298,17 +328,22 @@ def _waits(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
     )
     columns: list[str | pl.Expr] = []
     for state in _WAIT_STATES:
-        columns += [f"{state}_ns", percent(pl.col(f"{state}_ns"), pl.col("told_ns")).alias(f"{state}_percent")]
+        share = _covered(percent(pl.col(f"{state}_ns"), pl.col("told_ns")))
+        columns += [f"{state}_ns", share.alias(f"{state}_percent")]
     known = percent(pl.col("told_ns"), pl.col("wall_ns")).alias("known_percent")
     frame = named(sums.select("thread_row", "count", "wall_ns", *columns, known), who)
     missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
     nullable = [column for column in frame.columns if column not in (*IDENTITY, "count", "wall_ns")]
+    reasons = dict.fromkeys(nullable, missing)
+    if trace.facts["scheduler"] is not None:
+        few = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent)"
+        reasons |= dict.fromkeys((f"{state}_percent" for state in _WAIT_STATES), few)
     note = "Shares are of the time in which the thread's state is known; runnable is preempted and woken together"
     return Section(
         "wait_for_work", "Within wait_for_work", frame, (note if frame.height else "No executor waited in the trace",),
-        dict.fromkeys(nullable, missing),
+        reasons,
         shown=shown(frame, trace, "preempted_ns", "wake_up_ns"),
-        spare=("preempted_percent", "wake_up_percent", "known_percent"),
+        spare=("preempted_percent", "wake_up_percent", "on_cpu_ns", "runnable_ns", "known_percent"),
     )  # fmt: skip
 
 
@@ -563,7 +598,7 @@ def _tree_section(
     return Section(
         name, title, frame, tuple(notes), _reasons(trace) | own,
         shown=shown(frame, trace, "depth", "symbol", "known_percent"),
-        spare=("wall_of_thread_percent", "wall_of_parent_percent", "tid", "on_cpu_self_ns"),
+        spare=("wall_of_thread_percent", "wall_of_parent_percent", "on_cpu_self_ns"),
     )  # fmt: skip
 
 

@@ -51,14 +51,14 @@ def messages(trace: Source, settling_ns: int = SETTLING_NS) -> Answer:
     publications = publications_of(trace)
     deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
     edges = _edges(trace, publications, deliveries, quality, settling_ns)
-    handled = _with_wake_ups(trace, deliveries.filter(pl.col("started_ns").is_not_null()))
+    handled = _with_wake_ups(trace, handled_of(deliveries, quality))
     return Answer(
         "messages",
         (
             _messages(edges, handled, quality, settling_ns),
             _legs(trace, edges, handled),
             unmatched_takes(quality),
-            _services(trace),
+            _services(trace, quality),
         ),
         quality.lines("messages", "handling", "intra-process", "wake-ups", "services"),
     )
@@ -149,6 +149,21 @@ def within_process(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def handled_of(deliveries: pl.DataFrame, quality: Quality) -> pl.DataFrame:
+    """The messages that a callback handled, and whether to leave their latency out (`left_out`).
+
+    That is where events are missing between its ends: what looks like the callback of this message may be that of a
+    later one. Neither has a callback a duration in which events are missing.
+    """
+    frame = deliveries.filter(pl.col("started_ns").is_not_null())
+    ended = frame["started_ns"] + frame["callback_ns"]
+    unsure = quality.touched(frame["started_ns"], ended, anywhere=False).fill_null(False)
+    return frame.with_columns(
+        callback_ns=pl.when(~unsure).then("callback_ns"),
+        left_out=quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False),
+    )
+
+
 # Counts ---------------------------------------------------------------------------------------------------------------
 
 
@@ -212,13 +227,27 @@ def _pairs(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
             .then(pl.lit("other_process"))
             .otherwise(pl.lit("same_process"))
             .cast(pl.Enum(_DELIVERIES)),
-            edge=pl.format(
-                "{} → {}",
-                pl.coalesce("publisher", "publisher_handle", pl.lit("(unknown)")),
-                pl.coalesce("subscription", "subscription_handle", pl.lit("(unknown)")),
-            ),
         )
+        .pipe(_with_labels)
     )
+
+
+def _with_labels(pairs: pl.DataFrame) -> pl.DataFrame:
+    """`edge`: its two nodes; where several edges of a topic are called so, with their processes, then their handles."""
+
+    def ends(*more: str) -> pl.Expr:
+        labels = []
+        for end in ("publisher", "subscription"):
+            name = pl.coalesce(end, f"{end}_handle", pl.lit("(unknown)"))
+            added = [pl.col(f"{end}_{what}").cast(pl.String).fill_null("–") for what in more]
+            labels.append(pl.format("{} ({})", name, pl.concat_str(added, separator=" ")) if more else name)
+        return pl.format("{} → {}", *labels)
+
+    pairs = pairs.with_columns(edge=ends())
+    for more in (("pid",), ("pid", "handle")):
+        several = pl.struct("edge", "topic", "intra_process").is_duplicated()
+        pairs = pairs.with_columns(edge=pl.when(several).then(ends(*more)).otherwise("edge"))
+    return pairs
 
 
 def _counts(
@@ -374,28 +403,40 @@ def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, settling_ns: int) -> Section:
-    figures = describe(handled, _EDGE, {"latency": pl.col("latency")})
-    frame = _sorted(edges.join(figures, on=_EDGE, how="left")).select(
+    latency = pl.when(~pl.col("left_out")).then("latency")
+    figures = describe(
+        handled, _EDGE, {"latency": latency}, [pl.col("left_out").sum().cast(pl.Int64).alias("latency_left_out")]
+    )
+    joined = edges.join(figures, on=_EDGE, how="left").with_columns(pl.col("latency_left_out").fill_null(0))
+    frame = _sorted(joined).select(
         *_IDENTITY, "published", "taken", "handled", "not_taken",
         "not_taken_percent", "not_taken_at_least", "overwritten", "before_first", "pending", "taken_earlier",
-        *columns_of("latency"),
+        "latency_left_out", *columns_of("latency"),
     )  # fmt: skip
     settling = format_time(settling_ns)
     notes = [
-        "latency: publish() to callback_start; published: while the subscription existed; not taken: published until"
-        f" {settling} before the last event of the subscriber's process (pending: after that), between the first taken"
-        " message and then (before first: before that, perhaps before the two had found each other)"
+        "latency: publish() to callback_start; published: since the subscription was initialised, to the end of the"
+        f" trace; not taken: of those between the first taken message and {settling} before the last event of the"
+        " subscriber's process; before first: before that, perhaps before the two had found each other; pending: not"
+        " taken and later than that, perhaps on their way, perhaps for a subscriber that was gone"
     ]
     if (frame["published"].gt(0) & frame["taken"].eq(0)).any():
         notes.append(
             "where nothing was taken, publisher and subscription may also be of different domains or have QoS that do"
             " not fit; the trace does not say. Nor does it say who is reliable and who is best effort"
         )
-    if quality.gaps.height or quality.gaps_anywhere:
+    if quality.has_losses:
         notes.append(
             "events were lost: published, taken and handled are lower bounds; not taken is an upper bound,"
             " not_taken_at_least counts messages around which nothing is missing"
         )
+    if left_out := int(frame["latency_left_out"].sum()):
+        notes.append(
+            f"{plural(left_out, 'latency', 'latencies')} left out, with their legs: events are missing between"
+            " publish() and callback_start, so that the callback may be that of another message"
+        )
+    if quality.gaps_anywhere and handled.height:
+        notes.append("nobody knows when some events were lost: single latencies may be those of other messages")
     if (frame["delivery"] == "other_host").any():
         notes.append(
             "latencies between hosts contain the difference of their clocks; believe them as far as those were"
@@ -404,6 +445,8 @@ def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, sett
     if early := handled.filter(pl.col("arrived_ns") < pl.col("sent_ns")).height:
         notes.append(f"{plural(early, 'message')} arrived before the event of the write: transport is negative there")
     none = "no callback was seen to handle a message of this edge"
+    if frame["latency_left_out"].sum():
+        none += ", or events are missing on the way of all of them"
     reasons = dict.fromkeys(columns_of("latency", tuple(PER_MILLE)), f"{REASON_QUANTILE}; or {none}")
     reasons |= dict.fromkeys(columns_of("latency", ("min", "max", "mean")), none) | {"latency_sd_ns": REASON_SD}
     reasons |= {
@@ -423,14 +466,21 @@ def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, sett
             "latency_max_ns", "latency_mean_ns",
         ),
         spare=(
-            "latency_mean_ns", "overwritten", "latency_min_ns", "delivery", "handled", "pending", "before_first",
-            "taken", "latency_max_ns", "topic",
+            "latency_mean_ns", "overwritten", "latency_min_ns", "delivery", "handled", "before_first", "taken",
+            "pending", "latency_max_ns",
+        )
+        if not frame.select("edge", "topic").is_duplicated().any()
+        else (
+            "latency_mean_ns", "overwritten", "latency_min_ns", "handled", "before_first", "taken", "pending",
+            "latency_max_ns",
         ),
     )  # fmt: skip
 
 
 def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
     """Means are over all handled messages of the edge: those of the four legs add up to that of the latency."""
+    left_out = int(handled["left_out"].sum())
+    handled = handled.filter(~pl.col("left_out"))
     figures = {leg: pl.col(leg) for leg in (*_LEGS, *_PARTS, "callback")}
     # A leg that a message does not have took none of its time; one that no message has is not known.
     means = [
@@ -471,7 +521,11 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
         "legs",
         "Where the time of messages went",
         frame,
-        notes=notes if frame.height else ("no callback was seen to handle a message",),
+        notes=notes
+        if frame.height
+        else ("events are missing on the way of every message that was handled",)
+        if left_out
+        else ("no callback was seen to handle a message",),
         reasons=reasons,
         shown=(
             "edge", "topic", "n", "latency_mean_ns", "publish_call_mean_ns", "write_mean_ns",
@@ -480,7 +534,6 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
         ),
         spare=(
             "write_mean_ns", "woken", "dispatch_p99_ns", "callback_mean_ns", "transport_p99_ns", "take_mean_ns",
-            "topic",
         ),
     )  # fmt: skip
 
@@ -488,14 +541,16 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
 # Services ----------------------------------------------------------------------------------
 
 
-def _services(trace: Source) -> Section:
+def _services(trace: Source, quality: Quality) -> Section:
     reason = service_reason(trace.facts)
     instances = trace.table("callback_instances")
+    unsure = quality.touched(instances["start_ns"], instances["end_ns"], anywhere=False).fill_null(False)
+    instances = instances.with_columns(end_ns=pl.when(~unsure).then("end_ns"))
     if reason is not None or trace.table("service_calls").is_empty():
         frame = _service_callbacks(trace, instances)
         reason = reason or "the trace has no calls of services"
     else:
-        frame = _calls(trace)
+        frame = _calls(trace, instances)
     columns = [c for leg in (*_CALL_LEGS, "callback") for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
     frame = frame.sort(
         names.is_internal(pl.col("service")), "n", "service", "client",
@@ -506,7 +561,7 @@ def _services(trace: Source) -> Section:
     reasons = {c: quantiles.get(c, "") for c in columns}
     for column in columns:
         of_callback = column.startswith("callback_")
-        why = "the service's callback was not seen to end" if of_callback else unknown
+        why = "the service's callback was not seen to end without a loss of events" if of_callback else unknown
         is_sure = reason is not None and not of_callback
         reasons[column] = why if is_sure or column not in quantiles else f"{quantiles[column]}; or {why}"
     reasons |= {
@@ -534,18 +589,17 @@ def _services(trace: Source) -> Section:
             "round_trip_max_ns", "request_mean_ns", "server_mean_ns", "reply_mean_ns", "callback_p50_ns",
             "callback_max_ns",
         ),
-        spare=("callback_p50_ns", "round_trip_p99_ns", "answered", "client"),
+        spare=("callback_p50_ns", "round_trip_p99_ns", "answered"),
     )  # fmt: skip
 
 
-def _calls(trace: Source) -> pl.DataFrame:
+def _calls(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
     def ends(table: str, prefix: str) -> pl.DataFrame:
         return names.objects(trace, table).select(
             pl.col("row").alias(prefix), pl.col("node").alias(f"{prefix}_node"), pl.col("name").alias(f"{prefix}_name")
         )
 
     calls = trace.table("service_calls")
-    instances = trace.table("callback_instances")
     ran = instances.select(
         (pl.col("end_ns") - pl.col("start_ns")).alias("callback_ns").gather(calls["callback_instance"])
     )

@@ -64,6 +64,7 @@ def callbacks(trace: Source) -> pl.DataFrame:
     """`objects` of the callbacks with `period_ns` of timers and `label`, a short name that no other callback has.
 
     "/talker timer 100 ms", "/listener /chatter"; what is not known of a callback is replaced by its handle and process.
+    The same name in several processes gets their numbers: "/listener /chatter (4711)", with several hosts theirs, too.
     """
     timers = _rows(trace.table("timers"), "owner").select("owner", "period_ns")
     frame = objects(trace, "callbacks")
@@ -73,6 +74,14 @@ def callbacks(trace: Source) -> pl.DataFrame:
     )
     labels = [_label(row) for row in frame.iter_rows(named=True)]
     frame = frame.drop("__timer").with_columns(pl.Series("label", labels, dtype=pl.String))
+    # The same program several times: which process it is tells more than a handle.
+    where = pl.format("({})", pl.col("pid").cast(pl.String).fill_null("–"))
+    if trace.table("hosts").height > 1:
+        where = pl.format("({}, {})", pl.col("pid").cast(pl.String).fill_null("–"), pl.col("host").fill_null("–"))
+    several = pl.when((pl.col("process_row").n_unique() > 1).over("label"))
+    frame = frame.with_columns(
+        several.then(pl.format("{} {}", "label", where)).otherwise(pl.col("label")).alias("label")
+    )
     unique = pl.when(pl.col("label").is_duplicated())
     frame = frame.with_columns(
         unique.then(pl.format("{} {}", "label", "handle")).otherwise(pl.col("label")).alias("label")

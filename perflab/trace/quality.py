@@ -32,12 +32,13 @@ _SERVICE_KINDS = ("rmw_send_request", "rmw_take_request", "rmw_send_response", "
 _GAPS = (
     "discarded_events", "lost_packets", "truncated_packet", "corrupt_packet", "undecodable_event", "unreadable_stream",
 )  # fmt: skip
+_FOREVER = 2**62  # ns
 _OF_SCHEDULER = frozenset(("thread states", "wake-ups", "migrations"))  # figures that rest on scheduler events
 _LOSS_WORDS = {
     "discarded_events": ("event discarded by the tracer", "events discarded by the tracer"),
     "lost_packets": ("packet lost", "packets lost"),
     "truncated_packet": ("byte missing at the end of a cut file", "bytes missing at the ends of cut files"),
-    "corrupt_packet": ("corrupt packet", "corrupt packets"),
+    "corrupt_packet": ("byte of packets that make no sense", "bytes of packets that make no sense"),
     "undecodable_event": ("byte after an event that cannot be decoded", "bytes after events that cannot be decoded"),
     "backwards_time": ("event older than the one before it", "events older than the one before them"),
     "unreadable_stream": ("file that cannot be read", "files that cannot be read"),
@@ -55,16 +56,23 @@ MATCH_WORDS = {
     "publisher, is outside of the trace or lost",
     "ambiguous": "several publications of that topic have this source time stamp",
 }
+_FILES = ("unreadable_stream", "unreadable_metadata")  # losses of whole files
 _COUNTER_WORDS = {
     "callback_end_without_start": "ends of callbacks whose start was not seen (before the trace, or lost)",
     "callback_start_without_end": "callbacks that started and were not seen to end (an exception, the end, or lost)",
     "callbacks_without_owner": "callbacks of no known subscription, timer or service",
     "callbacks_without_symbol": "callbacks without a symbol",
     "publications_without_publisher": "publications of no known publisher",
+    "nodes_without_initialisation": "nodes whose initialisation was not seen",
+    "publishers_without_initialisation": "publishers whose initialisation was not seen (/rosout's are copies)",
+    "subscriptions_without_initialisation": "subscriptions whose initialisation was not seen",
+    "timers_without_initialisation": "timers whose initialisation was not seen",
+    "services_without_initialisation": "services whose initialisation was not seen",
     "takes_of_unknown_subscriptions": "takes of subscriptions whose initialisation was not seen",
     "enqueues_into_unknown_buffers": "messages enqueued into ring buffers of no known subscription",
     "dequeues_without_enqueue": "messages dequeued that were not seen to be enqueued",
     "service_messages_of_unknown_clients": "requests and responses that do not say whose they are",
+    "requests_taken_by_several_servers": "requests that another server of the same name had taken before",
     "incomplete_scheduler_events": "scheduler events without a field that they need",
     "functions_of_unknown_binaries": "functions at addresses of which the trace does not say what was loaded there",
     "functions_of_absent_files": "functions without a name: their program or library is not on this machine",
@@ -108,7 +116,8 @@ class Coverage:
         if self.known is None or self.of is None:
             return f"null because {self.reason}"
         if self.is_time:
-            return f"{share(self.known, self.of)} of {self.what}"
+            others = f" ({self.others})" if self.others else ""
+            return f"{share(self.known, self.of)} of {self.what}{others}"
         others = f"; others: {self.others}" if self.others else ""
         whole = "" if self.known == self.of else f" ({share(self.known, self.of)}{others})"
         return f"{format_count(self.known)} of {format_count(self.of)} {self.what}{whole}"
@@ -156,19 +165,28 @@ class Quality:
         ]
         return pl.DataFrame(rows, schema=_COVERAGE_SCHEMA, orient="row")
 
-    def touched(self, begin_ns: pl.Series, end_ns: pl.Series) -> pl.Series:
-        """Whether events may be missing within [begin, end]; null where an end is."""
+    @property
+    def has_losses(self) -> bool:
+        """Whether events of user space are missing, so that counts are lower bounds."""
+        return self.gaps_anywhere or self.gaps.height > 0
+
+    def touched(self, begin_ns: pl.Series, end_ns: pl.Series, *, anywhere: bool = True) -> pl.Series:
+        """Whether events may be missing within [begin, end]; null where an end is.
+
+        A loss of which nobody knows when it was may be in all of them; not `anywhere`: such losses are passed over.
+        """
+        unknown = anywhere and self.gaps_anywhere
         frame = pl.DataFrame({"begin": begin_ns, "end": end_ns}).with_columns(pl.col("begin", "end").cast(pl.Int64))
         if self.gaps.is_empty():
-            anywhere = pl.lit(self.gaps_anywhere)
+            found = pl.lit(unknown)
         else:
             # The latest gap that begins before the end; gaps are disjoint, so it also ends latest.
             last = self.gaps.get_column("begin_ns").search_sorted(frame["end"].fill_null(0), side="right")
             ends = pl.concat([pl.Series([None], dtype=pl.Int64), self.gaps["end_ns"]])
             frame = frame.with_columns(ends.gather(last).alias("gap_end"))
-            anywhere = (pl.col("gap_end") >= pl.col("begin")).fill_null(False) | pl.lit(self.gaps_anywhere)
+            found = (pl.col("gap_end") >= pl.col("begin")).fill_null(False) | pl.lit(unknown)
         known = pl.col("begin").is_not_null() & pl.col("end").is_not_null()
-        return frame.select(pl.when(known).then(anywhere).alias("touched"))["touched"]
+        return frame.select(pl.when(known).then(found).alias("touched"))["touched"]
 
 
 def quality_of(trace: Source) -> Quality:
@@ -236,7 +254,8 @@ def unmatched_takes(quality: Quality) -> Section:
         "takes_without_publication",
         "Takes without publication",
         quality.takes,
-        notes=tuple(f"{match}: {MATCH_WORDS[match]}" for match in found) or ("every take has its publication",),
+        notes=tuple(f"{match}: {MATCH_WORDS[match]}" for match in found)
+        or (quality.reason("messages") or "every take has its publication",),
         reasons={
             "topic": unknown,
             "subscriber": "the initialisation of the subscription or of its node is not in the trace",
@@ -285,10 +304,14 @@ def _losses(facts: Json) -> tuple[str, ...]:
         one, many = _LOSS_WORDS.get(kind, (kind, kind))
         count = sum(e["count"] for e in entries)
         least = "" if all(e["exact"] for e in entries) else "at least "
-        # Where the count is of bytes, the entry itself is one occurrence, and its bytes may be none.
-        where = f" in {plural(len({e['file'] for e in entries}), 'file')}"
+        files = len({e["file"] for e in entries})
         when = _when(entries, facts)
-        sentences.append(f"{least}{plural(count, one, many)}{where}{when}")
+        if kind in _FILES:
+            # The count is of bytes, which may be unknown (0): what is told is how many files.
+            size = f" ({least}{plural(count, 'byte')})" if kind == "unreadable_stream" and count else ""
+            sentences.append(f"{plural(files, one, many)}{size}{when}")
+            continue
+        sentences.append(f"{least}{plural(count, one, many)} in {plural(files, 'file')}{when}")
     return tuple(sentences)
 
 
@@ -386,8 +409,14 @@ def _counters(facts: Json) -> pl.DataFrame:
 def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
     """When events of user space may be missing; and whether some are missing at a time that nobody knows."""
     entries = [e for e in facts["ledger"] if e["kind"] in _GAPS and not _is_kernel(e, facts)]
-    anywhere = any(e.get("begin_ns") is None or e.get("end_ns") is None for e in entries)
-    known = sorted((e["begin_ns"], e["end_ns"]) for e in entries if None not in (e.get("begin_ns"), e.get("end_ns")))
+    spans = [(e.get("begin_ns"), e.get("end_ns")) for e in entries]
+    anywhere = (None, None) in spans
+    # What was lost before an instant may be as old as the trace, and what was lost after one as young.
+    known = sorted(
+        (-_FOREVER if begin is None else begin, _FOREVER if end is None else end)
+        for begin, end in spans
+        if begin is not None or end is not None
+    )
     merged: list[tuple[int, int]] = []
     for begin, end in known:
         if merged and begin <= merged[-1][1]:
@@ -498,5 +527,37 @@ def _scheduler_coverage(trace: Source, instances: pl.DataFrame) -> Coverage:
         return Coverage("thread states", None, None, what, "the trace has no callbacks that ended")
     split = trace.split(ended["thread"], ended["start_ns"], ended["end_ns"])
     length = ended["end_ns"] - ended["start_ns"]
-    known = int(length.filter(split["on_cpu_ns"].is_not_null()).sum())
-    return Coverage("thread states", known, int(length.sum()), what, is_time=True)
+    is_known = split["on_cpu_ns"].is_not_null()
+    known = int(length.filter(is_known).sum())
+    inferred = _inferred_ns(trace, ended.filter(is_known))
+    others = f"{share(inferred, known)} of it by states that begin with an event of user space" if inferred else ""
+    return Coverage("thread states", known, int(length.sum()), what, is_time=True, others=others)
+
+
+def _inferred_ns(trace: Source, instances: pl.DataFrame) -> int:
+    """How much of the time of these instances lies in states of which the switch to the thread was not seen."""
+    if not trace.facts["scheduler"].get("inferred_states") or instances.is_empty():
+        return 0
+    states = (
+        trace.table("thread_states")
+        .filter(pl.col("inferred"))
+        .select("thread", state_ns="start_ns", state_end_ns="end_ns")
+        .sort("thread", "state_ns")
+        .with_columns(length=pl.col("state_end_ns") - pl.col("state_ns"))
+        .with_columns(before=pl.col("length").cum_sum().over("thread") - pl.col("length"))
+        .sort("state_ns")
+    )
+
+    def until(instant: str) -> int:
+        """The inferred time of the thread before that instant, summed over the instances."""
+        found = (
+            instances.select("thread", pl.col(instant).alias("at"))
+            .sort("at")
+            .join_asof(
+                states, left_on="at", right_on="state_ns", by="thread", strategy="backward", check_sortedness=False
+            )
+        )
+        within = pl.min_horizontal("at", "state_end_ns") - pl.col("state_ns")
+        return int(found.select((pl.col("before") + within).sum()).item() or 0)
+
+    return until("end_ns") - until("start_ns")

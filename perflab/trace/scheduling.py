@@ -348,7 +348,7 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
         "periodic", "Threads that wake up again and again", frame, tuple(notes),
         {"off_p99_ns": REASON_QUANTILE, "process": "only the scheduler knows the thread", "pid": "as process"},
         shown=shown(frame, trace, "median_deviation_percent", "intervals_across_losses"),
-        spare=("period_min_ns", "period_max_ns", "process"),
+        spare=("period_min_ns", "period_max_ns"),
     )  # fmt: skip
 
 

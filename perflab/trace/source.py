@@ -23,8 +23,10 @@ What is not known is null.
 from __future__ import annotations
 
 import json
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -76,12 +78,21 @@ class NativeTrace:
         self._handle = self._library.open(paths, threads)
         self._close = weakref.finalize(self, self._library.close, self._handle)
         self._close.atexit = False  # a process that ends frees everything, and faster
+        self._lock = threading.Lock()
+        self._calls = 0  # that run in any thread
+        self._closed = False
         self.facts = json.loads(self._library.facts(self._handle))
         self._tables: dict[str, pl.DataFrame] = {}
 
     def close(self) -> None:
-        """Frees what no frame holds. Tables that were read can still be asked for, new ones and `split` cannot."""
-        self._close()
+        """Frees what no frame holds. Tables that were read can still be asked for, new ones and `split` cannot. Where
+        other threads still wait for an answer, they get it, and the last of them frees.
+        """
+        with self._lock:
+            self._closed = True
+            idle = self._calls == 0
+        if idle:
+            self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +107,9 @@ class NativeTrace:
         if name not in self._tables:
             import polars as pl
 
-            self._tables[name] = pl.DataFrame(self._library.table(self._open_handle(), name))
+            with self._open_handle() as handle:
+                stream = self._library.table(handle, name)
+            self._tables[name] = pl.DataFrame(stream)
         return self._tables[name]
 
     def split(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
@@ -127,9 +140,25 @@ class NativeTrace:
             for series, kind in ((thread, pl.Int32), (start_ns, pl.Int64), (end_ns, pl.Int64))
         ]
         threads, begins, ends = (column.__array_interface__["data"][0] for column in columns)
-        return pl.DataFrame(question(self._open_handle(), threads, begins, ends, len(thread)))
+        with self._open_handle() as handle:
+            stream = question(handle, threads, begins, ends, len(thread))
+        return pl.DataFrame(stream)
 
-    def _open_handle(self) -> int:
-        if not self._close.alive:
-            raise ValueError("this trace is closed")
-        return self._handle
+    @contextmanager
+    def _open_handle(self) -> Iterator[int]:
+        """The handle, which nobody frees meanwhile."""
+        with self._lock:
+            if self._closed:
+                raise ValueError("this trace is closed")
+            self._calls += 1
+        try:
+            yield self._handle
+        finally:
+            self._end_call()
+
+    def _end_call(self) -> None:
+        with self._lock:
+            self._calls -= 1
+            last = self._closed and self._calls == 0
+        if last:
+            self._close()

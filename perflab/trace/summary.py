@@ -140,7 +140,7 @@ def _nodes(trace: Source) -> Section:
             "host": "the trace does not name its host",
         },
         shown=("node", "process", "pid", *counts),
-        spare=("process", "pid", "clients"),
+        spare=("process", "clients"),
     )
 
 

@@ -64,7 +64,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "function_calls": {"thread": _I32, "function": _I32, "start_ns": _I64, "end_ns": _I64, "parent": _I32},
     "thread_states": {
         "thread": _I32, "state": _STATE, "start_ns": _I64, "end_ns": _I64, "cpu": _I32, "priority": _I32,
-        "end_state": _END,
+        "end_state": _END, "inferred": pl.Boolean,
     },
     "wake_ups": {
         "thread": _I32, "by_thread": _I32, "waking_ns": _I64, "wakeup_ns": _I64, "switch_ns": _I64, "cpu": _I32,

@@ -100,6 +100,66 @@ def test_an_inter_arrival_time_across_lost_events_is_left_out() -> None:
     assert any("1 inter-arrival time left out" in note for note in callbacks(source).section("callbacks").notes)
 
 
+def discarded(begin_ns: int | None, end_ns: int | None) -> Row:
+    return {"kind": "discarded_events", "count": 3, "exact": True, "file": "ust/channel_0", "begin_ns": begin_ns,
+            "end_ns": end_ns, "message": "3 events"}  # fmt: skip
+
+
+def test_a_duration_into_which_a_loss_reaches_is_left_out() -> None:
+    instances = [instance(0, 100, 110), instance(0, 200, 600), instance(0, 700, 720)]
+    source = MadeSource(objects() | {"callback_instances": instances}, ledger=[discarded(300, 400)])
+    row = rows(source)["/talker timer 100 ns"]
+    assert (row["n"], row["unended"], row["duration_left_out"], row["duration_max_ns"]) == (
+        3, 0, 1, 20,
+    )  # fmt: skip
+    notes = callbacks(source).section("callbacks").notes
+    assert any(note.startswith("1 duration left out") for note in notes)
+    assert any("n and utilization are lower bounds" in note for note in notes)
+
+
+def test_what_was_lost_before_an_instant_may_be_as_old_as_the_trace() -> None:
+    instances = [instance(0, s, s + 10) for s in (100, 200, 700, 800)]
+    section = callbacks(
+        MadeSource(objects() | {"callback_instances": instances}, ledger=[discarded(None, 205)])
+    ).section("callbacks")
+    row = section.frame.row(0, named=True)
+    assert (row["duration_left_out"], row["duration_max_ns"]) == (2, 10)
+    assert (row["inter_arrival_left_out"], row["inter_arrival_max_ns"]) == (2, 100)
+
+
+def test_null_figures_say_that_it_was_for_losses() -> None:
+    instances = [instance(0, s, s + 10) for s in (100, 200, 300)]
+    section = callbacks(
+        MadeSource(objects() | {"callback_instances": instances}, ledger=[discarded(None, 900)])
+    ).section("callbacks")
+    row = section.frame.row(0, named=True)
+    assert row["duration_max_ns"] is row["inter_arrival_max_ns"] is row["jitter_ns"] is None
+    assert section.reasons["duration_max_ns"] == "events are missing within all instances that ended"
+    assert section.reasons["inter_arrival_max_ns"] == "events are missing between all starts"
+    assert section.reasons["jitter_ns"] == "events are missing between all starts but two"
+
+
+def test_a_loss_of_unknown_time_leaves_durations_and_says_so() -> None:
+    instances = [instance(0, s, s + 10) for s in (100, 200)]
+    section = callbacks(
+        MadeSource(objects() | {"callback_instances": instances}, ledger=[discarded(None, None)])
+    ).section("callbacks")
+    row = section.frame.row(0, named=True)
+    assert (row["duration_max_ns"], row["inter_arrival_max_ns"]) == (10, None)
+    assert any("single durations may be wrong" in note for note in section.notes)
+
+
+def test_callbacks_of_one_name_in_several_processes_have_their_numbers() -> None:
+    made = objects()
+    made["hosts"] = [{"name": "robot"}, {"name": "station"}]
+    made["processes"].append(dict(made["processes"][0]) | {"host": 1, "pid": 4711})
+    there = len(made["processes"]) - 1
+    made["callbacks"].append(dict(made["callbacks"][0]) | {"process": there})
+    source = MadeSource(made | {"callback_instances": [instance(0, 1, 2), instance(3, 3, 4)]})
+    first = made["processes"][0]["pid"]
+    assert set(rows(source)) == {f"/talker timer 100 ns ({first}, robot)", "/talker timer 100 ns (4711, station)"}
+
+
 def test_lost_events_of_the_kernel_leave_inter_arrival_times_alone() -> None:
     instances = [instance(0, s, s + 1) for s in (100, 200, 700)]
     lost = {"kind": "discarded_events", "count": 3, "exact": True, "file": "kernel/channel_0", "begin_ns": 300,

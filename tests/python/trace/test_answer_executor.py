@@ -112,14 +112,17 @@ def test_without_scheduler_events_cpu_figures_are_null_and_shares_of_time_remain
     assert rows(answer, "wait_for_work", "thread")["talker"]["blocked_ns"] is None
 
 
-def test_where_the_scheduler_was_lost_usage_is_of_what_is_known() -> None:
+def test_where_the_scheduler_was_lost_there_are_no_shares_of_the_rest() -> None:
     # Nothing is known from 320 on: of execute nothing, of getting the next executable 110 ns of 300.
     states = [*STATES[:3], _state("running", 300, 320)]
     found = rows(executor(made(scheduler=SCHEDULER, tables={"thread_states": states})), "executor")
     assert found["execute"]["on_cpu_ns"] is None
     assert found["execute"]["known_percent"] == 0.0
     assert found["get_next_executable"]["known_percent"] == pytest.approx(100 * 210 / 300)
-    assert found["get_next_executable"]["cpu_usage_percent"] == pytest.approx(100 * 60 / 210)
+    # 60 ns of 210 on a CPU: of 70 % no share is made, for what is known may be all that is unusual.
+    assert found["get_next_executable"]["cpu_usage_percent"] is None
+    assert found["get_next_ready_executable"]["cpu_usage_percent"] is None
+    assert found["wait_for_work"]["cpu_usage_percent"] == 25.0
     # 60 ns of 110 on a CPU where it is known: a share of the whole thread cannot be made of that.
     assert found["get_next_executable"]["on_cpu_ns"] == 60
     assert found["get_next_executable"]["cpu_of_thread_percent"] is None
@@ -170,10 +173,38 @@ def test_a_process_with_nodes_that_shows_nothing_is_named() -> None:
     assert note.endswith(": python3 (20)")
 
 
-def test_a_callback_that_spins_is_said_to_break_the_phase_around_it() -> None:
-    callbacks = [{"callback": 0, "thread": 0, "start_ns": 340, "end_ns": 700}]
-    notes = executor(made(tables={"callback_instances": callbacks})).section("executor").notes
-    assert any("more than 100 %" in note for note in notes)
+def test_phases_within_a_callback_that_spins_are_said_to_count_twice() -> None:
+    phases = [
+        {"thread": 0, "phase": "execute", "start_ns": 100, "end_ns": 800},
+        {"thread": 0, "phase": "get_next_ready", "start_ns": 200, "end_ns": 300},
+        {"thread": 0, "phase": "execute", "start_ns": 300, "end_ns": 700},
+        {"thread": 0, "phase": "get_next_ready", "start_ns": 800, "end_ns": 900},
+    ]
+    callbacks = [
+        {"callback": 0, "thread": 0, "start_ns": 110, "end_ns": 750},
+        {"callback": 0, "thread": 0, "start_ns": 310, "end_ns": 690, "parent": 0},
+        {"callback": 0, "thread": 0, "start_ns": 760, "end_ns": 780},
+    ]
+    answer = executor(made(tables={"callback_instances": callbacks, "phases": phases}))
+    assert any(
+        note.startswith("2 phases of executors that a callback spins") for note in answer.section("executor").notes
+    )
+    inside = rows(answer, "executor")["callbacks in execute"]
+    assert (inside["count"], inside["wall_ns"]) == (2, 660)  # the third is in the phase around, too
+    assert not any("spins" in note for note in executor(made()).section("executor").notes)
+
+
+def test_callbacks_of_a_phase_without_end_are_no_part_of_it() -> None:
+    phases = [
+        {"thread": 0, "phase": "execute", "start_ns": 100, "end_ns": 200},
+        {"thread": 0, "phase": "execute", "start_ns": 200, "end_ns": None},
+    ]
+    callbacks = [{"callback": 0, "thread": 0, "start_ns": s, "end_ns": e} for s, e in ((110, 150), (210, 900))]
+    found = rows(executor(made(tables={"callback_instances": callbacks, "phases": phases})), "executor")
+    assert (found["callbacks in execute"]["count"], found["callbacks in execute"]["wall_of_parent_percent"]) == (
+        1,
+        40.0,
+    )
 
 
 def test_phases_in_which_events_were_lost_are_counted() -> None:

@@ -216,6 +216,42 @@ def test_lost_events_make_bounds_of_the_losses() -> None:
     assert only_row(anywhere)["not_taken_at_least"] == 0
 
 
+def test_a_latency_across_a_loss_is_left_out_with_its_legs() -> None:
+    flow = Flow()
+    flow.handle(flow.publish(1000), at=1100)
+    flow.handle(flow.publish(2000), at=9000)  # the callback may be that of another message
+    flow.handle(flow.publish(20_000), at=20_200, run=5000)  # and this end that of another start
+    lost = {"kind": "discarded_events", "count": 3, "exact": True, "file": "ust/channel_0", "offset": None,
+            "begin_ns": 2500, "end_ns": 3000, "message": "3 events"}  # fmt: skip
+    later = lost | {"begin_ns": 21_000, "end_ns": 22_000}
+    answer = messages(MadeSource(objects() | flow.tables, ledger=[lost, later]))
+    row = only_row(answer)
+    assert (row["handled"], row["latency_left_out"], row["latency_max_ns"]) == (3, 1, 210)
+    legs = answer.section("legs").frame.row(0, named=True)
+    assert (legs["n"], legs["transport_max_ns"], legs["callback_max_ns"]) == (2, 190, 50)
+    assert any(note.startswith("1 latency left out") for note in answer.section("messages").notes)
+    nowhere = messages(MadeSource(objects() | flow.tables, ledger=[lost | {"begin_ns": None, "end_ns": END}]))
+    assert nowhere.section("legs").notes == ("events are missing on the way of every message that was handled",)
+    assert "events are missing on the way" in nowhere.section("messages").reasons["latency_max_ns"]
+
+
+def test_edges_between_nodes_of_one_name_have_the_numbers_of_their_processes() -> None:
+    made = objects()
+    made["processes"].append(dict(made["processes"][1]) | {"pid": 30})
+    made["nodes"].append({"process": 2, "handle": 2, "name": "/listener"})
+    made["subscriptions"].append({"process": 2, "node": 2, "handle": 4, "topic": "/chatter", "valid_from_ns": 100})
+    flow = Flow()
+    flow.handle(flow.publish(1000), at=1100)
+    section = messages(MadeSource(made | flow.tables)).section("messages")
+    assert set(section.frame["edge"]) == {"/talker (10) → /listener (20)", "/talker (10) → /listener (30)"}
+    assert not {"edge", "topic"} & set(section.spare)
+
+
+def test_without_takes_none_is_claimed_to_have_its_publication() -> None:
+    notes = messages(MadeSource(objects())).section("takes_without_publication").notes
+    assert notes == ("the trace has no messages taken from the middleware",)
+
+
 def test_edges_of_one_publisher_are_kept_apart() -> None:
     made = objects()
     made["subscriptions"].append({"process": 0, "node": 0, "handle": 9, "topic": "/chatter", "valid_from_ns": 0})

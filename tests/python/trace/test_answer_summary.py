@@ -180,6 +180,33 @@ def test_switches_that_contradict_each_other_are_said_wherever_the_scheduler_is_
     assert any("unknown, but for 1 that" in line for line in scheduling(inferred).quality)
 
 
+def test_files_that_cannot_be_read_are_counted_as_files() -> None:
+    entry = {"kind": "unreadable_stream", "count": 0, "exact": True, "file": "ust/a", "message": "cannot be read"}
+    assert "1 file that cannot be read" in summary(MadeSource(system(), ledger=[entry])).quality
+    two = [entry, entry | {"file": "ust/b", "count": 300}]
+    assert "2 files that cannot be read (300 bytes)" in summary(MadeSource(system(), ledger=two)).quality
+
+
+def test_the_coverage_of_thread_states_says_what_rests_on_inferred_ones() -> None:
+    made = system() | {
+        "callback_instances": [
+            {"callback": 0, "thread": 0, "start_ns": 100, "end_ns": 200},
+            {"callback": 0, "thread": 0, "start_ns": 300, "end_ns": 400},
+        ],
+        "thread_states": [
+            {"thread": 0, "state": "running", "start_ns": 50, "end_ns": 120, "inferred": True},
+            {"thread": 0, "state": "blocked", "start_ns": 120, "end_ns": 350, "inferred": False},
+            {"thread": 0, "state": "running", "start_ns": 350, "end_ns": 500, "inferred": True},
+        ],
+    }
+    source = MadeSource(made, scheduler=SCHEDULER | {"inferred_states": 2})
+    basis = {c.figure: c.basis() for c in quality_of(source).coverage}["thread states"]
+    # 20 ns of the first and 50 of the second
+    assert basis == (
+        "100 % of callback time has known thread states (35.0 % of it by states that begin with an event of user space)"
+    )
+
+
 def test_threads_of_user_space_without_scheduler_events() -> None:
     states = [{"thread": 0, "state": "running", "start_ns": 0, "end_ns": 10}]
     source = MadeSource(system() | {"thread_states": states}, scheduler=SCHEDULER)

@@ -196,6 +196,18 @@ def test_scheduling_is_matched_by_process_and_thread() -> None:
     assert (on_cpu["n_a"], on_cpu["p50_a_ns"], on_cpu["max_b_ns"]) == (300, 100, 100)
 
 
+def test_what_losses_reach_into_is_left_out_and_counted() -> None:
+    lost = {"kind": "discarded_events", "count": 3, "exact": True, "file": "ust/a", "begin_ns": 2_000_050,
+            "end_ns": 2_000_500, "message": ""}  # fmt: skip
+    answer = compare(made(), made(ledger=[lost]))
+    timer = row(answer, "callbacks", callback="timer 1 ms", figure="duration")
+    assert (timer["n_a"], timer["n_b"]) == (300, 299)
+    notes = answer.section("callbacks").notes
+    assert "b: 1 duration and 2 inter-arrival times left out: events are missing there" in notes
+    assert row(answer, "messages", figure="latency")["n_b"] == 299
+    assert any(note.startswith("b: 1 message left out") for note in answer.section("messages").notes)
+
+
 def test_losses_of_both_stand_first() -> None:
     entry = {
         "kind": "discarded_events", "count": 7, "exact": True, "file": "ust/channel_0", "offset": None, "begin_ns": 1,

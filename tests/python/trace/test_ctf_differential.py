@@ -87,14 +87,17 @@ def test_a_file_that_is_cut_off_is_read_up_to_there(tmp_path: Path) -> None:
     ]
 
 
-def test_what_comes_after_a_corrupt_packet_is_not_made_up(tmp_path: Path) -> None:
+def test_what_comes_after_a_corrupt_packet_is_read(tmp_path: Path) -> None:
     three_packets().trace.write(tmp_path)
     data = (tmp_path / "channel_0").read_bytes()
     magic = data[:4]
     overwrite(tmp_path / "channel_0", data.index(magic, 4), bytes(4))
     events, found = losses(tmp_path)
-    assert events == 2
-    assert [kind for kind, _, _, _ in found] == ["corrupt_packet"]
+    assert events == 4
+    assert sorted(kind for kind, _, _, _ in found) == ["corrupt_packet", "discarded_events"]
+    assert [loss for loss in found if loss[0] == "corrupt_packet"] == [
+        ("corrupt_packet", data.index(magic, data.index(magic, 4) + 1) - data.index(magic, 4), 10, 200)
+    ]
 
 
 # How many events each recording has: from its origin, not from either reader.

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,34 @@ def test_a_closed_trace_is_not_asked(double: Path) -> None:
         trace.table("takes")
     with pytest.raises(ValueError, match="closed"):
         trace.split(series(0, dtype=pl.Int32), series(0), series(1))
+
+
+def test_closing_waits_for_nobody_and_frees_nothing_that_is_in_use(
+    double: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = open_trace([Path("small")])
+    asked, go_on = threading.Event(), threading.Event()
+    split = trace._library.split
+    answers: list[pl.DataFrame] = []
+
+    def slow(*arguments: int) -> Stream:
+        asked.set()
+        assert go_on.wait(60)
+        return split(*arguments)
+
+    monkeypatch.setattr(trace._library, "split", slow)
+    arguments = (series(0, dtype=pl.Int32), series(5), series(8))
+    thread = threading.Thread(target=lambda: answers.append(trace.split(*arguments)))
+    thread.start()
+    assert asked.wait(60)
+    trace.close()
+    assert trace._close.alive
+    with pytest.raises(ValueError, match="closed"):
+        trace.table("takes")
+    go_on.set()
+    thread.join(60)
+    assert [frame["on_cpu_ns"].to_list() for frame in answers] == [[3]]
+    assert not trace._close.alive
 
 
 @pytest.fixture

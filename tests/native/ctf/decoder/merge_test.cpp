@@ -175,6 +175,31 @@ TEST(MergingAhead, HandsOutTheSameOfLttngsHeaders) {
   }
 }
 
+TEST_P(Merging, TakesMemoryByWhatThereIs) {
+  constexpr std::size_t kInputs = 2000;
+  const Made made({{1, 2, 3}});
+  const std::vector<MergeInput> inputs(kInputs, MergeInput{&made.trace(), 0, 0, 0, {}});
+  Merger merger(inputs, GetParam());
+  std::size_t events = 0;
+  for (MergedEvent event; merger.next(event);) ++events;
+  EXPECT_EQ(events, 3 * kInputs);
+  EXPECT_GE(merger.words(), 3 * kInputs);
+  EXPECT_LE(merger.words(), 600 * kInputs);
+}
+
+TEST_P(Merging, TakesBoundedMemory) {
+  constexpr std::size_t kInputs = 2000;
+  std::vector<std::uint64_t> times(1500);
+  for (std::size_t i = 0; i < times.size(); ++i) times[i] = i;
+  const Made made({times});
+  const std::vector<MergeInput> inputs(kInputs, MergeInput{&made.trace(), 0, 0, 0, {}});
+  Merger merger(inputs, GetParam());
+  MergedEvent event;
+  // Until each input had several batches.
+  for (std::size_t i = 0; i < 600 * kInputs; ++i) ASSERT_TRUE(merger.next(event));
+  EXPECT_LE(merger.words(), (std::size_t{100} << 20U) / 8);
+}
+
 TEST(Reading, ByEventAndByBatchDoNotMix) {
   const Made made({{1, 2, 3}});
   StreamReader reader(made.trace(), 0);

@@ -61,6 +61,16 @@ TEST(Open, TakesTheMetadataForItsFolder) {
   EXPECT_EQ(open(folder.path() / "metadata").traces().at(0)->streams.size(), 1U);
 }
 
+TEST(Open, FindsATraceThatIsCalledIndex) {
+  Folder folder;
+  folder.write("index/metadata", kMetadata);
+  folder.write("index/s", one_event(5));
+  const TraceSet set = open(folder.path());
+  ASSERT_EQ(set.traces().size(), 1U);
+  EXPECT_EQ(set.traces()[0]->path, "index");
+  EXPECT_EQ(read(*set.traces()[0]).events.size(), 1U);
+}
+
 TEST(Open, AcceptsATraceWithoutEvents) {
   Folder folder;
   folder.write("metadata", kMetadata);

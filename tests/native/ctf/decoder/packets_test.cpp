@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ctf/mapped_file.h"
 #include "made_trace.h"
@@ -139,7 +140,7 @@ TEST(Packets, ThatVanishAfterOpeningAreSaidToBeMissing) {
   EXPECT_EQ(ledger[0].end_ns, 40);
 }
 
-TEST(Packets, WithSizesThatCannotBeEndTheFile) {
+TEST(Packets, WithSizesThatCannotBeAreLeftOut) {
   struct Case {
     const char* name;
     std::uint64_t content, packet;
@@ -152,10 +153,92 @@ TEST(Packets, WithSizesThatCannotBeEndTheFile) {
     second.set(MadePacket::kContentSizeAt + 64, packet, 64);
     const auto opened =
         open_stream(numbers(10, 20, {11}).bytes() + second.bytes() + numbers(50, 60, {51}).bytes());
-    EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11})) << name;
+    EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11, 51})) << name;
     ASSERT_EQ(opened.index.size(), 1U) << name;
     EXPECT_EQ(opened.index[0].loss, Loss::corrupt_packet) << name;
+    EXPECT_EQ(opened.index[0].count, second.bytes().size()) << name;
+    EXPECT_EQ(opened.index[0].begin_ns, 20) << name;
+    EXPECT_EQ(opened.index[0].end_ns, 50) << name;
   }
+}
+
+// Packets of one size, as LTTng's are, where twice a size leads to a packet again; and of any size.
+TEST(Packets, WithABitFlippedLeaveAllOthers) {
+  for (const std::size_t padding : {0U, 64U}) {
+    std::vector<std::vector<std::uint8_t>> packets;
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      const auto packet = numbers(100 * i, 100 * i + 50, {100 * i + 1, 100 * i + 2}, i);
+      packets.push_back(packet.bytes(padding == 0 ? 3 * i : 512 - packet.bits.size() / 8));
+    }
+    constexpr std::size_t kSizes = MadePacket::kContentSizeAt;
+    for (std::size_t broken = 0; broken < packets.size(); ++broken) {
+      std::vector<std::size_t> bits;
+      for (std::size_t bit = 0; bit < 32; ++bit) bits.push_back(bit);            // magic
+      for (std::size_t bit = 0; bit < 128; ++bit) bits.push_back(kSizes + bit);  // sizes
+      for (const std::size_t bit : bits) {
+        auto damaged = packets;
+        damaged[broken][bit / 8] = static_cast<std::uint8_t>(damaged[broken][bit / 8] ^ 1U << (bit % 8));
+        std::vector<std::uint8_t> all;
+        for (const auto& packet : damaged) all.insert(all.end(), packet.begin(), packet.end());
+        const auto opened = open_stream(all);
+        const auto seen = times(opened.events);
+        for (std::size_t i = 0; i < packets.size(); ++i) {
+          for (const auto time : {100 * i + 1, 100 * i + 2}) {
+            if (i == broken) continue;
+            ASSERT_EQ(std::count(seen.begin(), seen.end(), static_cast<std::int64_t>(time)), 1)
+                << "padding " << padding << " packet " << broken << " bit " << bit << " time " << time;
+          }
+        }
+        if (bit >= 32) continue;
+        ASSERT_EQ(opened.index.size(), 1U) << broken << " " << bit;
+        EXPECT_EQ(opened.index[0].loss, Loss::corrupt_packet);
+        EXPECT_EQ(opened.index[0].count, packets[broken].size());
+        if (broken > 0) {
+          EXPECT_EQ(opened.index[0].begin_ns, static_cast<std::int64_t>(100 * broken - 50));
+        }
+        EXPECT_EQ(opened.index[0].begin_ns.has_value(), broken > 0);
+        if (broken < 3) {
+          EXPECT_EQ(opened.index[0].end_ns, static_cast<std::int64_t>(100 * broken + 100));
+        }
+        EXPECT_EQ(opened.index[0].end_ns.has_value(), broken < 3);
+      }
+    }
+  }
+}
+
+TEST(Packets, AreFoundBehindAnythingInTimeThatIsNotSquare) {
+  // Nothing but magic numbers, of which none begins a packet.
+  Bits junk;
+  for (int i = 0; i < 400'000; ++i) junk.put(0xC1FC1FC1, 32);
+  const auto opened = open_stream(junk.bytes() + numbers(10, 20, {11}).bytes());
+  EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11}));
+  ASSERT_EQ(opened.index.size(), 1U);
+  EXPECT_EQ(opened.index[0].count, junk.bytes().size());
+}
+
+TEST(Packets, OfTimesBeyondTheLargestAreSaid) {
+  Folder folder;
+  folder.write("metadata", kMetadata);
+  const std::uint64_t late = (std::uint64_t{1} << 63U) + 5;
+  folder.write("s", numbers(late, late + 10, {late + 1, late + 2}).bytes());
+  const TraceSet set = open(folder.path());
+  const auto largest = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(times(read(*set.traces()[0]).events), (std::vector<std::int64_t>{largest, largest}));
+  ASSERT_EQ(set.traces()[0]->metadata.warnings.size(), 1U);
+  EXPECT_NE(set.traces()[0]->metadata.warnings[0].find("2^63"), std::string::npos);
+}
+
+TEST(Events, ThatTakeNoRoomTakeNoTime) {
+  Folder folder;
+  folder.write("metadata", prologue() + stream(kPlainHeader, {{"e", "struct { } a[4096][2048]; u8 x;"}}));
+  MadePacket packet(10, 20);
+  for (std::uint64_t i = 0; i < 150; ++i) packet.event(0, 11 + i).bits.put(1, 8);
+  folder.write("s", packet.bytes());
+  const auto opened = open_all(folder);
+  EXPECT_TRUE(opened.events.empty());
+  ASSERT_EQ(opened.reading.size(), 1U);
+  EXPECT_EQ(opened.reading[0].loss, Loss::undecodable_event);
+  EXPECT_NE(opened.reading[0].message.find("far more elements than bytes"), std::string::npos);
 }
 
 TEST(Packets, WithASizeBeyondTheFileAreReadAsFarAsTheyGo) {

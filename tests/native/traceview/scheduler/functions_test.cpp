@@ -163,6 +163,23 @@ TEST(FunctionSymbols, AreNotTakenFromAnotherBuild) {
   }
 }
 
+// Reading them would wait for ever, or end nowhere.
+TEST(FunctionSymbols, AreReadFromFilesOfProgramsAlone) {
+  const std::string large = ::testing::TempDir() + "perflab_large";
+  std::ofstream(large) << "text";
+  std::filesystem::resize_file(large, std::uintmax_t{3} << 30U);
+  const std::string link = ::testing::TempDir() + "perflab_link";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("/proc/self/exe", link);
+  for (const std::string& path : {std::string("/proc/kmsg"), std::string("/dev/zero"),
+                                  std::string("/proc/cpuinfo"), std::string("/sys/kernel/notes"), large}) {
+    EXPECT_FALSE(SymbolTable::read(path)) << path;
+  }
+  EXPECT_TRUE(SymbolTable::read(link));  // it leads out of /proc
+  std::filesystem::remove(link);
+  std::filesystem::remove(large);
+}
+
 TEST(FunctionSymbols, OfFilesThatAreNotHereAreNotKnown) {
   const std::string text = ::testing::TempDir() + "perflab_no_elf";
   std::ofstream(text) << "text";
