@@ -307,7 +307,7 @@ void Ros::add_initialisation(const BoundEvent& bound, const ctf::Event& event, P
       if (!gid.empty()) process.writer_by_gid[std::move(gid)] = value(f::writer);
       break;
     }
-    default: break;  // life cycles and message links are counted, and used by other answers
+    default: break;
   }
 }
 

@@ -43,7 +43,12 @@ enum class Kind : std::uint8_t {
 
 // Whether the scheduler's model takes events of this kind; all others but `none` are of user space.
 [[nodiscard]] constexpr bool is_scheduler(Kind kind) noexcept { return kind >= Kind::sched_switch && kind < Kind::count; }
-[[nodiscard]] constexpr bool is_user_space(Kind kind) noexcept { return kind != Kind::none && kind < Kind::sched_switch; }
+// Life cycles and declared message links are known by name, but no table is made of them.
+[[nodiscard]] constexpr bool is_user_space(Kind kind) noexcept {
+  return kind != Kind::none && kind < Kind::sched_switch && kind != Kind::rcl_lifecycle_state_machine_init &&
+         kind != Kind::rcl_lifecycle_transition && kind != Kind::message_link_periodic_async &&
+         kind != Kind::message_link_partial_sync;
+}
 
 inline constexpr std::size_t kMaxFields = 7;
 

@@ -309,7 +309,7 @@ class ViewBuilder {
         const Kind kind = facts.bounds[i].kind;
         events.push_back({{"name", facts.trace->layouts[i].event_class->name},
                           {"count", facts.counts[i]},
-                          {"kind", kind == Kind::none ? Json(nullptr) : Json(name_of(kind))},
+                          {"kind", is_user_space(kind) || is_scheduler(kind) ? Json(name_of(kind)) : Json(nullptr)},
                           {"trace", t}});
       }
     }
