@@ -283,6 +283,9 @@ TEST_F(FastDds, ThreadsCarryItsName) {
 }
 
 TEST_F(FastDds, SharedMemoryIsNamedWhileItIsThereAndGoneAfterwards) {
+  // Ports that a killed process left behind are used again, but belong to nobody who would remove them.
+  std::set<std::string> left_by_others;
+  for (const auto& entry : fs::directory_iterator("/dev/shm")) left_by_others.insert(entry.path().string());
   open_with({{"data_sharing", "on"}});
   std::set<std::string> files;
   {
@@ -301,7 +304,7 @@ TEST_F(FastDds, SharedMemoryIsNamedWhileItIsThereAndGoneAfterwards) {
   for (const std::string& file : files)
     EXPECT_TRUE(fs::exists(file) || file.find("datasharing") != file.npos) << file;
   close_participant();
-  for (const std::string& file : files) EXPECT_FALSE(fs::exists(file)) << file;
+  for (const std::string& file : files) EXPECT_FALSE(fs::exists(file) && !left_by_others.contains(file)) << file;
 }
 
 }  // namespace
