@@ -167,7 +167,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (*scope) sum += touch(**scope, event.slots);
     }
   }
-  static volatile std::uint64_t sink;
+  [[maybe_unused]] static volatile std::uint64_t sink;
   sink = sum;
   check(reader.ledger());
 
