@@ -50,6 +50,14 @@ def _size(value: Any) -> Any:
     return round(float(match.group(1)) * _SIZE_UNITS[match.group(2)])
 
 
+def parse_size(text: str, where: str) -> int:
+    """Bytes of "64kB" or "1MiB". Raises BadInput."""
+    try:
+        return int(_size(text))
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from error
+
+
 def _percent(value: Any) -> Any:
     return value.strip().removesuffix("%").strip() if isinstance(value, str) else value
 

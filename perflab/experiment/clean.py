@@ -34,10 +34,12 @@ from perflab.experiment.rundir import (
     write_json,
 )
 from perflab.host import Host
+from perflab.tracer import lttng
 
 Json = dict[str, Any]
 
 PROCESS, SHARED_MEMORY, TEMPORARY, FILE, TRIAL_LEFT = "process", "shared_memory", "temporary", "file", "trial"
+SESSION = "session"  # of LTTng
 
 ENDED_EARLY = "perflab ended before the trial did"
 TERM_WAIT_S = 2.0
@@ -172,13 +174,15 @@ def _left_of(run: RunDirectory, trial: TrialDirectory, document: Json, this_boot
                 what = f"process {name} (pid {pid}) of trial {trial.path.name}"
                 yield Leftover(PROCESS, run.path, what, trial.path, pid=pid, start_ticks=ticks)
         yield from _companions(run, trial, document)
+        yield from _session(run, trial)
         # After a trial that ended, the names may be somebody else's.
         names = [name for _, process in processes for name in process.get("shared_memory") or () if running]
         for name in names:
             if isinstance(name, str) and _in_shared_memory(name):
                 what = f"shared memory {name} of trial {trial.path.name}"
                 yield Leftover(SHARED_MEMORY, run.path, what, trial.path, name=name)
-    for entry in (*(document.get("temporary") or ()), *_recorded_by_conditions(trial)):
+    recorded = (*_recorded_by_conditions(trial), *_recorded_by_tracers(trial))
+    for entry in (*(document.get("temporary") or ()), *recorded):
         if (folder := _temporary(run, entry, this_boot)) is not None:
             path, identity = folder
             what = f"temporary folder {path} of trial {trial.path.name}"
@@ -201,6 +205,27 @@ def _companions(run: RunDirectory, trial: TrialDirectory, document: Json) -> Ite
             if process.parent not in left:
                 what = f"process {companion.get('name')} (pid {process.pid}) of trial {trial.path.name}"
                 yield Leftover(PROCESS, run.path, what, trial.path, pid=process.pid, start_ticks=process.start_ticks)
+
+
+def _session(run: RunDirectory, trial: TrialDirectory) -> Iterator[Leftover]:
+    """A session in a daemon that was there before the run, whose keeper was killed as well."""
+    for record in _tracers_records(trial):
+        name = record.get("session")
+        if isinstance(name, str) and name.startswith(lttng.SESSION_PREFIX) and lttng.exists(name):
+            yield Leftover(SESSION, run.path, f"LTTng session {name} of trial {trial.path.name}", trial.path, name=name)
+
+
+def _recorded_by_tracers(trial: TrialDirectory) -> Iterator[Json]:
+    """The folders in which session daemons had their sockets."""
+    for record in _tracers_records(trial):
+        if isinstance(home := record.get("home"), dict):
+            yield home
+
+
+def _tracers_records(trial: TrialDirectory) -> Iterator[Json]:
+    for path in sorted(trial.path.glob(f"*/{lttng.RECORD}")):
+        with contextlib.suppress(BadInput):
+            yield read_json(path)
 
 
 def _recorded_by_conditions(trial: TrialDirectory) -> Iterator[Json]:
@@ -327,6 +352,15 @@ def _remove_temporary(left: Leftover) -> Removal:
     return Removal(left, f"removed {left.what}")
 
 
+def _remove_session(left: Leftover) -> Removal:
+    assert left.name is not None
+    try:
+        lttng.destroy(left.name)
+    except PerflabError as error:
+        return Removal(left, f"cannot destroy {left.what}: {error}", str(error))
+    return Removal(left, f"destroyed {left.what}")
+
+
 def _mounted_below(path: Path) -> Path | None:
     """A mount point that is `path` or below it: what is mounted there is not the run's."""
     whole = path.resolve()
@@ -369,6 +403,7 @@ def _mark_trial(left: Leftover) -> Removal:
 _REMOVERS = {
     PROCESS: _remove_process,
     SHARED_MEMORY: _remove_shared_memory,
+    SESSION: _remove_session,
     TEMPORARY: _remove_temporary,
     FILE: _remove_file,
     TRIAL_LEFT: _mark_trial,

@@ -111,13 +111,15 @@ class GuardedCompanion:
         guard: Path,
         log: Path,
         control: bool = False,
+        pass_output: bool = False,
         environment: Mapping[str, str] | None = None,
         install: str | None = None,
     ) -> None:
         """Starts the program and waits until it is executed. `install` says how to get it where it is missing.
 
-        With `control` it is given `--control-fd N`. Raises Unavailable where it or the guard cannot be executed,
-        OSError where the log cannot be written.
+        What it prints goes to the log; with `pass_output` where perflab's own output goes. With `control` it is given
+        `--control-fd N`. Raises Unavailable where it or the guard cannot be executed, OSError where the log cannot be
+        written.
         """
         self.name = name
         self.command = [os.fspath(word) for word in command]
@@ -131,6 +133,7 @@ class GuardedCompanion:
         self.channel_open = True
         self.finished = False  # the guard has ended, and nothing is left
         self._control = control
+        self._pass_output = pass_output
         self._stopping = self._done = self._closed = False
         self._failure_kind: str | None = None
         self._incoming, self._outgoing = bytearray(), bytearray()
@@ -238,13 +241,13 @@ class GuardedCompanion:
 
     def _start_guard(self, guard: Path, control_fd: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         options = ["--control-fd", str(control_fd), *(["--give-control"] if self._control else [])]
-        with self.log.open("wb") as output:
+        with contextlib.nullcontext() if self._pass_output else self.log.open("wb") as output:
             try:
                 return subprocess.Popen(
                     [guard, *options, "--", *self.command],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
-                    stderr=subprocess.STDOUT,
+                    stderr=None if output is None else subprocess.STDOUT,
                     pass_fds=(control_fd,),
                     start_new_session=True,
                     env={**os.environ, **environment, MARK: self._mark},

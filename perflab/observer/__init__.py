@@ -26,8 +26,8 @@ class Observer(ABC):
     """
 
     name: ClassVar[str]
-    extra: ClassVar[bool] = False  # disturbs so much that it gets trials of its own, which enter no statistics
     label: str  # the name, and a number where there are several
+    extra: bool = False  # disturbs so much that it gets trials of its own, which enter no statistics
 
     @property
     @abstractmethod

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from perflab.observer import Observer, allocations, hiccup, monitor
+from perflab.observer import Observer, allocations, hiccup, monitor, tracing
 from perflab.registry import Kind
 
-REGISTRY: dict[str, Kind[Observer]] = {kind.name: kind for kind in (monitor.KIND, hiccup.KIND, allocations.KIND)}
+REGISTRY: dict[str, Kind[Observer]] = {
+    kind.name: kind for kind in (monitor.KIND, hiccup.KIND, allocations.KIND, tracing.KIND)
+}

@@ -311,7 +311,7 @@ class Tracing(Observer):
     """Disturbs too much to be in every trial."""
 
     name: ClassVar[str] = "tracing"
-    extra: ClassVar[bool] = True
+    extra = True
 
     def __init__(self, parameters: Parameters) -> None:
         del parameters

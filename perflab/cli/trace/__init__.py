@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from perflab.cli.trace import callbacks, compare, executor, export, messages, scheduling, summary
+from perflab.cli.trace import callbacks, compare, executor, export, messages, record, scheduling, summary
 
 app = typer.Typer(
-    help="Answer questions about recorded traces of ROS 2 systems.",
+    help="Record traces of ROS 2 systems, and answer questions about them.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
+app.command(name="record")(record.record)
 app.command(name="summary")(summary.summary)
 app.command(name="callbacks")(callbacks.callbacks)
 app.command(name="messages")(messages.messages)

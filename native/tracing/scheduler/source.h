@@ -1,0 +1,98 @@
+// Where scheduler events come from: perf's ring buffers, or a BPF program. Each brings the same events, per
+// CPU and in the order of their times; whoever records them does not know which one it is.
+//
+// Example:
+//   const auto source = open_perf_source(settings);  // throws Unavailable
+//   source->start();
+//   while (running) source->drain([](unsigned cpu, std::span<const SchedulerEvent> events) { ... }, 50ms);
+//   source->stop();
+//   source->drain(...);  // what was left
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace perflab::tracing {
+
+// This machine cannot do it: one line with the setting and the command that changes it.
+class Unavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+constexpr std::size_t kCommBytes = 16;  // the kernel's TASK_COMM_LEN
+using Comm = std::array<char, kCommBytes>;
+
+enum class EventKind : std::uint8_t { switched, waking, wakeup, wakeup_new, migrate, fork, exec, exit };
+constexpr std::array<const char*, 8> kEventNames = {
+    "sched_switch",       "sched_waking",       "sched_wakeup",       "sched_wakeup_new",
+    "sched_migrate_task", "sched_process_fork", "sched_process_exec", "sched_process_exit"};
+
+// As the kernel says it: priorities are p->prio (120 is nice 0), states the mask of the tracepoint.
+struct SchedulerEvent {
+  std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
+  EventKind kind{};
+  std::int32_t pid = 0,
+               tid = 0;  // of the thread that ran on the CPU of the event, in the initial PID name space
+  // The thread that it is about: switched: the one that leaves; fork: the parent (its tid); else whom it
+  // names.
+  std::int32_t subject = 0;
+  std::int32_t subject_priority = 0;
+  Comm subject_comm{};
+  // switched: the one that comes; fork: the child (its tid).
+  std::int32_t other = 0;
+  std::int32_t other_priority = 0;
+  Comm other_comm{};
+  std::int64_t state = 0;       // switched: prev_state
+  std::int32_t from_cpu = 0;    // migrate
+  std::int32_t target_cpu = 0;  // waking, wakeup, wakeup_new; migrate: to which
+  std::string_view filename;    // exec; lives as long as the call of the handler
+};
+
+struct SourceSettings {
+  std::vector<unsigned> cpus;           // empty: all that are online
+  std::size_t buffer_bytes = 4u << 20;  // per CPU (perf) or in all (BPF); a power of two times the page size
+  // Only with a source that filters in the kernel (`filters()`): processes that descend from these.
+  std::vector<std::int32_t> roots;
+};
+
+// What did not arrive, between two instants of one CPU. A source that cannot tell the CPU says nothing of it.
+struct Loss {
+  std::optional<unsigned> cpu;
+  std::int64_t after_ns = 0, before_ns = 0;  // of the events around it; 0: none before
+  std::uint64_t events = 0;
+};
+
+class Source {
+ public:
+  using Handler = std::function<void(unsigned cpu, std::span<const SchedulerEvent> events)>;
+
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  [[nodiscard]] virtual const char* name() const noexcept = 0;  // "perf_event", "ebpf"
+  [[nodiscard]] virtual bool filters() const noexcept { return false; }
+  [[nodiscard]] virtual std::vector<unsigned> cpus() const = 0;
+  virtual void start() = 0;
+  // No event after it; those before it can still be drained.
+  virtual void stop() noexcept = 0;
+  // Waits for events at most that long and hands over what is there, per CPU in the order of time, over calls
+  // too. Events of different CPUs have no order among each other.
+  virtual void drain(const Handler& handler, std::int64_t timeout_ns) = 0;
+  // Those that were lost since the last call.
+  [[nodiscard]] virtual std::vector<Loss> take_losses() = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Source> open_perf_source(const SourceSettings& settings);
+[[nodiscard]] std::unique_ptr<Source> open_ebpf_source(const SourceSettings& settings);
+
+}  // namespace perflab::tracing

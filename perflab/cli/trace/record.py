@@ -1,0 +1,266 @@
+"""`perflab trace record`: a program, or the whole machine for a while, as a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perflab.cli.trace.common import AsJson, write_json
+from perflab.errors import BadInput, Interrupted, TrialFailed
+
+if TYPE_CHECKING:
+    from perflab.experiment.companion import GuardedCompanion
+    from perflab.tracer import RecordingSettings
+
+STOP_GRACE_S = 10.0  # between SIGINT and SIGTERM to the command, as after Ctrl-C
+
+
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run.", show_default=False)
+    ] = None,
+    scheduler: Annotated[
+        bool, typer.Option("--scheduler", help="Record the scheduler's events, too: who ran when, who woke whom.")
+    ] = False,
+    scheduler_from: Annotated[
+        str | None,
+        typer.Option("--scheduler-from", metavar="NAME", help="Like --scheduler, by perf_event, ebpf, lttng, or auto."),
+    ] = None,
+    whole_system: Annotated[
+        bool, typer.Option("--whole-system", help="Keep the scheduler events of all processes, not of COMMAND's alone.")
+    ] = False,
+    events: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--event",
+            metavar="PATTERN",
+            help="Events of user space; may be repeated.",
+            show_default="ros2:*, perflab:*",
+        ),
+    ] = None,
+    contexts: Annotated[
+        list[str] | None,
+        typer.Option("--context", metavar="NAME", help="LTTng contexts, beside vpid and vtid; may be repeated."),
+    ] = None,
+    buffer: Annotated[str, typer.Option("--buffer", metavar="SIZE", help="Buffers of user space, per CPU.")] = "8MiB",
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot", help="Flight recorder: keep what fits into the buffers, write it at the end.")
+    ] = False,
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Stop after that long (10s).", show_default="until it ends"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Where to.", show_default="traces/<time>_<command>"),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Record ROS 2 events of a program (and of all that it starts), and the scheduler's if asked.
+
+    \b
+        perflab trace record --scheduler -- ros2 launch my_robot bringup.launch.py
+        perflab trace record --scheduler --whole-system --duration 10
+
+    Without COMMAND whatever runs and comes is recorded. Ctrl-C ends the command in order, and the recording.
+    """
+    from perflab import native
+    from perflab.tracer import Recording, check, losses
+
+    words = list(command or [])
+    settings = _settings(scheduler, scheduler_from, whole_system or not words, events, contexts, buffer, snapshot)
+    seconds = _seconds(duration)
+    if not words and seconds is None and not sys.stdin.isatty():
+        raise BadInput("neither a command nor --duration: right would be `perflab trace record --duration 10s`")
+    if words and shutil.which(words[0]) is None:
+        raise BadInput(f"{words[0]}: there is no such program; right would be `perflab trace record -- COMMAND`")
+    directory = _directory(output, words)
+    programs = native.find()
+    check(settings, programs)
+    created = not directory.exists()
+    with _Companions(directory, programs.program("perflab-guard")) as companions, _signals():
+        recording = Recording(directory, settings, start=companions.start, native=programs)
+        try:
+            recording.begin([os.getpid()])
+        except BaseException:
+            companions.close()
+            _remove_empty(directory, created)
+            raise
+        try:
+            status = _run(companions, words, recording.environment, seconds)
+        finally:
+            document = recording.end(words or None)
+    if as_json:
+        write_json({"directory": str(directory), **document})
+    else:
+        _tell(directory, document, losses(document))
+    if status not in (0, None):
+        raise TrialFailed(f"{words[0]} ended with status {status}; what it did until then is in {directory}")
+    return 0
+
+
+def _settings(
+    scheduler: bool,
+    scheduler_from: str | None,
+    whole_system: bool,
+    events: list[str] | None,
+    contexts: list[str] | None,
+    buffer: str,
+    snapshot: bool,
+) -> RecordingSettings:
+    from perflab.parameters import parse_size
+    from perflab.tracer import AUTO, NONE, SCHEDULERS, RecordingSettings
+    from perflab.tracer.lttng import UserSpaceSettings
+
+    if scheduler_from is not None and scheduler_from not in SCHEDULERS:
+        raise BadInput(f"--scheduler-from {scheduler_from!r} is not one of {', '.join(SCHEDULERS)}")
+    default = UserSpaceSettings()
+    size = parse_size(buffer, "--buffer")
+    user_space = UserSpaceSettings(
+        events=tuple(events) if events else default.events,
+        contexts=(*default.contexts, *(name for name in contexts or () if name not in default.contexts)),
+        buffer_bytes=size,
+        snapshot=snapshot,
+    )
+    return RecordingSettings(
+        user_space=user_space,
+        scheduler=scheduler_from or (AUTO if scheduler else NONE),
+        whole_system=whole_system,
+        flight_recorder_bytes=size if snapshot else None,
+    )
+
+
+def _seconds(duration: str | None) -> float | None:
+    from perflab.units import NS_PER_S, parse_duration
+
+    return None if duration is None else parse_duration(duration, "--duration") / NS_PER_S
+
+
+def _directory(output: Path | None, words: Sequence[str]) -> Path:
+    """One that is empty, or not there yet."""
+    if output is None:
+        name = Path(words[0]).name if words else "system"
+        return Path("traces") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{name}"
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise BadInput(f"--output {output}: exists and is not an empty folder; a recording has a folder of its own")
+    return output
+
+
+class _Companions:
+    """The programs of a recording; all are ended when it ends."""
+
+    def __init__(self, directory: Path, guard: Path) -> None:
+        self._logs = directory / "logs"
+        self._guard = guard
+        self._running: list[GuardedCompanion] = []
+
+    def __enter__(self) -> _Companions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
+        from perflab.experiment.companion import GuardedCompanion
+
+        self._logs.mkdir(parents=True, exist_ok=True)
+        log = self._logs / f"{name}.log"
+        self._running.append(GuardedCompanion(name, command, guard=self._guard, log=log, control=control))
+        return self._running[-1]
+
+    def run(self, command: Sequence[str], environment: dict[str, str]) -> GuardedCompanion:
+        """Like `start`; it prints where we print."""
+        from perflab.experiment.companion import GuardedCompanion
+
+        null, program = Path(os.devnull), Path(command[0]).name
+        self._running.append(
+            GuardedCompanion(program, command, guard=self._guard, log=null, pass_output=True, environment=environment)
+        )
+        return self._running[-1]
+
+    def close(self) -> None:
+        while self._running:
+            self._running.pop().stop()
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a recording as Ctrl-C does."""
+
+    def interrupt(signum: int, _: object) -> None:
+        raise Interrupted(signum)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(
+    companions: _Companions, words: Sequence[str], environment: dict[str, str], seconds: float | None
+) -> int | None:
+    """The status of the command; None where there was none, or where it was ended by us."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+
+    def passed() -> bool:
+        return deadline is not None and time.monotonic() >= deadline
+
+    if not words:
+        with contextlib.suppress(KeyboardInterrupt):
+            while not passed():
+                time.sleep(0.1)
+        return None
+    program = companions.run(words, environment)
+    try:
+        while program.status is None and not passed():
+            program.receive(0.1)
+        if program.status is not None:
+            return program.status
+    except KeyboardInterrupt:
+        pass
+    _interrupt(program)
+    return None
+
+
+def _interrupt(program: GuardedCompanion) -> None:
+    """What Ctrl-C does to a program in a terminal; it has some time to end in order."""
+    if program.pid is not None and program.status is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(program.pid, signal.SIGINT)
+    deadline = time.monotonic() + STOP_GRACE_S
+    with contextlib.suppress(KeyboardInterrupt):
+        while program.status is None and time.monotonic() < deadline:
+            program.receive(0.1)
+    program.stop()
+
+
+def _remove_empty(directory: Path, created: bool) -> None:
+    """What a recording leaves that never began: nothing."""
+    if created:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _tell(directory: Path, document: dict[str, Any], lost: Sequence[str]) -> None:
+    seconds = (document["ended_ns"] - document["began_ns"]) / 1e9
+    size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    what = ["user space by LTTng"] if document["user_space"] else []
+    if document["scheduler"]:
+        events = document["scheduler"]["events"]
+        counted = f", {events:,} events" if events is not None else ""
+        what.append(f"the scheduler by {document['scheduler']['tracer']}{counted}")
+    sys.stderr.write(f"perflab: {seconds:.1f} s of {' and '.join(what)} are in {directory} ({size / 1e6:.1f} MB)\n")
+    for line in lost:
+        sys.stderr.write(f"perflab: {line}\n")
+    sys.stderr.write(f"perflab: next: perflab trace summary {directory}\n")

@@ -1,0 +1,397 @@
+"""LTTng: a recording session, and a session daemon where none runs.
+
+A daemon that answers is used, and our session taken away from it whatever happens to perflab (a small program under
+perflab-guard does it). Otherwise one is started under perflab-guard and ends with the recording. There can be only one
+daemon of root: recordings of root that need one of their own wait for each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import grp
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+from xml.etree import ElementTree
+
+from perflab.condition import Companion
+from perflab.errors import PerflabError, Unavailable, one_line
+
+INSTALL = "install it with `apt install lttng-tools`"
+COMMAND_LIMIT_S = 120.0  # a command that stops a session waits for the last data
+START_LIMIT_S = 60.0
+LOCK_LIMIT_S = 600.0
+LOCK = "perflab-lttng.lock"
+# The time for which a traced process waits at its start for the daemon. It answers at once, but on a busy machine.
+REGISTER_LIMIT_MS = 60_000
+SESSION_PREFIX = "perflab-"
+CHANNEL = "perflab"
+RECORD = "session.json"  # beside the traces, while they are being recorded
+KERNEL_MODULE = "lttng-tracer"
+KERNEL_CONTEXTS = ("pid", "tid")
+KERNEL_EVENTS = (
+    *("sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new", "sched_migrate_task"),
+    *("sched_process_fork", "sched_process_exec", "sched_process_exit"),
+)
+GROUP = "tracing"
+ROS2, PERFLAB = "ros2:*", "perflab:*"
+
+# Destroys the session $0 when it is told to end, by us or by perflab-guard.
+_KEEPER = """
+trap 'lttng --no-sessiond destroy --no-wait "$0"; exit 0' TERM
+while :; do sleep 60 & wait; done
+"""
+_SPACE = "{https://lttng.org/xml/ns/lttng-mi}"
+
+
+@dataclass(frozen=True)
+class UserSpaceSettings:
+    """A channel of user space. With `snapshot` its buffers are overwritten, and written out once, at the end."""
+
+    events: tuple[str, ...] = (ROS2, PERFLAB)
+    contexts: tuple[str, ...] = ("vpid", "vtid")
+    buffer_bytes: int = 8 << 20  # per CPU
+    sub_buffers: int = 8
+    snapshot: bool = False
+
+    @property
+    def sub_buffer_bytes(self) -> int:
+        """A power of two, as LTTng wants it."""
+        size: int = max(self.buffer_bytes // self.sub_buffers, 4096)
+        return 1 << (size - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the session recorded, per domain; None where it was not asked to."""
+
+    user_space: dict[str, Any] | None
+    kernel: dict[str, Any] | None
+
+
+def check() -> None:
+    """Raises Unavailable where LTTng's programs are not installed."""
+    for program in ("lttng", "lttng-sessiond"):
+        if shutil.which(program) is None:
+            raise Unavailable(f"{program} is not installed: {INSTALL}")
+
+
+def has_kernel_modules() -> bool:
+    """Whether this kernel can load LTTng's tracer."""
+    if Path("/sys/module/lttng_tracer").is_dir():
+        return True
+    folder = Path("/lib/modules") / os.uname().release
+    return any(folder.rglob(f"{KERNEL_MODULE}.ko*"))
+
+
+def may_trace_kernel() -> bool:
+    """Whether this user may: root, and whoever is in the group."""
+    if os.geteuid() == 0:
+        return True
+    with contextlib.suppress(KeyError):
+        return grp.getgrnam(GROUP).gr_gid in os.getgroups()
+    return False
+
+
+def version() -> str | None:
+    """Of the installed lttng-tools."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        run = subprocess.run(["lttng", "--version"], capture_output=True, text=True, timeout=20, check=False)
+        words = run.stdout.rsplit(")", 1)[-1].split()
+        return words[0] if words else None
+    return None
+
+
+class Session:
+    """One session; its output goes to `directory`/ust and `directory`/kernel."""
+
+    def __init__(
+        self,
+        directory: Path,
+        user_space: UserSpaceSettings | None,
+        *,
+        kernel: bool,
+        start: Callable[..., Companion],
+    ) -> None:
+        self.name = f"{SESSION_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        self._directory = directory.absolute()
+        self._user_space = user_space
+        self._kernel = kernel
+        self._start = start
+        self._daemon: _Daemon | None = None
+        self._keeper: Companion | None = None
+        self._created = False
+        self._told: Told | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For the processes that are to be recorded."""
+        assert self._daemon is not None
+        return {**self._daemon.variables, "LTTNG_UST_REGISTER_TIMEOUT": str(REGISTER_LIMIT_MS)}
+
+    def begin(self) -> None:
+        """Raises Unavailable where no daemon can be had, PerflabError where LTTng refuses something."""
+        check()
+        self._daemon = _Daemon(self._start, kernel=self._kernel)
+        self._daemon.begin()
+        self._record()
+        if not self._daemon.own:
+            # It will not end with us; so the session must.
+            forever = (
+                'trap "lttng --no-sessiond destroy --no-wait \\"$0\\"; exit 0" TERM; while :; do sleep 60 & wait; done'
+            )
+            self._keeper = self._start("lttng_session", ["sh", "-c", forever, self.name])
+        snapshot = self._user_space is not None and self._user_space.snapshot
+        where = ["--snapshot"] if snapshot else [f"--output={self._directory}"]
+        self._run("create", self.name, *where)
+        self._created = True
+        if self._user_space is not None:
+            self._add_user_space(self._user_space)
+        if self._kernel:
+            self._add_kernel(snapshot)
+        self._run("start", self.name)
+
+    def end(self) -> Told:
+        """Stops and destroys the session, and says what it had lost. Idempotent."""
+        if self._told is not None:
+            return self._told
+        losses: dict[str, tuple[int, int]] = {}
+        try:
+            if self._created:
+                self._run("stop", self.name)
+                losses = self._losses()
+                if self._user_space is not None and self._user_space.snapshot:
+                    self._run("snapshot", "record", f"--session={self.name}", str(self._directory))
+        finally:
+            with contextlib.ExitStack() as stack:
+                if self._daemon is not None:
+                    stack.callback(self._daemon.end)
+                if self._keeper is not None:
+                    stack.callback(self._keeper.stop)
+                stack.callback(self._record_file.unlink, missing_ok=True)
+                if self._created:
+                    self._run("destroy", self.name)
+                    self._created = False
+        self._told = Told(
+            self._document(losses, "UST") if self._user_space is not None else None,
+            self._document(losses, "KERNEL") if self._kernel else None,
+        )
+        return self._told
+
+    @property
+    def _record_file(self) -> Path:
+        return self._directory / RECORD
+
+    def _record(self) -> None:
+        """What a perflab that is killed together with its guards leaves; `perflab clean` reads it."""
+        assert self._daemon is not None
+        record: dict[str, Any] = {"session": self.name, "home": None}
+        if (home := self._daemon.home) is not None:
+            status = home.lstat()
+            record["home"] = {"path": str(home), "st_dev": status.st_dev, "st_ino": status.st_ino}
+        self._record_file.write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+    def _add_user_space(self, settings: UserSpaceSettings) -> None:
+        sizes = [f"--subbuf-size={settings.sub_buffer_bytes}", f"--num-subbuf={settings.sub_buffers}"]
+        mode = ["--overwrite"] if settings.snapshot else ["--discard"]
+        self._run("enable-channel", "--userspace", f"--session={self.name}", *sizes, *mode, CHANNEL)
+        place = ["--userspace", f"--session={self.name}", f"--channel={CHANNEL}"]
+        self._run("enable-event", *place, ",".join(settings.events))
+        if settings.contexts:
+            self._run("add-context", *place, *(f"--type={name}" for name in settings.contexts))
+
+    def _add_kernel(self, snapshot: bool) -> None:
+        mode = ["--overwrite"] if snapshot else ["--discard"]
+        sizes = ["--subbuf-size=1M", "--num-subbuf=8"]
+        self._run("enable-channel", "--kernel", f"--session={self.name}", *sizes, *mode, CHANNEL)
+        place = ["--kernel", f"--session={self.name}", f"--channel={CHANNEL}"]
+        self._run("enable-event", *place, ",".join(KERNEL_EVENTS))
+        self._run("add-context", *place, *(f"--type={name}" for name in KERNEL_CONTEXTS))
+
+    def _losses(self) -> dict[str, tuple[int, int]]:
+        """Discarded events and lost packets by the names of the domains."""
+        document = ElementTree.fromstring(self._run("--mi=xml", "list", self.name))
+        found = {}
+        for domain in document.iter(f"{_SPACE}domain"):
+            name = domain.findtext(f"{_SPACE}type") or ""
+            sums = [
+                sum(int(element.text or 0) for element in domain.iter(f"{_SPACE}{key}"))
+                for key in ("discarded_events", "lost_packets")
+            ]
+            found[name] = (sums[0], sums[1])
+        return found
+
+    def _document(self, losses: dict[str, tuple[int, int]], domain: str) -> dict[str, Any]:
+        """What is not known is None."""
+        discarded, packets = losses.get(domain, (None, None))
+        assert self._daemon is not None
+        shared = {"discarded_events": discarded, "lost_packets": packets, "lttng_version": version()}
+        if domain == "KERNEL":
+            return {"tracer": "lttng", "filter": None, "events": None, "lost": discarded, **shared}
+        assert self._user_space is not None
+        settings = self._user_space
+        return {
+            "tracer": "lttng",
+            "mode": "snapshot" if settings.snapshot else "discard",
+            "events": list(settings.events),
+            "contexts": list(settings.contexts),
+            "sub_buffer_bytes": settings.sub_buffer_bytes,
+            "sub_buffers": settings.sub_buffers,
+            "daemon": "own" if self._daemon.own else "running",
+            **shared,
+        }
+
+    def _run(self, *arguments: str) -> str:
+        assert self._daemon is not None
+        return _lttng(arguments, self._daemon.variables)
+
+
+def exists(session: str) -> bool:
+    """Whether the daemon that answers, if one does, has a session of that name."""
+    try:
+        _lttng(("list", session), {})
+    except PerflabError:
+        return False
+    return True
+
+
+def destroy(session: str) -> None:
+    """Raises PerflabError where it cannot."""
+    _lttng(("destroy", session), {})
+
+
+@dataclass
+class _Daemon:
+    """The session daemon that answers, or one of our own."""
+
+    start: Callable[..., Companion]
+    kernel: bool
+    variables: dict[str, str] = field(default_factory=dict)  # with which it is found
+    own: bool = False
+    _companion: Companion | None = None
+    home: Path | None = None  # of our own
+    _lock: TextIO | None = None
+
+    def begin(self) -> None:
+        if os.geteuid() == 0:
+            # Whoever has a daemon of his own holds the lock alone; it will end with his recording.
+            self._lock = locked(fcntl.LOCK_SH)
+        if answers({}):
+            return
+        if self._lock is not None:
+            self._unlock()
+            self._lock = locked(fcntl.LOCK_EX)
+            if answers({}):  # somebody started one meanwhile
+                return
+        # Sockets have short paths; and what other users put there is none of our business.
+        self.home = Path(tempfile.mkdtemp(prefix="perflab-lttng-", dir="/tmp"))
+        self.variables = {"LTTNG_HOME": str(self.home)}
+        self.own = True
+        try:
+            self._launch()
+        except BaseException:
+            self.end()
+            raise
+
+    def _launch(self) -> None:
+        options = [] if self.kernel else ["--no-kernel"]
+        words = ["env", *(f"{key}={value}" for key, value in self.variables.items()), "lttng-sessiond", *options]
+        self._companion = self.start("lttng_sessiond", words)
+        deadline = time.monotonic() + START_LIMIT_S
+        while not answers(self.variables):
+            self._companion.receive(0.05)
+            if self._companion.status is not None or time.monotonic() > deadline:
+                raise Unavailable(f"no LTTng session daemon can be started{_last_words(self._companion.log)}")
+
+    def end(self) -> None:
+        """Idempotent."""
+        try:
+            if self._companion is not None:
+                self._companion.stop(10.0)
+        finally:
+            self._companion = None
+            if self.home is not None:
+                shutil.rmtree(self.home, ignore_errors=True)
+                self.home = None
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def locked(kind: int) -> TextIO:
+    """`kind` is fcntl's; waits for recordings that have a daemon of their own."""
+    path = Path(tempfile.gettempdir()) / LOCK
+    # Where everybody may write, nobody may put a link in our way.
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    file = os.fdopen(handle, "r+", encoding="utf-8")
+    for _ in _until(time.monotonic() + LOCK_LIMIT_S):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return file
+    file.close()
+    raise Unavailable(
+        f"another recording has had an LTTng session daemon of its own for {LOCK_LIMIT_S:.0f} s, and root can have one "
+        "only; `lttng-sessiond --daemonize` starts one that all recordings share"
+    )
+
+
+def _until(deadline: float) -> Iterator[None]:
+    while True:
+        yield
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.1)
+
+
+def answers(variables: dict[str, str]) -> bool:
+    """Whether a session daemon does, of those that are found with these variables in the environment."""
+    try:
+        _lttng(("list",), variables)
+    except PerflabError:
+        return False
+    return True
+
+
+def _lttng(arguments: Sequence[str], variables: dict[str, str]) -> str:
+    """Raises PerflabError with what it complained about."""
+    first = [word for word in arguments if word.startswith("--mi")]
+    rest = [word for word in arguments if not word.startswith("--mi")]
+    command = ["lttng", "--no-sessiond", *first, *rest]
+    try:
+        run = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=COMMAND_LIMIT_S,
+            check=False,
+            env={**os.environ, **variables},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PerflabError(f"`{' '.join(command)}` did not end within {COMMAND_LIMIT_S:.0f} s") from error
+    except OSError as error:
+        raise Unavailable(f"lttng cannot be started ({error.strerror}): {INSTALL}") from error
+    if run.returncode != 0:
+        complaint = one_line(run.stderr) or one_line(run.stdout) or f"status {run.returncode}"
+        raise PerflabError(f"`{' '.join(command)}`: {complaint}")
+    return run.stdout
+
+
+def _last_words(log: Path) -> str:
+    with contextlib.suppress(OSError):
+        lines = log.read_text(errors="replace").strip().splitlines()
+        return f": {lines[-1]}" if lines else ""
+    return ""

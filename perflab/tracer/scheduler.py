@@ -1,0 +1,98 @@
+"""perflab-scheduler-recorder, as perflab starts it and speaks with it (docs/recording.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perflab.condition import Companion
+from perflab.errors import BadInput, PerflabError, Unavailable
+from perflab.native import Native
+
+START_LIMIT_S = 60.0
+END_LIMIT_S = 120.0  # for writing what is in the buffers, on a busy machine
+_TOLD = ("events", "by_event", "lost", "losses", "filtered_out", "bytes")
+
+
+@dataclass
+class SchedulerRecorder:
+    """One recording of scheduler events into `directory`. Without roots everything is kept."""
+
+    PROGRAM = "perflab-scheduler-recorder"
+
+    directory: Path
+    source: str
+    roots: tuple[int, ...] = ()
+    buffer_bytes: int = 4 << 20
+    flight_recorder_bytes: int | None = None
+    _companion: Companion | None = None
+    _told: dict[str, Any] | None = None
+
+    def begin(self, start: Callable[..., Companion], native: Native) -> None:
+        """Returns when it records. Raises Unavailable where this machine does not allow it."""
+        command: list[str | Path] = [
+            *(native.program(self.PROGRAM), "--output", self.directory.absolute(), "--source", self.source),
+            *("--buffer-bytes", str(self.buffer_bytes)),
+        ]
+        for pid in self.roots:
+            command += ["--root", str(pid)]
+        if self.flight_recorder_bytes is not None:
+            command += ["--flight-recorder", str(self.flight_recorder_bytes)]
+        self._companion = start("scheduler_recorder", command, control=True)
+        self._await("recording", START_LIMIT_S)
+
+    def add_root(self, pid: int) -> None:
+        if self._companion is not None:
+            self._companion.send({"type": "root", "pid": pid})
+
+    def end(self) -> dict[str, Any] | None:
+        """What it recorded and lost. Idempotent; None where it never began."""
+        if self._companion is None or self._told is not None:
+            return self._told
+        try:
+            self._companion.send({"type": "stop"})
+            done = self._await("done", END_LIMIT_S)
+        finally:
+            self._companion.stop()
+        filtered = "process tree" if self.roots else None
+        self._told = {"tracer": self.source, "filter": filtered, **{key: done.get(key) for key in _TOLD}}
+        self._told |= {key: value for key, value in done.items() if key not in (*_TOLD, "type")}
+        return self._told
+
+    def _await(self, kind: str, seconds: float) -> dict[str, Any]:
+        assert self._companion is not None
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            line = self._companion.receive(min(left, 0.5))
+            if line is not None and line.get("type") == kind:
+                return line
+            if line is not None and line.get("type") == "error":
+                self._fail(str(line.get("text")))
+            if line is None and self._companion.status is not None:
+                self._fail(f"it ended with status {self._companion.status}{_last_words(self._companion.log)}")
+        self._fail(f"it did not say {kind!r} within {seconds:.0f} s")
+        raise AssertionError
+
+    def _fail(self, text: str) -> None:
+        assert self._companion is not None
+        deadline = time.monotonic() + 5.0
+        while self._companion.status is None and time.monotonic() < deadline:
+            self._companion.receive(0.05)
+        match self._companion.status:
+            case 2:
+                raise BadInput(f"{self.PROGRAM}: {text}")
+            case 3:
+                raise Unavailable(text)
+        raise PerflabError(f"{self.PROGRAM}: {text}")
+
+
+def _last_words(log: Path) -> str:
+    lines: Sequence[str] = ()
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f": {lines[-1]}" if lines else ""
