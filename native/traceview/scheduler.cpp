@@ -36,6 +36,7 @@ struct Life {
   bool tentative = false;  // woken, but nothing shows that it did not run already
   bool begun = false;      // it was switched or woken
   bool exiting = false;
+  bool kept = false;  // of a process tree; every thread, where not only such were recorded
   bool dead = false;
   std::int64_t since_ns = 0;
   std::int32_t cpu = kNone;   // where it runs or waits
@@ -72,6 +73,7 @@ struct Host {
   std::int64_t all_loss_end_ns = kNever;  // of those that concern all CPUs
   std::int64_t last_ns = kNever;
   bool has_wakeups = false;
+  bool filtered = false;
 };
 
 struct StateRow {
@@ -194,7 +196,9 @@ struct Scheduler::State {
     const auto reused = directory.reused_ns(thread);
     if (reused && *reused > time) life.expires_ns = *reused;
     life_by_tid.set(number_key(host_row, tid), made);
-    host(host_row).lives.push_back(made);
+    Host& of = host(host_row);
+    lives.back().kept = !of.filtered;
+    of.lives.push_back(made);
     return made;
   }
 
@@ -271,7 +275,12 @@ struct Scheduler::State {
     self.cpu = on;
     self.wait = static_cast<std::uint32_t>(waits.size());
     waits.push_back(true);
-    if (on != kNone) cpu(host_of(life), on).waiting.push_back(life);
+    if (on == kNone) return;
+    Cpu& queue = cpu(host_of(life), on);
+    queue.waiting.push_back(life);
+    // From here on the switches of this CPU are recorded.
+    if (host_of(life).filtered && queue.current == kUnknown && queue.since_ns == kForever)
+      queue.since_ns = std::max(time, queue.loss_end_ns);
   }
 
   void leave_queue(std::int32_t life) {
@@ -334,7 +343,7 @@ struct Scheduler::State {
       Cpu& on = of.cpus[i];
       on.loss_end_ns = std::max(on.loss_end_ns, loss.end_ns);
       on.current = kUnknown;
-      on.since_ns = on.loss_end_ns;
+      on.since_ns = of.filtered ? kForever : on.loss_end_ns;
       on.seen = true;
     }
     of.loss_end_ns = std::max(of.loss_end_ns, loss.end_ns);
@@ -359,7 +368,7 @@ struct Scheduler::State {
     Cpu& on = cpu(of, event.cpu);
     if (!on.seen) {
       on.seen = true;
-      on.since_ns = std::max(time, on.loss_end_ns);
+      if (!of.filtered) on.since_ns = std::max(time, on.loss_end_ns);
     }
     if (event.emitter_tid > 0 && event.emitter_pid > 0) note_process(event, time);
     using Kind = SchedulerEvent::Kind;
@@ -380,6 +389,8 @@ struct Scheduler::State {
         return executed(event, time);
       case Kind::exit:
         return exits(event, time);
+      case Kind::kept:
+        return keep(event, time);
     }
   }
 
@@ -447,6 +458,22 @@ struct Scheduler::State {
     now.current = known_from > time ? kUnknown : next;
     now.since_ns = known_from;
     now.last_switch_ns = time;
+    if (of.filtered) uncover(now, time);
+  }
+
+  // Of a CPU on which no thread of a tree runs or waits the switches are not recorded.
+  void uncover(Cpu& on, std::int64_t time) {
+    if (on.current >= 0 && at(on.current).kept) return;
+    if (std::any_of(on.waiting.begin(), on.waiting.end(), [this](std::int32_t life) { return at(life).kept; })) return;
+    if (on.current >= 0 && at(on.current).doing == Doing::running) cut(on.current, time);
+    on.current = kUnknown;
+    on.since_ns = kForever;
+  }
+
+  void keep(const SchedulerEvent& event, std::int64_t time) {
+    const std::int32_t about = life(event.host, event.tid, time);
+    rename(about, event.name);
+    at(about).kept = true;
   }
 
   void leave(std::int32_t life, const SchedulerEvent& event, std::int64_t time, std::int64_t last_switch) {
@@ -459,7 +486,7 @@ struct Scheduler::State {
       at(life).doing = Doing::unknown;
     } else {
       if (at(life).doing != Doing::unknown) ++coverage.contradictions;
-      note_gap(life, event, time, last_switch);
+      if (at(life).kept) note_gap(life, event, time, last_switch);
       forget(life);
     }
     Life& self = at(life);
@@ -470,7 +497,7 @@ struct Scheduler::State {
     const bool ended =
         event.previous_state == EndState::ended || (self.exiting && event.previous_state == EndState::other);
     if (ended) return end(life, time);
-    if (time < host_of(life).loss_end_ns) return;
+    if (time < host_of(life).loss_end_ns || !self.kept) return;
     if (event.previous_state == EndState::preempted) {
       begin_wait(life, Doing::preempted, time, event.cpu);
     } else {
@@ -521,7 +548,7 @@ struct Scheduler::State {
     self.tentative = false;
     self.begun = true;
     note_priority(life, event.priority);
-    if (self.home != kNone && self.home != event.cpu)
+    if (self.kept && self.home != kNone && self.home != event.cpu)
       migration_rows.push_back({time, life, self.home, event.cpu});
     self.home = event.cpu;
     if (time < cpu(host_of(life), event.cpu).loss_end_ns) {
@@ -537,15 +564,20 @@ struct Scheduler::State {
     coverage.has_waking = true;
     const std::int32_t about = life(event.host, event.tid, time);
     rename(about, event.name);
+    const std::int32_t waker = runs_on(event);
     Life& self = at(about);
     if (self.waking_ns != kNever) return;
     self.waking_ns = time;
-    self.waker = runs_on(event);
+    self.waker = waker;
   }
 
   std::int32_t runs_on(const SchedulerEvent& event) {
-    const std::int32_t current = cpu(host(event.host), event.cpu).current;
-    return current >= 0 ? current : kUnknown;
+    Host& of = host(event.host);
+    const std::int32_t current = cpu(of, event.cpu).current;
+    if (current >= 0) return current;
+    // Where the CPU is not covered, the event itself may say it.
+    const bool says = of.filtered && current == kUnknown && event.emitter_tid > 0;
+    return says ? life(event.host, event.emitter_tid, event.time_ns) : kUnknown;
   }
 
   void woken(const SchedulerEvent& event, std::int64_t time) {
@@ -554,10 +586,11 @@ struct Scheduler::State {
     if (event.kind == SchedulerEvent::Kind::wakeup_new) begins(event, time);
     const std::int32_t about = life(event.host, event.tid, time);
     rename(about, event.name);
+    const std::int32_t runs_there = runs_on(event);
     Life& self = at(about);
     self.begun = true;
     const std::int64_t waking = self.waking_ns;
-    const std::int32_t waker = waking == kNever ? runs_on(event) : self.waker;
+    const std::int32_t waker = waking == kNever ? runs_there : self.waker;
     self.waking_ns = kNever;
     if (self.wake_up >= 0) return;
     const bool runs = self.doing == Doing::running;
@@ -598,8 +631,11 @@ struct Scheduler::State {
     self.tentative = false;
     if ((self.doing == Doing::preempted || self.doing == Doing::woken) && self.cpu != to) {
       const Doing doing = self.doing;
+      const std::int32_t left = self.cpu;
       end_wait(about, time);
       begin_wait(about, doing, time, to);
+      Host& of = host(event.host);
+      if (of.filtered && left != kNone) uncover(cpu(of, left), time);
     }
     note_priority(about, event.priority);
   }
@@ -620,6 +656,7 @@ struct Scheduler::State {
       if (name.empty()) name = event.name;
     }
     child = begin_life(event.host, event.tid, thread, time);
+    at(child).kept = true;  // forks of others are not recorded
     rename(child, event.name);
   }
 
@@ -837,6 +874,8 @@ struct Scheduler::State {
 
 Scheduler::Scheduler(Directory& directory) : state_(std::make_unique<State>(directory)) {}
 Scheduler::~Scheduler() = default;
+
+void Scheduler::filtered(std::int32_t host) { state_->host(host).filtered = true; }
 
 void Scheduler::add(const SchedulerEvent& event) { state_->add(event); }
 

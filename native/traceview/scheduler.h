@@ -23,6 +23,10 @@
 // the latter there, so without sched_waking the waker of such a wake-up is what it interrupted.
 // A migration is what sched_migrate_task says, or else that a thread is switched in on another CPU than the one it left, at
 // the time of that switch.
+// Recordings of process trees (filtered()) have every event that names a thread of a tree, and every switch on a CPU as long as
+// a thread of a tree could run there and does not. `kept` names the threads of the trees; their children are of them too.
+//   a CPU is covered     while a thread of a tree runs or waits there. Who runs there otherwise is not known.
+//   threads of no tree   have no states but running, and that only where their CPU is covered.
 // Tid 0 is the idle task: never a thread. A CPU that runs it has no holder.
 #pragma once
 
@@ -40,7 +44,7 @@ namespace perflab::traceview {
 
 // A scheduler event, normalised: names, priorities and states of LTTng and perf are alike here (schema.h does that).
 struct SchedulerEvent {
-  enum class Kind : std::uint8_t { switched, waking, wakeup, wakeup_new, migrate, fork, exec, exit };
+  enum class Kind : std::uint8_t { switched, waking, wakeup, wakeup_new, migrate, fork, exec, exit, kept };
   Kind kind = Kind::switched;
   std::int64_t time_ns = 0;
   std::int32_t host = 0;
@@ -76,6 +80,8 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   void add(const SchedulerEvent& event);
+  // Only what concerns process trees was recorded of this host. Before any event of it.
+  void filtered(std::int32_t host);
   // Scheduler events of this host were lost in [begin, end] (of that CPU, or of all): states that reach into it become
   // unknown there, and nothing is claimed across it. Threads that ran on other CPUs are known to go on; all that waited or
   // slept are not, any CPU may have run them. Best said before the events that follow `begin`: what is said later cuts the

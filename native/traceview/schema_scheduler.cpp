@@ -28,6 +28,9 @@ enum : std::size_t { filename, tid };
 namespace exit {
 enum : std::size_t { comm, tid, prio };
 }
+namespace kept {
+enum : std::size_t { comm, tid };
+}
 
 constexpr std::int32_t kMostCpus = 1 << 16;         // a number beyond it is none of a CPU
 constexpr std::int32_t kLttngPriorityOffset = 100;  // LTTng has p->prio - 100
@@ -151,6 +154,7 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
       result.kind = SchedulerEvent::Kind::fork;
       tid = read.number(fork::child_tid);
       result.pid = read.number(fork::child_pid);
+      if (result.pid && *result.pid <= 0) result.pid.reset();  // not known
       result.name = read.text(fork::child_comm);
       break;
     case Kind::process_exec:
@@ -163,6 +167,11 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
       tid = read.number(exit::tid);
       result.name = read.text(exit::comm);
       result.priority = read.priority(exit::prio);
+      break;
+    case Kind::thread_kept:
+      result.kind = SchedulerEvent::Kind::kept;
+      tid = read.number(kept::tid);
+      result.name = read.text(kept::comm);
       break;
     default:
       return std::nullopt;

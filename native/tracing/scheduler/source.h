@@ -35,6 +35,11 @@ constexpr std::array<const char*, 8> kEventNames = {
     "sched_switch",       "sched_waking",       "sched_wakeup",       "sched_wakeup_new",
     "sched_migrate_task", "sched_process_fork", "sched_process_exec", "sched_process_exit"};
 
+// prev_state of a thread of which only the next one is known to have come: whether it sleeps is not known. No
+// state of a kernel; readers that look at the lowest 8 bits see a thread that is neither runnable nor in an
+// ordinary sleep.
+constexpr std::int64_t kStateUnknown = (std::int64_t{1} << 30U) | 0x80;
+
 // As the kernel says it: priorities are p->prio (120 is nice 0), states the mask of the tracepoint.
 struct SchedulerEvent {
   std::int64_t time_ns = 0;  // CLOCK_MONOTONIC
@@ -46,8 +51,9 @@ struct SchedulerEvent {
   std::int32_t subject = 0;
   std::int32_t subject_priority = 0;
   Comm subject_comm{};
-  // switched: the one that comes; fork: the child (its tid).
+  // switched: the one that comes; fork: the child (its tid); exec: the tid that the thread had before.
   std::int32_t other = 0;
+  std::int32_t other_pid = 0;  // fork: the child's process; 0: not known
   std::int32_t other_priority = 0;
   Comm other_comm{};
   std::int64_t state = 0;       // switched: prev_state
@@ -58,7 +64,7 @@ struct SchedulerEvent {
 
 struct SourceSettings {
   std::vector<unsigned> cpus;           // empty: all that are online
-  std::size_t buffer_bytes = 4u << 20;  // per CPU (perf) or in all (BPF); a power of two times the page size
+  std::size_t buffer_bytes = 4u << 20;  // per CPU; a power of two times the page size
   // Only with a source that filters in the kernel (`filters()`): processes that descend from these.
   std::vector<std::int32_t> roots;
 };
@@ -90,6 +96,16 @@ class Source {
   virtual void drain(const Handler& handler, std::int64_t timeout_ns) = 0;
   // Those that were lost since the last call.
   [[nodiscard]] virtual std::vector<Loss> take_losses() = 0;
+  // Switches that the tracepoint did not bring and that the source knows from elsewhere; they are among the
+  // events.
+  [[nodiscard]] virtual std::uint64_t recovered() const noexcept { return 0; }
+  // After stop() and the last drain(): events that the kernel counted, but gave to no buffer. Nobody knows
+  // when.
+  [[nodiscard]] virtual std::uint64_t withheld() const noexcept { return 0; }
+
+  // Of sources that filter: keeps the tree of this process too; with the first one, all else is left out.
+  virtual void add_root(std::int32_t pid) { static_cast<void>(pid); }
+  [[nodiscard]] virtual std::uint64_t filtered_out() const noexcept { return 0; }
 };
 
 [[nodiscard]] std::unique_ptr<Source> open_perf_source(const SourceSettings& settings);

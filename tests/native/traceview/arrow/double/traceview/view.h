@@ -102,6 +102,7 @@ class View {
       instances_.take.push_null();
       instances_.delivery.push_null();
       instances_.parent.push_null();
+      instances_.due_ns.push_null();
     }
     for (std::int32_t row = 0; row < 6; ++row) {
       takes_.subscription.push(row);

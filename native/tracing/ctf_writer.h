@@ -1,0 +1,152 @@
+// Writes CTF 1.8 as LTTng does: a folder with `metadata` and one file per CPU, which consists of packets.
+// What an event is made of is the caller's business; here it gets its header, its place in a packet, and its
+// packet a place on disk.
+//
+// A packet is written with one system call and only when it is whole, so what is on disk can be read at any
+// time. With a flight recorder packets stay in memory, the oldest are forgotten, and finish() writes the
+// rest.
+//
+// Example:
+//   CtfWriter writer({.folder = "trace/scheduler", .metadata = text, .uuid = uuid, .cpus = {0, 1}});
+//   writer.event(cpu, id, time_ns, [&](CtfBytes& bytes) { bytes.put(tid); bytes.put(priority); });
+//   writer.finish();
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace perflab::tracing {
+
+using CtfUuid = std::array<std::uint8_t, 16>;
+
+// From the kernel's random numbers.
+[[nodiscard]] CtfUuid random_uuid();
+[[nodiscard]] std::string uuid_text(const CtfUuid& uuid);
+
+// The output cannot be written: one line with the file and the reason. What is there stays readable.
+class CtfOutputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Bytes at the end of a packet, in the machine's order and without any alignment, which is what the metadata
+// says.
+class CtfBytes {
+ public:
+  explicit CtfBytes(std::vector<std::byte>& to) : to_(to) {}
+
+  template <typename Number>
+  void put(Number number) {
+    put_bytes(&number, sizeof number);
+  }
+  void put_bytes(const void* bytes, std::size_t size) {
+    if (size == 0) return;
+    const auto* const from = static_cast<const std::byte*>(bytes);
+    to_.insert(to_.end(), from, from + size);
+  }
+  // Up to its first zero, and one zero.
+  void put_text(std::string_view text) {
+    text = text.substr(0, text.find('\0'));
+    put_bytes(text.data(), text.size());
+    to_.push_back(std::byte{0});
+  }
+
+ private:
+  std::vector<std::byte>& to_;
+};
+
+// The declarations that all of it rests on: packet header, packet context, event header; `events` comes
+// behind.
+[[nodiscard]] std::string ctf_preamble(const CtfUuid& uuid, std::string_view environment,
+                                       const std::string& clock_uuid, std::int64_t epoch_offset_ns,
+                                       std::string_view event_context);
+
+struct CtfSettings {
+  std::string folder;
+  std::string metadata;
+  CtfUuid uuid{};
+  std::vector<unsigned> cpus;
+  std::size_t packet_bytes = 256 << 10;   // a packet is closed when it has that many
+  std::size_t flight_recorder_bytes = 0;  // 0: everything goes to disk
+};
+
+class CtfWriter {
+ public:
+  // Makes the folder and all files. Throws CtfOutputError, also where there is a trace already.
+  explicit CtfWriter(CtfSettings settings);
+  ~CtfWriter();
+  CtfWriter(const CtfWriter&) = delete;
+  CtfWriter& operator=(const CtfWriter&) = delete;
+
+  // Events of one CPU come in the order of time.
+  template <typename Fill>
+  void event(std::size_t stream, std::uint16_t id, std::int64_t time_ns, Fill&& fill) {
+    begin_event(streams_[stream], id, time_ns);
+    CtfBytes bytes(streams_[stream].bytes);
+    fill(bytes);
+    ++events_;
+    if (streams_[stream].bytes.size() >= settings_.packet_bytes) close_packet(stream);
+  }
+  // Of a stream: so many events are missing between these instants.
+  void lost(std::size_t stream, std::int64_t after_ns, std::int64_t before_ns, std::uint64_t events);
+  // Whatever packets have begun are written: what is older than this call survives the end of the process.
+  void flush();
+  void replace_metadata(const std::string& metadata);
+  // Writes what is left. No event after it.
+  void finish();
+
+  // The last instant of a stream; events before it would go backwards. 0: none yet.
+  [[nodiscard]] std::int64_t last_ns(std::size_t stream) const { return streams_[stream].last_ns; }
+  // Of the flight recorder: the instant at which what it keeps begins.
+  [[nodiscard]] std::int64_t oldest_ns() const { return kept_.empty() ? 0 : kept_.front().begin_ns; }
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // on disk
+
+  // Of the flight recorder. By finish(), if packets of the first stream were forgotten: may put events at the
+  // instant at which what is kept begins, which say what was said in forgotten ones and still holds.
+  using Restate = std::function<void(std::int64_t begin_ns)>;
+  void on_finish(Restate restate) { restate_ = std::move(restate); }
+
+ private:
+  struct Stream {
+    unsigned cpu = 0;
+    int file = -1;
+    std::string path;
+    std::vector<std::byte> bytes;  // of the packet that has begun; empty: none has
+    std::int64_t begin_ns = 0, last_ns = 0;
+    std::uint64_t sequence = 0, discarded = 0;
+    std::uint64_t size = 0;                                // of the file
+    std::uint64_t forgotten = 0, forgotten_discarded = 0;  // packets; what the last of them counted
+  };
+  struct Kept {
+    std::size_t stream;
+    std::int64_t begin_ns;
+    std::uint64_t discarded;
+    std::vector<std::byte> bytes;
+  };
+
+  void begin_event(Stream& stream, std::uint16_t id, std::int64_t time_ns);
+  void begin_packet(Stream& stream, std::int64_t time_ns);
+  void close_packet(std::size_t index);
+  void write(Stream& stream, std::span<const std::byte> packet);
+  void write_flight();
+
+  CtfSettings settings_;
+  std::vector<Stream> streams_;
+  std::deque<Kept> kept_;
+  std::size_t kept_bytes_ = 0;
+  std::uint64_t events_ = 0, bytes_ = 0;
+  bool failed_ = false, finished_ = false;
+  Restate restate_;
+};
+
+}  // namespace perflab::tracing

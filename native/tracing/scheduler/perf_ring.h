@@ -1,0 +1,87 @@
+// The ring that the kernel writes the events of one CPU into (perf_event_open(2), mmap): reading whole
+// records.
+#pragma once
+
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace perflab::tracing {
+
+class PerfRing {
+ public:
+  PerfRing() = default;
+  // Maps `data_bytes` (a power of two times the page size) of that event. valid() says whether it went well,
+  // errno why not.
+  PerfRing(int event, std::size_t data_bytes, std::size_t page_bytes)
+      : mapped_bytes_(data_bytes + page_bytes), data_bytes_(data_bytes) {
+    void* const at = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
+    if (at == MAP_FAILED) return;
+    header_ = static_cast<perf_event_mmap_page*>(at);
+    data_ = static_cast<const std::byte*>(at) + page_bytes;
+  }
+  PerfRing(PerfRing&& other) noexcept { swap(other); }
+  PerfRing& operator=(PerfRing&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~PerfRing() {
+    if (header_ != nullptr) munmap(header_, mapped_bytes_);
+  }
+
+  [[nodiscard]] bool valid() const noexcept { return header_ != nullptr; }
+
+  // Calls `record(header, body)` for each record that the kernel has completed, in the order of their places,
+  // then gives their room back. Bodies live until the call returns; one that wraps around the end is put
+  // together first.
+  template <typename F>
+  void read(F&& record) {
+    const std::uint64_t head = std::atomic_ref(header_->data_head).load(std::memory_order_acquire);
+    std::uint64_t tail = header_->data_tail;
+    while (tail + sizeof(perf_event_header) <= head) {
+      perf_event_header header;
+      copy(&header, tail,
+           sizeof header);  // records begin at multiples of 8: it does not wrap, but costs nothing
+      if (header.size < sizeof header || tail + header.size > head) break;
+      const std::size_t size = header.size - sizeof header;
+      const std::size_t at = static_cast<std::size_t>((tail + sizeof header) & (data_bytes_ - 1));
+      if (at + size <= data_bytes_) {
+        record(header, std::span<const std::byte>(data_ + at, size));
+      } else {
+        wrapped_.resize(size);
+        copy(wrapped_.data(), tail + sizeof header, size);
+        record(header, std::span<const std::byte>(wrapped_));
+      }
+      tail += header.size;
+    }
+    std::atomic_ref(header_->data_tail).store(tail, std::memory_order_release);
+  }
+
+ private:
+  void swap(PerfRing& other) noexcept {
+    std::swap(header_, other.header_);
+    std::swap(data_, other.data_);
+    std::swap(mapped_bytes_, other.mapped_bytes_);
+    std::swap(data_bytes_, other.data_bytes_);
+  }
+  void copy(void* to, std::uint64_t from, std::size_t size) const {
+    const std::size_t at = static_cast<std::size_t>(from & (data_bytes_ - 1));
+    const std::size_t first = std::min(size, data_bytes_ - at);
+    std::memcpy(to, data_ + at, first);
+    std::memcpy(static_cast<std::byte*>(to) + first, data_, size - first);
+  }
+
+  perf_event_mmap_page* header_ = nullptr;
+  const std::byte* data_ = nullptr;
+  std::size_t mapped_bytes_ = 0, data_bytes_ = 0;
+  std::vector<std::byte> wrapped_;
+};
+
+}  // namespace perflab::tracing

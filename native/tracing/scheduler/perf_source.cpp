@@ -1,0 +1,707 @@
+// Scheduler events from perf's ring buffers: each tracepoint on each CPU, all of a CPU into one ring.
+//
+// Besides the tracepoints each CPU has perf's own records of switches (PERF_RECORD_SWITCH_CPU_WIDE), for
+// kernels on which some threads write nothing as long as they run, to no reader whatsoever: not even that
+// they leave their CPU. The thread that comes writes a record all the same, and from that the switch is
+// recovered. On a CPU on which nothing is missing these records are turned off, and on again with the first
+// switch that does not go together with the one before.
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "tracing/scheduler/perf_ring.h"
+#include "tracing/scheduler/source.h"
+#include "tracing/scheduler/tracepoint.h"
+
+namespace perflab::tracing {
+namespace {
+
+constexpr ino_t kInitialPidNamespace = 0xEFFFFFFCU;  // PROC_PID_INIT_INO
+constexpr std::uint32_t kEnough =
+    16;  // switches out of idle that a CPU must show before its records are turned off
+constexpr std::uint64_t kSampled = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) noexcept : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  [[nodiscard]] int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// "0-3,8"
+std::vector<unsigned> online_cpus() {
+  const std::string text = first_line("/sys/devices/system/cpu/online");
+  std::vector<unsigned> cpus;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    unsigned first = 0, last = 0;
+    auto [rest, error] = std::from_chars(at, end, first);
+    if (error != std::errc()) break;
+    last = first;
+    if (rest < end && *rest == '-') rest = std::from_chars(rest + 1, end, last).ptr;
+    for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    at = rest < end ? rest + 1 : end;
+  }
+  if (cpus.empty()) throw Unavailable("/sys/devices/system/cpu/online names no CPU");
+  return cpus;
+}
+
+std::int64_t monotonic_ns() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+// Each CPU takes a descriptor per tracepoint, and the usual soft limit is meant for select().
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void require_initial_pid_namespace() {
+  struct stat own {};
+  if (stat("/proc/self/ns/pid", &own) != 0 || own.st_ino == kInitialPidNamespace) return;
+  throw Unavailable(
+      "this is a PID name space of its own, in which threads have other numbers than in the kernel's events: "
+      "record on the host, or start the container with --pid=host");
+}
+
+[[noreturn]] void refuse_open(int reason) {
+  const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
+  if (reason == EACCES || reason == EPERM)
+    throw Unavailable("kernel.perf_event_paranoid is " + (paranoid.empty() ? "unknown" : paranoid) +
+                      "; scheduler events of all CPUs need -1, or CAP_PERFMON (a container's seccomp profile "
+                      "may forbid it too): "
+                      "sudo sysctl kernel.perf_event_paranoid=-1");
+  if (reason == EMFILE || reason == ENFILE) {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    throw Unavailable("the limit of open files is " + std::to_string(limit.rlim_cur) +
+                      "; scheduler events need 10 for each CPU: ulimit -n 65536");
+  }
+  if (reason == ENOSYS)
+    throw Unavailable("this kernel has no perf_event_open: it needs one built with CONFIG_PERF_EVENTS");
+  throw Unavailable(std::string("perf_event_open: ") + std::strerror(reason));
+}
+
+[[noreturn]] void refuse_map(int reason, std::size_t bytes, std::size_t cpus) {
+  if (reason == EPERM || reason == ENOMEM)
+    throw Unavailable("kernel.perf_event_mlock_kb is " + first_line("/proc/sys/kernel/perf_event_mlock_kb") +
+                      "; buffers of " + std::to_string(bytes >> 10) + " kB on " + std::to_string(cpus) +
+                      " CPUs need more, or CAP_IPC_LOCK: sudo sysctl kernel.perf_event_mlock_kb=" +
+                      std::to_string((bytes >> 10) + 8));
+  throw Unavailable(std::string("mmap of a perf buffer: ") + std::strerror(reason));
+}
+
+int open_event(perf_event_attr attributes, unsigned cpu) {
+  return static_cast<int>(
+      syscall(SYS_perf_event_open, &attributes, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+// Since Linux 6.0 each event knows how many of its records found no room.
+bool counts_losses() {
+  static const bool can = [] {
+    perf_event_attr attributes{};
+    attributes.size = sizeof attributes;
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = PERF_COUNT_SW_DUMMY;
+    attributes.disabled = attributes.exclude_kernel = 1;
+    attributes.read_format = PERF_FORMAT_LOST;
+    return Descriptor(
+               static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)))
+               .get() >= 0;
+  }();
+  return can;
+}
+
+perf_event_attr common_attributes() {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.sample_type = kSampled;
+  attributes.disabled = 1;
+  attributes.sample_id_all = 1;
+  attributes.read_format = counts_losses() ? PERF_FORMAT_LOST : 0;
+  attributes.use_clockid = 1;
+  attributes.clockid = CLOCK_MONOTONIC;
+  return attributes;
+}
+
+// Where the fields of one tracepoint are.
+struct Text {
+  std::size_t offset = 0, size = 0;
+  bool located = false, known = false;
+};
+struct Number {
+  std::size_t offset = 0, size = 0;
+  bool known = false;
+};
+
+struct Tracepoint {
+  EventKind kind{};
+  std::uint32_t id = 0;
+  std::size_t bytes = 0;  // of the fixed part
+  Number tid, subject, subject_priority, other, other_priority, state, from_cpu, target_cpu;
+  Text subject_comm, other_comm, filename;
+};
+
+class Reader {
+ public:
+  explicit Reader(TracepointFormat format) : format_(std::move(format)) {}
+
+  Number number(const char* name) const {
+    const TracepointField& field = required(name);
+    if (field.size != 1 && field.size != 2 && field.size != 4 && field.size != 8) refuse(name);
+    return {field.offset, field.size, true};
+  }
+  Text text(const char* name) const {
+    const TracepointField& field = required(name);
+    return {field.offset, field.size, field.located, true};
+  }
+  std::size_t bytes() const {
+    std::size_t end = 0;
+    for (const TracepointField& field : format_.fields) end = std::max(end, field.offset + field.size);
+    return end;
+  }
+  std::uint32_t id() const { return format_.id; }
+
+ private:
+  const TracepointField& required(const char* name) const {
+    const TracepointField* const field = format_.find(name);
+    if (field == nullptr) refuse(name);
+    return *field;
+  }
+  [[noreturn]] void refuse(const char* name) const {
+    throw Unavailable("this kernel's tracepoint sched:" + format_.name + " has no field " + name +
+                      " that can be read");
+  }
+  TracepointFormat format_;
+};
+
+Tracepoint read_tracepoint(EventKind kind) {
+  const Reader read(read_tracepoint_format("sched", kEventNames[static_cast<std::size_t>(kind)]));
+  Tracepoint point;
+  point.kind = kind;
+  point.id = read.id();
+  point.bytes = read.bytes();
+  point.tid = read.number("common_pid");
+  switch (kind) {
+    case EventKind::switched:
+      point.subject = read.number("prev_pid");
+      point.subject_priority = read.number("prev_prio");
+      point.subject_comm = read.text("prev_comm");
+      point.state = read.number("prev_state");
+      point.other = read.number("next_pid");
+      point.other_priority = read.number("next_prio");
+      point.other_comm = read.text("next_comm");
+      break;
+    case EventKind::waking:
+    case EventKind::wakeup:
+    case EventKind::wakeup_new:
+      point.target_cpu = read.number("target_cpu");
+      [[fallthrough]];
+    case EventKind::exit:
+      point.subject = read.number("pid");
+      point.subject_priority = read.number("prio");
+      point.subject_comm = read.text("comm");
+      break;
+    case EventKind::migrate:
+      point.subject = read.number("pid");
+      point.subject_priority = read.number("prio");
+      point.subject_comm = read.text("comm");
+      point.from_cpu = read.number("orig_cpu");
+      point.target_cpu = read.number("dest_cpu");
+      break;
+    case EventKind::fork:
+      point.subject = read.number("parent_pid");
+      point.subject_comm = read.text("parent_comm");
+      point.other = read.number("child_pid");
+      point.other_comm = read.text("child_comm");
+      break;
+    case EventKind::exec:
+      point.subject = read.number("pid");
+      point.other = read.number("old_pid");
+      point.filename = read.text("filename");
+      break;
+  }
+  return point;
+}
+
+template <typename T>
+T load(const std::byte* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+std::int64_t number_of(std::span<const std::byte> raw, const Number& field) noexcept {
+  if (!field.known) return 0;
+  const std::byte* const at = raw.data() + field.offset;
+  switch (field.size) {
+    case 1:
+      return load<std::int8_t>(at);
+    case 2:
+      return load<std::int16_t>(at);
+    case 4:
+      return load<std::int32_t>(at);
+    default:
+      return load<std::int64_t>(at);
+  }
+}
+
+std::string_view text_of(std::span<const std::byte> raw, const Text& field) noexcept {
+  if (!field.known) return {};
+  std::size_t offset = field.offset, size = field.size;
+  if (field.located) {
+    const auto place = load<std::uint32_t>(raw.data() + field.offset);
+    offset = place & 0xffffU;
+    size = place >> 16U;
+  }
+  if (offset > raw.size() || size > raw.size() - offset) return {};
+  const std::string_view text(reinterpret_cast<const char*>(raw.data() + offset), size);
+  return text.substr(0, text.find('\0'));
+}
+
+Comm comm_of(std::string_view text) noexcept {
+  Comm comm{};
+  std::ranges::copy(text.substr(0, comm.size() - 1), comm.begin());
+  return comm;
+}
+
+// What a record that stands behind another's fields says (sample_id_all).
+struct Sampled {
+  std::int32_t pid = 0, tid = 0;
+  std::int64_t time_ns = 0;
+};
+constexpr std::size_t kSampleIdBytes = 24;  // pid, tid, time, cpu, reserved
+
+Sampled sampled(const std::byte* at) noexcept {
+  return {load<std::int32_t>(at), load<std::int32_t>(at + 4), load<std::int64_t>(at + 8)};
+}
+
+// A record of a ring: an event, a loss, or what perf itself says of a switch.
+struct Entry {
+  enum class What : std::uint8_t { event, lost, came };
+  What what = What::event;
+  SchedulerEvent event;  // came: `other` came after `subject`
+  std::uint64_t lost = 0;
+};
+
+struct Cpu {
+  unsigned number = 0;
+  Descriptor leader;    // has the ring, and the records of forks
+  Descriptor switches;  // the records of switches
+  std::vector<Descriptor> tracepoints;
+  PerfRing ring;
+  std::vector<Entry> entries;
+
+  std::int64_t last_ns = 0;
+  std::int32_t current = -1;  // as the last switch says; -1: not known
+  std::int32_t last_tid = -1, last_pid = 0;
+  std::optional<std::pair<Comm, std::int32_t>> idle;  // its name and priority, once seen
+  std::uint64_t pending_loss = 0;
+  std::uint64_t delivered = 0, reported_lost = 0;
+  std::uint32_t complete = 0;  // switches that went together with the one before
+  bool incomplete = false;     // one did not, or was recovered
+  bool switches_on = false;
+};
+
+class PerfSource final : public Source {
+ public:
+  explicit PerfSource(const SourceSettings& settings) : buffer_bytes_(settings.buffer_bytes) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    if (buffer_bytes_ < page || !std::has_single_bit(buffer_bytes_ / page) || buffer_bytes_ % page != 0)
+      throw std::invalid_argument("a buffer of " + std::to_string(buffer_bytes_) +
+                                  " bytes: must be a power of two times the page size, " +
+                                  std::to_string(page));
+    require_initial_pid_namespace();
+    for (std::size_t i = 0; i < kEventNames.size(); ++i)
+      points_.push_back(read_tracepoint(static_cast<EventKind>(i)));
+    raise_descriptor_limit();
+    const std::vector<unsigned> numbers = settings.cpus.empty() ? online_cpus() : settings.cpus;
+    cpus_.resize(numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) open(cpus_[i], numbers[i], page, numbers.size());
+  }
+
+  const char* name() const noexcept override { return "perf_event"; }
+
+  std::vector<unsigned> cpus() const override {
+    std::vector<unsigned> numbers;
+    for (const Cpu& cpu : cpus_) numbers.push_back(cpu.number);
+    return numbers;
+  }
+
+  void start() override {
+    for (Cpu& cpu : cpus_) {
+      enable(cpu.leader, true);
+      turn_switches(cpu, true);
+      for (const Descriptor& event : cpu.tracepoints) enable(event, true);
+    }
+  }
+
+  void stop() noexcept override {
+    for (Cpu& cpu : cpus_) {
+      for (const Descriptor& event : cpu.tracepoints) enable(event, false);
+      turn_switches(cpu, false);
+      enable(cpu.leader, false);
+    }
+    stopped_ = true;
+  }
+
+  void drain(const Handler& handler, std::int64_t timeout_ns) override {
+    if (!stopped_) wait(timeout_ns);
+    filenames_.clear();
+    for (Cpu& cpu : cpus_) read(cpu);
+    for (Cpu& cpu : cpus_) {
+      // An interrupt between taking the time and taking the place puts the later event first.
+      const auto by_time = [](const Entry& a, const Entry& b) { return a.event.time_ns < b.event.time_ns; };
+      if (!std::ranges::is_sorted(cpu.entries, by_time)) std::ranges::stable_sort(cpu.entries, by_time);
+    }
+    for (Cpu& cpu : cpus_) deliver(cpu, handler);
+    for (Cpu& cpu : cpus_) cpu.entries.clear();
+    if (stopped_) note_uncounted();
+  }
+
+  std::vector<Loss> take_losses() override { return std::exchange(losses_, {}); }
+  std::uint64_t recovered() const noexcept override { return recovered_; }
+  std::uint64_t withheld() const noexcept override { return withheld_; }
+
+ private:
+  static void enable(const Descriptor& event, bool on) noexcept {
+    if (event.get() >= 0) ioctl(event.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+  }
+  static void turn_switches(Cpu& cpu, bool on) noexcept {
+    enable(cpu.switches, on);
+    cpu.switches_on = on && cpu.switches.get() >= 0;
+  }
+
+  void open(Cpu& cpu, unsigned number, std::size_t page, std::size_t cpus) {
+    cpu.number = number;
+    perf_event_attr leader = common_attributes();
+    leader.type = PERF_TYPE_SOFTWARE;
+    leader.config = PERF_COUNT_SW_DUMMY;
+    leader.task = 1;
+    leader.watermark = 1;
+    leader.wakeup_watermark = static_cast<std::uint32_t>(buffer_bytes_ / 4);
+    cpu.leader = Descriptor(open_event(leader, number));
+    if (cpu.leader.get() < 0) refuse_open(errno);
+    cpu.ring = PerfRing(cpu.leader.get(), buffer_bytes_, page);
+    if (!cpu.ring.valid()) refuse_map(errno, buffer_bytes_, cpus);
+    perf_event_attr switches = common_attributes();
+    switches.type = PERF_TYPE_SOFTWARE;
+    switches.config = PERF_COUNT_SW_DUMMY;
+    switches.context_switch = 1;
+    cpu.switches = Descriptor(open_event(switches, number));  // before Linux 4.3 there are none
+    if (cpu.switches.get() >= 0) redirect(cpu.switches, cpu);
+    for (const Tracepoint& point : points_) {
+      perf_event_attr attributes = common_attributes();
+      attributes.type = PERF_TYPE_TRACEPOINT;
+      attributes.config = point.id;
+      attributes.sample_period = 1;
+      const Descriptor& event = cpu.tracepoints.emplace_back(open_event(attributes, number));
+      if (event.get() < 0) refuse_open(errno);
+      redirect(event, cpu);
+    }
+  }
+
+  static void redirect(const Descriptor& event, const Cpu& cpu) {
+    if (ioctl(event.get(), PERF_EVENT_IOC_SET_OUTPUT, cpu.leader.get()) != 0)
+      throw Unavailable(std::string("PERF_EVENT_IOC_SET_OUTPUT: ") + std::strerror(errno));
+  }
+
+  // Until a ring is a quarter full.
+  void wait(std::int64_t timeout_ns) {
+    waiting_.clear();
+    for (const Cpu& cpu : cpus_) waiting_.push_back({cpu.leader.get(), POLLIN, 0});
+    const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
+                           static_cast<long>(timeout_ns % 1'000'000'000)};
+    ppoll(waiting_.data(), waiting_.size(), &timeout, nullptr);
+    // A CPU that went offline hangs up at once and for ever; what it still has is read, and waiting must not
+    // spin.
+    const bool hung = std::ranges::any_of(
+        waiting_, [](const pollfd& one) { return (one.revents & (POLLHUP | POLLERR)) != 0; });
+    if (hung) nanosleep(&timeout, nullptr);
+  }
+
+  // Reading
+  // ---------------------------------------------------------------------------------------------------------
+
+  void read(Cpu& cpu) {
+    cpu.ring.read([&](const perf_event_header& header, std::span<const std::byte> body) {
+      switch (header.type) {
+        case PERF_RECORD_SAMPLE:
+          return read_sample(cpu, body);
+        case PERF_RECORD_LOST:
+          return read_lost(cpu, body);
+        case PERF_RECORD_FORK:
+          return read_fork(body);
+        case PERF_RECORD_SWITCH_CPU_WIDE:
+          return read_switch(cpu, header, body);
+        default:
+          return;
+      }
+    });
+  }
+
+  void read_sample(Cpu& cpu, std::span<const std::byte> body) {
+    constexpr std::size_t kFixed = 24 + 4;  // pid, tid, time, cpu, reserved; size of what follows
+    if (body.size() < kFixed) return;
+    const auto size = load<std::uint32_t>(body.data() + 24);
+    if (size > body.size() - kFixed || size < 8) return;
+    const std::span<const std::byte> raw = body.subspan(kFixed, size);
+    const auto id = load<std::uint16_t>(raw.data());
+    const auto point = std::ranges::find(points_, id, &Tracepoint::id);
+    if (point == points_.end() || raw.size() < point->bytes) return;
+    const Sampled sample = sampled(body.data());
+    Entry& entry = cpu.entries.emplace_back();
+    SchedulerEvent& event = entry.event;
+    event.kind = point->kind;
+    event.time_ns = sample.time_ns;
+    event.pid = sample.pid;
+    const auto number = [&](const Number& field) { return static_cast<std::int32_t>(number_of(raw, field)); };
+    event.tid = number(point->tid);
+    event.subject = number(point->subject);
+    event.subject_priority = number(point->subject_priority);
+    event.subject_comm = comm_of(text_of(raw, point->subject_comm));
+    event.other = number(point->other);
+    event.other_priority = number(point->other_priority);
+    event.other_comm = comm_of(text_of(raw, point->other_comm));
+    event.state = number_of(raw, point->state);
+    event.from_cpu = number(point->from_cpu);
+    event.target_cpu = number(point->target_cpu);
+    if (point->filename.known) event.filename = filenames_.emplace_back(text_of(raw, point->filename));
+  }
+
+  static void read_lost(Cpu& cpu, std::span<const std::byte> body) {
+    if (body.size() < 16 + kSampleIdBytes) return;
+    Entry& entry = cpu.entries.emplace_back();
+    entry.what = Entry::What::lost;
+    entry.lost = load<std::uint64_t>(body.data() + 8);
+    entry.event.time_ns = sampled(body.data() + body.size() - kSampleIdBytes).time_ns;
+  }
+
+  // The tracepoint does not say of which process the child is; this record comes right before it.
+  void read_fork(std::span<const std::byte> body) {
+    if (body.size() < 24) return;
+    const auto pid = load<std::int32_t>(body.data()), tid = load<std::int32_t>(body.data() + 8);
+    process_of_child_[tid] = pid;
+  }
+
+  static void read_switch(Cpu& cpu, const perf_event_header& header, std::span<const std::byte> body) {
+    if ((header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0 || body.size() < 8 + kSampleIdBytes) return;
+    const Sampled sample = sampled(body.data() + body.size() - kSampleIdBytes);
+    Entry& entry = cpu.entries.emplace_back();
+    entry.what = Entry::What::came;
+    entry.event.kind = EventKind::switched;
+    entry.event.time_ns = sample.time_ns;
+    entry.event.subject = load<std::int32_t>(body.data() + 4);
+    entry.event.other = sample.tid;
+  }
+
+  // Delivering
+  // ------------------------------------------------------------------------------------------------------
+
+  void deliver(Cpu& cpu, const Handler& handler) {
+    batch_.clear();
+    const auto hand_over = [&] {
+      if (!batch_.empty()) handler(cpu.number, batch_);
+      batch_.clear();
+    };
+    for (std::size_t i = 0; i < cpu.entries.size(); ++i) {
+      Entry& entry = cpu.entries[i];
+      SchedulerEvent& event = entry.event;
+      if (entry.what == Entry::What::lost) {
+        hand_over();
+        cpu.pending_loss += entry.lost;
+        cpu.reported_lost += entry.lost;
+        cpu.current = -1;
+        continue;
+      }
+      if (entry.what == Entry::What::came && !recover(cpu, i)) continue;
+      if (entry.what == Entry::What::event) {
+        ++cpu.delivered;
+        complete(cpu, event);
+      }
+      if (cpu.pending_loss != 0) {
+        losses_.push_back({cpu.number, cpu.last_ns, event.time_ns, std::exchange(cpu.pending_loss, 0)});
+      }
+      cpu.last_ns = event.time_ns;
+      batch_.push_back(event);
+    }
+    hand_over();
+  }
+
+  void complete(Cpu& cpu, SchedulerEvent& event) {
+    // A thread that is being taken apart has no process any more for perf.
+    if (event.pid <= 0 && event.tid > 0) {
+      event.pid = event.tid == cpu.last_tid ? cpu.last_pid : 0;
+    } else {
+      cpu.last_tid = event.tid;
+      cpu.last_pid = event.pid;
+    }
+    if (event.kind == EventKind::fork) {
+      const auto found = process_of_child_.find(event.other);
+      if (found != process_of_child_.end()) {
+        event.other_pid = found->second;
+        process_of_child_.erase(found);
+      }
+    }
+    if (event.kind != EventKind::switched) return;
+    if (event.other == 0) cpu.idle = {event.other_comm, event.other_priority};
+    if (cpu.current >= 0 && cpu.current != event.subject) {
+      if (!cpu.switches_on && !stopped_) turn_switches(cpu, true);
+      cpu.incomplete = true;
+    }
+    if (cpu.switches_on && !cpu.incomplete && ++cpu.complete >= kEnough) turn_switches(cpu, false);
+    cpu.current = event.other;
+  }
+
+  // Whether perf's own record stands for a switch that the tracepoint did not bring; then it becomes one.
+  bool recover(Cpu& cpu, std::size_t index) {
+    SchedulerEvent& event = cpu.entries[index].event;
+    const std::int32_t before = cpu.current;
+    if (before == -1) cpu.current = event.other;
+    if (before == -1 || before == event.other || before != event.subject) return false;
+    const auto came = thread(cpu, index, event.other);
+    const auto left = event.subject == 0 ? cpu.idle : thread(cpu, index, event.subject);
+    if (!came || !left) return false;  // the next switch shows that something is missing
+    event.other_comm = came->first;
+    event.other_priority = came->second;
+    event.subject_comm = left->first;
+    event.subject_priority = left->second;
+    event.state = event.subject == 0 ? 0 : kStateUnknown;
+    event.tid = event.subject;
+    event.pid = event.tid == cpu.last_tid ? cpu.last_pid : process_of(event.tid);
+    cpu.current = event.other;
+    cpu.incomplete = true;
+    ++recovered_;
+    return true;
+  }
+
+  // Name and priority of a thread: as it leaves that CPU next, or as another event has it, or as it is now.
+  std::optional<std::pair<Comm, std::int32_t>> thread(const Cpu& cpu, std::size_t index,
+                                                      std::int32_t tid) const {
+    if (tid == 0) return cpu.idle;
+    for (std::size_t i = index + 1; i < cpu.entries.size(); ++i) {
+      const SchedulerEvent& event = cpu.entries[i].event;
+      if (cpu.entries[i].what != Entry::What::event || event.kind != EventKind::switched) continue;
+      if (event.subject == tid) return std::pair(event.subject_comm, event.subject_priority);
+      break;
+    }
+    std::optional<std::pair<Comm, std::int32_t>> found;
+    std::int64_t nearest = 0;
+    for (const Cpu& any : cpus_) {
+      for (const Entry& entry : any.entries) {
+        const SchedulerEvent& event = entry.event;
+        if (entry.what != Entry::What::event || event.kind == EventKind::exec || event.time_ns < nearest)
+          continue;
+        if (event.subject == tid && event.kind != EventKind::fork) {
+          found = {event.subject_comm, event.subject_priority};
+          nearest = event.time_ns;
+        } else if (event.other == tid && event.kind == EventKind::switched) {
+          found = {event.other_comm, event.other_priority};
+          nearest = event.time_ns;
+        }
+      }
+    }
+    return found ? found : from_proc(tid);
+  }
+
+  static std::optional<std::pair<Comm, std::int32_t>> from_proc(std::int32_t tid) {
+    const std::string line = first_line("/proc/" + std::to_string(tid) + "/stat");
+    const auto open = line.find('('), close = line.rfind(')');
+    if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+    // proc(5): the 18th field is the priority less 100; the 3rd begins behind the name.
+    const char* at = line.data() + close + 2;
+    const char* const end = line.data() + line.size();
+    for (int field = 3; field < 18 && at < end; ++field) at = std::find(at, end, ' ') + 1;
+    std::int32_t priority = 0;
+    if (at >= end || std::from_chars(at, end, priority).ec != std::errc()) return std::nullopt;
+    return std::pair(comm_of(std::string_view(line).substr(open + 1, close - open - 1)), priority + 100);
+  }
+
+  static std::int32_t process_of(std::int32_t tid) {
+    std::ifstream file("/proc/" + std::to_string(tid) + "/status");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("Tgid:")) return std::atoi(line.c_str() + 5);
+    }
+    return 0;
+  }
+
+  // perf writes of a loss only with the next record that finds room; the kernel's own counts know the others.
+  void note_uncounted() {
+    for (Cpu& cpu : cpus_) {
+      std::uint64_t counted = 0, lost = 0;
+      for (const Descriptor& event : cpu.tracepoints) {
+        std::array<std::uint64_t, 2> values{};  // events; how many of them were lost
+        if (::read(event.get(), values.data(), sizeof values) < static_cast<ssize_t>(sizeof values[0]))
+          continue;
+        counted += values[0];
+        lost += values[1];
+      }
+      const std::uint64_t missing = counted > cpu.delivered ? counted - cpu.delivered : 0;
+      if (!counts_losses()) lost = missing;
+      if (missing > lost) withheld_ += missing - lost;
+      const std::uint64_t more = lost > cpu.reported_lost ? lost - cpu.reported_lost : 0;
+      const std::uint64_t last = more + std::exchange(cpu.pending_loss, 0);
+      cpu.reported_lost += more;
+      cpu.delivered = counted;  // once
+      if (last != 0) losses_.push_back({cpu.number, cpu.last_ns, monotonic_ns(), last});
+    }
+  }
+
+  std::size_t buffer_bytes_;
+  std::vector<Tracepoint> points_;
+  std::vector<Cpu> cpus_;
+  std::vector<pollfd> waiting_;
+  std::vector<SchedulerEvent> batch_;
+  std::deque<std::string> filenames_;
+  std::unordered_map<std::int32_t, std::int32_t> process_of_child_;
+  std::vector<Loss> losses_;
+  std::uint64_t recovered_ = 0, withheld_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_perf_source(const SourceSettings& settings) {
+  return std::make_unique<PerfSource>(settings);
+}
+
+}  // namespace perflab::tracing

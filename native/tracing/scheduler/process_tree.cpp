@@ -1,0 +1,199 @@
+#include "tracing/scheduler/process_tree.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+
+namespace perflab::tracing {
+namespace {
+
+// prev_state: what the traced thread reports when it leaves; the bit above is "preempted".
+constexpr std::int64_t kStates = 0xff;
+constexpr std::int64_t kEnded = 16 | 32;
+
+std::string whole_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <typename F>
+void for_each_number_in(const std::string& folder, F&& f) {
+  DIR* const entries = opendir(folder.c_str());
+  if (entries == nullptr) return;
+  while (const dirent* const entry = readdir(entries)) {
+    std::int32_t number = 0;
+    const char* const end = entry->d_name + std::strlen(entry->d_name);
+    const auto [rest, error] = std::from_chars(static_cast<const char*>(entry->d_name), end, number);
+    if (error == std::errc() && rest == end) f(number);
+  }
+  closedir(entries);
+}
+
+// proc(5): state is the 3rd field, priority the 18th (less 100), processor the 39th.
+std::optional<ProcThread> read_thread(std::int32_t pid, std::int32_t tid) {
+  const std::string text =
+      whole_file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/stat");
+  const auto open = text.find('('), close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close + 2 >= text.size())
+    return std::nullopt;
+  ProcThread thread;
+  thread.pid = pid;
+  thread.tid = tid;
+  const std::string_view comm = std::string_view(text).substr(open + 1, close - open - 1);
+  std::memcpy(thread.comm.data(), comm.data(), std::min(comm.size(), kCommBytes - 1));
+  std::string_view rest = std::string_view(text).substr(close + 2);
+  for (int field = 3; !rest.empty(); ++field) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    const auto number = [&](std::int32_t& to) {
+      std::from_chars(word.data(), word.data() + word.size(), to);
+    };
+    if (field == 3) thread.runnable = word == "R";
+    if (field == 18) number(thread.priority);
+    if (field == 39) number(thread.cpu);
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  thread.priority += 100;
+  return thread;
+}
+
+}  // namespace
+
+std::vector<ProcThread> threads_below(std::int32_t root) {
+  std::vector<ProcThread> threads;
+  std::unordered_set<std::int32_t> seen{root};
+  for (std::vector<std::int32_t> processes{root}; !processes.empty();) {
+    const std::int32_t pid = processes.back();
+    processes.pop_back();
+    const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+    for_each_number_in(tasks, [&](std::int32_t tid) {
+      if (const auto thread = read_thread(pid, tid)) threads.push_back(*thread);
+      const std::string children = whole_file(tasks + "/" + std::to_string(tid) + "/children");
+      const char* const end = children.data() + children.size();
+      for (const char* at = children.data(); at < end;) {
+        std::int32_t child = 0;
+        const auto [rest, error] = std::from_chars(at, end, child);
+        if (error != std::errc()) break;
+        if (seen.insert(child).second) processes.push_back(child);
+        at = rest + 1;
+      }
+    });
+  }
+  return threads;
+}
+
+void ProcessTree::add(const ProcThread& thread) {
+  const auto [place, is_new] = members_.try_emplace(thread.tid);
+  // It may be running there; the first switch tells. Until then some events more are kept.
+  if (is_new && thread.runnable) wait(place->second, thread.cpu);
+}
+
+bool ProcessTree::keep(unsigned cpu, const SchedulerEvent& event) {
+  if (members_.empty()) return false;
+  switch (event.kind) {
+    case EventKind::switched: {
+      const bool kept = is_waited_for(cpu) || contains(event.subject) || contains(event.other);
+      if (kept) switched(cpu, event);
+      return kept;
+    }
+    case EventKind::waking:
+      return contains(event.subject);
+    case EventKind::wakeup:
+    case EventKind::wakeup_new:
+      if (!contains(event.subject)) return false;
+      woken(event);
+      return true;
+    case EventKind::migrate: {
+      const auto found = members_.find(event.subject);
+      if (found == members_.end()) return false;
+      if (found->second.waits_on >= 0) wait(found->second, event.target_cpu);
+      return true;
+    }
+    case EventKind::fork: {
+      const bool is_ours = contains(event.subject);
+      if (is_ours) {
+        forked(event);
+      } else {
+        remove(event.other);  // the number of one that ended
+      }
+      return is_ours;
+    }
+    case EventKind::exec:
+      if (!contains(event.subject) && !contains(event.other)) return false;
+      executed(event);
+      return true;
+    case EventKind::exit: {
+      const auto found = members_.find(event.subject);
+      if (found == members_.end()) return false;
+      found->second.exiting = true;
+      return true;
+    }
+  }
+  return false;
+}
+
+void ProcessTree::switched(unsigned cpu, const SchedulerEvent& event) {
+  if (const auto left = members_.find(event.subject); left != members_.end()) {
+    left->second.running = false;
+    if ((event.state & kEnded) != 0 || (left->second.exiting && (event.state & kStates) != 0)) {
+      remove(event.subject);
+    } else if ((event.state & kStates) == 0) {
+      wait(left->second, static_cast<std::int32_t>(cpu));
+    } else {
+      no_wait(left->second);
+    }
+  }
+  if (const auto came = members_.find(event.other); came != members_.end()) {
+    no_wait(came->second);
+    came->second.running = true;
+  }
+}
+
+void ProcessTree::woken(const SchedulerEvent& event) {
+  Member& member = members_.find(event.subject)->second;
+  if (!member.running) wait(member, event.target_cpu);
+}
+
+void ProcessTree::forked(const SchedulerEvent& event) {
+  remove(event.other);
+  members_.try_emplace(event.other);
+}
+
+// The thread that executes a program becomes the first of its process, and all others end.
+void ProcessTree::executed(const SchedulerEvent& event) {
+  if (event.other == event.subject || event.other == 0) return;
+  remove(event.other);
+  Member& member = members_[event.subject];
+  no_wait(member);
+  member = {};
+  member.running = true;
+}
+
+void ProcessTree::wait(Member& member, std::int32_t cpu) {
+  no_wait(member);
+  if (cpu < 0) return;
+  const auto index = static_cast<std::size_t>(cpu);
+  if (waiting_.size() <= index) waiting_.resize(index + 1);
+  ++waiting_[index];
+  member.waits_on = cpu;
+}
+
+void ProcessTree::no_wait(Member& member) {
+  if (member.waits_on >= 0) --waiting_[static_cast<std::size_t>(member.waits_on)];
+  member.waits_on = -1;
+}
+
+void ProcessTree::remove(std::int32_t tid) {
+  const auto found = members_.find(tid);
+  if (found == members_.end()) return;
+  no_wait(found->second);
+  members_.erase(found);
+}
+
+}  // namespace perflab::tracing

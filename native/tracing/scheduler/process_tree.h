@@ -1,0 +1,57 @@
+// Which scheduler events concern a set of process trees: those that name a thread of a tree, and every switch
+// on a CPU while a thread of a tree could run there and does not. So whatever a thread of the tree waited for
+// is in the trace.
+//
+// Takes all events of all CPUs in the order of time. Forks extend the tree, exits end membership; the number
+// of a thread that ended may come again as another's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tracing/scheduler/source.h"
+
+namespace perflab::tracing {
+
+struct ProcThread {
+  std::int32_t pid = 0, tid = 0;
+  std::int32_t priority = 0;  // p->prio
+  Comm comm{};
+  bool runnable = false;  // running, or waiting for this CPU
+  std::int32_t cpu = 0;
+};
+
+// The threads of that process and of all its descendants, from /proc; none where there is no such process.
+[[nodiscard]] std::vector<ProcThread> threads_below(std::int32_t pid);
+
+class ProcessTree {
+ public:
+  void add(const ProcThread& thread);
+  // Whether the event is to be kept; learns from it.
+  [[nodiscard]] bool keep(unsigned cpu, const SchedulerEvent& event);
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+
+ private:
+  struct Member {
+    std::int32_t waits_on = -1;  // a CPU
+    bool running = false;
+    bool exiting = false;
+  };
+
+  [[nodiscard]] bool contains(std::int32_t tid) const { return members_.contains(tid); }
+  [[nodiscard]] bool is_waited_for(unsigned cpu) const { return cpu < waiting_.size() && waiting_[cpu] != 0; }
+  void wait(Member& member, std::int32_t cpu);
+  void no_wait(Member& member);
+  void remove(std::int32_t tid);
+  void switched(unsigned cpu, const SchedulerEvent& event);
+  void woken(const SchedulerEvent& event);
+  void forked(const SchedulerEvent& event);
+  void executed(const SchedulerEvent& event);
+
+  std::unordered_map<std::int32_t, Member> members_;
+  std::vector<std::uint32_t> waiting_;  // per CPU: members that could run there
+};
+
+}  // namespace perflab::tracing

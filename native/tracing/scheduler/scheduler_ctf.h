@@ -1,0 +1,30 @@
+// How scheduler events look in a trace: LTTng's kernel tracer's names, types and priorities (p->prio - 100),
+// so that whatever reads its traces reads these.
+//
+// One event is perflab's own. `perflab_thread_kept` {comm, tid, pid, prio} says of a filtered trace that this
+// thread is of the tree from here on, as its children are; it is written for the threads that were there when
+// a root was named.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tracing/ctf_writer.h"
+#include "tracing/scheduler/process_tree.h"
+#include "tracing/scheduler/source.h"
+
+namespace perflab::tracing {
+
+struct SchedulerTraceFacts {
+  CtfUuid uuid{};
+  std::string source;     // "perf_event"
+  bool filtered = false;  // by process tree
+};
+
+[[nodiscard]] std::string scheduler_metadata(const SchedulerTraceFacts& facts);
+
+// `time_ns` stands for the event's own.
+void write_event(CtfWriter& writer, std::size_t stream, std::int64_t time_ns, const SchedulerEvent& event);
+void write_thread_kept(CtfWriter& writer, std::size_t stream, std::int64_t time_ns, const ProcThread& thread);
+
+}  // namespace perflab::tracing
