@@ -655,6 +655,7 @@ void LiveGraph::build_process(std::size_t index, const Process& process) {
 }
 
 void LiveGraph::build_node(const Place& place, const Node& node) {
+  runtime_.name_group(place.group, node.node_namespace, node.name);
   const bool concurrent = runtime::concurrent_callbacks(place.kind);
   // A publisher with more than one trigger may be reached by two callbacks at a time.
   std::vector<std::size_t> triggers(node.publishers.size(), 0);

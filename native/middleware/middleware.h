@@ -20,7 +20,8 @@
  *
  * Units. Times are nanoseconds. Monotonic times are those of the host's clock
  * (`perflab_host.now_ns`); source time stamps are wall clock and serve only to match a publication
- * with its take.
+ * with its take. The host may choose them itself (stamp_next()), so that a trace can tell them before
+ * the message is written.
  */
 #ifndef PERFLAB_MIDDLEWARE_H
 #define PERFLAB_MIDDLEWARE_H
@@ -34,7 +35,7 @@ extern "C" {
 #endif
 
 /* Raised by one whenever a plug-in built against an older header would misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 2u
+#define PERFLAB_MIDDLEWARE_ABI 3u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -185,7 +186,7 @@ typedef struct perflab_waitset perflab_waitset;
 typedef struct perflab_capabilities {
   bool across_processes;     /* participants in different OS processes find each other */
   bool data_ready_callbacks; /* listener.on_data is called */
-  bool source_timestamps;    /* perflab_sample.source_timestamp_ns is known */
+  bool source_timestamps;    /* perflab_sample.source_timestamp_ns is known, and stamp_next() exists */
   bool reception_timestamps; /* perflab_sample.reception_ns is known, at least between processes */
   bool reports_endpoints;    /* host.on_event tells participants and endpoints found */
   bool related_samples;      /* write_related() exists, and samples carry `sequence` and `related` */
@@ -247,6 +248,13 @@ typedef struct perflab_middleware {
   perflab_status (*loan)(perflab_writer* writer, void** message, perflab_error* error);
   perflab_status (*write_loaned)(perflab_writer* writer, void* message, perflab_error* error);
   void (*discard_loan)(perflab_writer* writer, void* message);
+
+  /* With which source time stamp (ns of the wall clock, > 0) the next message of this writer goes out:
+   * readers find exactly this number in perflab_sample.source_timestamp_ns. Holds for whichever of the three
+   * writes comes next, also if that fails, and for no message after it; again before that write, the later
+   * one holds. Called like write(). Where it is not called the middleware stamps as it does by itself. NULL
+   * where capabilities.source_timestamps is false. */
+  void (*stamp_next)(perflab_writer* writer, int64_t source_timestamp_ns);
 
   /* Takes the oldest sample: PERFLAB_OK, PERFLAB_NO_DATA, or an error. Each sample that was taken is given
    * back by return_sample() before the reader is destroyed. */

@@ -97,6 +97,10 @@ class Writer {
     return api_->write_loaned(writer_.get(), message, &error);
   }
   void discard_loan(void* message) noexcept { api_->discard_loan(writer_.get(), message); }
+  // Where capabilities().source_timestamps.
+  void stamp_next(std::int64_t source_timestamp_ns) noexcept {
+    api_->stamp_next(writer_.get(), source_timestamp_ns);
+  }
   std::size_t matched_readers() noexcept { return api_->matched_readers(writer_.get()); }
   perflab_identity identity() const noexcept { return api_->writer_identity(writer_.get()); }
 

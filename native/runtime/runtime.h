@@ -90,9 +90,9 @@ struct TimerSettings {
   std::size_t group =
       0;  // callbacks of one group of an executor exclude each other, see concurrent_callbacks()
   Nanoseconds period_ns = 0;
-  std::int64_t first_tick = 1;  // <= 0 for ticks before the measured part
-  std::int64_t last_tick = 0;   // fewer than first_tick: never
-  bool skip_missed = false;     // otherwise every missed tick is made up for, late
+  std::int64_t first_tick = 1;     // <= 0 for ticks before the measured part
+  std::int64_t last_tick = 0;      // fewer than first_tick: never
+  bool skip_missed = false;        // otherwise every missed tick is made up for, late
   Nanoseconds made_up_for_ns = 0;  // with skip_missed: ticks that are no later than that are made up for
 };
 
@@ -109,7 +109,7 @@ enum class TopicKind { kTopic, kRequest, kReply };
 
 struct EndpointSettings {
   int process = 0;        // index in the graph; only `virtual` holds several
-  std::size_t group = 0;  // of a subscription's callback
+  std::size_t group = 0;  // of a subscription's callback; in traces also whose publisher it is
   TopicKind kind = TopicKind::kTopic;
   std::string topic;           // ROS name of the topic or service, fully qualified
   std::string ros_type;        // "perflab_msgs/msg/StampedInt64", "perflab_msgs/srv/Stamped10b_Request"
@@ -236,6 +236,11 @@ class Runtime {
   // The clock that handlers measure with. Inside a handler it shows that handler's time.
   [[nodiscard]] virtual const measure::Clock& clock() const noexcept = 0;
 
+  // Says to which node the endpoints, services and timers of a group belong, before the first of them is
+  // created. For traces, which tell nodes; a runtime that is not traced has no use for it.
+  virtual void name_group(std::size_t group, const std::string& node_namespace, const std::string& node) {
+    static_cast<void>(group), static_cast<void>(node_namespace), static_cast<void>(node);
+  }
   // Returns the handle for the functions below. Throws Error.
   virtual std::size_t add_executor(const ExecutorSettings& settings) = 0;
   // Each throws Error. What they return lives as long as the runtime; handlers outlive the runtime's stop().

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass
 
-ABI = 2
+ABI = 3
 PROBE_TIMEOUT_S = 20.0
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "middleware/cyclonedds/message.h"
 #include "middleware/cyclonedds/waitset.h"
@@ -200,12 +201,21 @@ std::size_t Writer::matched() noexcept {
 
 perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              perflab_error* error) noexcept {
+  const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   Message* const message = new_message(type_, parts, part_count);
   if (message == nullptr) {
     set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB");
     return PERFLAB_FAILED;
   }
-  const dds_return_t code = dds_writecdr(writer_.get(), message);  // takes the reference
+  // Both take the reference. The latter leaves the time stamp that it finds.
+  dds_return_t code = DDS_RETCODE_OK;
+  if (stamp_ns == 0) [[likely]] {
+    code = dds_writecdr(writer_.get(), message);
+  } else {
+    message->statusinfo = 0;
+    message->timestamp.v = stamp_ns;
+    code = dds_forwardcdr(writer_.get(), message);
+  }
   if (code == DDS_RETCODE_OK) [[likely]]
     return PERFLAB_OK;
   set_error(error,

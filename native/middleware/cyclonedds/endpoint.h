@@ -60,8 +60,10 @@ class Writer : public Endpoint {
   perflab_identity identity() const noexcept { return identity_; }
   std::size_t matched() noexcept;
   perflab_status write(const perflab_bytes* parts, std::size_t part_count, perflab_error* error) noexcept;
+  void stamp_next(std::int64_t source_timestamp_ns) noexcept { next_stamp_ns_ = source_timestamp_ns; }
 
  private:
+  std::int64_t next_stamp_ns_ = 0;  // 0: the library's
   Entity writer_;
 };
 

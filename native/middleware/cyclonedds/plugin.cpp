@@ -140,6 +140,8 @@ constexpr perflab_middleware kMiddleware = {
     .loan = nullptr,
     .write_loaned = nullptr,
     .discard_loan = nullptr,
+    .stamp_next = [](perflab_writer* writer,
+                     int64_t source_timestamp_ns) { writer->stamp_next(source_timestamp_ns); },
     .take = [](perflab_reader* reader, perflab_sample* sample,
                perflab_error* error) { return reader->take(sample, error); },
     .return_sample = [](perflab_reader*,

@@ -304,9 +304,17 @@ perflab_status Writer::refused(const ReturnCode& code, perflab_error* error) con
   return PERFLAB_FAILED;
 }
 
+// A write with parameters does not tell why it failed.
+perflab_status Writer::refused_with_parameters(perflab_error* error) noexcept {
+  set_error(error,
+            "fastdds: not sent: no room, or a reliable reader did not acknowledge within max_blocking_time");
+  return PERFLAB_FAILED;
+}
+
 perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              const perflab_sample_identity* related, std::int64_t* sequence,
                              perflab_error* error) noexcept {
+  const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   std::size_t size = 0;
   for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
   const std::size_t most =
@@ -317,25 +325,22 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     return PERFLAB_FAILED;
   }
   Outgoing message{parts, part_count, static_cast<std::uint32_t>(size)};
-  if (related == nullptr && sequence == nullptr) {
+  if (related == nullptr && sequence == nullptr && stamp_ns == 0) {
     const ReturnCode code = writer_->write(&message, dds::HANDLE_NIL);
     if (succeeded(code)) [[likely]]
       return PERFLAB_OK;
     return refused(code, error);
   }
   rtps::WriteParams params;
+  if (stamp_ns != 0) params.source_timestamp(source_time(stamp_ns));
   if (related != nullptr) {
     rtps::SampleIdentity identity;
     identity.writer_guid(to_guid(related->writer));
     identity.sequence_number(rtps::SequenceNumber_t(static_cast<std::uint64_t>(related->sequence)));
     params.related_sample_identity(identity);
   }
-  if (!succeeded(writer_->write(&message, params))) [[unlikely]] {
-    set_error(
-        error,
-        "fastdds: not sent: no room, or a reliable reader did not acknowledge within max_blocking_time");
-    return PERFLAB_FAILED;
-  }
+  if (!succeeded(writer_->write(&message, params))) [[unlikely]]
+    return refused_with_parameters(error);
   if (sequence != nullptr) {
     *sequence = static_cast<std::int64_t>(params.sample_identity().sequence_number().to64long());
   }
@@ -367,19 +372,29 @@ bool Writer::forget_loan(const void* message) noexcept {
 }
 
 perflab_status Writer::write_loaned(void* message, perflab_error* error) noexcept {
+  const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   if (!forget_loan(message)) [[unlikely]] {
     set_error(error, "fastdds: not sent: the message is no loan of this writer");
     return PERFLAB_FAILED;
   }
   void* body = static_cast<std::uint8_t*>(message) + kHeader;
-  const ReturnCode code = writer_->write(body, dds::HANDLE_NIL);
-  if (succeeded(code)) [[likely]] {
+  ReturnCode code{};
+  bool written = false;
+  if (stamp_ns == 0) [[likely]] {
+    code = writer_->write(body, dds::HANDLE_NIL);
+    written = succeeded(code);
+  } else {
+    rtps::WriteParams params;
+    params.source_timestamp(source_time(stamp_ns));
+    written = succeeded(writer_->write(body, params));
+  }
+  if (written) [[likely]] {
     record_->samples.fetch_add(1, std::memory_order_relaxed);
     if (loans_shared_) record_->from_data_sharing.fetch_add(1, std::memory_order_relaxed);
     return PERFLAB_OK;
   }
   writer_->discard_loan(body);  // the library keeps the loan when a write fails
-  return refused(code, error);
+  return stamp_ns == 0 ? refused(code, error) : refused_with_parameters(error);
 }
 
 void Writer::discard_loan(void* message) noexcept {

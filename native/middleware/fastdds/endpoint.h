@@ -93,6 +93,7 @@ class Writer : public Endpoint, private dds::DataWriterListener {
   perflab_status loan(void** message, perflab_error* error) noexcept;
   perflab_status write_loaned(void* message, perflab_error* error) noexcept;
   void discard_loan(void* message) noexcept;
+  void stamp_next(std::int64_t source_timestamp_ns) noexcept { next_stamp_ns_ = source_timestamp_ns; }
 
  private:
   void on_publication_matched(dds::DataWriter*, const dds::PublicationMatchedStatus& status) override;
@@ -102,8 +103,10 @@ class Writer : public Endpoint, private dds::DataWriterListener {
   void on_liveliness_lost(dds::DataWriter*, const LivelinessLost& status) override;
 
   perflab_status refused(const ReturnCode& code, perflab_error* error) const noexcept;
+  static perflab_status refused_with_parameters(perflab_error* error) noexcept;
   bool forget_loan(const void* message) noexcept;
 
+  std::int64_t next_stamp_ns_ = 0;  // 0: the library's
   const bool loans_;
   bool loans_shared_ = false;       // the memory of the loans lies in a data-sharing file
   std::vector<void*> outstanding_;  // loans

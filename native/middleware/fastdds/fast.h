@@ -126,6 +126,13 @@ inline Duration duration(std::int64_t ns) {
   return {static_cast<std::int32_t>(ns / 1'000'000'000), static_cast<std::uint32_t>(ns % 1'000'000'000)};
 }
 
+// A time stamp of a message, exact to the nanosecond.
+inline rtps::Time_t source_time(std::int64_t ns) {
+  rtps::Time_t time;
+  time.from_ns(ns);
+  return time;
+}
+
 inline perflab_identity identity(const rtps::GUID_t& guid) {
   perflab_identity out;
   static_assert(rtps::GuidPrefix_t::size + rtps::EntityId_t::size == sizeof out.bytes);

@@ -166,6 +166,8 @@ constexpr perflab_middleware kMiddleware = {
     .write_loaned = [](perflab_writer* writer, void* message,
                        perflab_error* error) { return writer->write_loaned(message, error); },
     .discard_loan = [](perflab_writer* writer, void* message) { writer->discard_loan(message); },
+    .stamp_next = [](perflab_writer* writer,
+                     int64_t source_timestamp_ns) { writer->stamp_next(source_timestamp_ns); },
     .take = [](perflab_reader* reader, perflab_sample* sample,
                perflab_error* error) { return reader->take(sample, error); },
     .return_sample = [](perflab_reader* reader, perflab_sample* sample) { reader->return_sample(sample); },

@@ -44,6 +44,7 @@ std::size_t Writer::matched() const noexcept {
 
 perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              perflab_error* error) noexcept {
+  const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   std::size_t size = 0;
   for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
   if (size > kLargestPayload) {
@@ -73,7 +74,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
     {
       const std::lock_guard lock(participant_.mutex());
       frame.sent_ns = monotonic_ns();
-      frame.source_ns = wall_ns();
+      frame.source_ns = stamp_ns == 0 ? wall_ns() : stamp_ns;
       frame.sequence = next_sequence_++;
       if (packet) {
         packet->sequence = frame.sequence;

@@ -33,6 +33,7 @@ class Writer {
   const perflab_listener& listener() const noexcept { return listener_; }
   std::size_t matched() const noexcept;
   perflab_status write(const perflab_bytes* parts, std::size_t part_count, perflab_error* error) noexcept;
+  void stamp_next(std::int64_t source_timestamp_ns) noexcept { next_stamp_ns_ = source_timestamp_ns; }
 
   // From now on messages go to this reader, after the history if it asks for that. On the scheduler's thread.
   void start_local(Edge& edge);
@@ -72,6 +73,8 @@ class Writer {
   const Announcement info_;
   const perflab_listener listener_;
   const perflab_identity identity_;
+
+  std::int64_t next_stamp_ns_ = 0;  // 0: the wall clock's; of the thread that writes
 
   // Held while a message gets its number and is sent, and while a reader is started: what is sent to a reader
   // begins exactly at the number that it was told.

@@ -146,6 +146,11 @@ perflab_status write(perflab_writer* writer, const perflab_bytes* parts, size_t 
   return writer->write(parts, part_count, error);
 }
 
+// What the next write() takes from here it also takes away.
+void stamp_next(perflab_writer* writer, int64_t source_timestamp_ns) {
+  writer->stamp_next(source_timestamp_ns);
+}
+
 perflab_status take(perflab_reader* reader, perflab_sample* sample, perflab_error* error) {
   return guarded(error, [&] { return reader->take(sample); });
 }
@@ -200,6 +205,7 @@ constexpr perflab_middleware kMiddleware = {
     .loan = nullptr,
     .write_loaned = nullptr,
     .discard_loan = nullptr,
+    .stamp_next = stamp_next,
     .take = take,
     .return_sample = return_sample,
     .create_waitset = create_waitset,

@@ -81,6 +81,15 @@ std::optional<Nanoseconds> hiccup_period(const json& config) {
   return period;
 }
 
+std::optional<std::string> tracing_library(const json& config) {
+  if (!config.contains("tracing") || config.at("tracing").is_null()) return std::nullopt;
+  const json& tracing = config.at("tracing");
+  if (!tracing.is_object() || !tracing.contains("library") || !tracing.at("library").is_string() ||
+      tracing.at("library").get<std::string>().empty())
+    throw std::invalid_argument(R"(tracing: must be null or {"library": "/path"}, not )" + tracing.dump());
+  return tracing.at("library").get<std::string>();
+}
+
 Config parse(const json& config) {
   Config result;
   if (config.at("schema").get<int>() != 1)
@@ -123,6 +132,7 @@ Config parse(const json& config) {
   result.checkpoint_ns = positive(config, "checkpoint_ns", result.checkpoint_ns);
   result.discovery_timeout_ns = not_negative(config, "discovery_timeout_ns", result.discovery_timeout_ns);
   result.hiccup_ns = hiccup_period(config);
+  result.tracing_library = tracing_library(config);
   result.seed = config.value("seed", result.seed);
   result.records = config.at("records").get<std::string>();
   if (config.contains("thresholds")) {

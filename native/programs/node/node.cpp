@@ -35,25 +35,6 @@ Nanoseconds wall_clock() {
   return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-std::unique_ptr<runtime::Runtime> make_runtime(const Config& config, const measure::Clock& clock,
-                                               runtime::EventSink& events) {
-  if (config.runtime == "virtual") {
-    return std::make_unique<runtime::VirtualRuntime>(config.middleware_options, config.seed);
-  }
-  try {
-    return std::make_unique<runtime::DdsRuntime>(
-        middleware::Plugin::load(config.middleware_library),
-        middleware::ParticipantSettings{
-            .domain = config.domain,
-            .network = config.network,
-            .participants_expected = static_cast<std::uint32_t>(config.graph.processes.size()),
-            .options = config.middleware_options},
-        runtime::DdsSettings{config.intra_process, config.service_framing}, clock, events);
-  } catch (const middleware::Error& error) {
-    throw runtime::Error(runtime::Error::Kind::kUnsupported, error.what());
-  }
-}
-
 json pass_by_json(graph::PassBy pass_by) {
   return pass_by == graph::PassBy::kUnspecified ? json(nullptr)
                                                 : json(graph::word_of(graph::kPassByWords, pass_by));
@@ -66,12 +47,14 @@ struct WatchedThread {
   realtime::ThreadSettings asked;
 };
 
-std::vector<WatchedThread> watched_threads(const graph::Process& process) {
+std::vector<WatchedThread> watched_threads(const graph::Process& process, const std::vector<int>& tracer) {
   const std::vector<realtime::OwnThread> own = realtime::own_threads();
   std::vector<WatchedThread> threads;
   for (realtime::ThreadState& state : realtime::read_threads()) {
     const auto known = std::ranges::find(own, state.tid, &realtime::OwnThread::tid);
-    if (known == own.end()) {
+    if (std::ranges::find(tracer, state.tid) != tracer.end()) {
+      threads.push_back({std::move(state), "tracer", {}});
+    } else if (known == own.end()) {
       threads.push_back({std::move(state), "middleware", process.threads.middleware});
     } else {
       const bool executor = known->role == realtime::Role::kExecutor;
@@ -134,11 +117,23 @@ std::vector<const graph::Process*> Node::processes() const {
   return list;
 }
 
-// The order matters: memory is locked before there are threads whose stacks it shall cover; the middleware's
-// threads inherit what the thread that creates them has at that moment; executors see to themselves when they
-// start.
+// The order matters: the tracer's threads take nothing over from what is set for others, so it comes first;
+// memory is locked before there are threads whose stacks it shall cover; the middleware's threads inherit
+// what the thread that creates them has at that moment; executors see to themselves when they start.
 void Node::start_runtime() {
   const bool virtual_time = config_.runtime == "virtual";
+  if (virtual_time && config_.tracing_library) {
+    throw runtime::Error(
+        runtime::Error::Kind::kUnsupported,
+        "virtual: tracing: a tracer's clock knows nothing of virtual time; use a real middleware");
+  }
+  if (config_.tracing_library) {
+    try {
+      tracing_ = tracing::Library::load(*config_.tracing_library);
+    } catch (const tracing::Error& error) {
+      throw runtime::Error(runtime::Error::Kind::kUnsupported, error.what());
+    }
+  }
   for (const graph::Process* process : processes()) {
     const bool scheduled = !process->threads.executors.empty() || !process->threads.middleware.empty();
     if (virtual_time && (scheduled || process->lock_memory))
@@ -185,16 +180,41 @@ void Node::create_runtime(bool virtual_time) {
   const realtime::ThreadSettings inherited =
       virtual_time ? realtime::ThreadSettings{} : processes().front()->threads.middleware;
   const realtime::Inherited for_middleware(inherited);
-  runtime_ = make_runtime(config_, clock_, events_);
+  runtime_ = make_runtime();
   events_.note(clock_.now(), "participant_created");
   live_ = std::make_unique<graph::LiveGraph>(config_.graph, config_.process, *runtime_, message_events_,
                                              config_.live);
   events_.note(clock_.now(), "endpoints_created");
 }
 
+std::unique_ptr<runtime::Runtime> Node::make_runtime() {
+  if (config_.runtime == "virtual") {
+    return std::make_unique<runtime::VirtualRuntime>(config_.middleware_options, config_.seed);
+  }
+  try {
+    return std::make_unique<runtime::DdsRuntime>(
+        middleware::Plugin::load(config_.middleware_library),
+        middleware::ParticipantSettings{
+            .domain = config_.domain,
+            .network = config_.network,
+            .participants_expected = static_cast<std::uint32_t>(config_.graph.processes.size()),
+            .options = config_.middleware_options},
+        runtime::DdsSettings{config_.intra_process, config_.service_framing,
+                             tracing_ ? tracing_->tracepoints() : nullptr},
+        clock_, events_);
+  } catch (const middleware::Error& error) {
+    throw runtime::Error(runtime::Error::Kind::kUnsupported, error.what());
+  }
+}
+
+const std::vector<int>& Node::tracer_threads() const noexcept {
+  static const std::vector<int> none;
+  return tracing_ ? tracing_->threads() : none;
+}
+
 void Node::check_threads() const {
   const graph::Process& process = *processes().front();
-  for (const WatchedThread& thread : watched_threads(process)) {
+  for (const WatchedThread& thread : watched_threads(process, tracer_threads())) {
     const std::string difference = realtime::difference(thread.asked, thread.state);
     if (difference.empty()) continue;
     refuse(process.name, std::string(thread.role) + " thread " + thread.state.name + " (" +
@@ -205,7 +225,7 @@ void Node::check_threads() const {
 
 void Node::write_thread_record(const char* when) {
   json threads = json::array();
-  for (const WatchedThread& thread : watched_threads(*processes().front())) {
+  for (const WatchedThread& thread : watched_threads(*processes().front(), tracer_threads())) {
     threads.push_back({{"tid", thread.state.tid},
                        {"name", thread.state.name},
                        {"role", thread.role},
@@ -266,6 +286,8 @@ void Node::write_process_record() {
        {"middleware", json::parse(runtime_->describe())},
        {"executors", std::move(executors)},
        {"intra_process", config_.intra_process},
+       {"tracing", tracing_ ? json{{"library", *config_.tracing_library}, {"recorded", tracing_->recorded()}}
+                            : json(nullptr)},
        {"service_framing",
         services ? json(graph::word_of(graph::kFramingWords, runtime_->service_framing())) : json(nullptr)},
        {"clock_cost_ns", measure::clock_cost(clock_)}});
@@ -426,8 +448,7 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
     const Nanoseconds patience = nothing_to_wait_for ? kMillisecond
                                  : publishing        ? 100 * kMillisecond
                                                      : kDrainProgressPeriod;
-    const auto message =
-        control_.receive(std::max<Nanoseconds>(0, std::min(wake - clock_.now(), patience)));
+    const auto message = control_.receive(std::max<Nanoseconds>(0, std::min(wake - clock_.now(), patience)));
     if (message && message->at("type") == "stop") break;
     if (control_.attached() && control_.closed()) break;
     if (!events_.failure().empty()) break;

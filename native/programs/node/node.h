@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "measure/event_queue.h"
@@ -12,6 +13,7 @@
 #include "programs/node/hiccup.h"
 #include "programs/node/records.h"
 #include "programs/node/sampler.h"
+#include "tracing/ros/library.h"
 
 namespace perflab::node {
 
@@ -38,6 +40,9 @@ class Node {
   [[nodiscard]] std::vector<const graph::Process*> processes() const;
   void start_runtime();
   void create_runtime(bool virtual_time);
+  [[nodiscard]] std::unique_ptr<runtime::Runtime> make_runtime();
+  // Of the tracer, which belong neither to perflab nor to the middleware.
+  [[nodiscard]] const std::vector<int>& tracer_threads() const noexcept;
   // Throws runtime::Error (kUnsupported) if a thread is not scheduled as asked.
   void check_threads() const;
   // False if the discovery timed out.
@@ -59,6 +64,7 @@ class Node {
   EventLog events_;
   measure::MessageEventQueue message_events_;
   bool stop_asked_ = false;
+  std::optional<tracing::Library> tracing_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Hiccup> hiccup_;
   std::unique_ptr<runtime::Runtime> runtime_;

@@ -34,6 +34,9 @@ class BoundedQueue {
     places_[first_] = std::move(value);
     ++size_;
   }
+  // Where the first and the last value lie, from 0 to the capacity; there must be one.
+  [[nodiscard]] std::size_t front_place() const noexcept { return first_; }
+  [[nodiscard]] std::size_t back_place() const noexcept { return place(size_ - 1); }
   // There must be one.
   T pop_front() noexcept {
     assert(size_ > 0);

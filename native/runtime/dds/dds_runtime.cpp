@@ -10,6 +10,7 @@
 #include "runtime/dds/executor.h"
 #include "runtime/dds/publisher.h"
 #include "runtime/dds/subscription.h"
+#include "runtime/dds/tracing.h"
 #include "runtime/names.h"
 #include "runtime/service.h"
 
@@ -88,9 +89,14 @@ DdsRuntime::DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantS
   given.ignore_local_endpoints = settings.intra_process;
   participant_ =
       translating([&] { return std::make_unique<middleware::Participant>(plugin_.open(host, given)); });
+  if (settings_.trace != nullptr) tracer_ = std::make_unique<Tracer>(*settings_.trace, this);
 }
 
 DdsRuntime::~DdsRuntime() { DdsRuntime::stop(); }
+
+void DdsRuntime::name_group(std::size_t group, const std::string& node_namespace, const std::string& node) {
+  if (tracer_) tracer_->name_group(group, node_namespace, node);
+}
 
 std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
   if ((settings.kind == ExecutorKind::kEvents || settings.kind == ExecutorKind::kMultiThreaded) &&
@@ -104,24 +110,26 @@ std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
       case ExecutorKind::kInline:
         return Executors::make_inline(clock_, settings);
       case ExecutorKind::kEvents:
-        return Executors::make_events(clock_, settings);
+        return Executors::make_events(clock_, settings, settings_.trace);
       case ExecutorKind::kMultiThreaded:
-        return Executors::make_multi_threaded(clock_, settings);
+        return Executors::make_multi_threaded(clock_, settings, settings_.trace);
       case ExecutorKind::kSingleThreaded:
         break;
     }
-    return Executors::make_single_threaded(clock_, settings, participant_->create_waitset(), sink_);
+    return Executors::make_single_threaded(clock_, settings, participant_->create_waitset(), sink_,
+                                           settings_.trace);
   }));
   return executors_.size() - 1;
 }
 
 Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
   publishers_.push_back(
-      std::make_unique<DdsPublisher>(clock_, sink_, settings, plugin_.capabilities().related_samples));
+      std::make_unique<DdsPublisher>(clock_, sink_, settings, plugin_.capabilities(), settings_.trace));
   DdsPublisher& publisher = *publishers_.back();
   translating([&] {
     publisher.set_writer(participant_->create_writer(endpoint_settings(settings), publisher.listener()));
   });
+  if (tracer_) tracer_->made(publisher);
   if (settings_.intra_process) {
     LocalTopic& topic = local_topic(settings);
     for (DdsSubscription* const subscription : topic.subscriptions) connect(publisher, *subscription);
@@ -138,7 +146,8 @@ Subscription& DdsRuntime::create_subscription(std::size_t executor, const Endpoi
   const bool bounded = settings.qos.history == PERFLAB_KEEP_LAST && settings.qos.depth > 0;
   const std::size_t ring =
       settings_.intra_process && bounded ? static_cast<std::size_t>(settings.qos.depth) : 0;
-  subscriptions_.push_back(std::make_unique<DdsSubscription>(clock_, handler, sink_, runner, settings, ring));
+  subscriptions_.push_back(
+      std::make_unique<DdsSubscription>(clock_, handler, sink_, runner, settings, ring, settings_.trace));
   DdsSubscription& subscription = *subscriptions_.back();
   runner.add_subscription(subscription);
   translating([&] {
@@ -146,6 +155,7 @@ Subscription& DdsRuntime::create_subscription(std::size_t executor, const Endpoi
         endpoint_settings(settings), subscription.listener(runner.needs_data_callbacks())));
     runner.attach(subscription);
   });
+  if (tracer_) tracer_->made(subscription);
   if (settings_.intra_process) {
     LocalTopic& topic = local_topic(settings);
     for (DdsPublisher* const publisher : topic.publishers) connect(*publisher, subscription);
@@ -195,7 +205,9 @@ Server& DdsRuntime::create_server(std::size_t executor, const ServiceSettings& s
 }
 
 void DdsRuntime::create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) {
-  executors_.at(executor)->add_timer(settings, handler);
+  DdsExecutor& runner = *executors_.at(executor);
+  const bool phases = runner.settings().kind != ExecutorKind::kInline;
+  runner.add_timer(settings, tracer_ ? tracer_->make_timer(settings, handler, phases) : handler);
 }
 
 void DdsRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(amount); }

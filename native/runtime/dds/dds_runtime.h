@@ -11,6 +11,9 @@
 // One publisher or client is used by one thread at a time. All endpoints are created before the first
 // message.
 //
+// With `trace` it emits the tracepoints of ROS 2 where rclcpp has them (dds/tracing.h); without, each costs
+// the look at a null pointer.
+//
 // Example:
 //   const auto plugin = middleware::Plugin::load(file);
 //   DdsRuntime runtime(plugin, {.domain = 7}, {.intra_process = true}, clock, sink);
@@ -26,6 +29,7 @@
 
 #include "middleware/plugin.h"
 #include "runtime/runtime.h"
+#include "tracing/ros/tracepoints.h"
 
 namespace perflab::runtime {
 
@@ -36,6 +40,8 @@ struct DdsSettings {
   bool intra_process = false;
   // Otherwise kRmwFastrtps where the plug-in can relate samples, else kRmwCyclonedds.
   std::optional<ServiceFraming> service_framing{};
+  // Whom to tell what happens; null: nobody. Outlives the runtime.
+  const perflab_ros2_tracepoints* trace = nullptr;
 };
 
 class DdsRuntime final : public Runtime {
@@ -46,6 +52,7 @@ class DdsRuntime final : public Runtime {
   ~DdsRuntime() override;
 
   [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }
+  void name_group(std::size_t group, const std::string& node_namespace, const std::string& node) override;
   std::size_t add_executor(const ExecutorSettings& settings) override;
   Publisher& create_publisher(const EndpointSettings& settings) override;
   Subscription& create_subscription(std::size_t executor, const EndpointSettings& settings,
@@ -66,6 +73,7 @@ class DdsRuntime final : public Runtime {
   class MessageSource;
   class DdsSubscription;
   class DdsPublisher;
+  class Tracer;
   class DdsExecutor;
   class OneThreadExecutor;
   class InlineExecutor;
@@ -92,6 +100,7 @@ class DdsRuntime final : public Runtime {
   EventSink& sink_;
   // Declared before what is made from it: endpoints go first.
   std::unique_ptr<middleware::Participant> participant_;
+  std::unique_ptr<Tracer> tracer_;  // null where nothing is traced
   std::map<std::pair<std::string, std::string>, LocalTopic> local_topics_;
   std::vector<std::unique_ptr<ServiceClient>> clients_;
   std::vector<std::unique_ptr<ServiceServer>> servers_;

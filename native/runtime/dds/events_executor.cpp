@@ -54,6 +54,7 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
  private:
   void spin() noexcept {
     std::size_t round = 0;  // events that come before the next timer
+    tell_next_ready();
     while (!stopping()) {
       if (round == 0) run_due_timers();
       MessageSource* const source = next(round);
@@ -61,7 +62,7 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
       --round;
       // Before the message is taken: from here on a new one queues the source again.
       source->queued.exchange(false, std::memory_order_acq_rel);
-      if (source->run_one() == MessageSource::Turn::kMore) on_ready(*source);
+      if (run_one(*source) == MessageSource::Turn::kMore) on_ready(*source);
     }
   }
 
@@ -77,12 +78,14 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
     const Nanoseconds wait = until_next_tick();
     if (wait == 0) return;
     sleeping_ = true;
+    tell_wait(wait);
     if (wait == TimerQueue::kNever) {
       arrived_.wait(lock);
     } else {
       arrived_.wait_for(lock, std::chrono::nanoseconds(wait));
     }
     sleeping_ = false;
+    tell_next_ready();
   }
 
   std::size_t sources_ = 0;
@@ -93,8 +96,8 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
 };
 
 std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::Executors::make_events(
-    const measure::Clock& clock, const ExecutorSettings& settings) {
-  return std::make_unique<EventsExecutor>(clock, settings);
+    const measure::Clock& clock, const ExecutorSettings& settings, const perflab_ros2_tracepoints* trace) {
+  return std::make_unique<EventsExecutor>(clock, settings, trace);
 }
 
 }  // namespace perflab::runtime

@@ -18,8 +18,10 @@ namespace perflab::runtime {
 
 class DdsRuntime::DdsExecutor {
  public:
-  explicit DdsExecutor(const measure::Clock& clock, ExecutorSettings settings)
-      : clock_(clock), settings_(std::move(settings)) {}
+  // `trace` may be null.
+  explicit DdsExecutor(const measure::Clock& clock, ExecutorSettings settings,
+                       const perflab_ros2_tracepoints* trace = nullptr)
+      : clock_(clock), settings_(std::move(settings)), trace_(trace) {}
   DdsExecutor(const DdsExecutor&) = delete;
   DdsExecutor& operator=(const DdsExecutor&) = delete;
   virtual ~DdsExecutor() = default;
@@ -50,8 +52,31 @@ class DdsRuntime::DdsExecutor {
  protected:
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
+  // The phases of the calling thread, as rclcpp's executors tell them: it looks for something to run, it
+  // waits (no longer than that, or TimerQueue::kNever), it runs something. Timers tell theirs themselves
+  // (dds/tracing.h).
+  void tell_next_ready() const noexcept {
+    if (trace_ != nullptr) [[unlikely]]
+      trace_->rclcpp_executor_get_next_ready();
+  }
+  void tell_wait(Nanoseconds timeout) const noexcept {
+    if (trace_ != nullptr) [[unlikely]]
+      trace_->rclcpp_executor_wait_for_work(timeout == TimerQueue::kNever ? -1 : timeout);
+  }
+  template <typename Source>  // MessageSource, which is not complete here
+  auto run_one(Source& source) const noexcept {
+    if (trace_ == nullptr) [[likely]]
+      return source.run_one();
+    if (const void* const handle = source.subscription.executed(source))
+      trace_->rclcpp_executor_execute(handle);
+    const auto turn = source.run_one();
+    trace_->rclcpp_executor_get_next_ready();
+    return turn;
+  }
+
   const measure::Clock& clock_;
   const ExecutorSettings settings_;
+  const perflab_ros2_tracepoints* const trace_;
   Workers workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> timers_done_{false};
@@ -91,11 +116,14 @@ struct DdsRuntime::Executors {
                                                   const ExecutorSettings& settings);
   static std::unique_ptr<DdsExecutor> make_single_threaded(const measure::Clock& clock,
                                                            const ExecutorSettings& settings,
-                                                           middleware::WaitSet waitset, EventSink& sink);
+                                                           middleware::WaitSet waitset, EventSink& sink,
+                                                           const perflab_ros2_tracepoints* trace);
   static std::unique_ptr<DdsExecutor> make_events(const measure::Clock& clock,
-                                                  const ExecutorSettings& settings);
+                                                  const ExecutorSettings& settings,
+                                                  const perflab_ros2_tracepoints* trace);
   static std::unique_ptr<DdsExecutor> make_multi_threaded(const measure::Clock& clock,
-                                                          const ExecutorSettings& settings);
+                                                          const ExecutorSettings& settings,
+                                                          const perflab_ros2_tracepoints* trace);
 };
 
 }  // namespace perflab::runtime

@@ -22,6 +22,7 @@
 #include "middleware/middleware.h"
 #include "runtime/dds/bounded_queue.h"
 #include "runtime/runtime.h"
+#include "tracing/ros/tracepoints.h"
 
 namespace perflab::runtime {
 
@@ -88,7 +89,10 @@ class Ring {
   };
   enum class Popped { kNothing, kLast, kMore };
 
-  explicit Ring(std::size_t depth) { queue_.reserve(depth); }
+  // `trace` may be null.
+  explicit Ring(std::size_t depth, const perflab_ros2_tracepoints* trace = nullptr) : trace_(trace) {
+    queue_.reserve(depth);
+  }
 
   // False if the oldest was dropped for it.
   bool push(Entry entry) noexcept {
@@ -97,6 +101,9 @@ class Ring {
     const bool full = queue_.size() == queue_.capacity();
     if (full) dropped = queue_.pop_front();
     queue_.push_back(std::move(entry));
+    // Under the lock, so that a trace has what is put in before it is taken out.
+    if (trace_ != nullptr) [[unlikely]]
+      trace_->rclcpp_ring_buffer_enqueue(this, queue_.back_place(), queue_.size(), full ? 1 : 0);
     waiting_.store(queue_.size(), std::memory_order_release);
     return !full;
   }
@@ -104,13 +111,17 @@ class Ring {
   Popped pop(Entry& entry) noexcept {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) return Popped::kNothing;
+    const std::size_t place = queue_.front_place();
     entry = queue_.pop_front();
+    if (trace_ != nullptr) [[unlikely]]
+      trace_->rclcpp_ring_buffer_dequeue(this, place, queue_.size());
     waiting_.store(queue_.size(), std::memory_order_release);
     return queue_.empty() ? Popped::kLast : Popped::kMore;
   }
   [[nodiscard]] bool empty() const noexcept { return waiting_.load(std::memory_order_acquire) == 0; }
 
  private:
+  const perflab_ros2_tracepoints* const trace_;
   std::mutex mutex_;
   BoundedQueue<Entry> queue_;
   std::atomic<std::size_t> waiting_{0};

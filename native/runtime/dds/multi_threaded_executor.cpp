@@ -133,6 +133,7 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
   // ---- all below under the mutex, but for the callbacks ----
 
   void spin() noexcept {
+    tell_next_ready();
     std::unique_lock lock(mutex_);
     while (!stopping()) {
       const Nanoseconds now = sleeping_timers_.empty() ? 0 : clock_.now();
@@ -161,10 +162,10 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
   }
 
   // Both without the mutex. True if it is to be queued again.
-  static bool run_source(MessageSource& source) noexcept {
+  bool run_source(MessageSource& source) const noexcept {
     // Before the message is taken: from here on a new one queues the source again.
     source.queued.exchange(false, std::memory_order_acq_rel);
-    return source.run_one() == MessageSource::Turn::kMore &&
+    return run_one(source) == MessageSource::Turn::kMore &&
            !source.queued.exchange(true, std::memory_order_acq_rel);
   }
   bool run_timer(Timer& timer) noexcept {
@@ -208,12 +209,17 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
   void wait(std::unique_lock<std::mutex>& lock, Nanoseconds now) noexcept {
     if (sleeping_timers_.empty() || watched_until_) {
       ++idle_;
+      tell_wait(TimerQueue::kNever);
       work_.wait(lock);
+      tell_next_ready();
       --idle_;
       return;
     }
     watched_until_ = sleeping_timers_.front()->schedule.next_due();
-    tick_.wait_for(lock, std::chrono::nanoseconds(*watched_until_ - now));
+    const Nanoseconds timeout = *watched_until_ - now;
+    tell_wait(timeout);
+    tick_.wait_for(lock, std::chrono::nanoseconds(timeout));
+    tell_next_ready();
     watched_until_.reset();
   }
 
@@ -245,8 +251,8 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
 };
 
 std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::Executors::make_multi_threaded(
-    const measure::Clock& clock, const ExecutorSettings& settings) {
-  return std::make_unique<MultiThreadedExecutor>(clock, settings);
+    const measure::Clock& clock, const ExecutorSettings& settings, const perflab_ros2_tracepoints* trace) {
+  return std::make_unique<MultiThreadedExecutor>(clock, settings, trace);
 }
 
 }  // namespace perflab::runtime

@@ -1,5 +1,7 @@
 #include "runtime/dds/publisher.h"
 
+#include <time.h>
+
 #include <array>
 #include <cstring>
 
@@ -52,7 +54,24 @@ bool DdsRuntime::DdsPublisher::publish(std::span<const std::uint8_t> frame,
                                        std::span<const std::uint8_t> payload) noexcept {
   if (!takers_.empty()) return publish_locally(frame, payload);
   if (lends()) return publish_loaned(frame, payload);
+  if (trace_ != nullptr) [[unlikely]]
+    tell_write(frame.data());
   return write(parts_of(frame, payload));
+}
+
+// The layers above the middleware, one after the other, as each hands the message to the next. The time stamp
+// is told before the message is written with it, as rmw does.
+void DdsRuntime::DdsPublisher::tell_write(const void* message) noexcept {
+  trace_->rclcpp_publish(message);
+  trace_->rcl_publish(this, message);
+  std::int64_t stamp_ns = 0;
+  if (can_stamp_) {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    stamp_ns = static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
+    writer_->stamp_next(stamp_ns);
+  }
+  trace_->rmw_publish(rmw_handle(), message, stamp_ns);
 }
 
 bool DdsRuntime::DdsPublisher::publish_locally(std::span<const std::uint8_t> frame,
@@ -69,9 +88,15 @@ bool DdsRuntime::DdsPublisher::publish_locally(std::span<const std::uint8_t> fra
   append(message->bytes().data(), frame);
   message->sequence = ++local_sequence_;
   const bool others = writer_->matched_readers() > 0;
+  // By this address the trace knows the message in all layers, also where the middleware gets a copy.
+  const void* const address = message.get();
+  if (trace_ != nullptr) [[unlikely]]
+    trace_->rclcpp_intra_publish(this, address);
   MessageRef kept;
   if (!give(std::move(message), others, kept)) return false;
   if (!others) return true;
+  if (trace_ != nullptr) [[unlikely]]
+    tell_write(address);
   const perflab_bytes whole{kept->bytes().data(), kept->bytes().size()};
   // A failure is reported, and those behind the middleware miss the message; it was sent all the same, for
   // others have it.
@@ -143,6 +168,8 @@ bool DdsRuntime::DdsPublisher::publish_loaned(std::span<const std::uint8_t> fram
     return failed("the message is not of the size of its type, which is lent");
   if (loan_ == nullptr && !prepare_loan(payload)) return false;
   append(static_cast<std::uint8_t*>(loan_), frame);
+  if (trace_ != nullptr) [[unlikely]]
+    tell_write(loan_);
   perflab_error error;
   // Ends the loan, also where it fails.
   if (writer_->write_loaned(std::exchange(loan_, nullptr), error) == PERFLAB_OK) [[likely]]

@@ -12,9 +12,15 @@ namespace perflab::runtime {
 
 class DdsRuntime::DdsPublisher final : public Publisher {
  public:
+  // `trace` may be null; requests and replies are not told.
   DdsPublisher(const measure::Clock& clock, EventSink& sink, const EndpointSettings& settings,
-               bool can_relate)
-      : clock_(clock), sink_(sink), settings_(settings), can_relate_(can_relate) {}
+               const perflab_capabilities& middleware, const perflab_ros2_tracepoints* trace)
+      : clock_(clock),
+        sink_(sink),
+        settings_(settings),
+        can_relate_(middleware.related_samples),
+        can_stamp_(middleware.source_timestamps),
+        trace_(settings.kind == TopicKind::kTopic ? trace : nullptr) {}
   ~DdsPublisher() override;
 
   bool prepare(std::span<const std::uint8_t> payload) noexcept override;
@@ -31,6 +37,8 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   void set_writer(middleware::Writer writer);
   void add_taker(Taker& taker, bool owns) { (owns ? takers_.owning : takers_.sharing).push_back(&taker); }
   [[nodiscard]] const EndpointSettings& settings() const noexcept { return settings_; }
+  // What stands for the writer in a trace; the publisher itself stands for rcl's.
+  [[nodiscard]] const void* rmw_handle() const noexcept { return &writer_; }
 
  private:
   [[nodiscard]] bool gives_away() const noexcept { return settings_.pass_by == PassBy::kUnique; }
@@ -41,11 +49,14 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   bool give(MessageRef message, bool keep, MessageRef& kept) noexcept;
   bool write(std::span<const perflab_bytes> parts) noexcept;
   bool failed(const char* text) noexcept;
+  void tell_write(const void* message) noexcept;
 
   const measure::Clock& clock_;
   EventSink& sink_;
   const EndpointSettings settings_;
   const bool can_relate_;
+  const bool can_stamp_;
+  const perflab_ros2_tracepoints* const trace_;
   perflab_identity identity_{};
   Takers takers_;
   MessageRef prepared_;

@@ -12,8 +12,8 @@ namespace perflab::runtime {
 class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
  public:
   SingleThreadedExecutor(const measure::Clock& clock, const ExecutorSettings& settings,
-                         middleware::WaitSet waitset, EventSink& sink)
-      : OneThreadExecutor(clock, settings), waitset_(std::move(waitset)), sink_(sink) {}
+                         middleware::WaitSet waitset, EventSink& sink, const perflab_ros2_tracepoints* trace)
+      : OneThreadExecutor(clock, settings, trace), waitset_(std::move(waitset)), sink_(sink) {}
   ~SingleThreadedExecutor() override { SingleThreadedExecutor::stop(); }
 
   [[nodiscard]] bool needs_data_callbacks() const noexcept override { return false; }
@@ -51,6 +51,7 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
  private:
   void spin() noexcept {
     perflab_error error{};
+    tell_next_ready();
     while (!stopping()) {
       std::size_t count = 0;
       if (wait(count, error) < 0) {
@@ -59,9 +60,9 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
       }
       collect_local();
       run_due_timers();
-      for (std::size_t i = 0; i < count; ++i) sources_[ready_[i]]->run_one();
+      for (std::size_t i = 0; i < count; ++i) run_one(*sources_[ready_[i]]);
       for (MessageSource* const source : local_ready_) {
-        if (source->run_one() == MessageSource::Turn::kMore)
+        if (run_one(*source) == MessageSource::Turn::kMore)
           local_arrived_.store(true, std::memory_order_relaxed);
       }
     }
@@ -70,12 +71,19 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
   perflab_status wait(std::size_t& count, perflab_error& error) noexcept {
     Nanoseconds timeout = until_next_tick();
     static_assert(TimerQueue::kNever == PERFLAB_DURATION_INFINITE);
-    if (local_.empty()) return waitset_.wait(timeout, ready_, count, error);
+    if (local_.empty()) return wait_for(timeout, count, error);
     // Either the publisher sees that this thread waits, or this thread sees his message.
     waiting_.store(true, std::memory_order_seq_cst);
     if (local_arrived_.load(std::memory_order_seq_cst)) timeout = 0;
-    const perflab_status status = waitset_.wait(timeout, ready_, count, error);
+    const perflab_status status = wait_for(timeout, count, error);
     waiting_.store(false, std::memory_order_relaxed);
+    return status;
+  }
+
+  perflab_status wait_for(Nanoseconds timeout, std::size_t& count, perflab_error& error) noexcept {
+    tell_wait(timeout);
+    const perflab_status status = waitset_.wait(timeout, ready_, count, error);
+    tell_next_ready();
     return status;
   }
 
@@ -101,8 +109,8 @@ class DdsRuntime::SingleThreadedExecutor final : public OneThreadExecutor {
 
 std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::Executors::make_single_threaded(
     const measure::Clock& clock, const ExecutorSettings& settings, middleware::WaitSet waitset,
-    EventSink& sink) {
-  return std::make_unique<SingleThreadedExecutor>(clock, settings, std::move(waitset), sink);
+    EventSink& sink, const perflab_ros2_tracepoints* trace) {
+  return std::make_unique<SingleThreadedExecutor>(clock, settings, std::move(waitset), sink, trace);
 }
 
 }  // namespace perflab::runtime

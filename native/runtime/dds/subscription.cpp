@@ -6,8 +6,15 @@ namespace perflab::runtime {
 
 DdsRuntime::DdsSubscription::DdsSubscription(const measure::Clock& clock, MessageHandler& handler,
                                              EventSink& sink, DdsExecutor& executor,
-                                             const EndpointSettings& settings, std::size_t ring_depth)
-    : clock_(clock), handler_(handler), sink_(sink), executor_(executor), settings_(settings) {
+                                             const EndpointSettings& settings, std::size_t ring_depth,
+                                             const perflab_ros2_tracepoints* trace)
+    : clock_(clock),
+      handler_(handler),
+      sink_(sink),
+      executor_(executor),
+      settings_(settings),
+      trace_takes_(settings.kind == TopicKind::kTopic ? trace : nullptr),
+      trace_callbacks_(settings.kind == TopicKind::kReply ? nullptr : trace) {
   if (ring_depth > 0) from_process_.emplace(*this, ring_depth);
 }
 
@@ -36,17 +43,48 @@ void DdsRuntime::DdsSubscription::close() noexcept {
   from_middleware_.reader.reset();
 }
 
+void DdsRuntime::DdsSubscription::handle(const MessageSource& source, const Delivery& delivery) noexcept {
+  if (trace_callbacks_ == nullptr) [[likely]] {
+    handler_.on_message(delivery);
+    return;
+  }
+  // A service has one callback, however a request comes.
+  const bool of_service = settings_.kind == TopicKind::kRequest;
+  const void* const callback = of_service ? from_middleware_.callback() : source.callback();
+  trace_callbacks_->callback_start(callback, !of_service && &source != &from_middleware_ ? 1 : 0);
+  handler_.on_message(delivery);
+  trace_callbacks_->callback_end(callback);
+}
+
+namespace {
+
+// rcl tells a take also where there was nothing to take.
+void tell_take(const perflab_ros2_tracepoints& trace, const void* reader, perflab_status status,
+               const perflab_sample& sample) noexcept {
+  if (status < 0) return;
+  const bool taken = status == PERFLAB_OK;
+  const void* const message = taken ? sample.data : nullptr;
+  const bool stamped = taken && sample.source_timestamp_ns != PERFLAB_TIME_UNKNOWN;
+  trace.rmw_take(reader, message, stamped ? sample.source_timestamp_ns : 0, taken ? 1 : 0);
+  trace.rcl_take(message);
+  if (taken) trace.rclcpp_take(message);
+}
+
+}  // namespace
+
 DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromMiddleware::run_one() noexcept {
   perflab_sample sample;
   perflab_error error;
   const perflab_status status = reader->take(sample, error);
+  if (subscription.trace_takes_ != nullptr) [[unlikely]]
+    tell_take(*subscription.trace_takes_, subscription.rmw_handle(), status, sample);
   if (status == PERFLAB_OK) [[likely]] {
-    subscription.handler_.on_message({{sample.data, sample.size},
-                                      sample.writer,
-                                      sample.sequence,
-                                      sample.related,
-                                      sample.reception_ns,
-                                      sample.source_timestamp_ns});
+    subscription.handle(*this, {{sample.data, sample.size},
+                                sample.writer,
+                                sample.sequence,
+                                sample.related,
+                                sample.reception_ns,
+                                sample.source_timestamp_ns});
     reader->return_sample(sample);
     return Turn::kMore;
   }
@@ -59,8 +97,8 @@ DdsRuntime::MessageSource::Turn DdsRuntime::DdsSubscription::FromProcess::run_on
   const Ring::Popped popped = ring.pop(entry);
   if (popped == Ring::Popped::kNothing) return Turn::kNothing;
   const Message& message = *entry.message;
-  subscription.handler_.on_message(
-      {message.bytes(), message.writer, message.sequence, message.related, entry.arrived_ns, kUnknownTime});
+  subscription.handle(*this, {message.bytes(), message.writer, message.sequence, message.related,
+                              entry.arrived_ns, kUnknownTime});
   return popped == Ring::Popped::kLast ? Turn::kLast : Turn::kMore;
 }
 

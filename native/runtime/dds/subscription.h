@@ -23,6 +23,8 @@ class DdsRuntime::MessageSource {
   MessageSource& operator=(const MessageSource&) = delete;
   // Takes one message and runs its callback.
   virtual Turn run_one() noexcept = 0;
+  // What stands for the callback in a trace; the source itself stands for rclcpp's subscription.
+  [[nodiscard]] const void* callback() const noexcept { return &queued; }
 
   DdsSubscription& subscription;
   // The rest is the executor's.
@@ -35,9 +37,10 @@ class DdsRuntime::MessageSource {
 
 class DdsRuntime::DdsSubscription final : public Subscription {
  public:
-  // `ring_depth` is 0 where nothing is delivered within the process.
+  // `ring_depth` is 0 where nothing is delivered within the process. `trace` may be null.
   DdsSubscription(const measure::Clock& clock, MessageHandler& handler, EventSink& sink,
-                  DdsExecutor& executor, const EndpointSettings& settings, std::size_t ring_depth);
+                  DdsExecutor& executor, const EndpointSettings& settings, std::size_t ring_depth,
+                  const perflab_ros2_tracepoints* trace);
 
   [[nodiscard]] perflab_identity identity() const noexcept override { return identity_; }
   [[nodiscard]] std::size_t matched() noexcept override;
@@ -57,6 +60,16 @@ class DdsRuntime::DdsSubscription final : public Subscription {
   Taker& taker() noexcept { return *from_process_; }
   void add_local_writer() noexcept { ++local_writers_; }
 
+  // What stands in a trace for the reader, and for the ring of messages from this process; the subscription
+  // itself stands for rcl's, or for the service or client whose requests or replies it takes.
+  [[nodiscard]] const void* rmw_handle() const noexcept { return &from_middleware_.reader; }
+  [[nodiscard]] const void* ring() const noexcept { return &from_process_->ring; }
+  // What an executor tells to execute: only subscriptions of topics through the middleware are told, as in
+  // rclcpp.
+  [[nodiscard]] const void* executed(const MessageSource& source) const noexcept {
+    return settings_.kind == TopicKind::kTopic && &source == &from_middleware_ ? this : nullptr;
+  }
+
   // Of the inline executor: who is in it, and what was left to him.
   std::atomic<std::uint32_t> inline_state{0};
 
@@ -67,17 +80,22 @@ class DdsRuntime::DdsSubscription final : public Subscription {
     std::optional<middleware::Reader> reader;
   };
   struct FromProcess final : MessageSource, Taker {
-    FromProcess(DdsSubscription& owner, std::size_t depth) : MessageSource(owner), ring(depth) {}
+    FromProcess(DdsSubscription& owner, std::size_t depth)
+        : MessageSource(owner), ring(depth, owner.trace_takes_) {}
     Turn run_one() noexcept override;
     void accept(MessageRef message) noexcept override;
     Ring ring;
   };
+
+  void handle(const MessageSource& source, const Delivery& delivery) noexcept;
 
   const measure::Clock& clock_;
   MessageHandler& handler_;
   EventSink& sink_;
   DdsExecutor& executor_;
   const EndpointSettings settings_;
+  const perflab_ros2_tracepoints* const trace_takes_;      // null, and for requests and replies
+  const perflab_ros2_tracepoints* const trace_callbacks_;  // null, and for replies
   perflab_identity identity_{};
   std::size_t local_writers_ = 0;
   FromMiddleware from_middleware_{*this};

@@ -294,6 +294,7 @@ constexpr perflab_middleware kDouble = {
           --writer->lent;
           delete[] static_cast<std::uint8_t*>(message);
         },
+    .stamp_next = nullptr,
     .take = take,
     .return_sample = [](perflab_reader*,
                         perflab_sample* sample) { delete static_cast<Stored*>(sample->loan); },

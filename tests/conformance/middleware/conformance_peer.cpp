@@ -5,6 +5,7 @@
 //       [fixed|loans SIZE]       messages of that size only; and loaned
 //   wait_matched NAME COUNT        until the endpoint has so many partners
 //   write NAME FIRST COUNT SIZE    numbered messages
+//   write_stamped NAME NUMBER SIZE NANOSECONDS   with that source time stamp
 //   write_loaned NAME FIRST COUNT SIZE
 //   write_related NAME NUMBER SIZE WRITER SEQUENCE    answers the sequence number of the message
 //   take NAME COUNT SIZE           until so many have come, or for 20 s; intact ones have that size
@@ -61,6 +62,7 @@ class Peer {
     if (command == "writer" || command == "reader") return create(command == "writer", name, in);
     if (command == "wait_matched") return wait_matched(name, in);
     if (command == "write") return write(name, in);
+    if (command == "write_stamped") return write_stamped(name, in);
     if (command == "write_loaned") return write_loaned(name, in);
     if (command == "write_related") return write_related(name, in);
     if (command == "take") return take(name, in);
@@ -120,6 +122,19 @@ class Peer {
         return std::string("error: ") + error.text;
     }
     return "wrote " + std::to_string(count);
+  }
+
+  std::string write_stamped(const std::string& name, std::istream& in) {
+    std::uint64_t number = 0;
+    std::size_t size = 0;
+    std::int64_t stamp_ns = 0;
+    in >> number >> size >> stamp_ns;
+    const auto bytes = conformance::make_message(number, size);
+    const perflab_bytes part{bytes.data(), bytes.size()};
+    perflab_error error{};
+    middleware::Writer& writer = writers_.at(name);
+    writer.stamp_next(stamp_ns);
+    return writer.write({&part, 1}, error) == PERFLAB_OK ? "wrote 1" : std::string("error: ") + error.text;
   }
 
   std::string write_loaned(const std::string& name, std::istream& in) {

@@ -67,6 +67,22 @@ class Interoperability : public testing::TestWithParam<Side> {
 INSTANTIATE_TEST_SUITE_P(Here, Interoperability, testing::Values(Side{"subject", true}, Side{"other", false}),
                          [](const auto& info) { return info.param.name; });
 
+TEST_P(Interoperability, SourceTimestampsAreTheSameToTheNanosecond) {
+  Reader r = reader(keep_all(), "rt/stamped");
+  peer_has("writer", keep_all(), "rt/stamped");
+  expect_matched([&] { return r.matched_writers(); });
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t second = wall_ns() / kSecond * kSecond;
+  std::vector<std::int64_t> said, found;
+  for (std::int64_t i = 0; i < 200; ++i) {
+    said.push_back(second + i * 4'999'999 % kSecond);
+    ASSERT_EQ(peer_.ask("write_stamped x " + std::to_string(i) + " 100 " + std::to_string(said.back())),
+              "wrote 1");
+  }
+  for (const Taken& one : take_until(r, said.size())) found.push_back(one.source_timestamp_ns);
+  EXPECT_EQ(found, said);
+}
+
 TEST_P(Interoperability, MessagesArriveInOrderWithoutLossBothWays) {
   constexpr std::uint64_t kCount = 1000;
   {

@@ -1,0 +1,76 @@
+// What the `dds` runtime tells a tracer: its objects by name, its timers' callbacks, the phases of its
+// executors. Messages tell theirs where they pass (publisher.cpp, subscription.cpp, intra_process.h).
+//
+// Everything follows rclcpp 28 (ROS 2 Jazzy): which events there are, in which order, of which layer. Handles
+// are addresses of our objects and of their members, one per layer. So services and clients are told and
+// their requests and replies are not; of a service its callbacks are.
+//
+// All pointers to tracepoints are null where nothing is traced.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/dds/dds_runtime.h"
+#include "runtime/runtime.h"
+#include "tracing/ros/tracepoints.h"
+
+namespace perflab::runtime {
+
+// A timer whose callbacks are told. It is itself the timer's handle.
+class TracedTimer final : public TimerHandler {
+ public:
+  // `phases`: of an executor that tells them.
+  TracedTimer(const perflab_ros2_tracepoints& trace, TimerHandler& handler, bool phases) noexcept
+      : trace_(trace), handler_(handler), phases_(phases) {}
+
+  void on_tick(Nanoseconds due_ns) noexcept override {
+    if (phases_) trace_.rclcpp_executor_execute(this);
+    trace_.timer_due(this, due_ns);
+    trace_.callback_start(callback(), 0);
+    handler_.on_tick(due_ns);
+    trace_.callback_end(callback());
+    if (phases_) trace_.rclcpp_executor_get_next_ready();
+  }
+  void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
+    handler_.on_skipped(first_due_ns, count);
+  }
+  [[nodiscard]] const void* callback() const noexcept { return &phases_; }
+
+ private:
+  const perflab_ros2_tracepoints& trace_;
+  TimerHandler& handler_;
+  const bool phases_;
+};
+
+// Tells of objects as they are made. Not for the measured path.
+class DdsRuntime::Tracer {
+ public:
+  // `context`: the handle of this process's rcl context.
+  Tracer(const perflab_ros2_tracepoints& trace, const void* context);
+
+  void name_group(std::size_t group, const std::string& node_namespace, const std::string& node);
+  void made(const DdsPublisher& publisher);
+  void made(DdsSubscription& subscription);
+  // The handler to give to the executor instead.
+  TimerHandler& make_timer(const TimerSettings& settings, TimerHandler& handler, bool phases);
+
+ private:
+  struct Node {
+    std::string name;  // qualified
+    char rmw = 0;      // its address is the handle
+  };
+
+  // Null for a group that was not named.
+  [[nodiscard]] const Node* node_of(std::size_t group) const;
+  void register_callback(const void* callback, const char* what, std::size_t group, const std::string& of);
+
+  const perflab_ros2_tracepoints& trace_;
+  std::map<std::size_t, Node> nodes_;  // stay where they are
+  std::vector<std::unique_ptr<TracedTimer>> timers_;
+};
+
+}  // namespace perflab::runtime

@@ -1,0 +1,59 @@
+#include "tracing/ros/library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <system_error>
+
+#include "realtime/scheduling.h"
+
+namespace perflab::tracing {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
+  throw Error("tracepoints " + file.string() + ": " + what);
+}
+
+std::vector<int> thread_numbers() {
+  std::vector<int> numbers;
+  for (const realtime::ThreadState& thread : realtime::read_threads()) numbers.push_back(thread.tid);
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+}  // namespace
+
+Library Library::load(const std::filesystem::path& file) {
+  // An absolute path: dlopen would search the library path for a bare name.
+  std::error_code code;
+  const std::filesystem::path path = std::filesystem::absolute(file, code);
+  if (code || !std::filesystem::exists(path, code)) refuse(file, "no such file");
+  // By itself LTTng goes on after 3 s without the session daemon's answer, and loses what is emitted until it
+  // comes.
+  setenv("LTTNG_UST_REGISTER_TIMEOUT", std::to_string(kRegistrationTimeout.count()).c_str(), 0);
+  const std::vector<int> before = thread_numbers();
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) refuse(file, dlerror());
+  const auto entry =
+      reinterpret_cast<perflab_ros2_tracepoints_entry>(dlsym(library, PERFLAB_ROS2_TRACEPOINTS_ENTRY_NAME));
+  if (entry == nullptr) refuse(file, "does not export " PERFLAB_ROS2_TRACEPOINTS_ENTRY_NAME);
+  const perflab_ros2_tracepoints* const tracepoints = entry();
+  if (tracepoints == nullptr) refuse(file, PERFLAB_ROS2_TRACEPOINTS_ENTRY_NAME " returned nothing");
+  if (tracepoints->abi != PERFLAB_ROS2_TRACEPOINTS_ABI ||
+      tracepoints->struct_size != sizeof(perflab_ros2_tracepoints)) {
+    refuse(file, "was built for interface version " + std::to_string(tracepoints->abi) + " (" +
+                     std::to_string(tracepoints->struct_size) + " bytes); this program needs " +
+                     std::to_string(PERFLAB_ROS2_TRACEPOINTS_ABI) + " (" +
+                     std::to_string(sizeof(perflab_ros2_tracepoints)) + ")");
+  }
+  Library loaded;
+  loaded.tracepoints_ = tracepoints;
+  loaded.recorded_ = tracepoints->recorded() != 0;
+  std::ranges::set_difference(thread_numbers(), before, std::back_inserter(loaded.threads_));
+  return loaded;
+}
+
+}  // namespace perflab::tracing

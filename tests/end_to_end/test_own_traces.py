@@ -1,0 +1,566 @@
+"""perflab-node's own tracepoints: a process is recorded with LTTng, and the trace says what the process measured."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from reference_traces import reference_trace
+
+from perflab.experiment import domain
+from perflab.statistics import histogram
+from perflab.trace import quality
+from perflab.trace.source import NativeTrace
+
+from .conftest import NATIVE, PINGPONG, SOURCE
+
+LIMIT_S = 120
+LIBRARY = "libperflab_ros2_tracepoints.so"
+RECORDED_JAZZY = ("jazzy_small", "jazzy_small_ipc")  # made by rclcpp
+EDGE = ("publisher", "topic", "subscription")
+
+# perflab stamps a message before it is encoded and given to publish(), whose first tracepoint follows, and reads the
+# clock after callback_start, in the handler. On the threads there are events around these instants: the start of
+# the callback that publishes is before the stamp, the end of the callback that receives is after the reading. So of
+# each message
+#     callback_start - rclcpp_publish <= latency as measured <= callback_end - the publisher's callback_start
+# however busy the machine is, and the medians of the three are in the same order. What lies between is what two
+# tracepoints, two readings of the clock and the encoding of the message cost at that moment.
+HISTOGRAM_ERROR = 1 / 1024
+
+Json = dict[str, Any]
+
+
+def ran(command: list[str], environment: dict[str, str]) -> str:
+    run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment)
+    assert run.returncode == 0, (command, run.stdout, run.stderr)
+    return run.stdout
+
+
+def answers(environment: dict[str, str]) -> bool:
+    command = ["lttng", "--no-sessiond", "list"]
+    return subprocess.run(command, capture_output=True, env=environment, timeout=LIMIT_S, check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def lttng() -> Iterator[dict[str, str]]:
+    """An environment with a session daemon: the one that runs, or one of this test, which is ended."""
+    for program in ("lttng", "lttng-sessiond"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}: install lttng-tools")
+    if not (Path(NATIVE) / LIBRARY).exists():
+        pytest.skip(f"no {LIBRARY} in {NATIVE}: install liblttng-ust-dev and build it")
+    # Sockets have short paths.
+    with tempfile.TemporaryDirectory(prefix="perflab-lttng-", dir="/tmp") as home:
+        own = os.environ | {"LTTNG_HOME": home}
+        if answers(own):
+            yield own
+            return
+        log = (Path(home) / "daemon.log").open("w")
+        daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=own, stdout=log, stderr=log)
+        try:
+            deadline = time.monotonic() + LIMIT_S
+            while not answers(own):
+                assert daemon.poll() is None, (Path(home) / "daemon.log").read_text()
+                assert time.monotonic() < deadline, "the session daemon does not answer"
+                time.sleep(0.1)
+            yield own
+        finally:
+            daemon.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(LIMIT_S)
+            daemon.kill()
+            daemon.wait()
+            log.close()
+
+
+@contextmanager
+def recording(environment: dict[str, str], output: Path) -> Iterator[None]:
+    """Records everything that is emitted meanwhile into that folder."""
+    name = f"perflab-{uuid.uuid4().hex}"
+    session = ["--userspace", "--session", name]
+    channel = [*session, "--channel=ros"]
+
+    def tell(*arguments: str) -> None:
+        ran(["lttng", "--no-sessiond", *arguments], environment)
+
+    tell("create", name, f"--output={output}")
+    try:
+        tell("enable-channel", *session, "--subbuf-size=1M", "--num-subbuf=4", "ros")
+        for events in ("ros2:*", "perflab:*"):
+            tell("enable-event", *channel, events)
+        tell("add-context", *channel, "--type=vpid", "--type=vtid", "--type=procname")
+        tell("start", name)
+        yield
+        tell("stop", name)
+    finally:
+        tell("destroy", name)
+
+
+def graph_of(file: Path) -> Json:
+    command = [str(Path(NATIVE) / "perflab-graph"), "resolve", str(file)]
+    graph = json.loads(ran(command, dict(os.environ)))
+    assert isinstance(graph, dict)
+    return graph
+
+
+def sierra_nevada() -> Json:
+    return graph_of(SOURCE / "catalog" / "topologies" / "sierra_nevada.yaml")
+
+
+def configured(folder: Path, number: int, graph: Json, process: str, **changes: Any) -> Path:
+    """The configuration of one traced process, in the domain of that number."""
+    middleware = changes.pop("middleware", "cyclonedds")
+    document = {
+        "schema": 1,
+        "graph": graph,
+        "process": process,
+        "runtime": "dds",
+        "middleware": {
+            "name": middleware,
+            "library": f"{NATIVE}/middleware/{middleware}.so",
+            "domain": number,
+            "network": "lo",
+            "options": {},
+        },
+        "duration_ns": 1_500_000_000,
+        "warmup_ns": 500_000_000,
+        "discovery_timeout_ns": LIMIT_S * 10**9,
+        "records": str(folder / f"{process}.jsonl"),
+        "tracing": {"library": f"{NATIVE}/{LIBRARY}"},
+        **changes,
+    }
+    file = folder / f"{process}.json"
+    file.write_text(json.dumps(document))
+    return file
+
+
+def node(config: Path, environment: dict[str, str], *options: str) -> None:
+    ran([f"{NATIVE}/perflab-node", "--config", str(config), *options], environment)
+
+
+def records(folder: Path, process: str) -> list[Json]:
+    return [json.loads(line) for line in (folder / f"{process}.jsonl").read_text().splitlines()]
+
+
+def only(found: list[Json], kind: str) -> Json:
+    return [record for record in found if record["type"] == kind][-1]
+
+
+def messages_of(trace: NativeTrace) -> pl.DataFrame:
+    """Each message that a callback handled: its edge, when it was published and when the callback began; and the
+    bounds of what perflab measured."""
+    nodes = trace.table("nodes")["name"]
+    publishers, subscriptions = trace.table("publishers"), trace.table("subscriptions")
+    publications = trace.table("publications").with_columns(first_ns=pl.coalesce("intra_ns", "rclcpp_ns", "rcl_ns"))
+    ways = [
+        trace.table("takes").filter(pl.col("match") == "matched"),
+        trace.table("intra_deliveries").filter(pl.col("dequeue_ns").is_not_null()),
+    ]
+    handled = pl.concat([way.select("subscription", "publication", "callback_instance") for way in ways])
+    assert handled.null_count().row(0) == (0, 0, 0)
+    publication = publications[handled["publication"]]
+    publisher = publishers[publication["publisher"]]
+    instances = trace.table("callback_instances")
+    callback = instances[handled["callback_instance"]]
+    return pl.DataFrame(
+        {
+            "publisher": nodes[publisher["node"]],
+            "topic": publisher["topic"],
+            "subscription": nodes[subscriptions["node"][handled["subscription"]]],
+            "started_ns": callback["start_ns"],
+            "latency_ns": callback["start_ns"] - publication["first_ns"],
+            "at_most_ns": callback["end_ns"] - instances["start_ns"][publication["callback_instance"]],
+        }
+    )
+
+
+def published_by(trace: NativeTrace) -> dict[tuple[str, str], int]:
+    nodes, publishers = trace.table("nodes")["name"], trace.table("publishers")
+    publisher = publishers[trace.table("publications")["publisher"]]
+    frame = pl.DataFrame({"publisher": nodes[publisher["node"]], "topic": publisher["topic"]})
+    return {(p, t): n for p, t, n in frame.group_by("publisher", "topic").len().rows()}
+
+
+def median_of(values: pl.Series) -> int:
+    """As the histograms have it: the value at which half are reached."""
+    return int(values.sort()[max(1, round(len(values) / 2)) - 1])
+
+
+def agrees(measured: histogram.Histogram, messages: pl.DataFrame) -> None:
+    """The median that perflab measured is between its bounds."""
+    own = histogram.value_at_percentile(measured, 50)
+    assert own is not None
+    assert not any(messages.null_count().row(0))
+    bounds = median_of(messages["latency_ns"]), median_of(messages["at_most_ns"]) * (1 + HISTOGRAM_ERROR)
+    assert bounds[0] <= own <= bounds[1], (own, bounds)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("executor", ["inline", "single_threaded", "events", "multi_threaded"])
+@pytest.mark.parametrize("intra_process", [False, True], ids=["dds", "ipc"])
+@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
+def test_a_trace_says_what_the_process_measured(
+    lttng: dict[str, str], tmp_path: Path, middleware: str, intra_process: bool, executor: str
+) -> None:
+    if not Path(f"{NATIVE}/middleware/{middleware}.so").exists():
+        pytest.skip(f"no {middleware}.so in {NATIVE}/middleware")
+    with domain.hold() as number, recording(lttng, tmp_path / "trace"):
+        how: Json = {"middleware": middleware, "intra_process": intra_process, "executor": executor}
+        node(configured(tmp_path, number, sierra_nevada(), "sierra_nevada", **how), lttng)
+    own = records(tmp_path, "sierra_nevada")
+    assert only(own, "process")["tracing"] == {"library": f"{NATIVE}/{LIBRARY}", "recorded": True}
+    final = only(own, "checkpoint")
+    assert final["final"]
+    with NativeTrace([tmp_path / "trace"]) as trace:
+        assert trace.facts["ledger"] == []
+        assert [n for n in trace.facts["counters"].values() if n] == [], trace.facts["counters"]
+        counts = {(p["node"], p["topic"]): p["sent"] + p["warmup_sent"] for p in final["publishers"]}
+        assert published_by(trace) == {edge: n for edge, n in counts.items() if n}
+        takes = trace.table("takes")
+        assert set(takes["match"].unique()) <= {"matched", "not_taken"}
+        assert (takes.filter(pl.col("match") == "matched").height == 0) == intra_process
+        handled = messages_of(trace)
+        same_edges_as_measured(handled, final)
+        due_times_are_those_of_the_schedule(trace, own)
+        threads_have_phases(trace, executor)
+        assert trace.facts["tracetools_versions"] == ["8.2.2+perflab"]
+
+
+def same_edges_as_measured(handled: pl.DataFrame, final: Json) -> None:
+    """Counts of every edge exactly, and the medians of its latency."""
+    by_edge = {tuple(map(str, edge)): rows for edge, rows in handled.group_by(*EDGE)}
+    assert by_edge.keys() == {tuple(edge[key] for key in EDGE) for edge in final["edges"]}
+    measured = []
+    for edge in final["edges"]:
+        rows = by_edge[tuple(edge[key] for key in EDGE)].sort("started_ns")
+        assert rows.height == edge["received"] + edge["warmup_received"], edge
+        rows = rows[edge["warmup_received"] :]  # they come first
+        measured.append(rows)
+        agrees(histogram.from_record(edge["latency"]), rows)
+    agrees(histogram.merge(histogram.from_record(edge["latency"]) for edge in final["edges"]), pl.concat(measured))
+
+
+def due_times_are_those_of_the_schedule(trace: NativeTrace, own: list[Json]) -> None:
+    callbacks = trace.table("callbacks")
+    timers = trace.table("timers")
+    instances = trace.table("callback_instances")
+    kind = callbacks["kind"][instances["callback"]]
+    ticks = instances.filter(kind == "timer")
+    assert instances.filter(kind != "timer")["due_ns"].null_count() == instances.height - ticks.height
+    start = only(own, "start")["measured_from_ns"]
+    period = timers["period_ns"][callbacks["owner"][ticks["callback"]]]
+    assert ticks.height > 0
+    assert ((ticks["due_ns"] - start) % period == 0).all()
+    assert (ticks["due_ns"] <= ticks["start_ns"]).all()
+    # Each tick once.
+    assert ticks.select("callback", "due_ns").is_unique().all()
+
+
+def threads_have_phases(trace: NativeTrace, executor: str) -> None:
+    phases = trace.table("phases")
+    if executor == "inline":
+        assert phases.height == 0
+        return
+    names = trace.table("threads")["name"][phases["thread"].unique()]
+    assert all(str(name).startswith("montreal") for name in names)
+    ended = phases.filter(pl.col("end_ns").is_not_null())
+    assert phases.height - ended.height <= len(names)  # the last one of each thread
+    assert {"get_next_ready", "wait_for_work", "execute"} <= set(map(str, phases["phase"].unique()))
+    # Every callback that an executor's thread ran is in a phase that says so.
+    ran = phases.filter(pl.col("callback").is_not_null())
+    assert ran.height == trace.table("callback_instances").height
+    assert set(map(str, ran["phase"].unique())) <= {"execute", "dispatch"}
+
+
+SERVICE = """\
+name: service
+processes:
+  - name: both
+    nodes:
+      - name: caller
+        namespace: /robot
+        timers: [{name: call, period: 20ms, request: /add}]
+        clients: [{service: /add, type: stamped10b}]
+      - name: adder
+        servers: [{service: /add, type: stamped10b, work: 1ms}]
+"""
+
+
+def pingpong(file: Path) -> Json:
+    file.write_text(PINGPONG)
+    return graph_of(file)
+
+
+def together(configs: list[Path], environment: dict[str, str], *options: str) -> None:
+    with ThreadPoolExecutor(len(configs)) as pool:
+        for future in [pool.submit(node, config, environment, *options) for config in configs]:
+            future.result(LIMIT_S)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds", "sim"])
+def test_messages_between_processes_are_joined(lttng: dict[str, str], tmp_path: Path, middleware: str) -> None:
+    if not Path(f"{NATIVE}/middleware/{middleware}.so").exists():
+        pytest.skip(f"no {middleware}.so in {NATIVE}/middleware")
+    graph = pingpong(tmp_path / "graph.yaml")
+    with domain.hold() as number, recording(lttng, tmp_path / "trace"):
+        together([configured(tmp_path, number, graph, name, middleware=middleware) for name in ("ping", "pong")], lttng)
+    with NativeTrace([tmp_path / "trace"]) as trace:
+        takes = trace.table("takes").filter(pl.col("match") != "not_taken")
+        assert takes.height > 100
+        assert (takes["match"] == "matched").all()
+        stamps = trace.table("publications")["source_timestamp"][takes["publication"]]
+        assert (stamps == takes["source_timestamp"]).all()
+        process = trace.table("publishers")["process"][trace.table("publications")["publisher"][takes["publication"]]]
+        assert (process != trace.table("subscriptions")["process"][takes["subscription"]]).all()
+
+
+@pytest.mark.native
+def test_no_initialisation_is_lost_however_soon_it_comes(lttng: dict[str, str], tmp_path: Path) -> None:
+    graph = pingpong(tmp_path / "graph.yaml")
+    names = ("ping", "pong")
+    wanted = {
+        "nodes": {"/ping", "/pong"},
+        "publishers": {"/ping", "/pong"},
+        "subscriptions": {"/ping", "/pong"},
+        "callbacks": {"perflab::timer(/ping, tick)", "perflab::subscription(/ping, /pong)"}
+        | {"perflab::subscription(/pong, /ping)"},
+    }
+    column = {"nodes": "name", "publishers": "topic", "subscriptions": "topic", "callbacks": "symbol"}
+    for repetition in range(20):
+        output = tmp_path / f"{repetition}"
+        with domain.hold() as number, recording(lttng, output):
+            together([configured(tmp_path, number, graph, name) for name in names], lttng, "--check")
+        with NativeTrace([output]) as trace:
+            assert trace.table("processes")["tracetools_version"].to_list() == ["8.2.2+perflab"] * len(names)
+            for table, expected in wanted.items():
+                frame = trace.table(table)
+                assert sorted(frame[column[table]].to_list()) == sorted(expected), (repetition, table)
+            for table in ("publishers", "subscriptions", "callbacks", "timers"):
+                assert trace.table(table)["node"].null_count() == 0
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("intra_process", [False, True], ids=["dds", "ipc"])
+def test_services_are_known_by_their_callbacks(lttng: dict[str, str], tmp_path: Path, intra_process: bool) -> None:
+    (tmp_path / "graph.yaml").write_text(SERVICE)
+    graph = graph_of(tmp_path / "graph.yaml")
+    with domain.hold() as number, recording(lttng, tmp_path / "trace"):
+        node(configured(tmp_path, number, graph, "both", intra_process=intra_process), lttng)
+    final = only(records(tmp_path, "both"), "checkpoint")
+    (service,) = final["services"]
+    with NativeTrace([tmp_path / "trace"]) as trace:
+        assert trace.table("services")["name"].to_list() == ["/add"]
+        assert trace.table("clients")["name"].to_list() == ["/add"]
+        callbacks = trace.table("callbacks")
+        (row,) = (i for i, kind in enumerate(callbacks["kind"]) if kind == "service")
+        instances = trace.table("callback_instances").filter(pl.col("callback") == row)
+        requests = service["requests"]
+        assert instances.height == requests["sent"] + requests["warmup_sent"]
+        assert ((instances["end_ns"] - instances["start_ns"]) >= 1_000_000).all()
+        assert set(instances["intra_process"]) == {False}
+        # What services write and take has no events in Jazzy, and the answers say so.
+        assert "tracetools 8.2.2+perflab records no requests" in str(quality.service_reason(trace.facts))
+        for table in ("takes", "publications", "intra_deliveries"):
+            assert trace.table(table).height == 0
+
+
+def refused(config: Path) -> tuple[int, str]:
+    command = [f"{NATIVE}/perflab-node", "--config", str(config), "--check"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return run.returncode, run.stderr
+
+
+@pytest.mark.native
+def test_what_cannot_be_traced_is_refused_in_one_line(tmp_path: Path) -> None:
+    graph = pingpong(tmp_path / "graph.yaml")
+    virtual: Json = {"runtime": "virtual", "middleware": "virtual"}
+    status, text = refused(configured(tmp_path, 1, graph, "ping", **virtual))
+    assert (status, text.count("\n")) == (3, 1)
+    assert text.startswith("perflab-node: virtual: tracing: ")
+    status, text = refused(configured(tmp_path, 1, graph, "ping", tracing={"library": "/nowhere/x.so"}))
+    assert (status, text) == (3, "perflab-node: tracepoints /nowhere/x.so: no such file\n")
+    for wrong in ({}, "x.so", {"library": ""}, {"library": None}):
+        status, text = refused(configured(tmp_path, 1, graph, "ping", tracing=wrong))
+        assert (status, text.count("\n")) == (2, 1)
+        assert 'tracing: must be null or {"library": "/path"}' in text
+
+
+@pytest.mark.native
+def test_nothing_of_the_tracer_is_linked_into_perflab_node() -> None:
+    linked = ran(["ldd", f"{NATIVE}/perflab-node"], dict(os.environ))
+    assert "libc.so" in linked
+    assert "lttng" not in linked
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_tracer_s_threads_are_nobody_else_s(lttng: dict[str, str], tmp_path: Path, traced: bool) -> None:
+    graph = pingpong(tmp_path / "graph.yaml")
+    realtime = {"policy": "FIFO", "priority": 7, "cpus": []}
+    changes: Json = {"threads": {"executors": realtime, "middleware": realtime}} | ({} if traced else {"tracing": None})
+    with domain.hold() as number, recording(lttng, tmp_path / "trace"):
+        configs = [configured(tmp_path, number, graph, name, **changes) for name in ("ping", "pong")]
+        try:
+            together(configs, lttng)
+        except AssertionError as failure:
+            if "not permitted" in str(failure) or "RLIMIT_RTPRIO" in str(failure):
+                pytest.skip("real-time priorities are not permitted here")
+            raise
+    for name in ("ping", "pong"):
+        own = records(tmp_path, name)
+        assert (only(own, "process")["tracing"] is not None) == traced
+        for when in own:
+            if when["type"] != "threads":
+                continue
+            by_role: dict[str, set[str]] = {}
+            for thread in when["threads"]:
+                by_role.setdefault(thread["role"], set()).add(thread["policy"])
+            assert by_role["middleware"] == by_role["executor"] == {"FIFO"}
+            assert by_role.get("tracer") == ({"OTHER"} if traced else None)
+
+
+BINDINGS = """\
+import bt2, sys
+messages = bt2.TraceCollectionMessageIterator(sys.argv[1])
+events = (message.event for message in messages if type(message) is bt2._EventMessageConst)
+print(sum(dict(event.payload_field) is not None for event in events))
+"""
+
+
+def babeltrace_reads(trace: Path) -> None:
+    """Without complaint, where it is here; its bindings as many events as perflab."""
+    if shutil.which("babeltrace2") is None:
+        pytest.skip("no babeltrace2: install babeltrace2")
+    quiet = subprocess.run(
+        ["babeltrace2", "--component=sink.utils.dummy", str(trace)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import bt2"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no bindings of babeltrace2: install python3-bt2")
+    with NativeTrace([trace]) as own:
+        events = sum(event["count"] for event in own.facts["events"])
+    assert int(ran([python, "-c", BINDINGS, str(trace)], dict(os.environ))) == events > 0
+
+
+@pytest.mark.native
+def test_other_readers_read_it_and_find_the_events_of_jazzy(lttng: dict[str, str], tmp_path: Path) -> None:
+    graph = pingpong(tmp_path / "graph.yaml")
+    with domain.hold() as number, recording(lttng, tmp_path / "trace"):
+        together([configured(tmp_path, number, graph, name) for name in ("ping", "pong")], lttng, "--check")
+    own = classes(metadata_of(tmp_path / "trace"))
+    assert own.pop("perflab:timer_due") == event("timer_handle", "due_ns:i64")
+    assert own == JAZZY
+    for recorded in recorded_jazzy():
+        for name, fields in classes(metadata_of(recorded)).items():
+            assert own[name] == fields, name
+    babeltrace_reads(tmp_path / "trace")
+
+
+def metadata_of(folder: Path) -> str:
+    """The metadata of the user space as text, out of its packets."""
+    (file,) = (file for file in folder.rglob("metadata") if "ust" in file.parts)
+    data, text, begin = file.read_bytes(), b"", 0
+    while begin < len(data):
+        magic, content_bits, packet_bits = struct.unpack_from("<I20xII", data, begin)
+        assert magic == 0x75D11D57
+        text += data[begin + 37 : begin + content_bits // 8]
+        begin += packet_bits // 8
+    return text.decode()
+
+
+def classes(metadata: str) -> dict[str, list[tuple[str, str]]]:
+    """The fields of each event with their types, in short: u64x is an unsigned integer of 64 bits, shown in base 16."""
+    found = {}
+    for name, fields in re.findall(
+        r'event \{\s*name = "([^"]+)";.*?fields := struct \{(.*?)\n\t\};\n\};', metadata, re.DOTALL
+    ):
+        found[name] = [field(line) for line in map(str.strip, fields.splitlines()) if line]
+    return found
+
+
+def field(line: str) -> tuple[str, str]:
+    if text := re.fullmatch(r"string _(\w+);", line):
+        return text[1], "text"
+    integer = re.fullmatch(
+        r"integer \{ size = (\d+); align = 8; signed = ([01]); encoding = none; base = (10|16); \} _(\w+)(\[\d+\])?;",
+        line,
+    )
+    assert integer is not None, line
+    size, signed, base, name, length = integer.groups()
+    return name, f"{'ui'[int(signed)]}{size}{'x' if base == '16' else ''}{length or ''}"
+
+
+def recorded_jazzy() -> Iterator[Path]:
+    """Traces of rclcpp, where they are here."""
+    for name in RECORDED_JAZZY:
+        with contextlib.suppress(pytest.skip.Exception):
+            yield reference_trace(name)
+
+
+def event(*fields: str) -> list[tuple[str, str]]:
+    """Handles by their names alone, other fields as `name:type`."""
+    pairs = (text.partition(":") for text in fields)
+    return [(name, kind or "u64x") for name, _, kind in pairs]
+
+
+# tracetools 8.2.
+_ENDPOINT = ("topic_name:text", "queue_depth:u64")
+JAZZY = {
+    "ros2:rcl_init": event("context_handle", "version:text"),
+    "ros2:rcl_node_init": event("node_handle", "rmw_handle", "node_name:text", "namespace:text"),
+    "ros2:rmw_publisher_init": event("rmw_publisher_handle", "gid:u8[24]"),
+    "ros2:rcl_publisher_init": event("publisher_handle", "node_handle", "rmw_publisher_handle", *_ENDPOINT),
+    "ros2:rclcpp_publish": event("message"),
+    "ros2:rclcpp_intra_publish": event("publisher_handle", "message"),
+    "ros2:rcl_publish": event("publisher_handle", "message"),
+    "ros2:rmw_publish": event("rmw_publisher_handle", "message", "timestamp:i64"),
+    "ros2:rmw_subscription_init": event("rmw_subscription_handle", "gid:u8[24]"),
+    "ros2:rcl_subscription_init": event("subscription_handle", "node_handle", "rmw_subscription_handle", *_ENDPOINT),
+    "ros2:rclcpp_subscription_init": event("subscription_handle", "subscription"),
+    "ros2:rclcpp_subscription_callback_added": event("subscription", "callback"),
+    "ros2:rmw_take": event("rmw_subscription_handle", "message", "source_timestamp:i64", "taken:i32"),
+    "ros2:rcl_take": event("message"),
+    "ros2:rclcpp_take": event("message"),
+    "ros2:rcl_service_init": event("service_handle", "node_handle", "rmw_service_handle", "service_name:text"),
+    "ros2:rclcpp_service_callback_added": event("service_handle", "callback"),
+    "ros2:rcl_client_init": event("client_handle", "node_handle", "rmw_client_handle", "service_name:text"),
+    "ros2:rcl_timer_init": event("timer_handle", "period:i64"),
+    "ros2:rclcpp_timer_callback_added": event("timer_handle", "callback"),
+    "ros2:rclcpp_timer_link_node": event("timer_handle", "node_handle"),
+    "ros2:rclcpp_callback_register": event("callback", "symbol:text"),
+    "ros2:callback_start": event("callback", "is_intra_process:i32"),
+    "ros2:callback_end": event("callback"),
+    "ros2:rcl_lifecycle_state_machine_init": event("node_handle", "state_machine"),
+    "ros2:rcl_lifecycle_transition": event("state_machine", "start_label:text", "goal_label:text"),
+    "ros2:rclcpp_executor_get_next_ready": event(),
+    "ros2:rclcpp_executor_wait_for_work": event("timeout:i64"),
+    "ros2:rclcpp_executor_execute": event("handle"),
+    "ros2:rclcpp_ipb_to_subscription": event("ipb", "subscription"),
+    "ros2:rclcpp_buffer_to_ipb": event("buffer", "ipb"),
+    "ros2:rclcpp_construct_ring_buffer": event("buffer", "capacity:u64"),
+    "ros2:rclcpp_ring_buffer_enqueue": event("buffer", "index:u64", "size:u64", "overwritten:i32"),
+    "ros2:rclcpp_ring_buffer_dequeue": event("buffer", "index:u64", "size:u64"),
+    "ros2:rclcpp_ring_buffer_clear": event("buffer"),
+}

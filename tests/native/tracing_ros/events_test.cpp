@@ -1,0 +1,424 @@
+// What the `dds` runtime tells a tracer, and in which order: as rclcpp 28 does.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "../../conformance/executor/fixture.h"
+#include "peer.h"
+#include "recorded.h"
+#include "runtime/service.h"
+
+namespace perflab::runtime::conformance {
+namespace {
+
+using tracing::testing::Event;
+using tracing::testing::named;
+using tracing::testing::names;
+using tracing::testing::Recorded;
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kNode = 3;  // a group
+constexpr Nanoseconds kMs = 1'000'000;
+
+class Traced : public Lab {
+ protected:
+  Traced() { Recorded::clear(); }
+
+  void open(bool intra_process = false) {
+    Lab::open({.intra_process = intra_process, .trace = &Recorded::tracepoints()});
+    runtime().name_group(kNode, "/robot", "arm");
+  }
+  bool stamps() { return plugin_.capabilities().source_timestamps; }
+
+  // One message from a publisher of this thread to a subscription on an executor of that kind, until so many
+  // takes were told.
+  void send_one(ExecutorKind kind, bool intra_process, std::size_t takes = 0) {
+    open(intra_process);
+    const std::size_t runner = executor(kind, 1);
+    Publisher& sender = runtime().create_publisher(endpoint("/t", keep_last(4), PassBy::kUnspecified, kNode));
+    Inbox& inbox = subscribe(runner, "/t", keep_last(4), kNode);
+    ASSERT_TRUE(all_matched(1));
+    ASSERT_TRUE(eventually([&] { return sender.matched() == 1; }));
+    runtime().start(clock_.now());
+    initialisation_ = Recorded::all();
+    Recorded::clear();
+    ASSERT_TRUE(send(sender, 1));
+    ASSERT_TRUE(
+        eventually([&] { return inbox.count() == 1 && named(Recorded::all(), "rmw_take").size() >= takes; }));
+    runtime().stop();
+  }
+
+  std::vector<Event> initialisation_;
+};
+
+// The events of the thread that ran the callback, from the one of that name to the end of the callback.
+std::vector<Event> of_callback(const std::string& first) {
+  for (const std::vector<Event>& thread : Recorded::elsewhere()) {
+    const auto end = std::ranges::find(thread, "callback_end", &Event::name);
+    if (end == thread.end()) continue;
+    const auto begin =
+        std::find_if(thread.begin(), end, [&](const Event& event) { return event.name == first; });
+    return {begin, end + 1};
+  }
+  return {};
+}
+
+const std::string& field(const std::vector<Event>& events, const std::string& name, std::size_t index) {
+  const auto at = std::ranges::find(events, name, &Event::name);
+  static const std::string none = "none";
+  return at == events.end() ? none : at->fields.at(index);
+}
+
+// ---- initialisation ----
+
+TEST_F(Traced, ObjectsAreToldWithTheirNamesInTheOrderOfRclcpp) {
+  open();
+  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
+  Publisher& sender =
+      runtime().create_publisher(endpoint("/joints", keep_last(7), PassBy::kUnspecified, kNode));
+  subscribe(runner, "/goal", keep_last(3), kNode);
+  timer(runner, 5 * kMs, 1, 0, false, kNode);
+  const std::vector<Event> events = Recorded::all();
+  EXPECT_EQ(names(events),
+            (Names{"rcl_init", "rcl_node_init", "rmw_publisher_init", "rcl_publisher_init",
+                   "rmw_subscription_init", "rcl_subscription_init", "rclcpp_subscription_init",
+                   "rclcpp_subscription_callback_added", "rclcpp_callback_register", "rcl_timer_init",
+                   "rclcpp_timer_callback_added", "rclcpp_callback_register", "rclcpp_timer_link_node"}));
+  const std::string& node = field(events, "rcl_node_init", 0);
+  EXPECT_EQ(field(events, "rcl_init", 1), "8.2.2+perflab");
+  EXPECT_EQ(field(events, "rcl_node_init", 2), "arm");
+  EXPECT_EQ(field(events, "rcl_node_init", 3), "/robot");
+  EXPECT_EQ(field(events, "rcl_publisher_init", 1), node);
+  EXPECT_EQ(field(events, "rcl_publisher_init", 3), "/joints");
+  EXPECT_EQ(field(events, "rcl_publisher_init", 4), "7");
+  EXPECT_EQ(field(events, "rmw_publisher_init", 1),
+            middleware::to_hex(sender.identity()) + "0000000000000000");
+  EXPECT_EQ(field(events, "rcl_subscription_init", 1), node);
+  EXPECT_EQ(field(events, "rcl_subscription_init", 3), "/goal");
+  EXPECT_EQ(field(events, "rcl_subscription_init", 4), "3");
+  EXPECT_EQ(field(events, "rcl_timer_init", 1), std::to_string(5 * kMs));
+  EXPECT_EQ(field(events, "rclcpp_timer_link_node", 1), node);
+  const auto registered = named(events, "rclcpp_callback_register");
+  EXPECT_EQ(registered[0].fields[1], "perflab::subscription(/robot/arm, /goal)");
+  EXPECT_EQ(registered[1].fields[1], "perflab::timer(/robot/arm, timer)");
+  // What belongs together.
+  EXPECT_EQ(field(events, "rmw_publisher_init", 0), field(events, "rcl_publisher_init", 2));
+  EXPECT_EQ(field(events, "rmw_subscription_init", 0), field(events, "rcl_subscription_init", 2));
+  EXPECT_EQ(field(events, "rcl_subscription_init", 0), field(events, "rclcpp_subscription_init", 0));
+  EXPECT_EQ(field(events, "rclcpp_subscription_init", 1),
+            field(events, "rclcpp_subscription_callback_added", 0));
+  EXPECT_EQ(field(events, "rclcpp_subscription_callback_added", 1), registered[0].fields[0]);
+  EXPECT_EQ(field(events, "rcl_timer_init", 0), field(events, "rclcpp_timer_callback_added", 0));
+  EXPECT_EQ(field(events, "rclcpp_timer_callback_added", 1), registered[1].fields[0]);
+}
+
+TEST_F(Traced, WithIntraProcessDeliveryASubscriptionIsTwoOfRclcppAndARingBuffer) {
+  open(true);
+  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
+  Recorded::clear();
+  subscribe(runner, "/goal", keep_last(3), kNode);
+  const std::vector<Event> events = Recorded::all();
+  EXPECT_EQ(names(events),
+            (Names{"rmw_subscription_init", "rcl_subscription_init", "rclcpp_construct_ring_buffer",
+                   "rclcpp_buffer_to_ipb", "rclcpp_ipb_to_subscription", "rclcpp_subscription_callback_added",
+                   "rclcpp_callback_register", "rclcpp_subscription_init", "rclcpp_subscription_init",
+                   "rclcpp_subscription_callback_added", "rclcpp_callback_register"}));
+  const auto subscriptions = named(events, "rclcpp_subscription_init");
+  const auto callbacks = named(events, "rclcpp_subscription_callback_added");
+  EXPECT_EQ(subscriptions[0].fields[0], subscriptions[1].fields[0]);
+  EXPECT_NE(subscriptions[0].fields[1], subscriptions[1].fields[1]);
+  EXPECT_EQ(callbacks[0].fields[0], subscriptions[0].fields[1]);
+  EXPECT_EQ(callbacks[1].fields[0], subscriptions[1].fields[1]);
+  EXPECT_NE(callbacks[0].fields[1], callbacks[1].fields[1]);
+  EXPECT_EQ(field(events, "rclcpp_construct_ring_buffer", 1), "3");
+  EXPECT_EQ(field(events, "rclcpp_construct_ring_buffer", 0), field(events, "rclcpp_buffer_to_ipb", 0));
+  EXPECT_EQ(field(events, "rclcpp_buffer_to_ipb", 1), field(events, "rclcpp_ipb_to_subscription", 0));
+  EXPECT_EQ(field(events, "rclcpp_ipb_to_subscription", 1), subscriptions[0].fields[1]);
+}
+
+TEST_F(Traced, NoTwoObjectsOfALayerHaveOneHandle) {
+  open(true);
+  const std::size_t runner = executor(ExecutorKind::kMultiThreaded);
+  runtime().name_group(kNode + 1, "/", "other");
+  for (const std::size_t group : {kNode, kNode + 1}) {
+    for (const std::string topic : {"/a", "/b"}) {
+      runtime().create_publisher(endpoint(topic, keep_last(1), PassBy::kUnspecified, group));
+      subscribe(runner, topic, keep_last(1), group);
+      timer(runner, kMs, 1, 0, false, group);
+    }
+  }
+  const std::vector<Event> events = Recorded::all();
+  const auto unique = [&](std::initializer_list<const char*> layer, std::size_t index, std::size_t count) {
+    std::set<std::string> handles;
+    std::size_t all = 0;
+    for (const char* const name : layer) {
+      for (const Event& event : named(events, name)) {
+        handles.insert(event.fields.at(index));
+        ++all;
+      }
+    }
+    EXPECT_EQ(all, count) << *layer.begin();
+    EXPECT_EQ(handles.size(), count) << *layer.begin();
+  };
+  unique({"rcl_node_init"}, 0, 2);
+  unique({"rcl_publisher_init"}, 0, 4);
+  unique({"rcl_subscription_init"}, 0, 4);
+  unique({"rmw_publisher_init", "rmw_subscription_init"}, 0, 8);
+  unique({"rclcpp_subscription_init"}, 1, 8);
+  unique({"rcl_timer_init"}, 0, 4);
+  unique({"rclcpp_callback_register"}, 0, 12);
+  unique({"rclcpp_construct_ring_buffer"}, 0, 4);
+}
+
+TEST_F(Traced, ServicesAndClientsAreToldAndTheirTopicsAreNot) {
+  class Handler final : public RequestHandler {
+   public:
+    void on_request(const Delivery& request, Reply& reply) noexcept override {
+      reply.send(request.bytes.first(message::kFrameBytes), request.bytes.subspan(message::kFrameBytes));
+    }
+  } handler;
+  for (const bool intra_process : {false, true}) {
+    Recorded::clear();
+    open(intra_process);
+    const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
+    Recorded::clear();
+    ServiceSettings settings{.process = 0,
+                             .group = kNode,
+                             .service = "/add",
+                             .ros_type = "perflab_msgs/srv/Add",
+                             .qos = keep_last(8)};
+    Inbox replies;
+    Server& server = runtime().create_server(runner, settings, handler);
+    Client& client = runtime().create_client(runner, settings, replies);
+    const std::vector<Event> made = Recorded::all();
+    EXPECT_EQ(names(made), (Names{"rcl_service_init", "rclcpp_service_callback_added",
+                                  "rclcpp_callback_register", "rcl_client_init"}));
+    EXPECT_EQ(field(made, "rcl_service_init", 3), "/add");
+    EXPECT_EQ(field(made, "rcl_client_init", 3), "/add");
+    EXPECT_EQ(field(made, "rclcpp_callback_register", 1), "perflab::service(/robot/arm, /add)");
+    ASSERT_TRUE(eventually([&] { return server.matched() == 1 && client.matched() == 1; }));
+    runtime().start(clock_.now());
+    Recorded::clear();
+    const auto bytes = make_message(1, kMessageBytes);
+    const std::span<const std::uint8_t> whole(bytes);
+    ASSERT_TRUE(client.request(whole.first(message::kFrameBytes), whole.subspan(message::kFrameBytes)));
+    ASSERT_TRUE(eventually([&] { return replies.count() == 1; }));
+    runtime().stop();
+    std::vector<Event> told = Recorded::all();
+    std::erase_if(told, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
+    const std::string& callback = field(made, "rclcpp_callback_register", 0);
+    EXPECT_EQ(names(told), (Names{"callback_start", "callback_end"}));
+    EXPECT_EQ(field(told, "callback_start", 0), callback);
+    EXPECT_EQ(field(told, "callback_start", 1), "0");
+    EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_execute").empty());
+  }
+}
+
+// ---- messages ----
+
+TEST_F(Traced, AMessageThroughTheMiddlewareIsToldByEveryLayer) {
+  send_one(ExecutorKind::kSingleThreaded, false);
+  const std::vector<Event> sent = Recorded::here();
+  ASSERT_EQ(names(sent), (Names{"rclcpp_publish", "rcl_publish", "rmw_publish"}));
+  const std::string& message = sent[0].fields[0];
+  EXPECT_EQ(sent[1].fields, (Names{field(initialisation_, "rcl_publisher_init", 0), message}));
+  EXPECT_EQ(sent[2].fields[0], field(initialisation_, "rmw_publisher_init", 0));
+  EXPECT_EQ(sent[2].fields[1], message);
+  const std::vector<Event> taken = of_callback("rclcpp_executor_execute");
+  ASSERT_EQ(names(taken), (Names{"rclcpp_executor_execute", "rmw_take", "rcl_take", "rclcpp_take",
+                                 "callback_start", "callback_end"}));
+  EXPECT_EQ(taken[0].fields[0], field(initialisation_, "rcl_subscription_init", 0));
+  EXPECT_EQ(taken[1].fields[0], field(initialisation_, "rmw_subscription_init", 0));
+  EXPECT_EQ(taken[1].fields[2], stamps() ? sent[2].fields[2] : "0");
+  EXPECT_EQ(taken[1].fields[3], "1");
+  EXPECT_EQ(taken[2].fields[0], taken[1].fields[1]);
+  EXPECT_EQ(taken[3].fields[0], taken[1].fields[1]);
+  EXPECT_EQ(taken[4].fields, (Names{field(initialisation_, "rclcpp_subscription_callback_added", 1), "0"}));
+  EXPECT_EQ(taken[5].fields[0], taken[4].fields[0]);
+}
+
+TEST_F(Traced, AMessageWithinTheProcessIsToldByItsRingBuffer) {
+  send_one(ExecutorKind::kSingleThreaded, true);
+  const std::vector<Event> sent = Recorded::here();
+  const std::string& buffer = field(initialisation_, "rclcpp_construct_ring_buffer", 0);
+  ASSERT_EQ(names(sent), (Names{"rclcpp_intra_publish", "rclcpp_ring_buffer_enqueue"}));
+  EXPECT_EQ(sent[0].fields[0], field(initialisation_, "rcl_publisher_init", 0));
+  EXPECT_EQ(sent[1].fields, (Names{buffer, "0", "1", "0"}));
+  const std::vector<Event> taken = of_callback("rclcpp_ring_buffer_dequeue");
+  ASSERT_EQ(names(taken), (Names{"rclcpp_ring_buffer_dequeue", "callback_start", "callback_end"}));
+  EXPECT_EQ(taken[0].fields, (Names{buffer, "0", "0"}));
+  EXPECT_EQ(taken[1].fields, (Names{field(initialisation_, "rclcpp_subscription_callback_added", 1), "1"}));
+  EXPECT_TRUE(
+      named(Recorded::all(), "rclcpp_executor_execute").empty());  // as rclcpp: dispatched, not executed
+}
+
+TEST_F(Traced, ARingBufferTellsWhatItOverwrites) {
+  open(true);
+  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
+  Publisher& sender = publisher("/t", keep_last(2));
+  Inbox& inbox = subscribe(runner, "/t", keep_last(2), kNode);
+  Recorded::clear();
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(send(sender, number));  // not started yet
+  std::vector<Names> told;
+  for (const Event& event : named(Recorded::all(), "rclcpp_ring_buffer_enqueue"))
+    told.push_back({event.fields.begin() + 1, event.fields.end()});
+  EXPECT_EQ(told, (std::vector<Names>{{"0", "1", "0"}, {"1", "2", "0"}, {"0", "2", "1"}}));
+  runtime().start(clock_.now());
+  ASSERT_TRUE(eventually([&] { return inbox.count() == 2; }));
+  runtime().stop();
+  told.clear();
+  for (const Event& event : named(Recorded::all(), "rclcpp_ring_buffer_dequeue"))
+    told.push_back({event.fields.begin() + 1, event.fields.end()});
+  EXPECT_EQ(told, (std::vector<Names>{{"1", "1"}, {"0", "0"}}));
+}
+
+TEST_F(Traced, AMessageForThisAndOtherProcessesIsOneInAllLayers) {
+  if (!plugin_.capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
+  open(true);
+  const std::size_t runner = executor(ExecutorKind::kSingleThreaded);
+  // Given away to one who owns it, so that the middleware writes a copy.
+  Publisher& sender = publisher("/t", keep_last(4), PassBy::kUnique);
+  subscribe(runner, "/t", keep_last(4), kNode, PassBy::kUnique);
+  perflab::conformance::Peer peer(subject().plugin, domain_.id());
+  ASSERT_EQ(peer.ask("reader x rt/t perflab_msgs::msg::dds_::Conformance_ keep_last reliable volatile 4"),
+            "ok");
+  ASSERT_TRUE(eventually([&] { return sender.matched() == 2; }));
+  Recorded::clear();
+  ASSERT_TRUE(send(sender, 1));
+  const std::vector<Event> sent = Recorded::here();
+  ASSERT_EQ(names(sent), (Names{"rclcpp_intra_publish", "rclcpp_ring_buffer_enqueue", "rclcpp_publish",
+                                "rcl_publish", "rmw_publish"}));
+  EXPECT_EQ(sent[2].fields[0], sent[0].fields[1]);
+  EXPECT_EQ(sent[4].fields[1], sent[0].fields[1]);
+}
+
+TEST_F(Traced, ALoanedMessageIsToldByTheAddressOfItsLoan) {
+  if (!plugin_.capabilities().loans) GTEST_SKIP() << "the plug-in has no loans";
+  open();
+  Publisher& sender = publisher("/t", keep_last(4), PassBy::kLoaned);
+  Recorded::clear();
+  ASSERT_TRUE(send(sender, 1));
+  const std::vector<Event> sent = Recorded::here();
+  ASSERT_EQ(names(sent), (Names{"rclcpp_publish", "rcl_publish", "rmw_publish"}));
+  EXPECT_EQ(sent[1].fields[1], sent[0].fields[0]);
+  EXPECT_EQ(sent[2].fields[1], sent[0].fields[0]);
+}
+
+// ---- executors ----
+
+class TracedExecutor : public Traced, public testing::WithParamInterface<Case> {};
+
+TEST_P(TracedExecutor, EveryPhaseEndsInTheSearchForTheNext) {
+  open(GetParam().intra_process);
+  const std::size_t runner = executor(GetParam().kind, 2);
+  Publisher& sender = publisher("/t", keep_last(20));
+  Inbox& inbox = subscribe(runner, "/t", keep_last(20), kNode);
+  Ticks& ticks = timer(runner, 2 * kMs, 1, 10, false, kNode);
+  ASSERT_TRUE(all_matched(1));
+  const std::string timer_handle = field(Recorded::all(), "rcl_timer_init", 0);
+  const std::string subscription_handle = field(Recorded::all(), "rcl_subscription_init", 0);
+  Recorded::clear();
+  ticks.on_each = [&] { send(sender, 1); };
+  runtime().start(clock_.now());
+  ASSERT_TRUE(eventually([&] { return ticks.count() == 10 && inbox.count() == 10; }));
+  runtime().stop();
+
+  std::size_t callbacks = 0;
+  for (const std::vector<Event>& thread : Recorded::elsewhere()) {
+    // A thread looks for something first; after it has waited or run something it looks again.
+    ASSERT_EQ(thread.front().name, "rclcpp_executor_get_next_ready");
+    std::string phase, handle;
+    for (const Event& event : thread) {
+      if (event.name == "rclcpp_executor_wait_for_work" || event.name == "rclcpp_executor_execute") {
+        EXPECT_EQ(phase, "rclcpp_executor_get_next_ready") << event.text();
+        EXPECT_TRUE(event.name != "rclcpp_executor_wait_for_work" || std::stoll(event.fields[0]) >= -1);
+      }
+      if (event.name == "callback_start") {
+        ++callbacks;
+        // Delivery within the process is dispatched while looking, as rclcpp's waitables are.
+        const bool dispatched = event.fields[1] == "1";
+        EXPECT_EQ(phase, dispatched ? "rclcpp_executor_get_next_ready" : "rclcpp_executor_execute")
+            << event.text();
+      }
+      if (event.name.starts_with("rclcpp_executor_")) {
+        phase = event.name;
+        handle = event.fields.empty() ? "" : event.fields[0];
+      }
+      if (event.name == "rclcpp_executor_execute") {
+        EXPECT_TRUE(handle == timer_handle || handle == subscription_handle);
+      } else if (event.name == "rmw_take") {
+        EXPECT_EQ(handle, subscription_handle);
+      } else if (event.name == "timer_due") {
+        EXPECT_EQ(handle, timer_handle);
+      }
+    }
+    EXPECT_EQ(phase, "rclcpp_executor_get_next_ready");
+  }
+  EXPECT_EQ(callbacks, 20u);
+  EXPECT_EQ(named(Recorded::all(), "callback_end").size(), 20u);
+  EXPECT_FALSE(named(Recorded::all(), "rclcpp_executor_wait_for_work").empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TracedExecutor, testing::ValuesIn(queueing_executors()), case_name);
+
+TEST_F(Traced, AnInlineExecutorHasNoPhases) {
+  send_one(ExecutorKind::kInline, false);
+  for (const Event& event : Recorded::all())
+    EXPECT_FALSE(event.name.starts_with("rclcpp_executor_")) << event.text();
+  EXPECT_EQ(named(Recorded::all(), "callback_start").size(), 1u);
+  EXPECT_EQ(named(Recorded::all(), "callback_end").size(), 1u);
+}
+
+TEST_F(Traced, ATickIsToldWithTheInstantAtWhichItWasDue) {
+  for (const ExecutorKind kind : {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kEvents,
+                                  ExecutorKind::kMultiThreaded}) {
+    ticks_.clear();
+    open();
+    const std::size_t runner = executor(kind, 2);
+    Ticks& ticks = timer(runner, 2 * kMs, 1, 3, false, kNode);
+    const std::string handle = field(named(Recorded::all(), "rcl_timer_init"), "rcl_timer_init", 0);
+    Recorded::clear();
+    const Nanoseconds base = clock_.now() + kMs;
+    runtime().start(base);
+    ASSERT_TRUE(eventually([&] { return ticks.count() == 3; }));
+    runtime().stop();
+    std::vector<Event> told = Recorded::all();
+    std::erase_if(told, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
+    Names wanted;
+    for (int tick = 1; tick <= 3; ++tick)
+      wanted.insert(wanted.end(), {"timer_due", "callback_start", "callback_end"});
+    EXPECT_EQ(names(told), wanted);
+    const auto due = named(told, "timer_due");
+    for (std::size_t i = 0; i < due.size(); ++i)
+      EXPECT_EQ(due[i].fields,
+                (Names{handle, std::to_string(base + static_cast<Nanoseconds>(i + 1) * 2 * kMs)}));
+    Recorded::clear();
+  }
+}
+
+TEST_F(Traced, ALookThatFindsNothingIsATakeThatTookNothing) {
+  send_one(ExecutorKind::kEvents, false, 2);  // the executor looks once more after a message
+  const std::vector<Event> takes = named(Recorded::all(), "rmw_take");
+  ASSERT_EQ(takes.size(), 2u);
+  EXPECT_EQ(takes[0].fields[3], "1");
+  EXPECT_EQ((Names{takes[1].fields[2], takes[1].fields[3]}), (Names{"0", "0"}));
+  EXPECT_EQ(named(Recorded::all(), "rcl_take").size(), 2u);
+  EXPECT_EQ(named(Recorded::all(), "rclcpp_take").size(), 1u);
+}
+
+TEST_F(Traced, NothingIsToldWhereNobodyListens) {
+  Lab::open({.intra_process = true});
+  runtime().name_group(kNode, "/", "arm");
+  const std::size_t runner = executor(ExecutorKind::kMultiThreaded);
+  Publisher& sender = publisher("/t", keep_last(4));
+  Inbox& inbox = subscribe(runner, "/t", keep_last(4), kNode);
+  timer(runner, kMs, 1, 2, false, kNode);
+  runtime().start(clock_.now());
+  ASSERT_TRUE(send(sender, 1));
+  ASSERT_TRUE(eventually([&] { return inbox.count() == 1 && runtime().timers_done(); }));
+  runtime().stop();
+  EXPECT_TRUE(Recorded::all().empty());
+}
+
+}  // namespace
+}  // namespace perflab::runtime::conformance
