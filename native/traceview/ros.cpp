@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "traceview/links.h"
+
 namespace perflab::traceview {
 namespace {
 
@@ -78,7 +80,8 @@ Ros::Thread& Ros::thread(std::int32_t host, std::int32_t pid, std::int32_t tid, 
   return thread;
 }
 
-void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host, std::optional<std::int32_t> default_pid) {
+void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host, std::optional<std::int32_t> default_pid,
+              std::int64_t shift_ns) {
   if (bound.pid.slot < 0 && !default_pid) {
     ++counters.events_without_process;
     return;
@@ -98,9 +101,15 @@ void Ros::add(const BoundEvent& bound, const ctf::Event& event, std::int32_t hos
   if (at(host) < losses_.size() && emitter.losses != losses_[at(host)]) {
     emitter.losses = losses_[at(host)];
     emitter.publication = emitter.intra_publication = emitter.take = emitter.delivery = emitter.service_call = kNone;
+    for (Open& open : emitter.stack) open.around = {};
+    emitter.due.reset();
   }
   if (bound.kind < Kind::rclcpp_publish || bound.kind == Kind::dds_create_writer) {
     add_initialisation(bound, event, *emitter.process);
+  } else if (bound.kind == Kind::timer_due) {
+    namespace f = field::timer_due;
+    const std::uint64_t due_ns = bound.value(event, f::due_ns) + static_cast<std::uint64_t>(shift_ns);
+    emitter.due = {bound.value(event, f::timer), static_cast<std::int64_t>(due_ns)};
   } else {
     add_run_time(bound, event, *emitter.process, emitter);
   }
@@ -301,6 +310,12 @@ void Ros::add_initialisation(const BoundEvent& bound, const ctf::Event& event, P
     case Kind::rclcpp_construct_ring_buffer:
     case Kind::rclcpp_buffer_to_ipb:
     case Kind::rclcpp_ipb_to_subscription: return add_ring_buffer(bound, event, process);
+    case Kind::message_link_periodic_async:
+    case Kind::message_link_partial_sync:
+      return declare_links(
+          links, bound, event, process.row,
+          [&](std::uint64_t handle) { return refer(subscription_objects_, process.subscriptions, process, handle, true); },
+          [&](std::uint64_t handle) { return refer(publisher_objects_, process.publishers, process, handle, true); });
     case Kind::dds_create_writer: {
       namespace f = field::dds_create_writer;
       std::string gid = hex(bound, event, f::gid_prefix) + hex(bound, event, f::gid_entity);
@@ -539,7 +554,9 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
   callback_instances.end_ns.push_null();
   callback_instances.intra_process.push(intra_process ? 1 : 0);
   callback_instances.parent.push(thread.stack.empty() ? std::nullopt : std::optional(thread.stack.back().instance));
-  thread.stack.push_back({handle, instance});
+  thread.stack.push_back({handle, instance, thread});
+  Publishing& inner = thread;
+  inner = {};
 
   // What it handles is what its thread took last, if that was for the same owner; a message is handled once.
   std::optional<std::int32_t> take, delivery;
@@ -559,6 +576,12 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
       owner != kNone && service_calls.service.at(at(thread.service_call)) == owner) {
     service_calls.callback_instance.set(at(std::exchange(thread.service_call, kNone)), instance);
   }
+  std::optional<std::int64_t> due_ns;
+  if (const auto due = std::exchange(thread.due, std::nullopt);
+      due && object.kind == CallbackKind::timer && owner != kNone && timer_objects_[at(owner)].handle == due->timer) {
+    due_ns = due->ns;
+  }
+  callback_instances.due_ns.push(due_ns);
   callback_instances.take.push(take);
   callback_instances.delivery.push(delivery);
 
@@ -594,6 +617,7 @@ void Ros::end_callback(Thread& thread, std::uint64_t handle, std::int64_t time_n
   }
   callback_instances.end_ns.set(at(found->instance), time_ns);
   counters.callback_start_without_end += static_cast<std::uint64_t>(found - thread.stack.rbegin());
+  static_cast<Publishing&>(thread) = found->around;
   thread.stack.erase(std::prev(found.base()), thread.stack.end());
   // An executor that the callback spun ends with it.
   while (thread.executors.size() > 1 && thread.executors.back().depth > thread.stack.size()) {

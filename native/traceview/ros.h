@@ -15,6 +15,9 @@
 //   phases       of an executor end where the next phase of the thread begins. A callback that starts while its thread gets
 //                the next executable begins the phase `dispatch`: execute is only emitted for timers and subscriptions. Phases
 //                within a callback are those of an executor that it spins: the phase around them goes on, and they end with it.
+//   due          perflab:timer_due says when the timer was due whose callback starts next on the thread.
+//   within       what a callback published and was given before a callback that begins within it goes on where that ends
+//                (perflab's inline executor, which calls within a publication).
 //   not ended    a callback without an end is nobody's parent, and what was published after the next phase of its thread began
 //                is not published in it.
 #pragma once
@@ -58,8 +61,10 @@ class Ros {
  public:
   explicit Ros(Directory& directory);
 
-  // `default_pid`: of the trace, where its events do not say (buffers per process).
-  void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host, std::optional<std::int32_t> default_pid);
+  // `default_pid`: of the trace, where its events do not say (buffers per process). `shift_ns`: by which the event's time
+  // was brought to the time line, and instants within it are to be.
+  void add(const BoundEvent& bound, const ctf::Event& event, std::int32_t host, std::optional<std::int32_t> default_pid,
+           std::int64_t shift_ns = 0);
   // Events of that host were lost about now: messages that its threads had half published or half taken are not joined with
   // what follows.
   void lost(std::int32_t host);
@@ -70,6 +75,7 @@ class Ros {
   ServiceEndpoints services, clients;
   Timers timers;
   Callbacks callbacks;
+  MessageLinks links;
   CallbackInstances callback_instances;
   Publications publications;
   Takes takes;
@@ -123,9 +129,22 @@ class Ros {
     std::uint64_t handle = 0, ipb = 0;
     FlatMap by_index;                // index -> newest row of intra_deliveries that waits there, or has left
   };
+  // The publication of a thread whose layers are being seen.
+  struct Publishing {
+    std::int32_t publication = kNone;
+    std::uint64_t message = 0;
+    int layer = -1;            // the last seen
+    std::uint64_t writer = 0;  // of dds:write_pre
+    std::int32_t intra_publication = kNone;
+  };
   struct Open {
     std::uint64_t callback = 0;
     std::int32_t instance = 0;
+    Publishing around{};  // what was being published when it began
+  };
+  struct Due {
+    std::uint64_t timer = 0;
+    std::int64_t ns = 0;
   };
   // An executor that spins on the thread; of several the last spins in a callback of the one before.
   struct Executor {
@@ -134,7 +153,7 @@ class Ros {
     PhaseKind kind = PhaseKind::get_next_ready;
     bool has_callback = false;
   };
-  struct Thread {
+  struct Thread : Publishing {
     std::int32_t row = 0;
     std::int32_t process_row = 0;
     Process* process = nullptr;
@@ -142,11 +161,7 @@ class Ros {
     std::uint64_t events = 0;
     std::uint32_t losses = 0;  // of the host, when the thread was last seen
     std::vector<Open> stack;
-    std::int32_t publication = kNone;  // the one whose layers are being seen
-    std::uint64_t message = 0;
-    int layer = -1;                    // of that publication, the last seen
-    std::uint64_t writer = 0;          // of dds:write_pre
-    std::int32_t intra_publication = kNone;
+    std::optional<Due> due;
     std::int32_t take = kNone;
     std::uint64_t taken_message = 0;
     std::int32_t delivery = kNone;

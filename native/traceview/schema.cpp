@@ -103,8 +103,9 @@ constexpr std::array kVersions{
     Version{"iron", kIron},       Version{"humble", kHumble}, Version{"galactic", kGalactic},
 };
 
-// Tracers that are not tracetools. LTTng names threads by tid; perf prefixes `sched:` and calls the same numbers pid.
+// Tracers that are not tracetools, and perflab's runtime, which emits an event of its own beside theirs. LTTng names threads by tid; perf prefixes `sched:` and calls the same numbers pid.
 constexpr Names kLttng[] = {
+    {Kind::timer_due, "perflab:timer_due", {"timer_handle", "due_ns"}},
     {Kind::function_entry, "lttng_ust_cyg_profile:func_entry", {"addr", "call_site?"}},
     {Kind::function_exit, "lttng_ust_cyg_profile:func_exit", {"addr", "call_site?"}},
     {Kind::function_entry, "lttng_ust_cyg_profile_fast:func_entry", {"addr"}},
@@ -124,6 +125,7 @@ constexpr Names kLttng[] = {
      {"parent_tid?", "parent_pid?", "parent_comm?", "child_tid", "child_pid?", "child_comm?"}},
     {Kind::process_exec, "sched_process_exec", {"filename?", "tid?"}},
     {Kind::process_exit, "sched_process_exit", {"comm?", "tid", "prio?"}},
+    {Kind::thread_kept, "perflab_thread_kept", {"comm?", "tid"}},
 };
 
 constexpr Names kPerf[] = {
@@ -150,11 +152,11 @@ constexpr std::array kKindNames{
     "rmw_send_request", "rmw_take_request", "rmw_send_response", "rmw_take_response",
     "callback_start", "callback_end", "rcl_lifecycle_transition",
     "executor_get_next_ready", "executor_wait_for_work", "executor_execute",
-    "ring_buffer_enqueue", "ring_buffer_dequeue", "ring_buffer_clear",
+    "ring_buffer_enqueue", "ring_buffer_dequeue", "ring_buffer_clear", "timer_due",
     "dds_create_writer", "dds_write_pre", "dds_write", "dds_bind_stamp", "dispatch_subscription_callback",
     "function_entry", "function_exit", "binary_info", "binary_build_id", "binary_unload",
     "sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new", "sched_migrate_task", "process_fork", "process_exec",
-    "process_exit"};
+    "process_exit", "thread_kept"};
 static_assert(kKindNames.size() == static_cast<std::size_t>(Kind::count));
 
 BoundField bound(const ctf::FieldLayout* field) {
@@ -167,7 +169,9 @@ BoundField bound(const ctf::FieldLayout* field) {
       return {static_cast<std::int32_t>(field->slot), true, false};
     case ctf::FieldKind::array:
     case ctf::FieldKind::sequence:
-      return {static_cast<std::int32_t>(field->slot), field->is_text, field->bytes && !field->is_text};
+      return {static_cast<std::int32_t>(field->slot), field->is_text, field->bytes && !field->is_text,
+              !field->is_text && !field->bytes && field->children.size() == 1 &&
+                  field->children.front().kind == ctf::FieldKind::integer};
     default:
       return {};
   }

@@ -29,12 +29,15 @@ enum class Kind : std::uint8_t {
   callback_start, callback_end, rcl_lifecycle_transition,
   executor_get_next_ready, executor_wait_for_work, executor_execute,
   ring_buffer_enqueue, ring_buffer_dequeue, ring_buffer_clear,
+  // perflab's own
+  timer_due,
   // Forks that carry source timestamps before tracetools did
   dds_create_writer, dds_write_pre, dds_write, dds_bind_stamp, dispatch_subscription_callback,
   // Functions of programs built with -finstrument-functions, and where their code lies
   function_entry, function_exit, binary_info, binary_build_id, binary_unload,
   // Scheduler; schema.h turns them into SchedulerEvent
   sched_switch, sched_waking, sched_wakeup, sched_wakeup_new, sched_migrate_task, process_fork, process_exec, process_exit,
+  thread_kept,  // perflab's own
   count
 };
 
@@ -43,11 +46,10 @@ enum class Kind : std::uint8_t {
 
 // Whether the scheduler's model takes events of this kind; all others but `none` are of user space.
 [[nodiscard]] constexpr bool is_scheduler(Kind kind) noexcept { return kind >= Kind::sched_switch && kind < Kind::count; }
-// Life cycles and declared message links are known by name, but no table is made of them.
+// Life cycles are known by name, but no table is made of them.
 [[nodiscard]] constexpr bool is_user_space(Kind kind) noexcept {
   return kind != Kind::none && kind < Kind::sched_switch && kind != Kind::rcl_lifecycle_state_machine_init &&
-         kind != Kind::rcl_lifecycle_transition && kind != Kind::message_link_periodic_async &&
-         kind != Kind::message_link_partial_sync;
+         kind != Kind::rcl_lifecycle_transition;
 }
 
 inline constexpr std::size_t kMaxFields = 7;
@@ -66,6 +68,7 @@ namespace callback_register { enum : std::size_t { callback, symbol }; }
 namespace construct_ring_buffer { enum : std::size_t { buffer, capacity }; }
 namespace buffer_to_ipb { enum : std::size_t { buffer, ipb }; }
 namespace ipb_to_subscription { enum : std::size_t { ipb, subscription }; }
+namespace message_link { enum : std::size_t { subscriptions, publishers }; }  // lists of handles
 namespace publish { enum : std::size_t { message, publisher, timestamp }; }  // all layers; the handle is the layer's own
 namespace rmw_take { enum : std::size_t { rmw, message, timestamp, taken }; }
 namespace take { enum : std::size_t { message }; }
@@ -74,6 +77,7 @@ namespace callback_start { enum : std::size_t { callback, is_intra_process }; }
 namespace callback_end { enum : std::size_t { callback }; }
 namespace executor_execute { enum : std::size_t { handle }; }
 namespace ring_buffer { enum : std::size_t { buffer, index, size, overwritten }; }
+namespace timer_due { enum : std::size_t { timer, due_ns }; }
 namespace dds_create_writer { enum : std::size_t { writer, topic, gid_prefix, gid_entity }; }
 namespace dds_write { enum : std::size_t { writer, data, timestamp }; }  // write_pre has data, write the time stamp
 namespace dds_bind_stamp { enum : std::size_t { address, timestamp }; }
@@ -87,6 +91,7 @@ struct BoundField {
   std::int32_t slot = -1;  // -1: this event class has no such field
   bool text = false;
   bool bytes = false;
+  bool integers = false;  // an array or sequence of them, one slot each
 };
 
 struct BoundEvent {

@@ -19,6 +19,10 @@ constexpr std::array<const char*, 6> names(TakeMatch) {
   return {"matched", "not_taken", "no_timestamp", "unknown_subscription", "no_publication", "ambiguous"};
 }
 
+// What a node declares: a timer publishes what was last taken; or what of several topics belongs together is published.
+enum class LinkKind : std::uint8_t { periodic_async, partial_sync };
+constexpr std::array<const char*, 2> names(LinkKind) { return {"periodic_async", "partial_sync"}; }
+
 enum class PhaseKind : std::uint8_t { get_next_ready, wait_for_work, execute, dispatch };
 constexpr std::array<const char*, 4> names(PhaseKind) {
   return {"get_next_ready", "wait_for_work", "execute", "dispatch"};
@@ -122,6 +126,17 @@ struct Callbacks {
   }
 };
 
+// Declared by a node: messages of that subscription go into what that publisher publishes. One row per pair.
+struct MessageLinks {
+  Int32 process;
+  EnumColumn<LinkKind> kind;
+  Int32 subscription, publisher;
+  Int64 time_ns;  // when it was declared
+  template <typename F> void columns(F&& f) const {
+    f("process", process), f("kind", kind), f("subscription", subscription), f("publisher", publisher), f("time_ns", time_ns);
+  }
+};
+
 // Instances ----------------------------------------------------------------------------------------------------------
 
 struct CallbackInstances {
@@ -131,9 +146,10 @@ struct CallbackInstances {
   Int32 take;               // row of takes that it handles
   Int32 delivery;           // row of intra_deliveries that it handles
   Int32 parent;             // the callback instance around it on the same thread
+  Int64 due_ns;             // of a timer: when it was due by its schedule; null where the trace does not say
   template <typename F> void columns(F&& f) const {
     f("callback", callback), f("thread", thread), f("start_ns", start_ns), f("end_ns", end_ns), f("intra_process", intra_process),
-        f("take", take), f("delivery", delivery), f("parent", parent);
+        f("take", take), f("delivery", delivery), f("parent", parent), f("due_ns", due_ns);
   }
 };
 

@@ -49,10 +49,11 @@ std::string uuid_text(const ctf::Uuid& uuid) {
   return text;
 }
 
-// LTTng's clock has the boot's identity: two machines of one name, or two boots of one, have no clock in common.
+// LTTng's clock (and that of perflab's recorder) has the boot's identity: two machines of one name, or two boots of one, have no clock in common.
 std::string boot_of(const ctf::Metadata& metadata) {
   const std::string tracer = metadata.environment_text("tracer_name").value_or("");
-  if (!tracer.starts_with("lttng") || metadata.clocks.empty() || !metadata.clocks.front().uuid) return {};
+  const bool names_boot = tracer.starts_with("lttng") || tracer.starts_with("perflab");
+  if (!names_boot || metadata.clocks.empty() || !metadata.clocks.front().uuid) return {};
   return uuid_text(*metadata.clocks.front().uuid);
 }
 
@@ -73,6 +74,7 @@ class ViewBuilder {
     for (const auto& trace : set_.traces()) add_trace(*trace);
     for (const auto& entry : set_.ledger()) keep(entry, nullptr);
     find_hosts();
+    note_filter();
     note_lost_scheduler_events();
     find_breaks();
     run(Pass::user_space);
@@ -160,6 +162,18 @@ class ViewBuilder {
     }
   }
 
+  // perflab's recorder says when it kept only what concerns process trees.
+  void note_filter() {
+    for (const TraceFacts& trace : traces_) {
+      const auto filter = trace.trace->metadata.environment_text("scheduler_filter");
+      if (!filter) continue;
+      view_->scheduler_.filtered(trace.host);
+      scheduler_filter_ = *filter;
+      warnings_.push_back(fmt::format("{}: of the scheduler only what concerns process trees was recorded; other threads appear where they "
+                                      "hold a CPU for which one of a tree waits, and their shares of a CPU are not known", trace.trace->path));
+    }
+  }
+
   // The ledger says when events of the scheduler were lost: what threads did meanwhile is not known.
   void note_lost_scheduler_events() {
     for (const TraceFacts& trace : traces_) {
@@ -242,7 +256,7 @@ class ViewBuilder {
         for (; next_break != breaks_.end() && next_break->first < merged.event.time_ns; ++next_break) {
           view_->ros_.lost(next_break->second);
         }
-        view_->ros_.add(bound, merged.event, trace.host, trace.pid);
+        view_->ros_.add(bound, merged.event, trace.host, trace.pid, trace.shift_ns);
       } else {
         add_scheduler_event(trace, bound, merged.event);
       }
@@ -446,7 +460,8 @@ class ViewBuilder {
             {"has_waking", coverage.has_waking},
             {"has_migrations", coverage.has_migrations},
             {"contradictions", coverage.contradictions},
-            {"inferred_states", coverage.inferred_states}};
+            {"inferred_states", coverage.inferred_states},
+            {"filter", json_or_null(scheduler_filter_)}};
   }
 
   [[nodiscard]] Json warnings_json() const {
@@ -467,6 +482,7 @@ class ViewBuilder {
   std::optional<std::int64_t> epoch_offset_ns_;
   std::vector<std::string> warnings_;
   std::uint64_t incomplete_scheduler_events_ = 0;
+  std::optional<std::string> scheduler_filter_;
 };
 
 std::shared_ptr<const View> View::open(std::span<const std::filesystem::path> paths, const ViewOptions& options) {

@@ -35,6 +35,7 @@ class View {
     f("hosts", hosts_), f("processes", processes_), f("threads", threads_);
     f("nodes", ros_.nodes), f("publishers", ros_.publishers), f("subscriptions", ros_.subscriptions);
     f("services", ros_.services), f("clients", ros_.clients), f("timers", ros_.timers), f("callbacks", ros_.callbacks);
+    f("links", ros_.links);
     f("callback_instances", ros_.callback_instances), f("publications", ros_.publications), f("takes", ros_.takes);
     f("intra_deliveries", ros_.intra_deliveries), f("service_calls", ros_.service_calls), f("phases", ros_.phases);
     f("functions", ros_.functions().functions()), f("function_calls", ros_.functions().calls());

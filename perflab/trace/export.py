@@ -37,14 +37,18 @@ def answers(trace: Source) -> Iterator[Answer]:
     from perflab.trace.callbacks import callbacks
     from perflab.trace.executor import executor
     from perflab.trace.messages import messages
+    from perflab.trace.paths import Asked, paths
     from perflab.trace.scheduling import scheduling
     from perflab.trace.summary import summary
+    from perflab.trace.why import why
 
     yield summary(trace)
     yield callbacks(trace)
     yield messages(trace)
     yield executor(trace, None)
     yield scheduling(trace)
+    yield why(trace)
+    yield paths(trace, Asked(limit=None))
 
 
 def check(directory: Path, *, force: bool) -> None:

@@ -86,7 +86,7 @@ class Library:
         texts, out = ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(_ArrowArrayStream)
         stretches = (pointer, pointer, pointer, pointer, size, out, text, size)
         try:
-            library = ctypes.CDLL(os.fspath(path))
+            self._library = library = ctypes.CDLL(os.fspath(path))
             self._open = _declare(library.perflab_trace_open, pointer, texts, size, ctypes.c_uint, text, size)
             self.close = _declare(library.perflab_trace_close, None, pointer)
             self._facts = _declare(library.perflab_trace_facts, text, pointer)
@@ -125,6 +125,22 @@ class Library:
     def holds(self, handle: int, threads: int, begins_ns: int, ends_ns: int, count: int) -> Stream:
         """Who held the CPUs that stretches of time waited for; addresses as of `split`."""
         return self._stream(self._holds, handle, threads, begins_ns, ends_ns, count)
+
+    def export(self, handle: int, format_: str, path: Path, options: bytes) -> bytes:
+        """Writes a trace to that file; options and what it returns, counts, are JSON (perflab_trace.h)."""
+        pointer, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
+        try:
+            function = self._library.perflab_trace_export
+        except AttributeError:
+            raise Unavailable(
+                f"{LIBRARY} is older than this program; build it anew with `make` in the perflab source folder"
+            ) from None
+        _declare(function, ctypes.c_int, pointer, text, text, text, text, size, text, size)
+        error, counts = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.create_string_buffer(_ERROR_SIZE)
+        arguments = (handle, format_.encode(), os.fsencode(path), options, counts, _ERROR_SIZE, error, _ERROR_SIZE)
+        if function(*arguments) != 0:
+            _fail(error)
+        return counts.value
 
     @staticmethod
     def _stream(function: Callable[..., Any], *arguments: object) -> Stream:

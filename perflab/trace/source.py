@@ -3,7 +3,7 @@
 Tables and their columns are those of native/traceview/tables.h, which docs/tracing.md explains:
 
     hosts processes threads                                                  where it ran
-    nodes publishers subscriptions services clients timers callbacks         ROS objects
+    nodes publishers subscriptions services clients timers callbacks links   ROS objects
     callback_instances publications takes intra_deliveries service_calls     what they did
     phases                                                                   what executors did
     functions function_calls                                                 instrumented functions
@@ -13,8 +13,8 @@ Tables and their columns are those of native/traceview/tables.h, which docs/trac
     references       Int32, row numbers of the table that they name: `callback`, `thread`, `publication`, ...
     numbers          Int32, Int64, UInt32, UInt64
     flags            Boolean
-    enumerations     Enum, with the names and in the order of tables.h: `callbacks.kind`, `takes.match`, `phases.phase`,
-                     `thread_states.state`, `thread_states.end_state`, `holds.state`
+    enumerations     Enum, with the names and in the order of tables.h: `callbacks.kind`, `links.kind`, `takes.match`,
+                     `phases.phase`, `thread_states.state`, `thread_states.end_state`, `holds.state`
     texts            String
 
 What is not known is null.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 TABLES = (
     *("hosts", "processes", "threads"),
-    *("nodes", "publishers", "subscriptions", "services", "clients", "timers", "callbacks"),
+    *("nodes", "publishers", "subscriptions", "services", "clients", "timers", "callbacks", "links"),
     *("callback_instances", "publications", "takes", "intra_deliveries", "service_calls"),
     *("phases", "functions", "function_calls"),
     *("thread_states", "wake_ups", "migrations", "holds"),
@@ -119,6 +119,13 @@ class NativeTrace:
     def holds(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
         """See Source."""
         return self._ask(self._library.holds, thread, start_ns, end_ns)
+
+    def export(self, format_: str, path: Path, options: dict[str, Any]) -> dict[str, int]:
+        """Writes a file in a format of its own (perflab_trace.h), which it replaces; returns what was written."""
+        text = json.dumps(options, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+        with self._open_handle() as handle:
+            counts: dict[str, int] = json.loads(self._library.export(handle, format_, path, text))
+        return counts
 
     def _ask(
         self,

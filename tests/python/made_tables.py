@@ -12,6 +12,7 @@ Row = Mapping[str, Any]
 _I32, _I64, _U32, _U64, _TEXT, _FLAG = pl.Int32, pl.Int64, pl.UInt32, pl.UInt64, pl.String, pl.Boolean
 _CALLBACK = pl.Enum(["subscription", "timer", "service", "client", "unknown"])
 _MATCH = pl.Enum(["matched", "not_taken", "no_timestamp", "unknown_subscription", "no_publication", "ambiguous"])
+_LINK = pl.Enum(["periodic_async", "partial_sync"])
 _PHASE = pl.Enum(["get_next_ready", "wait_for_work", "execute", "dispatch"])
 _STATE = pl.Enum(["running", "preempted", "blocked", "woken"])
 _END = pl.Enum(["preempted", "sleeping", "uninterruptible", "ended", "other"])
@@ -39,6 +40,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "process": _I32, "handle": _U64, "kind": _CALLBACK, "owner": _I32, "node": _I32, "name": _TEXT, "symbol": _TEXT,
         **_VALID,
     },
+    "links": {"process": _I32, "kind": _LINK, "subscription": _I32, "publisher": _I32, "time_ns": _I64},
     "callback_instances": {
         "callback": _I32, "thread": _I32, "start_ns": _I64, "end_ns": _I64, "intra_process": _FLAG, "take": _I32,
         "delivery": _I32, "parent": _I32,

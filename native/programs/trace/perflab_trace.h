@@ -54,6 +54,22 @@ PERFLAB_TRACE_EXPORT int perflab_trace_holds(perflab_trace* trace, const int32_t
                                              const int64_t* begins, const int64_t* ends, size_t n,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);
 
+// Writes the trace to the file at `path`, which it replaces, as `format`: "perfetto" or "folded". `options`: a JSON object of
+// what only the caller knows, all of it optional; names are by row of their tables.
+//   begin_ns, end_ns, epoch_offset_ns               of the trace, as in its facts
+//   processes, threads, callbacks, publishers, subscriptions, functions   what they are called
+//   quality                                          sentences about the trace as a whole
+//   marks       [[time_ns, text], ...]               what to know at an instant
+//   losses      [{begin_ns, end_ns, track, text}]    events that are missing; the first two may be null
+//   gaps        [[begin_ns, end_ns], ...]            in which events of user space may be missing; ascending, disjoint
+//   not_taken   [[publication, subscription], ...]   rows
+//   wall                                             folded: wall time instead of time on a CPU
+// What was written and left out goes to `counts` as a JSON object of numbers. 0, or -1 and an error line; what the file holds
+// then is of no use.
+PERFLAB_TRACE_EXPORT int perflab_trace_export(perflab_trace* trace, const char* format, const char* path,
+                                              const char* options, char* counts, size_t counts_size,
+                                              char* error, size_t error_size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,10 @@
 // perflab_trace.h over View. Nothing is thrown across the C boundary.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -8,11 +13,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "perflab_trace.h"
 #include "traceview/arrow.h"
 #include "traceview/column.h"
+#include "traceview/export_input.h"
+#include "traceview/folded.h"
+#include "traceview/perfetto.h"
 #include "traceview/view.h"
 
 struct perflab_trace {
@@ -128,6 +137,72 @@ int answer(const perflab_trace& trace, F&& make, const std::int32_t* threads, co
   return 0;
 }
 
+// A file that is written from its beginning. What cannot be written is an exception.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path)
+      : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) fail();
+  }
+  ~OutputFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view bytes) {
+    buffer_ += bytes;
+    if (buffer_.size() >= kBuffer) flush();
+  }
+  // All of it is on the disk then.
+  void finish() {
+    flush();
+    if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail();  // a pipe or device has no disk
+    if (::close(std::exchange(descriptor_, -1)) != 0) fail();
+  }
+
+ private:
+  static constexpr std::size_t kBuffer = std::size_t{1} << 20;
+
+  void flush() {
+    for (std::string_view rest = buffer_; !rest.empty();) {
+      const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail();
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+    buffer_.clear();
+  }
+  [[noreturn]] void fail() const { throw std::runtime_error("cannot write " + path_ + ": " + std::strerror(errno)); }
+
+  std::string path_;
+  int descriptor_;
+  std::string buffer_;
+};
+
+ExportCounts export_to(const View& view, std::string_view format, const char* path, const char* options) {
+  const bool is_perfetto = format == "perfetto";
+  if (!is_perfetto && format != "folded") {
+    throw std::invalid_argument("no format " + std::string(format) + "; there are perfetto, folded");
+  }
+  const ExportOptions parsed = parse_export_options(options);
+  OutputFile file(path);
+  const auto sink = [&file](std::string_view bytes) { file.write(bytes); };
+  const auto write = is_perfetto ? write_perfetto : write_folded;
+  const ExportCounts counts = write(export_tables(view), parsed, sink);
+  file.finish();
+  return counts;
+}
+
+std::string json_of(const ExportCounts& counts) {
+  std::string out = "{";
+  for (const auto& [name, n] : counts) {
+    if (out.size() > 1) out += ", ";
+    out.append("\"").append(name).append("\": ").append(std::to_string(n));
+  }
+  return out + "}";
+}
+
 }  // namespace
 
 extern "C" {
@@ -177,6 +252,14 @@ int perflab_trace_holds(perflab_trace* trace, const int32_t* threads, const int6
                         const int64_t* ends, size_t n, ArrowArrayStream* out, char* error,
                         size_t error_size) {
   return guarded(-1, error, error_size, [&] { return answer(*trace, holds, threads, begins, ends, n, out); });
+}
+
+int perflab_trace_export(perflab_trace* trace, const char* format, const char* path, const char* options,
+                         char* counts, size_t counts_size, char* error, size_t error_size) {
+  return guarded(-1, error, error_size, [&] {
+    say(json_of(export_to(*trace->view, format, path, options)), counts, counts_size);
+    return 0;
+  });
 }
 
 }  // extern "C"

@@ -76,6 +76,7 @@ def test_columns_arrive_with_their_types_values_and_nulls(trace: NativeTrace) ->
             "take": pl.Int32,
             "delivery": pl.Int32,
             "parent": pl.Int32,
+            "due_ns": pl.Int64,
         }
     )
     assert frame["start_ns"].to_list() == [1000 * row for row in range(20)]
