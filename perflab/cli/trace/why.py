@@ -1,0 +1,81 @@
+"""`perflab trace why`: what late messages waited for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from perflab.cli.trace.common import AsJson, Paths, Threads, Whole, opened, show
+from perflab.errors import BadInput
+from perflab.units import parse_duration
+
+_TREES = ("causes",)
+
+
+def why(
+    paths: Paths,
+    later_than: Annotated[
+        str | None,
+        typer.Option("--later-than", metavar="TIME", help="Messages that took longer: 5ms, 200us.", show_default=False),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The N slowest of all.", show_default=False)
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option(metavar="Q", help="Of every edge, those from this quantile on.", show_default="0.99"),
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="TOPIC", help="Only of these topics.", show_default="all but ROS's own")
+    ] = None,
+    node: Annotated[
+        list[str] | None, typer.Option(metavar="NODE", help="Only from or to these nodes.", show_default="all")
+    ] = None,
+    slow_callbacks: Annotated[
+        bool, typer.Option("--slow-callbacks", help="Ask about callbacks and their durations instead.")
+    ] = False,
+    as_json: AsJson = False,
+    whole: Whole = False,
+    threads: Threads = 0,
+) -> int:
+    """Show what late messages waited for, and who was in their way.
+
+    The time of each late message, from when it was due to its callback, is cut into parts that add up to it: waits for
+    a CPU and who had it, callbacks ahead in the executor, the sender's own work, the middleware, the way. With --all
+    and in JSON all parts of each message.
+
+    \b
+        perflab trace why session --later-than 5ms
+        perflab trace why session --slow-callbacks --top 20
+    """
+    from perflab.trace.why import Selection
+    from perflab.trace.why import why as answer
+
+    asked = [
+        name
+        for name, value in (("--later-than", later_than), ("--top", top), ("--quantile", quantile))
+        if value is not None
+    ]
+    if len(asked) > 1:
+        raise BadInput(f"{' and '.join(asked)} are two ways to say what is late; give one of them")
+    selection = Selection(
+        later_than_ns=None if later_than is None else parse_duration(later_than, "--later-than", zero_allowed=True),
+        slowest=top,
+        per_mille=None if quantile is None else _per_mille(quantile),
+        topics=tuple(topic or ()),
+        nodes=tuple(node or ()),
+        slow_callbacks=slow_callbacks,
+    )
+    found = answer(opened(paths, threads), selection)
+    if not (whole or as_json):
+        found = dataclasses.replace(found, sections=tuple(s for s in found.sections if s.name != "parts"))
+    return show(found, as_json=as_json, whole=whole, top=None, trees=_TREES)
+
+
+def _per_mille(quantile: float) -> int:
+    per_mille = round(quantile * 1000)
+    if not 0 <= quantile < 1 or abs(per_mille - quantile * 1000) > 1e-9:
+        raise BadInput(f"--quantile {quantile:g} is not in [0, 1) with at most three decimals: 0.9, 0.99, 0.999")
+    return per_mille

@@ -1,0 +1,87 @@
+"""Why messages of a traced trial were late: asked once, when the trial has ended, and kept beside its trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import DAMAGE, BadInput, PerflabError
+from perflab.experiment.rundir import read_json
+from perflab.experiment.settings import Thresholds
+from perflab.units import NS_PER_S
+from perflab.workload import Graph
+
+Json = dict[str, Any]
+
+FOLDER = "trace"
+FILE = "why.json"
+TOTALS_KEPT = 20  # causes that the summary has; the file has all
+_PARTS = "parts"  # of every late message; `perflab trace why` tells them again
+
+
+def explain(directory: Path, graph: Graph, thresholds: Thresholds) -> list[str]:
+    """Asks the trace of a trial, if it has one, and writes trace/why.json; what went wrong, one sentence each.
+
+    Late is what the run calls late. Where nothing was, it is asked about the slowest hundredth of every edge.
+    """
+    folder = directory / FOLDER
+    if not folder.is_dir():
+        return []
+    try:
+        document = _document(folder, late_after_ns(graph, thresholds))
+        (folder / FILE).write_text(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    except (PerflabError, OSError, *DAMAGE) as error:
+        return [f"why messages were late cannot be told: {error}"]
+    return []
+
+
+def why(directory: Path) -> Json | None:
+    """What the summary says of a trial that was traced: the sentence, how many messages, and the causes."""
+    path = directory / FOLDER / FILE
+    if not path.is_file():
+        return None
+    try:
+        document = read_json(path)
+        (verdict,) = document["why"]["rows"]
+        return {
+            **verdict,
+            "causes": document["causes"]["rows"],
+            "totals": document["totals"]["rows"][:TOTALS_KEPT],
+            "quality": document["quality"],
+        }
+    except (BadInput, *DAMAGE):
+        return None
+
+
+def late_after_ns(graph: Graph, thresholds: Thresholds) -> dict[str, int]:
+    """By topic the latency from which the run calls a message late; of several publishers the slowest one's."""
+    found: dict[str, int] = {}
+    for process in graph.document["processes"]:
+        for node in process["nodes"]:
+            for publisher in () if node.get("condition") else node["publishers"]:
+                limit = _limit(publisher.get("frequency_hz") or 0.0, thresholds)
+                found[publisher["topic"]] = max(found.get(publisher["topic"], 0), limit)
+    return found
+
+
+def _limit(frequency_hz: float, thresholds: Thresholds) -> int:
+    """As perflab-node classifies (native/measure/classification.h)."""
+    if frequency_hz <= 0:
+        return thresholds.late_ns
+    return min(thresholds.late_ns, int(thresholds.late_percent / 100 * NS_PER_S / frequency_hz))
+
+
+def _document(folder: Path, limits: Mapping[str, int]) -> Json:
+    from perflab.trace import open_trace
+    from perflab.trace.why import late
+    from perflab.trace.why import why as ask
+
+    with open_trace([folder]) as trace:
+        answer = late(trace, limits)
+        if not answer.section("why").frame["late"].item():
+            answer = ask(trace)
+        document: Json = answer.document()
+    document.pop(_PARTS, None)
+    return document

@@ -1,0 +1,79 @@
+"""Why messages were late, for a terminal: of every trial that was traced one sentence, and what passed the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from perflab.report.label import labels, observers
+from perflab.report.table import Column, print_table
+from perflab.units import format_count
+
+Json = dict[str, Any]
+
+# The causes of perflab.trace.why and what they are called above a column.
+_COLUMNS = {
+    "cpu": "CPU of others",
+    "callback_ahead": "callbacks ahead",
+    "own_work": "sender's work",
+    "publish_call": "publish call",
+    "timer_late": "timer late",
+    "blocked": "slept",
+    "middleware": "middleware",
+    "on_the_way": "on the way",
+    "transport": "transport",
+    "executor": "executor",
+    "wake_up": "wake-up",
+    "unknown": "not known",
+}
+LEAST_SHARE = 0.5  # per cent of all lateness; a cause that is less everywhere has no column
+MOST_COLUMNS = 7
+
+
+def print_why(out: Console, results: Sequence[Json]) -> None:
+    """Nothing where no trial was traced."""
+    found = [
+        (label.removesuffix(f", {observers(result)}"), detail["why"])
+        for label, result in zip(labels(results), results, strict=True)
+        for detail in result["trials_detail"]
+        if detail.get("why")
+    ]
+    if not found:
+        return
+    out.print("Why messages were late", style="bold")
+    for label, why in found:
+        out.print(Padding(Text.assemble((label, "bold"), ": ", _lower(why["sentence"])), (0, 0, 0, 2)))
+    out.print()
+    told = [(label, why) for label, why in found if why["late"]]
+    if told:
+        print_table(out, _columns(told))
+        out.print("shares of the time that the late messages took; `perflab trace why` tells more", style="dim")
+        out.print()
+
+
+def _columns(found: Sequence[tuple[str, Json]]) -> list[Column]:
+    shares = [{row["cause"]: row["total_percent"] for row in why["causes"]} for _, why in found]
+    largest = {cause: max((share.get(cause) or 0.0 for share in shares), default=0.0) for cause in _COLUMNS}
+    shown = [cause for cause, share in largest.items() if share >= LEAST_SHARE]
+    kept = set(sorted(shown, key=lambda cause: -largest[cause])[:MOST_COLUMNS])
+    return [
+        Column("traced trial", 0, [Text(label) for label, _ in found], right=False),
+        Column("late", 0, [Text(format_count(why["late"])) for _, why in found]),
+        Column("of", 1, [Text(format_count(why["messages"])) for _, why in found]),
+        *(
+            Column(_COLUMNS[cause], 2 + number, [Text(_percent(share.get(cause))) for share in shares])
+            for number, cause in enumerate(cause for cause in shown if cause in kept)
+        ),
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.3g} %"
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

@@ -1,0 +1,155 @@
+"""Stretches of threads' time, and how layers of intervals cut them: what `why` is computed with.
+
+A layer is a set of intervals of threads, disjoint on each thread: its states, its callbacks, who held its CPU. Cutting
+a stretch by a layer gives pieces, each within one interval or between two, that together are the stretch:
+
+    stretch        |-------------------------|
+    layer       |======|   |======||===|  |=====|
+    pieces         |---|---|------||---|--|--|
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+FOREVER = 2**62  # ns
+NONE = -1  # no row
+
+
+class Layer:
+    """Intervals by thread and time. `row` is what each is of; where two overlap, the later one ends the earlier one."""
+
+    def __init__(self, thread: Ints, start: Ints, end: Ints, row: Ints | None = None) -> None:
+        row = np.arange(len(thread), dtype=np.int64) if row is None else row
+        if not _is_sorted(thread, start):  # the scheduler's tables are
+            order = np.lexsort((start, thread))
+            thread, start, end, row = thread[order], start[order], end[order], row[order]
+        self.thread, self.start, self.row, self.end = thread, start, row, end.copy()
+        if len(thread) > 1:
+            same = self.thread[1:] == self.thread[:-1]
+            self.end[:-1] = np.where(same, np.minimum(self.end[:-1], self.start[1:]), self.end[:-1])
+        times = np.sort(self.start)
+        self._times = times[np.diff(times, prepend=times[:1] - 1) != 0]  # np.unique is slower
+        self._keys = self._key(self.thread, self.start, right=True)
+
+    def __len__(self) -> int:
+        return len(self.thread)
+
+    def _key(self, thread: Ints, time: Ints, *, right: bool) -> Ints:
+        """Ascending with thread, then with how many different starts lie before the time (`right`: or at it)."""
+        rank = np.searchsorted(self._times, time, side="right" if right else "left")
+        key: Ints = thread * (len(self._times) + 1) + rank
+        return key
+
+    def at(self, thread: Ints, time: Ints) -> Ints:
+        """The row within whose interval that thread is at that time; NONE where it is in none."""
+        place = self._place(thread, time)
+        return np.where(place >= 0, self.row[place] if len(self) else NONE, NONE)
+
+    def start_at(self, thread: Ints, time: Ints) -> Ints:
+        """Where the interval of `at` begins; -FOREVER where there is none."""
+        place = self._place(thread, time)
+        return np.where(place >= 0, self.start[place] if len(self) else -FOREVER, -FOREVER)
+
+    def next_start(self, thread: Ints, time: Ints) -> Ints:
+        """The first start on that thread after that time; FOREVER where there is none."""
+        if not len(self):
+            return np.full(len(thread), FOREVER)
+        after = np.searchsorted(self._keys, self._key(thread, time, right=True), side="right")
+        at = np.minimum(after, len(self) - 1)
+        found = (after < len(self)) & (self.thread[at] == thread)
+        return np.where(found, self.start[at], FOREVER)
+
+    def _place(self, thread: Ints, time: Ints) -> Ints:
+        if not len(self):
+            return np.full(len(thread), NONE, dtype=np.int64)
+        last = np.searchsorted(self._keys, self._key(thread, time, right=True), side="right") - 1
+        at = np.maximum(last, 0)
+        within = (last >= 0) & (self.thread[at] == thread) & (time < self.end[at])
+        place: Ints = np.where(within, last, NONE)
+        return place
+
+    def cut(self, thread: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """The pieces of these stretches: of which stretch, start, end, and the row of the layer, NONE between them."""
+        if not len(self):
+            whole = np.flatnonzero(end > start)
+            return whole, start[whole], end[whole], np.full(len(whole), NONE, dtype=np.int64)
+        first = np.searchsorted(self._keys, self._key(thread, start, right=True), side="right") - 1
+        at = np.maximum(first, 0)
+        reaches_in = (first >= 0) & (self.thread[at] == thread) & (self.end[at] > start)
+        first = np.where(reaches_in, first, first + 1)
+        after = np.searchsorted(self._keys, self._key(thread, end, right=False), side="right")
+        count = np.maximum(after - first, 0)
+        # Of n intervals there are 2 n + 1 places: before, within the first, between, within the second, ..., after.
+        places = 2 * count + 1
+        of = np.repeat(np.arange(len(thread), dtype=np.int64), places)
+        number = np.arange(len(of), dtype=np.int64) - np.repeat(np.cumsum(places) - places, places)
+        inside = (number & 1) == 1
+        interval = first[of] + (number >> 1)  # of a place between two: the later one
+        within = np.clip(interval, 0, len(self) - 1)
+        previous = np.clip(interval - 1, 0, len(self) - 1)
+        is_first, is_last = number == 0, number == places[of] - 1
+        begins = np.where(inside, self.start[within], np.where(is_first, start[of], self.end[previous]))
+        ends = np.where(inside, self.end[within], np.where(is_last, end[of], self.start[within]))
+        begins, ends = np.maximum(begins, start[of]), np.minimum(ends, end[of])
+        keep = ends > begins
+        row = np.where(inside, self.row[within], NONE)
+        return of[keep], begins[keep], ends[keep], row[keep]
+
+
+def _is_sorted(thread: Ints, start: Ints) -> bool:
+    same, later = thread[1:] == thread[:-1], start[1:] >= start[:-1]
+    return bool(((thread[1:] > thread[:-1]) | (same & later)).all())
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Stretches of time of one thread each, as columns of equal length."""
+
+    subject: Ints  # whose time it is: the message, or the callback instance
+    thread: Ints  # row of threads; NONE where no thread's states matter
+    start: Ints
+    end: Ints
+    role: Ints
+    note: Ints
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    def __iter__(self) -> Iterator[Ints]:
+        return iter(tuple(getattr(self, field.name) for field in fields(self)))
+
+    def of(self, rows: Ints, start: Ints, end: Ints) -> Stretches:
+        """Pieces of these."""
+        return Stretches(self.subject[rows], self.thread[rows], start, end, self.role[rows], self.note[rows])
+
+
+class Collected:
+    """Stretches that are found one after the other. Those of no length are left out."""
+
+    def __init__(self) -> None:
+        self._found: list[Stretches] = []
+
+    def add(
+        self, subject: Ints, thread: Ints | int, start: Ints, end: Ints, role: Ints | int, note: Ints | int
+    ) -> None:
+        n = len(subject)
+
+        def column(value: Ints | int) -> Ints:
+            return np.broadcast_to(np.asarray(value, dtype=np.int64), n)
+
+        keep = end > start
+        columns = (column(subject), column(thread), column(start), column(end), column(role), column(note))
+        self._found.append(Stretches(*(c[keep] for c in columns)))
+
+    def all(self) -> Stretches:
+        if not self._found:
+            return Stretches(*(np.empty(0, dtype=np.int64) for _ in fields(Stretches)))
+        return Stretches(*(np.concatenate(columns) for columns in zip(*self._found, strict=True)))

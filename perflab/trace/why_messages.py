@@ -1,0 +1,346 @@
+"""The messages of a trace that `why` is asked about: when they began, were sent, taken and handled, and by whom.
+
+A message that is published within a timer's callback begins when the timer's tick was due: by `due_ns` where the trace
+has it, else by the grid of the timer's period. Any other message begins when it is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from perflab.errors import BadInput
+from perflab.trace import names
+from perflab.trace.messages import _pairs, publications_of, through_middleware, within_process
+from perflab.trace.quality import Quality
+from perflab.trace.quantiles import rank
+from perflab.trace.why_layers import FOREVER, Ints, Layer
+from perflab.trace.why_path import Messages
+from perflab.trace.why_threads import CALLBACK, Threads, ints
+
+if TYPE_CHECKING:
+    from perflab.trace.source import Source
+
+# A grid is fitted to the starts of a timer's callback if there are so many of them, if in a stretch of this share of
+# the period none starts, and if of nine in ten blocks of ten the earliest is this close to the end of that stretch.
+LEAST_STARTS = 20
+LEAST_FREE = 0.1
+BLOCK, MOST_OFF = 10, 0.05
+PER_MILLE = 990  # of every edge the messages that are at least as long as this quantile, unless something else is asked
+
+EDGE = ("publisher_row", "subscription_row", "intra_process")
+BEGINS = ("due", "due_estimated", "published", "published_due_unknown")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which messages (or callbacks) are asked about: of those of these topics and nodes, the ones that are late.
+
+    Without any of the three ways to say what is late: of every edge (or callback) the slowest hundredth.
+    """
+
+    later_than_ns: int | None = None
+    later_than_by_topic: Mapping[str, int] | None = None  # ns; topics that are not in it are not asked about
+    slowest: int | None = None  # so many of all
+    per_mille: int | None = None  # of every edge, those from this quantile on
+    topics: tuple[str, ...] = ()  # none: all but those of ROS itself
+    nodes: tuple[str, ...] = ()  # at either end; none: all
+    slow_callbacks: bool = False  # about callbacks and their durations instead
+
+    def __post_init__(self) -> None:
+        ways = (self.later_than_ns, self.later_than_by_topic, self.slowest, self.per_mille)
+        if sum(way is not None for way in ways) > 1:
+            raise ValueError("a selection has one of: a threshold, a number, a quantile")
+
+
+@dataclass(frozen=True)
+class Considered:
+    """All messages that the selection is made of, one row each, with the flag `late`; and what was left out."""
+
+    frame: pl.DataFrame
+    edges: pl.DataFrame  # of EDGE: edge, topic, delivery, publisher, subscription, ...
+    left_out: int  # events are missing between publish() and callback_start
+    backwards: int  # the callback began before the message, by two clocks
+
+
+def considered(trace: Source, selection: Selection, quality: Quality) -> Considered:
+    """Raises BadInput where a topic or node is named that no message of the trace has."""
+    publications = publications_of(trace)
+    deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
+    edges = _pairs(trace, deliveries).with_row_index("edge_row")
+    edges = _chosen(edges, selection)
+    frame = pl.concat([_taken(trace, publications), _dequeued(trace, publications)])
+    frame = frame.join(
+        edges.select(*EDGE, "edge_row", "delivery", "topic"), on=EDGE, how="inner", maintain_order="left"
+    )
+    missing = quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False)
+    left_out = int(missing.sum())
+    frame = _with_begin(trace, frame.filter(~missing), quality)
+    response = pl.col("started_ns") - pl.col("begin_ns")
+    backwards = int(frame.select((response <= 0).sum()).item())
+    frame = frame.with_columns(response_ns=response, latency_ns=pl.col("started_ns") - pl.col("published_ns"))
+    frame = frame.filter(pl.col("response_ns") > 0).sort("started_ns", maintain_order=True)
+    late = is_late(frame, selection, "response_ns", "edge_row")
+    return Considered(frame.with_columns(late=late), edges, left_out, backwards)
+
+
+def is_late(frame: pl.DataFrame, selection: Selection, value: str, group: str) -> pl.Series:
+    """Which rows the selection is about."""
+    if selection.later_than_ns is not None:
+        return frame.select(pl.col(value) > selection.later_than_ns).to_series()
+    if selection.later_than_by_topic is not None:
+        limits = selection.later_than_by_topic
+        limit = pl.col("topic").replace_strict(limits, default=None, return_dtype=pl.Int64)
+        return frame.select((pl.col(value) > limit).fill_null(False)).to_series()
+    if selection.slowest is not None:
+        order = pl.col(value).rank("ordinal", descending=True)
+        return frame.select(order <= selection.slowest).to_series()
+    per_mille = PER_MILLE if selection.per_mille is None else selection.per_mille
+    place = rank(pl.len(), per_mille).clip(0, None)
+    return frame.select(pl.col(value).rank("ordinal").over(group) > place.over(group)).to_series()
+
+
+def _chosen(edges: pl.DataFrame, selection: Selection) -> pl.DataFrame:
+    for topic in selection.topics:
+        if topic not in edges["topic"]:
+            raise BadInput(f"no message of topic {topic!r} is in the trace; {_known(edges['topic'])}")
+    ends = pl.concat([edges["publisher"], edges["subscription"]])
+    for node in selection.nodes:
+        if node not in ends:
+            raise BadInput(f"node {node!r} is at no end of a message in the trace; {_known(ends)}")
+    if selection.topics:
+        edges = edges.filter(pl.col("topic").is_in(list(selection.topics)))
+    elif selection.later_than_by_topic is not None:
+        edges = edges.filter(pl.col("topic").is_in(list(selection.later_than_by_topic)))
+    else:
+        edges = edges.filter(~names.is_internal(pl.col("topic")))
+    if selection.nodes:
+        nodes = list(selection.nodes)
+        edges = edges.filter(pl.col("publisher").is_in(nodes) | pl.col("subscription").is_in(nodes))
+    return edges
+
+
+def _known(values: pl.Series) -> str:
+    known = sorted(values.drop_nulls().unique().to_list())
+    return f"it has {', '.join(known[:10])}{' …' if len(known) > 10 else ''}" if known else "it has none"
+
+
+# Messages -------------------------------------------------------------------------------------------------------------
+
+
+def _taken(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
+    """Messages that were taken from the middleware and handled by a callback."""
+    takes = (
+        trace.table("takes")
+        .filter(
+            pl.col("publication").is_not_null(), pl.col("match") == "matched", pl.col("callback_instance").is_not_null()
+        )
+        .select(
+            pl.col("subscription").alias("subscription_row"),
+            pl.lit(False).alias("intra_process"),
+            "publication",
+            pl.lit(None, pl.Int64).alias("enqueue_ns"),
+            pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns").alias("arrived_ns"),
+            pl.coalesce("rclcpp_ns", "rcl_ns", "rmw_ns").alias("taken_ns"),
+            pl.col("thread").alias("reader_thread"),
+            "callback_instance",
+        )
+    )
+    return _with_ends(trace, takes, publications)
+
+
+def _dequeued(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
+    """Messages that were taken out of a ring buffer and handled by a callback."""
+    deliveries = (
+        trace.table("intra_deliveries")
+        .filter(
+            pl.col("publication").is_not_null(),
+            pl.col("dequeue_ns").is_not_null(),
+            pl.col("callback_instance").is_not_null(),
+        )
+        .select(
+            pl.col("subscription").alias("subscription_row"),
+            pl.lit(True).alias("intra_process"),
+            "publication",
+            "enqueue_ns",
+            pl.col("dequeue_ns").alias("arrived_ns"),
+            pl.col("dequeue_ns").alias("taken_ns"),
+            pl.col("dequeue_thread").alias("reader_thread"),
+            "callback_instance",
+        )
+    )
+    return _with_ends(trace, deliveries, publications)
+
+
+def _with_ends(trace: Source, frame: pl.DataFrame, publications: pl.DataFrame) -> pl.DataFrame:
+    made_in = trace.table("publications").select(
+        pl.col("thread").alias("publisher_thread"), pl.col("callback_instance").alias("published_in")
+    )
+    published = pl.concat(
+        [publications.select("publisher_row", "published_ns", pl.col("sent_ns").alias("sent_to_middleware")), made_in],
+        how="horizontal",
+    ).select(pl.all().gather(frame["publication"]))
+    handled = trace.table("callback_instances").select(
+        pl.col("start_ns").alias("started_ns"), pl.col("parent").alias("handled_within")
+    )
+    handled = handled.select(pl.all().gather(frame["callback_instance"]))
+    return pl.concat([frame, published, handled], how="horizontal").with_columns(
+        sent_ns=pl.coalesce("enqueue_ns", "sent_to_middleware", "published_ns")
+    )
+
+
+# When they began ------------------------------------------------------------------------------------------------------
+
+
+def _with_begin(trace: Source, frame: pl.DataFrame, quality: Quality) -> pl.DataFrame:
+    """`begin_ns`, `work_ns` (when the callback that published started; else published) and `begin`, what that is."""
+    due = due_times(trace)
+    made_in = due.select(pl.all().gather(frame["published_in"]))
+    frame = pl.concat([frame, made_in], how="horizontal")
+    lost = quality.touched(frame["due_ns"], frame["published_ns"], anywhere=False).fill_null(False)
+    known = pl.col("due_ns").is_not_null() & ~lost & (pl.col("start_ns") <= pl.col("published_ns"))
+    of_timer = pl.col("of_timer").fill_null(False)
+    work = pl.when(known).then("start_ns").otherwise("published_ns")
+    return frame.with_columns(
+        begin_ns=pl.when(known).then(pl.min_horizontal("due_ns", "start_ns")).otherwise("published_ns"),
+        work_ns=work,
+        begin=pl.when(known & pl.col("is_estimated"))
+        .then(pl.lit("due_estimated"))
+        .when(known)
+        .then(pl.lit("due"))
+        .when(of_timer)
+        .then(pl.lit("published_due_unknown"))
+        .otherwise(pl.lit("published"))
+        .cast(pl.Enum(BEGINS)),
+    ).drop("start_ns", "due_ns", "is_estimated", "of_timer")
+
+
+def due_times(trace: Source) -> pl.DataFrame:
+    """Of each callback instance `start_ns`, `of_timer`, and of timers' `due_ns` and whether that `is_estimated`."""
+    instances = trace.table("callback_instances")
+    timers = trace.table("timers").with_row_index("owner").select(pl.col("owner").cast(pl.Int32), "period_ns")
+    callbacks = trace.table("callbacks").with_row_index("callback").with_columns(pl.col("callback").cast(pl.Int32))
+    periods = callbacks.filter(pl.col("kind") == "timer").join(timers, on="owner", how="left")
+    frame = instances.select("callback", "start_ns").join(
+        periods.select("callback", "period_ns", of_timer=pl.lit(True)), on="callback", how="left", maintain_order="left"
+    )
+    recorded = instances["due_ns"] if "due_ns" in instances.columns else pl.lit(None, pl.Int64).alias("due_ns")
+    frame = frame.with_columns(recorded, pl.col("of_timer").fill_null(False))
+    estimated = np.full(frame.height, -FOREVER, dtype=np.int64)
+    rows = frame.with_row_index("row").filter(pl.col("due_ns").is_null(), pl.col("period_ns") > 0)
+    for of_timer in rows.sort("start_ns").partition_by("callback"):
+        starts, period = ints(of_timer["start_ns"]), int(of_timer["period_ns"][0])
+        phase = phase_of(starts, period)
+        if phase is not None:
+            estimated[ints(of_timer["row"])] = phase + (starts - phase) // period * period
+    fitted = pl.Series("fitted", estimated)
+    return frame.select(
+        "start_ns",
+        "of_timer",
+        pl.coalesce("due_ns", pl.when(fitted > -FOREVER).then(fitted)).alias("due_ns"),
+        is_estimated=pl.col("due_ns").is_null() & (fitted > -FOREVER),
+    )
+
+
+def phase_of(starts: Ints, period_ns: int) -> int | None:
+    """A point of the grid on which ascending starts of a timer with that period were due: their lower envelope.
+
+    None where it is not credible: too few starts, starts all over the period, or an envelope that moves.
+    """
+    if len(starts) < LEAST_STARTS:
+        return None
+    after = np.sort((starts - starts[0]) % period_ns)
+    free = np.diff(after, append=after[0] + period_ns)  # after each of them, until the next one
+    # The tick is due at the end of a stretch in which none starts; of several at that after which most start at once.
+    candidates = after[(np.flatnonzero(free >= LEAST_FREE * period_ns) + 1) % len(after)]
+    if not len(candidates):
+        return None
+    at_once = [np.count_nonzero((after - first) % period_ns <= MOST_OFF * period_ns) for first in candidates]
+    phase = int(starts[0] + candidates[int(np.argmax(at_once))])
+    late = (starts - phase) % period_ns
+    blocks = late[: len(late) // BLOCK * BLOCK].reshape(-1, BLOCK).min(axis=1)
+    close = np.count_nonzero(blocks <= MOST_OFF * period_ns)
+    return phase if close >= 0.9 * len(blocks) else None
+
+
+# As columns -----------------------------------------------------------------------------------------------------------
+
+
+def as_messages(trace: Source, late: pl.DataFrame, threads: Threads) -> Messages:
+    """The late messages for the way's search. Times ascend: what two clocks or a fast reader put before the event that
+    it follows is put at that event."""
+    begin, work, published, sent, arrived, taken, started = (
+        ints(late[c])
+        for c in ("begin_ns", "work_ns", "published_ns", "sent_ns", "arrived_ns", "taken_ns", "started_ns")
+    )
+    arrived = np.clip(arrived, published, started)
+    sent = np.clip(sent, published, arrived)
+    taken = np.clip(taken, arrived, started)
+    publisher, reader = ints(late["publisher_thread"]), ints(late["reader_thread"])
+    instances = trace.table("callback_instances")
+    ends = ints(instances["end_ns"].gather(late["published_in"]), FOREVER)
+    publications = trace.table("publications")
+    layers = ("intra_ns", "rclcpp_ns", "rcl_ns", "rmw_ns")
+    starts = publications.select("thread", start=pl.min_horizontal(*layers)).drop_nulls()
+    next_one = Layer(ints(starts["thread"]), ints(starts["start"]), ints(starts["start"])).next_start(publisher, sent)
+    # Called within the publish call: not by an executor that the callback spins, which would be the innermost.
+    kind, row = threads.within(reader, arrived - 1)
+    published_in = ints(late["published_in"])
+    inline = (kind == CALLBACK) & (row == published_in) & (ints(late["handled_within"]) == published_in)
+    return Messages(
+        begin=begin, work=work, published=published, sent=sent, arrived=arrived, started=started, taken=taken,
+        publisher_thread=publisher,
+        publisher_process=np.where(publisher >= 0, threads.process[np.maximum(publisher, 0)], -1),
+        write_until=np.minimum(next_one, np.where(ends >= sent, ends, FOREVER)),
+        reader_thread=reader,
+        inline=inline,
+        absent=_absent(trace, late, threads),
+    )  # fmt: skip
+
+
+def _absent(trace: Source, late: pl.DataFrame, threads: Threads) -> Ints:
+    """Until when the message was certainly not there for the executor; -FOREVER where that is not known.
+
+    An executor of one thread that waited for work finds everything that is there, and takes one message of each
+    subscription before it waits again. So where it took nothing of a subscription after a wait, nothing of it was
+    there when that ended; where it did, a later message may have stood behind that one.
+    """
+    waits = threads.waits_for_work
+    ends = Layer(waits.thread, waits.end, np.full(len(waits), FOREVER))
+    columns = ["subscription_row", "intra_process", "thread", "arrived_ns"]
+    takes = trace.table("takes").filter(pl.col("match") != "not_taken", pl.col("subscription").is_not_null())
+    dequeued = trace.table("intra_deliveries").filter(pl.col("dequeue_ns").is_not_null())
+    found = pl.concat(
+        [
+            takes.select(
+                pl.col("subscription").alias("subscription_row"), pl.lit(False).alias("intra_process"), "thread",
+                pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns").alias("arrived_ns"),
+            ),
+            dequeued.select(
+                pl.col("subscription").alias("subscription_row"), pl.lit(True).alias("intra_process"),
+                pl.col("dequeue_thread").alias("thread"), pl.col("dequeue_ns").alias("arrived_ns"),
+            ),
+        ]
+    ).sort(columns)  # fmt: skip
+    # The last wait that had ended; the waits of one thread are numbered without a gap.
+    wait = ends.at(ints(found["thread"]), ints(found["arrived_ns"]))
+    numbered = found.with_columns(wait=pl.Series(wait, dtype=pl.Int64))
+    of_reader = ("subscription_row", "intra_process", "thread")
+    new = (pl.col("wait") - pl.col("wait").shift(1).over(of_reader) > 1).fill_null(True)
+    numbered = numbered.with_columns(first=pl.when(new).then("wait").forward_fill().over(of_reader)).unique(
+        columns, keep="first", maintain_order=True
+    )
+    mine = late.select("subscription_row", "intra_process", pl.col("reader_thread").alias("thread"), "arrived_ns")
+    first = ints(mine.join(numbered, on=columns, how="left", maintain_order="left")["first"])
+    before = first - 1
+    thread = ints(mine["thread"])
+    if not len(ends):
+        return np.full(len(thread), -FOREVER)
+    at = np.maximum(before, 0)
+    of_thread = (before >= 0) & (ends.thread[at] == thread)
+    known = of_thread & threads.alone[np.maximum(thread, 0)] & late["handled_within"].is_null().to_numpy()
+    return np.where(known, ends.start[at], -FOREVER)

@@ -1,0 +1,271 @@
+"""What every thread was doing, as layers: callbacks and executor phases, the scheduler's states, who held its CPU.
+
+And the sleeps of threads outside of callbacks, with who ended each: along these a message's way is followed backwards.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from perflab.trace.quality import wake_up_reason
+from perflab.trace.why_layers import FOREVER, NONE, Flags, Ints, Layer, Stretches
+
+if TYPE_CHECKING:
+    from perflab.trace.source import Source
+
+# Codes of thread_states.state; the order is that of tables.h.
+RUNNING, PREEMPTED, BLOCKED, WOKEN = range(4)
+
+# What a thread is within, in its program.
+NOTHING, CALLBACK, PHASE = range(3)
+
+# Threads of the kernel that carry messages on when an interrupt does not do it at once.
+_OF_THE_NETWORK = re.compile(r"(ksoftirqd/|irq/|napi/).*")
+
+
+def ints(series: pl.Series, missing: int = NONE) -> Ints:
+    """As numbers; null is `missing`. Enumerations by their place."""
+    if series.dtype == pl.Enum:
+        series = series.to_physical()
+    filled: Ints = series.cast(pl.Int64).fill_null(missing).to_numpy()
+    return filled
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of stretches, with what the thread was within and what the scheduler did with it."""
+
+    stretches: Stretches
+    within: Ints  # NOTHING, CALLBACK, PHASE
+    within_row: Ints  # of callback_instances, of phases
+    state: Ints  # NONE: not known
+    inferred: Flags
+    cpu: Ints
+    holder: Ints  # while preempted or woken
+
+
+class Threads:
+    """The tables of a trace as layers. Each is made when it is first needed."""
+
+    def __init__(self, trace: Source) -> None:
+        self._trace = trace
+        self.count = trace.table("threads").height
+        self.host = ints(trace.table("threads")["host"])
+        self.process = ints(trace.table("threads")["process"])
+        self.has_scheduler = bool(trace.facts.get("scheduler"))
+        self.wake_up_reason = wake_up_reason(trace.facts)
+
+    # Programs -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def contexts(self) -> tuple[tuple[int, Layer], ...]:
+        """Callback instances and phases, by how deep they are nested in their like. What began last is the innermost.
+
+        Where an end was not seen, it is at the next start of the same depth at the latest.
+        """
+        layers = [(PHASE, layer) for layer in self._phases]
+        instances = self._trace.table("callback_instances")
+        thread, start, end = (ints(instances[c]) for c in ("thread", "start_ns", "end_ns"))
+        end = np.where(end == NONE, FOREVER, end)
+        parent, depth = ints(instances["parent"]), np.zeros(len(start), dtype=np.int64)
+        above = parent
+        while (above >= 0).any():
+            depth += above >= 0
+            above = np.where(above >= 0, parent[above], NONE)
+        for level in range(int(depth.max(initial=-1)) + 1):
+            rows = np.flatnonzero(depth == level)
+            layers.append((CALLBACK, Layer(thread[rows], start[rows], end[rows], rows)))
+        return tuple(layers)
+
+    @cached_property
+    def _phases(self) -> tuple[Layer, ...]:
+        """The phases of executors; those of executors that callbacks spin are in a layer further down."""
+        phases = self._trace.table("phases")
+        thread, start, end = (ints(phases[c]) for c in ("thread", "start_ns", "end_ns"))
+        end = np.where(end == NONE, FOREVER, end)
+        order = np.lexsort((start, thread))
+        layers = []
+        while len(order):
+            nested = np.zeros(len(order), dtype=np.bool_)
+            of_thread = thread[order]
+            borders = np.flatnonzero(np.diff(of_thread)) + 1
+            for part in np.split(np.arange(len(order)), borders):
+                ends = np.maximum.accumulate(end[order[part]])
+                nested[part[1:]] = start[order[part[1:]]] < ends[:-1]
+            rows = order[~nested]
+            layers.append(Layer(thread[rows], start[rows], end[rows], rows))
+            order = order[nested]
+        return tuple(layers)
+
+    def within(self, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
+        """The innermost of what a thread is within at that time: what kind, and its row."""
+        kind = np.full(len(thread), NOTHING, dtype=np.int64)
+        row = np.full(len(thread), NONE, dtype=np.int64)
+        began = np.full(len(thread), -FOREVER, dtype=np.int64)
+        for name, layer in self.contexts:
+            found = layer.start_at(thread, time)
+            later = (found >= began) & (found > -FOREVER)
+            kind = np.where(later, name, kind)
+            row = np.where(later, layer.at(thread, time), row)
+            began = np.where(later, found, began)
+        return kind, row
+
+    @cached_property
+    def executes(self) -> Flags:
+        """Whether a thread is one of an executor: has phases, or callbacks."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        for table in ("phases", "callback_instances"):
+            found[ints(self._trace.table(table)["thread"].drop_nulls().unique())] = True
+        return found
+
+    @cached_property
+    def alone(self) -> Flags:
+        """Whether a thread's executor has no other thread: of its process no other waits for work, or both do at once,
+        which threads of one executor do not."""
+        waits = self.waits_for_work
+        alone = np.zeros(self.count, dtype=np.bool_)
+        threads = np.unique(waits.thread)
+        spans = {t: (waits.start[waits.thread == t], waits.end[waits.thread == t]) for t in threads}
+        for thread in threads:
+            others = [
+                t for t in np.flatnonzero(self.executes) if t != thread and self.process[t] == self.process[thread]
+            ]
+            alone[thread] = all(t in spans and _overlap(spans[thread], spans[t]) for t in others)
+        return alone
+
+    @cached_property
+    def waits_for_work(self) -> Layer:
+        """The phases wait_for_work of executors that no callback spins, where their ends were seen."""
+        if not self._phases:
+            empty = np.empty(0, dtype=np.int64)
+            return Layer(empty, empty, empty)
+        outer = self._phases[0]
+        phase = self._trace.table("phases")["phase"].cast(pl.String).to_numpy()[outer.row]
+        keep = (phase == "wait_for_work") & (outer.end < FOREVER)
+        return Layer(outer.thread[keep], outer.start[keep], outer.end[keep])
+
+    @cached_property
+    def phase_names(self) -> list[str]:
+        names: list[str] = self._trace.table("phases")["phase"].dtype.categories.to_list()  # type: ignore[attr-defined]
+        return names
+
+    @cached_property
+    def phase_kind(self) -> Ints:
+        return ints(self._trace.table("phases")["phase"])
+
+    # Scheduler ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def states(self) -> Layer:
+        table = self._trace.table("thread_states")
+        return Layer(ints(table["thread"]), ints(table["start_ns"]), ints(table["end_ns"]))
+
+    @cached_property
+    def _state(self) -> tuple[Ints, Flags, Ints]:
+        table = self._trace.table("thread_states")
+        inferred: Flags = table["inferred"].cast(pl.Boolean).fill_null(False).to_numpy()
+        return ints(table["state"]), inferred, ints(table["cpu"])
+
+    @cached_property
+    def _holds(self) -> tuple[Layer, Ints]:
+        table = self._trace.table("holds")
+        layer = Layer(ints(table["thread"]), ints(table["start_ns"]), ints(table["end_ns"]))
+        return layer, ints(table["holder"])
+
+    @cached_property
+    def scheduled(self) -> Flags:
+        """Whether the scheduler's events say anything of a thread."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[np.unique(self.states.thread)] = True
+        return found
+
+    @cached_property
+    def of_the_network(self) -> Flags:
+        names = self._trace.table("threads")["name"].to_list()
+        return np.array([bool(name and _OF_THE_NETWORK.fullmatch(name)) for name in names], dtype=np.bool_)
+
+    @cached_property
+    def sleeps(self) -> Sleeps:
+        """The sleeps of threads that are within no callback, each ended by a wake-up."""
+        table = self._trace.table("thread_states")
+        slept = table.filter(pl.col("state") == "blocked").select("thread", "start_ns", "end_ns")
+        wake_ups = (
+            self._trace.table("wake_ups")
+            .filter(~pl.col("already_running").fill_null(False))
+            .select("thread", "by_thread", "waking_ns", end_ns="wakeup_ns")
+            .unique(["thread", "end_ns"], keep="first", maintain_order=True)
+        )
+        slept = slept.join(wake_ups, on=["thread", "end_ns"], how="left", maintain_order="left")
+        thread, start = ints(slept["thread"]), ints(slept["start_ns"])
+        executes = np.flatnonzero(self.executes[thread])
+        kind, _ = self.within(thread[executes], start[executes])
+        outside = np.ones(len(thread), dtype=np.bool_)
+        outside[executes[kind == CALLBACK]] = False
+        slept = slept.filter(pl.Series(outside, dtype=pl.Boolean)).sort("thread", "end_ns")
+        return Sleeps(
+            ints(slept["thread"]), ints(slept["start_ns"]), ints(slept["end_ns"]), ints(slept["by_thread"]),
+            slept["waking_ns"].is_not_null().to_numpy(),
+        )  # fmt: skip
+
+    def divide(self, stretches: Stretches, in_programs: Ints) -> Pieces:
+        """Stretches by what their thread was within (those with roles `in_programs` only), by its states, and by who
+        held its CPU."""
+        n = len(stretches)
+        kind = np.full(n, NOTHING, dtype=np.int64)
+        row, began = np.full(n, NONE, dtype=np.int64), np.full(n, -FOREVER, dtype=np.int64)
+        inside = np.isin(stretches.role, in_programs)
+        for name, layer in self.contexts if inside.any() else ():
+            thread = np.where(inside, stretches.thread, NONE)
+            of, start, end, found = layer.cut(thread, stretches.start, stretches.end)
+            stretches, kind, row, began, inside = stretches.of(of, start, end), kind[of], row[of], began[of], inside[of]
+            found_began = np.where(found >= 0, layer.start_at(stretches.thread, start), -FOREVER)
+            later = (found >= 0) & (found_began >= began)
+            kind, row = np.where(later, name, kind), np.where(later, found, row)
+            began = np.where(later, found_began, began)
+        of, start, end, state_row = self.states.cut(stretches.thread, stretches.start, stretches.end)
+        stretches, kind, row = stretches.of(of, start, end), kind[of], row[of]
+        codes, inferred, cpus = self._state
+        known = state_row >= 0
+
+        def looked_up(values: NDArray[Any], missing: int) -> Ints:
+            return np.where(known, values[state_row], missing) if len(values) else np.full(len(known), missing)
+
+        state, cpu = looked_up(codes, NONE), looked_up(cpus, NONE)
+        is_inferred = looked_up(inferred, 0).astype(np.bool_)
+        waits = (state == PREEMPTED) | (state == WOKEN)
+        layer, holders = self._holds
+        thread = np.where(waits, stretches.thread, NONE)
+        of, start, end, hold = layer.cut(thread, stretches.start, stretches.end)
+        holder = np.where(hold >= 0, holders[hold], NONE) if len(holders) else np.full(len(of), NONE)
+        return Pieces(stretches.of(of, start, end), kind[of], row[of], state[of], is_inferred[of], cpu[of], holder)
+
+
+class Sleeps:
+    """Sorted by thread and end."""
+
+    def __init__(self, thread: Ints, start: Ints, end: Ints, waker: Ints, has_waking: Flags) -> None:
+        self.start, self.end, self.waker, self.has_waking = start, end, waker, has_waking
+        self._thread = thread
+        # As a layer of instants: the sleep that ended last is that in whose interval "from its end on" a time lies.
+        self._ends = Layer(thread, end, np.full(len(end), FOREVER))
+
+    def last(self, thread: Ints, before: Ints, after: Ints) -> Ints:
+        """The row of the last sleep of that thread that ended before one time and after another; NONE without."""
+        row = self._ends.at(thread, before - 1)
+        if not len(self.end):
+            return row
+        return np.where((row >= 0) & (self.end[row] > after), row, NONE)
+
+
+def _overlap(a: tuple[Ints, Ints], b: tuple[Ints, Ints]) -> bool:
+    """Whether an interval of one set overlaps one of the other; both sorted and disjoint."""
+    first = np.searchsorted(b[1], a[0], side="right")  # the first of b that ends after the start
+    within = first < len(b[0])
+    return bool((b[0][np.minimum(first, len(b[0]) - 1)][within] < a[1][within]).any()) if len(b[0]) else False

@@ -1,0 +1,278 @@
+"""Parts summed up: by cause, by cause and who, and in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from perflab.trace.answer import Section
+from perflab.trace.names import plural
+from perflab.trace.quantiles import quantile
+from perflab.units import format_count, format_time
+
+# What parts are about: messages, or callbacks. Column, plural, and what those are that were asked about.
+SUBJECTS = {"message": ("messages", "late"), "callback": ("callbacks", "slow")}
+
+MOST_NAMED = 3  # causes in the sentence
+MOST_PARTS = 3  # of a message in its row
+LEAST_TOLD = 0.5  # where those are the main cause of fewer, the sentence tells causes without names
+
+_GROUP = ("cause", "group", "group_cpu", "host")
+_NAMED: dict[str, str] = {
+    "cpu": "waited for {place} behind {group}{pids}",
+    "wake_up": "waited for a CPU on which nobody was seen",
+    "callback_ahead": "waited behind callback {group}",
+    "own_work": "waited for callback {group} to publish",
+    "publish_call": "{was} in the publish call of {group}",
+    "blocked": "waited while {group} slept",
+    "timer_late": "began late: {group} slept past its tick",
+    "middleware": "{was} in the middleware of {group}",
+    "on_the_way": "{was} on the way",
+    "transport": "{was} in transport",
+    "executor": "{was} in the executor of {group}",
+    "unknown": "waited for what the trace does not tell",
+}
+_UNNAMED: dict[str, str] = {
+    "cpu": "waited for a CPU behind others",
+    "callback_ahead": "waited behind other callbacks",
+    "own_work": "waited for the callbacks that published",
+    "publish_call": "{was} in publish calls",
+    "blocked": "waited for threads that slept",
+    "timer_late": "began late: timers slept past their ticks",
+    "middleware": "{was} in the middleware",
+    "executor": "{was} in executors",
+}
+_OF_CALLBACKS: dict[str, str] = {"own_work": "ran all the time ({group})", "blocked": "slept ({group})"}
+_OF_CALLBACKS_UNNAMED: dict[str, str] = {"own_work": "ran all the time", "blocked": "slept"}
+_WHAT: dict[str, str] = {
+    "cpu": "{place}: {group}{pids}",
+    "wake_up": "woken, and nobody seen on the CPU",
+    "callback_ahead": "behind {group}",
+    "own_work": "work of {group}",
+    "publish_call": "publish call of {group}",
+    "blocked": "{group} slept",
+    "timer_late": "{group} slept past its tick",
+    "middleware": "middleware of {group} ran",
+    "on_the_way": "on the way",
+    "transport": "transport as a whole",
+    "executor": "executor of {group} ran",
+    "unknown": "the trace does not tell",
+}
+
+
+@dataclass(frozen=True)
+class Late:
+    """The late messages (or slow callbacks) of an answer: one row each, and their parts."""
+
+    kind: str  # of SUBJECTS
+    rows: pl.DataFrame
+    parts: pl.DataFrame
+
+    @cached_property
+    def causes(self) -> pl.DataFrame:
+        """Per subject and group (cause, and who at the level of processes and callbacks) its time, the longest first
+        (`rank` 0).
+        """
+        return _causes_of(self.parts, self.kind)
+
+    @cached_property
+    def by_cause(self) -> pl.DataFrame:
+        """The same per subject and cause, whoever it was."""
+        return _by_cause(self.parts, self.kind)
+
+    @cached_property
+    def main(self) -> pl.DataFrame:
+        """Of each subject its main cause, `main_ns` of it, and its longest parts in words."""
+        return _main_of(self.causes, self.kind)
+
+
+def _causes_of(parts: pl.DataFrame, kind: str) -> pl.DataFrame:
+    of_cpu = pl.when(pl.col("cause") == "cpu")
+    return (
+        parts.lazy()
+        .with_columns(group_cpu=of_cpu.then("cpu"), host=of_cpu.then("host"))
+        .group_by(kind, *_GROUP)
+        .agg(
+            pl.col("part_ns").sum().alias("ns"),
+            pl.col("group_pid").drop_nulls().unique().sort().alias("pids"),
+            pl.col("stage").unique().sort().alias("stages"),
+            pl.col("first_ns").min(),
+        )
+        .sort(kind, "ns", "first_ns", *_GROUP, descending=[False, True, False, False, False, False, False])
+        .with_columns(rank=pl.int_range(pl.len()).over(kind))
+        .collect()
+    )
+
+
+def _main_of(causes: pl.DataFrame, kind: str) -> pl.DataFrame:
+    longest = causes.filter(pl.col("rank") < MOST_PARTS)
+    longest = longest.with_columns(pl.col("cause").cast(pl.String))
+    words = pl.Series("words", [_worded(_WHAT, row) for row in longest.iter_rows(named=True)], dtype=pl.String)
+    listed = [f"{what} {format_time(ns)}" for what, ns in zip(words, longest["ns"], strict=True)]
+    longest = longest.with_columns(words, pl.Series("listed", listed, dtype=pl.String))
+    return longest.group_by(kind, maintain_order=True).agg(
+        main_cause=pl.col("cause").first(),
+        main=pl.col("words").first(),
+        main_ns=pl.col("ns").first(),
+        second=pl.col("words").get(1, null_on_oob=True),
+        second_ns=pl.col("ns").get(1, null_on_oob=True),
+        parts=pl.col("listed").str.join("; "),
+    )
+
+
+def verdict(found: Late, of: int, limit: str) -> Section:
+    """One row, whose title is the sentence. `of`: how many there were in all, `limit`: what was asked for, in words."""
+    kind, rows, parts = found.kind, found.rows, found.parts
+    many, late = SUBJECTS[kind]
+    sentence = _sentence(found, of, limit)
+    whole = int(rows["total_ns"].sum())
+    unknown = int(parts.filter(pl.col("cause") == "unknown")["part_ns"].sum())
+    percent = 100.0 * unknown / whole if whole else None
+    values = [[sentence], [limit], [of], [rows.height], [whole], [unknown], [percent]]
+    schema = {
+        "sentence": pl.String, "limit": pl.String, many: pl.Int64, late: pl.Int64, "total_ns": pl.Int64,
+        "unknown_ns": pl.Int64, "unknown_percent": pl.Float64,
+    }  # fmt: skip
+    frame = pl.DataFrame(dict(zip(schema, values, strict=True)), schema=schema)
+    return Section(
+        "why", sentence, frame, (), {"unknown_percent": f"no {kind} was {late}"},
+        shown=(many, late, "total_ns", "unknown_percent"), vertical=True,
+    )  # fmt: skip
+
+
+def causes_section(found: Late) -> Section:
+    """Per cause, whoever it was."""
+    kind = found.kind
+    many, late = SUBJECTS[kind]
+    frame = _with_shares(found.by_cause.group_by("cause").agg(_sums()), found.rows)
+    unknown = found.parts.filter(pl.col("cause") == "unknown").group_by("reason").agg(pl.col("part_ns").sum())
+    whys = unknown.sort("part_ns", "reason", descending=[True, False])["reason"].to_list()
+    frame = frame.sort(["total_ns", "cause"], descending=[True, False]).rename({"main": many})
+    frame = frame.rename({"main_percent": f"{many}_percent"}).select(
+        "cause", many, f"{many}_percent", "total_ns", "total_percent", "having", "each_p50_ns", "each_max_ns", "stages"
+    )
+    notes = [f"{many}: those of which it is the longest part; total: of all that were {late}; having: with such a part"]
+    if whys:
+        notes.append(f"unknown: {'; '.join(whys)}")
+    return Section(
+        "causes", "By cause", frame, tuple(notes) if frame.height else (f"no {kind} was {late}",),
+        {"each_p50_ns": "a median needs 2 values"}, spare=("stages", "each_max_ns", "having", f"{many}_percent"),
+    )  # fmt: skip
+
+
+def totals_section(found: Late) -> Section:
+    """Per cause and who."""
+    kind = found.kind
+    many, late = SUBJECTS[kind]
+    summed = _summed(found.causes)
+    words = [_worded(_WHAT, row) for row in summed.iter_rows(named=True)]
+    frame = _with_shares(summed, found.rows).with_columns(pl.Series("what", words, dtype=pl.String))
+    pids = pl.col("pids").cast(pl.List(pl.String)).list.join(", ")
+    frame = frame.rename({"main": many, "main_percent": f"{many}_percent"}).select(
+        "what", many, f"{many}_percent", "total_ns", "total_percent", "having", "each_p50_ns", "each_max_ns", "stages",
+        "cause", pl.col("group").alias("who"), pl.col("group_cpu").alias("cpu"),
+        pl.when(pids != "").then(pids).alias("pids"), "host",
+    )  # fmt: skip
+    return Section(
+        "totals", "What they waited for", frame,
+        (f"each: of the {many} that have it",) if frame.height else (f"no {kind} was {late}",),
+        {
+            "each_p50_ns": "a median needs 2 values", "who": "nobody is named for this cause",
+            "cpu": "not a wait for a CPU that another one had", "pids": "not a wait for a CPU that another one had",
+            "host": "the trace has one host, or as cpu",
+        },
+        shown=("what", many, f"{many}_percent", "total_ns", "total_percent", "having", "each_p50_ns", "each_max_ns",
+               "stages"),
+        spare=("stages", "each_max_ns", "having", f"{many}_percent"),
+    )  # fmt: skip
+
+
+def _sums() -> list[pl.Expr]:
+    return [
+        (pl.col("rank") == 0).sum().cast(pl.Int64).alias("main"),
+        pl.len().cast(pl.Int64).alias("having"),
+        pl.col("ns").sum().alias("total_ns"),
+        quantile(pl.col("ns"), 500).alias("each_p50_ns"),
+        pl.col("ns").max().alias("each_max_ns"),
+        pl.col("stages").explode().unique().sort(),
+    ]
+
+
+def _by_cause(parts: pl.DataFrame, kind: str) -> pl.DataFrame:
+    return (
+        parts.lazy()
+        .group_by(kind, "cause")
+        .agg(
+            pl.col("part_ns").sum().alias("ns"),
+            pl.col("stage").unique().sort().alias("stages"),
+            pl.col("first_ns").min(),
+        )
+        .sort(kind, "ns", "first_ns", "cause", descending=[False, True, False, False])
+        .with_columns(rank=pl.int_range(pl.len()).over(kind))
+        .collect()
+    )
+
+
+def _summed(causes: pl.DataFrame) -> pl.DataFrame:
+    """One row per group over all subjects, that of the most of which it is the main cause first."""
+    pids = pl.col("pids").explode().drop_nulls().unique().sort()
+    frame = causes.group_by(_GROUP).agg(*_sums(), pids)
+    order = ["main", "total_ns", *_GROUP]
+    return frame.sort(order, descending=[True, True, False, False, False, False], nulls_last=True)
+
+
+def _with_shares(frame: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    n, whole = max(rows.height, 1), max(int(rows["total_ns"].sum()), 1)
+    return frame.with_columns(
+        pl.col("cause").cast(pl.String),
+        pl.col("stages").cast(pl.List(pl.String)).list.join(", "),
+        main_percent=100.0 * pl.col("main") / n,
+        total_percent=100.0 * pl.col("total_ns") / whole,
+    )
+
+
+# Words ----------------------------------------------------------------------------------------------------------------
+
+
+def _sentence(found: Late, of: int, limit: str) -> str:
+    """ "Of 204 late messages (longer than 5 ms; 12 480 in all) 151 waited for CPU 1 behind stress-ng (pid 77), ..." """
+    kind, n = found.kind, found.rows.height
+    many, late = SUBJECTS[kind]
+    if not of:
+        return f"The trace has no {many} to ask about"
+    if not n:
+        return f"Of {plural(of, kind)} none was {late} ({limit})"
+    named = _NAMED if kind == "message" else _NAMED | _OF_CALLBACKS
+    unnamed = named | _UNNAMED if kind == "message" else named | _UNNAMED | _OF_CALLBACKS_UNNAMED
+    summed = _summed(found.causes).filter(pl.col("main") > 0)
+    told = summed.head(MOST_NAMED)
+    words = named
+    if int(told["main"].sum()) < LEAST_TOLD * n:
+        by_cause = found.by_cause.group_by("cause").agg(_sums()).filter(pl.col("main") > 0)
+        told = by_cause.sort(["main", "total_ns", "cause"], descending=[True, True, False]).head(MOST_NAMED)
+        words = unnamed
+    reasons = [f"{format_count(row['main'])} {_worded(words, row)}" for row in told.iter_rows(named=True)]
+    if rest := n - int(told["main"].sum()):
+        reasons.append(f"{format_count(rest)} for other reasons")
+    head = f"Of {format_count(n)} {late} {kind if n == 1 else many} ({limit}; {format_count(of)} in all)"
+    return f"{head} {', '.join(reasons)}"
+
+
+def _worded(words: Mapping[str, str], row: Mapping[str, Any]) -> str:
+    cpu, pids = row.get("group_cpu"), row.get("pids") or ()
+    place = "a CPU" if cpu is None else f"CPU {cpu}"
+    if row.get("host") is not None:
+        place += f" of {row['host']}"
+    return words[str(row["cause"])].format(
+        place=place, group=row.get("group"), pids=_of_processes(pids), was="was" if row.get("main") == 1 else "were"
+    )
+
+
+def _of_processes(pids: Sequence[int]) -> str:
+    if not pids:
+        return ""
+    return f" (pid {pids[0]})" if len(pids) == 1 else f" ({len(pids)} processes)"

@@ -1,0 +1,154 @@
+"""Causes that were put there on purpose are found by `perflab trace why`, with the time that they cost.
+
+Whatever else the machine does comes on top, as causes of its own: what is checked is the part that was injected.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Json, Run
+
+MS = 1_000_000
+RECORDER = Path(os.environ.get("PERFLAB_NATIVE", "")) / "perflab-scheduler-recorder"
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("lttng") is None, reason="no lttng: install lttng-tools"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="scheduler events need rights that this user may not have"),
+    pytest.mark.skipif(not RECORDER.exists(), reason="perflab-scheduler-recorder is not built"),
+]
+
+AHEAD = """\
+name: ahead
+processes:
+  - name: sender
+    nodes:
+      - name: sender
+        timers: [{name: tick, period: 20ms, publish: [slow, fast]}]
+        publishers: [{topic: slow, type: stamped100b}, {topic: fast, type: stamped100b}]
+  - name: reader
+    executors: [{id: 0, kind: single_threaded}]
+    nodes:
+      - name: reader
+        subscriptions: [{topic: slow, type: stamped100b}, {topic: fast, type: stamped100b}]
+        reactions: [{on: slow, work: 4ms}]
+"""
+
+# At 10, 20, 30 and 40 ms of every 90 ms the timer that sends finds the other one at work, for 4, 3, 2 and 1 ms more.
+LATE_SENDER = """\
+name: late_sender
+processes:
+  - name: sender
+    executors: [{id: 0, kind: single_threaded}]
+    nodes:
+      - name: sender
+        timers:
+          - {name: busy, period: 9ms, work: 5ms, publish: other}
+          - {name: tick, period: 10ms, publish: fast}
+        publishers: [{topic: fast, type: stamped100b}, {topic: other, type: stamped100b}]
+  - name: reader
+    nodes:
+      - name: reader
+        subscriptions: [{topic: fast, type: stamped100b}, {topic: other, type: stamped100b}]
+"""
+
+PAIR = """\
+name: pair
+processes:
+  - name: sender
+    nodes:
+      - name: sender
+        timers: [{name: tick, period: 5ms, publish: fast}]
+        publishers: [{topic: fast, type: stamped100b}]
+  - name: reader
+    nodes:
+      - name: reader
+        subscriptions: [{topic: fast, type: stamped100b}]
+"""
+
+SECONDS = 3
+
+
+@pytest.fixture
+def why(run: Run, tmp_path: Path) -> Callable[..., Json]:
+    """Runs a graph with the tracer and asks why messages of /fast were late."""
+
+    def asked(graph: str, *options: str, late: tuple[str, ...], tracing: str = "") -> Json:
+        path, out = tmp_path / "graph.yaml", tmp_path / "run"
+        path.write_text(graph)
+        observer = f"tracing:trials=all{tracing}"
+        done = run("run", path, "--time", SECONDS, "--observer", observer, "--output", out, "-q", *options)
+        assert done.returncode == 0, done.stderr
+        (trace,) = out.glob("trials/*/trace")
+        told = run("trace", "why", trace, "--topic", "/fast", *late, "--json")
+        assert told.returncode == 0, told.stderr
+        answer: Json = json.loads(told.stdout)
+        _conserved(answer)
+        (trial,) = json.loads((out / "summary.json").read_text())["results"][0]["trials_detail"]
+        assert trial["why"]["messages"] > 0
+        return answer
+
+    return asked
+
+
+def test_a_callback_that_is_ahead_in_the_executor(why: Callable[..., Json]) -> None:
+    answer = why(AHEAD, "--middleware", "cyclonedds", late=("--quantile", "0"))
+    (ahead,) = rows(answer, "totals", cause="callback_ahead", what="behind /reader /slow")
+    assert ahead["having"] >= 0.9 * answer["why"]["rows"][0]["late"]
+    # What the callback ahead spent of CPU time, whatever else it waited for.
+    assert 3.5 * MS < ahead["each_p50_ns"] < 6 * MS
+    assert ahead["stages"] == "reader"
+
+
+def test_a_sender_that_is_late_because_of_another_callback(why: Callable[..., Json]) -> None:
+    answer = why(LATE_SENDER, "--middleware", "cyclonedds", late=("--later-than", "800us"))
+    ahead = rows(answer, "totals", cause="callback_ahead", stages="sender")
+    assert ahead
+    busy = max(ahead, key=lambda row: row["total_ns"])
+    assert "timer 9 ms" in busy["what"]
+    # Four of nine messages, with a mean of 2.5 ms; on a busy machine more, and the waits for the CPU on top.
+    expected = SECONDS / 0.09 * 4
+    assert busy["having"] >= 0.8 * expected
+    assert busy["total_ns"] >= 0.7 * expected * 2.5 * MS
+    assert busy["each_p50_ns"] > 0.9 * MS
+
+
+def test_a_delay_on_the_way(why: Callable[..., Json]) -> None:
+    answer = why(PAIR, "--middleware", "sim", "--middleware-option", "delay=3ms", late=("--quantile", "0"))
+    (way,) = rows(answer, "totals", cause="on_the_way")
+    assert way["having"] >= 0.9 * answer["why"]["rows"][0]["late"]
+    assert 2 * MS < way["each_p50_ns"] < 3.5 * MS
+    assert way["stages"] == "transport"
+
+
+def test_a_busy_thread_on_the_subscriber_s_cpu(why: Callable[..., Json]) -> None:
+    if shutil.which("stress-ng") is None:
+        pytest.skip("stress-ng is not installed")
+    cpu = max(os.sched_getaffinity(0))
+    load = ("--condition", f"cpu_load:workers=1,load=100,cpus={cpu}", "--baseline", "off")
+    place = ("--thread", f"reader.executors=OTHER@{cpu}", "--thread", f"reader.middleware=OTHER@{cpu}")
+    answer = why(PAIR, "--middleware", "cyclonedds", *load, *place, late=("--later-than", "500us"))
+    (verdict,) = answer["why"]["rows"]
+    if verdict["late"] < 10:
+        pytest.skip(f"the scheduler made {verdict['late']} messages wait; nothing to explain")
+    held = rows(answer, "totals", cause="cpu", cpu=cpu)
+    by_load = sum(row["total_ns"] for row in held if "stress-ng" in row["who"])
+    assert by_load > 0.5 * sum(row["total_ns"] for row in held), "it is what runs there all the time"
+    assert any("reader" in row["stages"] for row in held)
+
+
+def rows(answer: Json, section: str, **members: object) -> list[Json]:
+    return [row for row in answer[section]["rows"] if all(row[key] == value for key, value in members.items())]
+
+
+def _conserved(answer: Json) -> None:
+    sums: dict[int, int] = {}
+    for part in answer["parts"]["rows"]:
+        sums[part["message"]] = sums.get(part["message"], 0) + part["part_ns"]
+    assert sums == {row["message"]: row["total_ns"] for row in answer["messages"]["rows"]}
