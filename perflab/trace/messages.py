@@ -187,6 +187,30 @@ def _edges(
     return edges.filter((pl.col("published") > 0) | (pl.col("taken") > 0))
 
 
+def not_taken(trace: Source, quality: Quality, settling_ns: int = SETTLING_NS) -> pl.DataFrame:
+    """The messages that `not_taken` counts, of edges through the middleware: publication, subscription_row.
+
+    Only of edges on which something was taken: of others nobody knows whether they are in one domain.
+    """
+    publications = publications_of(trace)
+    deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
+    edges = _edges(trace, publications, deliveries, quality, settling_ns)
+    some = edges.filter(~pl.col("intra_process") & (pl.col("not_taken") > 0) & (pl.col("taken") > 0))
+    bounds = some.select("publisher_row", "subscription_row", "from_ns", "judged_to_ns", "first_taken_ns")
+    taken = deliveries.filter(~pl.col("intra_process") & pl.col("arrived_ns").is_not_null())
+    from_ns = pl.max_horizontal("from_ns", "first_taken_ns")
+    return (
+        publications.lazy()
+        .filter("to_middleware")
+        .join(bounds.lazy(), on="publisher_row", how="inner")
+        .filter(pl.col("published_ns").is_between(from_ns, "judged_to_ns"))
+        .select("publication", "subscription_row")
+        .join(taken.lazy(), on=["publication", "subscription_row"], how="anti")
+        .sort("publication", "subscription_row")
+        .collect()
+    )
+
+
 def _pairs(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
     """Publishers and subscriptions of one topic, with the time during which the subscription is known to exist.
 

@@ -5,6 +5,7 @@ These tables have one row per object, so that what polars has no expression for 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -20,6 +21,10 @@ _INTERNAL_SERVICE = (
     r"/(describe_parameters|get_parameters|get_parameter_types|list_parameters|set_parameters"
     r"|set_parameters_atomically|get_type_description|get_logger_levels|set_logger_levels)$"
 )
+
+# What perflab's own runtime registers, and what a plain function or method is called by its demangled name.
+_OWN_SYMBOL = re.compile(r"perflab::\w+\([^,()]*, (?P<name>[^()]+)\)")
+_PLAIN_SYMBOL = re.compile(r"(?:[\w:~]+ )?(?P<name>[A-Za-z_]\w*(?:::~?\w+)*)(?:\([^()]*\))?(?: const)?")
 
 WHERE = ("host", "process", "pid")
 
@@ -64,7 +69,8 @@ def callbacks(trace: Source) -> pl.DataFrame:
     """`objects` of the callbacks with `period_ns` of timers and `label`, a short name that no other callback has.
 
     "/talker timer 100 ms", "/listener /chatter"; what is not known of a callback is replaced by its handle and process.
-    The same name in several processes gets their numbers: "/listener /chatter (4711)", with several hosts theirs, too.
+    The same name in several processes gets their numbers: "/listener /chatter (4711)", with several hosts theirs, too;
+    several in one process get their symbols: "/talker timer 100 ms on_tick".
     """
     timers = _rows(trace.table("timers"), "owner").select("owner", "period_ns")
     frame = objects(trace, "callbacks")
@@ -82,6 +88,16 @@ def callbacks(trace: Source) -> pl.DataFrame:
     frame = frame.with_columns(
         several.then(pl.format("{} {}", "label", where)).otherwise(pl.col("label")).alias("label")
     )
+    # Timers of one node and period: what the program calls them.
+    symbols = pl.Series("__symbol", [short_symbol(symbol) for symbol in frame["symbol"]], dtype=pl.String)
+    frame = frame.with_columns(symbols)
+    named = pl.when((pl.col("__symbol").is_unique() & pl.col("__symbol").is_not_null()).all().over("label"))
+    frame = frame.with_columns(
+        pl.when(pl.col("label").is_duplicated())
+        .then(named.then(pl.format("{} {}", "label", "__symbol")).otherwise(pl.col("label")))
+        .otherwise(pl.col("label"))
+        .alias("label")
+    ).drop("__symbol")
     unique = pl.when(pl.col("label").is_duplicated())
     frame = frame.with_columns(
         unique.then(pl.format("{} {}", "label", "handle")).otherwise(pl.col("label")).alias("label")
@@ -109,6 +125,22 @@ def hexadecimal(handles: pl.Series) -> pl.Series:
     return pl.Series(handles.name, texts, dtype=pl.String)
 
 
+def short_symbol(symbol: str | None) -> str | None:
+    """A callback's symbol as people would say it; None where there is none that tells anything.
+
+    >>> short_symbol("perflab::timer(/montreal, nile)")
+    'nile'
+    >>> short_symbol("void (Talker::?)()")
+    """
+    if symbol is None:
+        return None
+    if own := _OWN_SYMBOL.fullmatch(symbol):
+        return own["name"]
+    if plain := _PLAIN_SYMBOL.fullmatch(symbol):
+        return plain["name"]
+    return None
+
+
 def plural(n: int, what: str, whats: str | None = None) -> str:
     """ "1 event", "12 480 events"."""
     return f"{format_count(n)} {what if n == 1 else whats or what + 's'}"
@@ -117,7 +149,7 @@ def plural(n: int, what: str, whats: str | None = None) -> str:
 def _label(row: dict[str, object]) -> str:
     name = row["name"]
     if row["kind"] == "timer" and isinstance(row["period_ns"], int):
-        name = _period(row["period_ns"])
+        name = period(row["period_ns"])
     kind = "" if row["kind"] in ("subscription", "unknown") else f"{row['kind']} "
     place = row["process"] or "process"
     where = f"({place} {row['pid']})"
@@ -126,7 +158,7 @@ def _label(row: dict[str, object]) -> str:
     return f"{row['node'] or where} {kind}{name or row['handle']}"
 
 
-def _period(ns: int) -> str:
+def period(ns: int) -> str:
     """As it was probably written: "5 ms", "33.3 ms"."""
     value, unit = format_time(ns).split(" ")
     return f"{value.rstrip('0').rstrip('.') if '.' in value else value} {unit}"

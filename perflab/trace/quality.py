@@ -285,7 +285,7 @@ def takes_without_publication(trace: Source) -> pl.DataFrame:
 
 
 def _version(text: str) -> tuple[int, ...] | None:
-    parts = text.split(".")
+    parts = text.partition("+")[0].split(".")  # perflab says "8.2.2+perflab" of its own runs
     return tuple(int(p) for p in parts) if parts and all(p.isdigit() for p in parts) else None
 
 

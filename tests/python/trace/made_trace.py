@@ -143,6 +143,9 @@ lttng_ust_statedump:bin_info baddr:ptr memsz:u64 path:str is_pic:u8 has_build_id
 lttng_ust_lib:load baddr:ptr memsz:u64 path:str has_build_id:u8 has_debug_link:u8
 lttng_ust_lib:unload baddr:ptr
 """
+_PERFLAB = """
+perflab:timer_due timer_handle:ptr due_ns:i64
+"""
 _TYPES["u8"] = UINT8
 
 # Version, size of gids, fields of rmw_publish, and the groups of events beside those of the initialisation.
@@ -199,7 +202,7 @@ def _events_of(layout: Layout) -> dict[str, Struct]:
     """Full name -> payload, in the order of the metadata."""
     _, gid, rmw_publish, more = _LAYOUTS[layout]
     events = {}
-    text = (_INITIALISATION + more + _FUNCTIONS).replace("RMW_PUBLISH", rmw_publish)
+    text = (_INITIALISATION + more + _FUNCTIONS + _PERFLAB).replace("RMW_PUBLISH", rmw_publish)
     text = text.replace("RCL_TOPIC", "topic_name:str queue_depth:u64")
     for line in filter(None, text.splitlines()):
         name, *fields = line.split()

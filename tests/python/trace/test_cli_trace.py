@@ -26,7 +26,7 @@ import perflab.trace
 from perflab.cli import main
 from perflab.errors import BadInput
 
-VERBS = ("summary", "callbacks", "messages", "executor", "scheduling", "compare", "export")
+VERBS = ("summary", "callbacks", "messages", "executor", "scheduling", "compare", "export", "why")
 ANSWERS = VERBS[:5]
 
 

@@ -7,8 +7,9 @@ import dataclasses
 import uuid
 from pathlib import Path
 
+import polars as pl
 import pytest
-from made_trace import MadeTrace
+from made_trace import MadeTrace, RingBuffer
 from opened import column, needs_library, opened, rows
 
 from perflab.trace import open_trace
@@ -534,3 +535,75 @@ def test_two_machines_of_one_name_are_two_hosts(tmp_path: Path) -> None:
     assert column(trace.table("hosts"), "name") == ["robot", "robot"]
     assert rows(trace.table("processes"), "host", "pid") == [(0, 10), (1, 10)]
     assert column(trace.table("callback_instances"), "start_ns") == [2_000, 2_500]
+
+
+# perflab's own runtime ------------------------------------------------------------------------------------------------
+
+
+def test_a_timer_s_callback_knows_when_it_was_due_where_the_trace_says_so(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    node = process.node("node")
+    timer, other = process.timer(node, 1_000), process.timer(node, 1_000)
+    service = process.service(node, "/reset")
+    main, worker = process.main, process.thread(11, cpu=1)
+    main.at(1_100).perflab__timer_due(timer_handle=timer.handle, due_ns=1_000)
+    worker.callback(other, 1_105, 1_120)  # of another thread
+    main.callback(timer, 1_110, 1_130)
+    main.callback(timer, 2_110, 2_130)  # nobody said it of this one
+    main.at(3_000).perflab__timer_due(timer_handle=other.handle, due_ns=2_900)
+    main.callback(timer, 3_010, 3_020)  # it was said of another timer
+    main.callback(other, 3_030, 3_040)  # and is of the next callback or of none
+    main.at(4_000).perflab__timer_due(timer_handle=timer.handle, due_ns=3_990)
+    main.callback(service, 4_010, 4_020)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("callback_instances"), "start_ns", "due_ns") == [
+        (1_105, None), (1_110, 1_000), (2_110, None), (3_010, None), (3_030, None), (4_010, None),
+    ]  # fmt: skip
+    assert trace.table("callback_instances")["due_ns"].dtype == pl.Int64
+
+
+def test_due_times_of_another_host_are_brought_to_the_time_line_too(tmp_path: Path) -> None:
+    made = MadeTrace("jazzy")
+    made.host("arm", epoch_offset_ns=1_000_000)
+    made.host("base", epoch_offset_ns=1_000_500)
+    made.process("first", pid=10, host="arm").node("first")
+    process = made.process("second", pid=10, host="base")
+    timer = process.timer(process.node("second"), 1_000)
+    process.main.at(2_000).perflab__timer_due(timer_handle=timer.handle, due_ns=1_900)
+    process.main.callback(timer, 2_010, 2_020)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("callback_instances"), "start_ns", "due_ns") == [(2_510, 2_400)]
+
+
+def test_a_publication_goes_on_after_a_callback_within_it(tmp_path: Path) -> None:
+    """An inline executor runs callbacks while a message is handed over: what they publish is another message."""
+    made = MadeTrace("jazzy")
+    process = made.process("robot", pid=10)
+    node = process.node("node")
+    outer, inner = process.publisher(node, "/outer"), process.publisher(node, "/inner")
+    first, second = (process.subscription(node, "/outer", intra_process=True) for _ in range(2))
+    timer = process.timer(node, 1_000)
+    assert first.ring is not None
+    assert second.ring is not None
+    main = process.main
+
+    def hand_over(ring: RingBuffer, at: int) -> None:
+        main.at(at).rclcpp_ring_buffer_enqueue(buffer=ring.buffer, index=0, size=1, overwritten=0)
+        main.at(at + 1).rclcpp_ring_buffer_dequeue(buffer=ring.buffer, index=0, size=0)
+
+    main.at(100).callback_start(callback=timer.callback, is_intra_process=0)
+    main.at(110).rclcpp_intra_publish(publisher_handle=outer.handle, message=0xA)
+    hand_over(first.ring, 111)
+    main.at(113).callback_start(callback=first.ring.callback, is_intra_process=1)
+    main.publish(inner, 120, message=0xB)
+    main.at(130).callback_end(callback=first.ring.callback)
+    hand_over(second.ring, 140)
+    main.callback(second.ring, 142, 143, intra=True)
+    main.publish(outer, 150, message=0xA)  # and to readers behind the middleware
+    main.at(160).callback_end(callback=timer.callback)
+    trace = opened(made, tmp_path)
+    assert rows(trace.table("publications"), "publisher", "callback_instance", "intra_ns", "rclcpp_ns") == [
+        (0, 0, 110, 150), (1, 1, None, 120),
+    ]  # fmt: skip
+    assert rows(trace.table("intra_deliveries"), "publication", "callback_instance") == [(0, 1), (0, 2)]

@@ -20,12 +20,22 @@ from perflab.trace.answer import Answer
 from perflab.trace.callbacks import callbacks
 from perflab.trace.executor import executor
 from perflab.trace.messages import messages
+from perflab.trace.paths import paths
 from perflab.trace.scheduling import scheduling
 from perflab.trace.source import NativeTrace, Source
 from perflab.trace.summary import summary
+from perflab.trace.why import Selection, why
 
-ANSWERS: tuple[Callable[[Source], Answer], ...] = (summary, callbacks, messages, executor, scheduling)
 OWN = "functions"
+
+
+def why_callbacks(trace: Source) -> Answer:
+    return why(trace, Selection(slow_callbacks=True))
+
+
+ANSWERS: tuple[Callable[[Source], Answer], ...] = (
+    summary, callbacks, messages, paths, executor, scheduling, why, why_callbacks,
+)  # fmt: skip
 
 
 @functools.cache

@@ -1,0 +1,868 @@
+"""Paths: how long it takes from a source to a sink, through all that lies between; what was lost and where; objectives.
+
+Definitions (docs/tracing.md, Paths). Of an instance of a path that came to its end:
+
+    latency     from the start of the first callback (outside of callbacks: the publication) to the start of the last
+    until end   from there to the end of the last
+    from due    from when the timer of the first was due, where the trace says so, to the start of the last
+    hops        within callbacks from the start to the publication, between them from the publication to the next start,
+                and the last callback: they add up to `until end`
+
+What is inferred is never among what is causal: a path with an inferred link is a row of its own and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perflab.errors import BadInput
+from perflab.trace import paths_named as named
+from perflab.trace.answer import Answer, Section
+from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, flow_of, select_edges
+from perflab.trace.flow_routes import Followed, Follower, Route, Words, found
+from perflab.trace.names import plural
+from perflab.trace.quality import quality_of
+from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, REASON_SD, STATISTICS, columns_of, describe, needed
+from perflab.units import format_time
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from perflab.trace.paths_file import Wanted
+    from perflab.trace.source import Source
+
+LARGEST = 100  # paths that are followed unless all are asked for
+_SHORT = ("p50", "p99", "max")
+_HOP = ("min", "p50", "p90", "p99", "max", "mean")
+
+_NO_INSTANCE = "no instance came to its end with all events on its way in the trace"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about paths."""
+
+    wanted: tuple[Wanted, ...] = ()
+    source: str | None = None  # node or topic, or a pattern
+    sink: str | None = None
+    inferred: bool = False
+    limit: int | None = LARGEST
+
+
+@dataclass(frozen=True)
+class Told:
+    """A path with its name, what became of it, and its figures."""
+
+    id: str  # its name in a file, or "p1", "p2", ... of those that were found
+    name: str
+    link: str
+    source: str
+    sink: str
+    followed: Followed
+    figures: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Everything about the paths of one trace."""
+
+    flow: Flow
+    words: Words
+    told: tuple[Told, ...]
+    measured: tuple[named.Measured, ...]
+    named: tuple[Told, ...]  # those of `measured` that have a route
+    left_out: int  # paths that were found and not followed
+    left_out_n: int  # their instances
+    cut_short: bool
+    outside: int  # callbacks that began with a message whose publication is not known
+    without_topic: int  # publications of which the topic is not known: nothing can be said of where they went
+
+
+def paths(trace: Source, asked: Asked | None = None, baseline: Source | None = None) -> Answer:
+    """All paths, the named ones with their misses and objectives, the graph; beside a baseline, if there is one."""
+    asked = asked or Asked()
+    return answer_of(trace, paths_of(trace, asked), paths_of(baseline, asked, strict=False) if baseline else None)
+
+
+def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
+    """The paths that are asked for, followed. Not `strict`: names that are not in this trace are not measured there."""
+    quality = quality_of(trace)
+    everything = flow_of(trace, quality, inferred=asked.inferred)
+    flow = select_edges(everything, pl.col("link") != INFERRED)
+    named_flow = everything
+    routes: dict[str, Route | None] = {}
+    reasons: dict[str, str] = {}
+    if asked.wanted:
+        if strict:
+            named.check_names(asked.wanted, everything)
+        words = Words(flow)
+        if not asked.inferred and any(not named.routes_of(path, flow, words) for path in asked.wanted):
+            named_flow = flow_of(trace, quality, inferred=True)
+        words = Words(named_flow)
+        for path in asked.wanted:
+            if not strict and (error := named.name_error(path, named_flow)) is not None:
+                routes[path.name], reasons[path.name] = None, error[2].partition(";")[0]
+                continue
+            routes[path.name] = named.the_route(path, named_flow, words)
+    follower = Follower(flow, Words(flow))
+    discovered = found(flow)
+    chosen = [(route, follower) for route in discovered.routes]
+    cut_short = discovered.cut_short
+    if asked.inferred:
+        with_links = Follower(everything, Words(everything))
+        more = found(everything)
+        cut_short |= more.cut_short
+        chosen += [(r, with_links) for r in more.routes if with_links.words.link(r) == INFERRED]
+    chosen = _between(chosen, asked)
+    followed = chosen if asked.limit is None else chosen[: asked.limit]
+    rest = chosen[len(followed) :]
+    named_follower = Follower(named_flow, Words(named_flow))
+    measured, named_told = [], []
+    for path in asked.wanted:
+        route = routes[path.name]
+        if route is None:
+            why = reasons.get(
+                path.name, "no message can go this way: no publisher and subscription of the trace join it"
+            )
+            measured.append(named.Measured(path, why))
+            continue
+        done = named_follower.follow(route)
+        measured.append(named.measure(path, done))
+        named_told.append(_told(path.name, done, named_follower.words))
+    outside = flow.runs.filter(pl.col("root") == "outside").height
+    shown = named_flow
+    if not asked.inferred:
+        # Of the inferred links only those that a named path needs.
+        used = [number for told in named_told for number in told.followed.route.edges]
+        shown = select_edges(named_flow, (pl.col("link") != INFERRED) | pl.col("edge").is_in(used))
+    return Paths(
+        flow=shown,
+        words=named_follower.words,
+        told=tuple(_told(f"p{i}", f.follow(r), f.words) for i, (r, f) in enumerate(followed, 1)),
+        measured=tuple(measured),
+        named=tuple(named_told),
+        left_out=len(rest),
+        left_out_n=sum(route.n for route, _ in rest),
+        cut_short=cut_short,
+        outside=outside,
+        without_topic=_without_topic(trace),
+    )
+
+
+def _without_topic(trace: Source) -> int:
+    topics = trace.table("publishers")["topic"].gather(trace.table("publications")["publisher"])
+    return topics.null_count()
+
+
+def _between(chosen: list[tuple[Route, Follower]], asked: Asked) -> list[tuple[Route, Follower]]:
+    """Routes cut to begin and end where that is asked for; those that do not pass there are left out."""
+    if asked.source is None and asked.sink is None:
+        return chosen
+    from fnmatch import fnmatchcase
+
+    known: set[str] = set()
+    for _, follower in chosen[:1] + chosen[-1:]:
+        known |= set(named.nodes_of(follower.flow)) | set(named.topics_of(follower.flow))
+    for option, pattern in (("--from", asked.source), ("--to", asked.sink)):
+        if pattern is not None and not any(fnmatchcase(name, pattern) for name in known):
+            raise BadInput(f"{option} {pattern}: {named.unknown_name('node or topic', pattern, sorted(known))}")
+    result: dict[tuple[int, tuple[int, ...]], tuple[Route, Follower]] = {}
+    for route, follower in chosen:
+        edges = list(route.edges)
+        begin, end = 0, len(edges)
+        if asked.source is not None:
+            begin = next((i for i, e in enumerate(edges) if _begins(follower.words, e, asked.source)), len(edges))
+        if asked.sink is not None:
+            ends = [i + 1 for i, e in enumerate(edges) if _ends(follower.words, e, asked.sink)]
+            end = ends[-1] if ends else 0
+        if begin >= end:
+            continue
+        root = route.root if begin == 0 else None
+        part = Route(tuple(edges[begin:end]), root, route.closes and end == len(edges), route.n)
+        key = (id(follower), part.edges)
+        if key in result:
+            before = result[key][0]
+            part = replace(before, n=before.n + part.n, root=before.root if before.root == part.root else None)
+        result[key] = (part, follower)
+    return list(result.values())
+
+
+def _begins(words: Words, number: int, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    edge = words.edges[number]
+    node = words.vertices[edge["from_vertex"]]["node"]
+    return fnmatchcase(edge["topic"], pattern) or (node is not None and fnmatchcase(node, pattern))
+
+
+def _ends(words: Words, number: int, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    edge = words.edges[number]
+    node = words.vertices[edge["to_vertex"]]["node"]
+    return fnmatchcase(edge["topic"], pattern) or (node is not None and fnmatchcase(node, pattern))
+
+
+# Figures of a path ----------------------------------------------------------------------------------------------------
+
+
+def _told(identity: str, followed: Followed, words: Words) -> Told:
+    route = followed.route
+    return Told(
+        identity,
+        words.route(route),
+        words.link(route),
+        words.source(route),
+        words.sink(route),
+        followed,
+        _figures(followed),
+    )
+
+
+def _figures(followed: Followed) -> dict[str, Any]:
+    """Statistics of the latencies, of every hop, and the bottlenecks; one dictionary.
+
+    With arrays instead of `describe`, for a path has many figures and there are many paths; the definitions are those
+    of perflab.trace.quantiles.
+    """
+    import numpy as np
+
+    legs = [f"leg_{i}" for i in range(len(followed.hops))]
+    frame = followed.complete.filter(~pl.col("left_out")).select(
+        *legs,
+        latency=pl.col("started_ns") - pl.col("start_ns"),
+        until_end=pl.col("ended_ns") - pl.col("start_ns"),
+        from_due=pl.col("started_ns") - pl.col("due_ns"),
+    )
+    # Shares are of the time until the end of the last callback, where that is seen.
+    ended = frame["until_end"].count() > 0
+    whole_name = "until_end" if ended else "latency"
+    row: dict[str, Any] = {}
+    for name in ("latency", "until_end", "from_due", *legs):
+        row |= _statistics(name, frame[name].drop_nulls().to_numpy())
+    shared = frame.filter(pl.col(whole_name) > 0)
+    whole = shared[whole_name].to_numpy()
+    p99 = row[f"{whole_name}_p99_ns"]
+    slow = whole >= p99 if p99 is not None else np.zeros(len(whole), dtype=bool)
+    counted = range(len(legs) if ended else len(legs) - 1)
+    for i, leg in enumerate(legs):
+        share = 100.0 * shared[leg].to_numpy() / whole if i in counted else np.empty(0)
+        of_share = _statistics(f"share_{i}", share)
+        row |= {f"share_{i}_{s}_percent": of_share[f"share_{i}_{s}_ns"] for s in ("p50", "mean")}
+        row[f"slow_share_{i}"] = float(share[slow].mean()) if len(share) and slow.any() else None
+    for key, which in (("bottleneck", "share_{}_p50_percent"), ("bottleneck_slow", "slow_share_{}")):
+        known = [(row[which.format(i)], -i) for i in counted if row[which.format(i)] is not None]
+        row[key] = -max(known)[1] if known else None
+    return row
+
+
+def _statistics(name: str, values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """As `describe` has them: exact order statistics, null where there are too few values."""
+    n = len(values)
+    ordered = values.copy()
+    ordered.sort()
+    made: dict[str, Any] = {
+        "n": n,
+        "min": ordered[0].item() if n else None,
+        "max": ordered[-1].item() if n else None,
+        "mean": float(values.mean()) if n else None,
+        "sd": float(values.std(ddof=1)) if n >= 2 else None,
+    }
+    for quantile, per_mille in PER_MILLE.items():
+        made[quantile] = ordered[(n * per_mille + 999) // 1000 - 1].item() if n >= needed(per_mille) else None
+    return {f"{name}_n": made.pop("n"), **{f"{name}_{key}_ns": value for key, value in made.items()}}
+
+
+# Sections -------------------------------------------------------------------------------------------------------------
+
+
+def answer_of(trace: Source, found_paths: Paths, baseline: Paths | None = None) -> Answer:
+    """The sections of an answer."""
+    sections: list[Section] = []
+    if found_paths.measured:
+        sections += [_named(found_paths), _objective(found_paths, baseline), _sensitivity(found_paths)]
+    if baseline is not None:
+        sections.append(_compared(found_paths, baseline))
+    sections += [
+        _paths(found_paths), _hops(found_paths), _incomplete(found_paths), _edges(found_paths), _vertices(found_paths),
+    ]  # fmt: skip
+    quality = found_paths.flow.quality
+    return Answer("paths", tuple(sections), quality.lines("messages", "handling", "intra-process", "callbacks"))
+
+
+def _latency_reasons(columns: Sequence[str]) -> dict[str, str]:
+    reasons = {}
+    for column in columns:
+        if column.endswith("_sd_ns"):
+            reasons[column] = f"{REASON_SD}; or {_NO_INSTANCE}"
+        elif "_p" in column:
+            reasons[column] = f"{REASON_QUANTILE}; or {_NO_INSTANCE}"
+        else:
+            reasons[column] = _NO_INSTANCE
+    return reasons
+
+
+def _judged(followed: Followed) -> tuple[int, int]:
+    """How many did not arrive, and of how many that is not known."""
+    unknown = followed.ended_by(*NOT_JUDGED)
+    return int(followed.ended["n"].sum()) - unknown, unknown
+
+
+def _row(told: Told) -> dict[str, Any]:
+    f, figures = told.followed, told.figures
+    lost, unknown = _judged(f)
+    row: dict[str, Any] = {
+        "id": told.id, "path": told.name, "link": told.link, "source": told.source, "sink": told.sink,
+        "messages": len(f.route.edges), "set_out": f.set_out, "complete": f.complete.height, "not_arrived": lost,
+        "not_judged": unknown, "left_out": int(f.complete["left_out"].sum()),
+    }  # fmt: skip
+    row |= {c: figures[c] for c in columns_of("latency")}
+    row |= {c: figures[c] for name in ("until_end", "from_due") for c in columns_of(name, _SHORT)}
+    for key, share in (("bottleneck", "share_{}_p50_percent"), ("bottleneck_slow", "slow_share_{}")):
+        place = figures[key]
+        row[key] = None if place is None else _hop_name(f, place)
+        row[f"{key}_share_percent"] = None if place is None else figures[share.format(place)]
+    return row
+
+
+def _hop_name(followed: Followed, place: int) -> str:
+    hop = followed.hops[place]
+    return hop.what if hop.kind == "message" else f"in {hop.what}"
+
+
+_ROW_SCHEMA: dict[str, Any] = {
+    "id": pl.String, "path": pl.String, "link": pl.String, "source": pl.String, "sink": pl.String, "messages": pl.Int64,
+    "set_out": pl.Int64, "complete": pl.Int64, "not_arrived": pl.Int64, "not_judged": pl.Int64, "left_out": pl.Int64,
+    **{c: pl.Float64 if c.endswith(("_mean_ns", "_sd_ns")) else pl.Int64 for c in columns_of("latency", STATISTICS)},
+    **{c: pl.Int64 for name in ("until_end", "from_due") for c in columns_of(name, _SHORT)},
+    "bottleneck": pl.String, "bottleneck_share_percent": pl.Float64, "bottleneck_slow": pl.String,
+    "bottleneck_slow_share_percent": pl.Float64,
+}  # fmt: skip
+
+
+def _paths(p: Paths) -> Section:
+    frame = pl.DataFrame([_row(told) for told in p.told], schema=_ROW_SCHEMA, orient="row")
+    notes = [
+        "latency: start of the first callback (outside of callbacks: publish()) to the start of the last; until end: to"
+        " its end; bottleneck: the hop with the largest share in the median, and in the slowest hundredth (slow)",
+        "set out: messages that began the way; not arrived: a hop says where and why in the table of those that ended",
+    ]
+    if not p.told:
+        notes.insert(0, "no message led from one callback to another")
+    if p.left_out:
+        notes.append(
+            f"{plural(p.left_out, 'path')} with {plural(p.left_out_n, 'instance')} left out, the least travelled: --all"
+        )
+    if p.cut_short:
+        notes.append(
+            "there are more ways through this system than can be told apart: the longest are cut; name paths in a file"
+        )
+    if p.without_topic:
+        notes.append(
+            f"{plural(p.without_topic, 'publication')} of which the topic is not known, for the initialisation of the"
+            " publisher is not in the trace (/rosout's are copies): not followed"
+        )
+    if p.outside:
+        notes.append(
+            f"{plural(p.outside, 'callback')} began with a message of which the publication is not known:"
+            " their paths begin there, as (outside)"
+        )
+    if frame["left_out"].sum():
+        notes.append("left out: events are missing on the way, so that their latency may be that of other messages")
+    if (frame["link"] == INFERRED).any():
+        notes.append(
+            "inferred: by the latest message of each other input of a node before it published; that these belong"
+            " together is a guess, not in the trace, and no other row rests on it"
+        )
+    if (frame["link"] == DECLARED).any():
+        notes.append("declared: the node itself says what goes into what it publishes (message_link_*)")
+    if p.flow.quality.has_losses:
+        notes.append("events were lost: counts are lower bounds")
+    reasons = _latency_reasons([c for c in frame.columns if c.endswith("_ns") and not c.startswith(("until", "from"))])
+    for c in columns_of("until_end", _SHORT):
+        reasons[c] = f"no last callback was seen to end, or {REASON_QUANTILE if '_p' in c else _NO_INSTANCE}"
+    for c in columns_of("from_due", _SHORT):
+        reasons[c] = (
+            f"the trace does not say when the source was due, or {REASON_QUANTILE if '_p' in c else _NO_INSTANCE}"
+        )
+    for key, least in (("bottleneck", 2), ("bottleneck_slow", 100)):
+        reasons[key] = reasons[f"{key}_share_percent"] = f"it needs {least} instances that took any time"
+    return Section(
+        "paths",
+        "Paths from source to sink",
+        frame,
+        notes=tuple(notes),
+        reasons=reasons,
+        shown=(
+            "id", "source", "sink", "messages", "link", "set_out", "complete", "not_arrived", "not_judged",
+            "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns", "until_end_p50_ns", "bottleneck",
+            "bottleneck_share_percent",
+        ),
+        spare=(
+            "until_end_p50_ns", "latency_min_ns", "messages", "link", "bottleneck", "bottleneck_share_percent",
+            "not_judged", "latency_max_ns",
+        ),
+    )  # fmt: skip
+
+
+def _hops(p: Paths) -> Section:
+    rows = []
+    for told in (*p.named, *p.told):
+        figures = told.figures
+        for i, hop in enumerate(told.followed.hops):
+            marks = [
+                words for key, words in (("bottleneck", "median"), ("bottleneck_slow", "slow")) if figures[key] == i
+            ]
+            row = {
+                "id": told.id, "path": told.name, "hop": i + 1, "what": hop.what, "kind": hop.kind, "link": hop.link,
+                "n": figures[f"leg_{i}_n"],
+            }  # fmt: skip
+            row |= {f"time_{s}_ns": figures[f"leg_{i}_{s}_ns"] for s in _HOP}
+            row |= {
+                "share_p50_percent": figures[f"share_{i}_p50_percent"],
+                "share_mean_percent": figures[f"share_{i}_mean_percent"],
+                "share_slow_percent": figures[f"slow_share_{i}"],
+                "bottleneck": ", ".join(marks) or "no",
+            }
+            rows.append(row)
+    schema: dict[str, Any] = {
+        "id": pl.String, "path": pl.String, "hop": pl.Int64, "what": pl.String, "kind": pl.String, "link": pl.String,
+        "n": pl.Int64,
+        **{f"time_{s}_ns": pl.Float64 if s == "mean" else pl.Int64 for s in _HOP},
+        "share_p50_percent": pl.Float64, "share_mean_percent": pl.Float64, "share_slow_percent": pl.Float64,
+        "bottleneck": pl.String,
+    }  # fmt: skip
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    reasons = {f"time_{s}_ns": _NO_INSTANCE for s in ("min", "max", "mean")}
+    reasons |= {f"time_{s}_ns": f"{REASON_QUANTILE}; or {_NO_INSTANCE}" for s in ("p50", "p90", "p99")}
+    reasons |= {
+        "share_p50_percent": f"a median needs 2 instances that took any time; or {_NO_INSTANCE}",
+        "share_mean_percent": f"no instance took any time; or {_NO_INSTANCE}",
+        "share_slow_percent": "the slowest hundredth needs 100 instances, and the last callback must have ended",
+    }
+    return Section(
+        "hops",
+        "Where the time of paths went",
+        frame,
+        notes=(
+            "callback: start to publication; message: publication to the next start; held: start of the callback that"
+            " took it to the publication it went into; sink: the last callback. Shares are of the time until the end of"
+            " the last callback, instance by instance; slow: means over the slowest hundredth",
+        )
+        if frame.height
+        else ("there is no path",),
+        reasons=reasons,
+        shown=(
+            "id", "hop", "kind", "what", "n", "time_p50_ns", "time_p99_ns", "time_max_ns", "share_p50_percent",
+            "share_slow_percent", "bottleneck",
+        ),
+        spare=("n", "time_max_ns", "share_slow_percent", "kind"),
+    )  # fmt: skip
+
+
+def _incomplete(p: Paths) -> Section:
+    rows = []
+    for told in (*p.named, *p.told):
+        set_out = told.followed.set_out
+        by_edge = {h.edge: h.what for h in told.followed.hops if h.kind == "message"}
+        for hop, edge, reason, n in told.followed.ended.iter_rows():
+            rows.append(
+                {
+                    "id": told.id, "path": told.name, "message": hop, "where": by_edge[edge], "reason": reason, "n": n,
+                    "of_set_out_percent": 100.0 * n / set_out, "judged": reason not in NOT_JUDGED,
+                }
+            )  # fmt: skip
+    schema = {
+        "id": pl.String, "path": pl.String, "message": pl.Int64, "where": pl.String, "reason": pl.String, "n": pl.Int64,
+        "of_set_out_percent": pl.Float64, "judged": pl.Boolean,
+    }  # fmt: skip
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    seen = [r for r in REASONS if r in frame["reason"].to_list()]
+    settling = format_time(p.flow.settling_ns)
+    notes = tuple(f"{reason}: {REASONS[reason].format(settling=settling)}" for reason in seen)
+    return Section(
+        "incomplete",
+        "Instances that did not come to the end of their path",
+        frame,
+        notes=notes or ("every instance came to its end",),
+        shown=("id", "message", "where", "reason", "n", "of_set_out_percent"),
+    )
+
+
+def _edges(p: Paths) -> Section:
+    frame = edges_of(p.flow, p.words)
+    reasons = _latency_reasons([c for c in frame.columns if c.endswith("_ns")])
+    reasons = {c: reasons[c].replace(_NO_INSTANCE, "nothing arrived on it") for c in reasons}
+    reasons["via"] = "the publication is in the run that took the message"
+    return Section(
+        "edges",
+        "Message flow: edges",
+        frame,
+        notes=(
+            "latency: publish() to the start of the callback; not arrived: published for this subscription and not"
+            " handled, whatever the reason. ROS's own topics are not followed",
+        ),
+        reasons=reasons,
+        shown=(
+            "from", "topic", "to", "link", "delivery", "published", "arrived", "not_arrived", "latency_p50_ns",
+            "latency_p99_ns", "latency_max_ns",
+        ),
+        spare=("delivery", "latency_max_ns", "published", "link"),
+    )  # fmt: skip
+
+
+def edges_of(flow: Flow, words: Words) -> pl.DataFrame:
+    """Every edge with who it joins, how many messages went along it, and their latency."""
+    arrived = flow.runs["start_ns"].gather(flow.steps["to_run"])
+    steps = flow.steps.with_columns(arrived.alias("arrived_ns"))
+    cut = flow.quality.touched(steps["published_ns"], steps["arrived_ns"], anywhere=False).fill_null(False)
+    steps = steps.with_columns(latency=pl.when(~cut).then(pl.col("arrived_ns") - pl.col("published_ns")))
+    figures = describe(
+        steps, ["edge"], {"latency": pl.col("latency")},
+        [pl.len().cast(pl.Int64).alias("published"), pl.col("to_run").count().cast(pl.Int64).alias("arrived")],
+        statistics=("min", "p50", "p99", "max", "mean"),
+    )  # fmt: skip
+    labels = {row["vertex"]: row["label"] for row in words.vertices}
+    hosts = {row["vertex"]: row["host_row"] for row in words.vertices}
+
+    def delivery(row: dict[str, Any]) -> str:
+        sender = row["from_vertex"] if row["via"] is None else row["via"]
+        if row["intra_process"]:
+            return "intra_process"
+        a, b = words.vertices[sender], words.vertices[row["to_vertex"]]
+        if hosts[sender] != hosts[row["to_vertex"]]:
+            return "other_host"
+        return "same_process" if (a["pid"], a["process"]) == (b["pid"], b["process"]) else "other_process"
+
+    table = flow.edges.join(figures, on="edge", how="left").to_dicts()
+    made = [
+        {
+            **row,
+            "from": labels[row["from_vertex"]],
+            "via": None if row["via"] is None else labels[row["via"]],
+            "topic": row["topic"],
+            "to": labels[row["to_vertex"]],
+            "link": row["link"],
+            "delivery": delivery(row),
+            "not_arrived": row["published"] - row["arrived"],
+        }
+        for row in table
+    ]
+    latencies = columns_of("latency", ("min", "p50", "p99", "max", "mean"))
+    schema: dict[str, Any] = {
+        "from": pl.String, "via": pl.String, "topic": pl.String, "to": pl.String, "link": pl.String,
+        "delivery": pl.String, "published": pl.Int64, "arrived": pl.Int64, "not_arrived": pl.Int64,
+        **{c: pl.Float64 if c.endswith("_mean_ns") else pl.Int64 for c in latencies},
+    }  # fmt: skip
+    chosen = [{c: row[c] for c in schema} for row in made]
+    frame = pl.DataFrame(chosen, schema=schema, orient="row")
+    rank = pl.col("link").replace_strict({CAUSAL: 0, DECLARED: 1, INFERRED: 2}, default=3, return_dtype=pl.Int8)
+    return frame.sort(rank, pl.col("arrived"), "from", "topic", "to", descending=[False, True, False, False, False])
+
+
+def vertices_of(flow: Flow) -> pl.DataFrame:
+    """Every vertex on an edge, how often it ran, and whether paths begin or end there."""
+    edges = flow.edges.filter(pl.col("delivered") > 0)
+    out = edges.group_by(vertex=pl.col("from_vertex")).agg(out=pl.len())
+    into = edges.group_by(vertex=pl.col("to_vertex")).agg(into=pl.len())
+    on_edge = pl.concat([flow.edges[c].drop_nulls() for c in ("from_vertex", "via", "to_vertex")]).unique()
+    runs = describe(
+        flow.runs.with_columns(duration=pl.col("end_ns") - pl.col("start_ns")), ["vertex"],
+        {"duration": pl.col("duration")}, [pl.len().cast(pl.Int64).alias("runs")], statistics=_SHORT,
+    )  # fmt: skip
+    return (
+        flow.vertices.filter(pl.col("vertex").is_in(on_edge.implode()))
+        .join(runs, on="vertex", how="left")
+        .join(out, on="vertex", how="left")
+        .join(into, on="vertex", how="left")
+        .with_columns(
+            pl.col("runs", "out", "into").fill_null(0).cast(pl.Int64),
+            role=pl.when(pl.col("into").is_null() & pl.col("out").is_not_null()).then(pl.lit("source"))
+            .when(pl.col("out").is_null() & pl.col("into").is_not_null()).then(pl.lit("sink"))
+            .when(pl.col("out").is_not_null() & pl.col("into").is_not_null()).then(pl.lit("between"))
+            .otherwise(pl.lit("nothing arrived")),
+        )
+        .sort("label")
+    )  # fmt: skip
+
+
+def _vertices(p: Paths) -> Section:
+    frame = vertices_of(p.flow).select(
+        pl.col("label").alias("vertex"), "kind", "node", "process", "pid", "host", "role", "runs",
+        pl.col("out").alias("edges_out"), pl.col("into").alias("edges_in"), *columns_of("duration", _SHORT),
+    )  # fmt: skip
+    no_duration = "it is no callback, or too few of its callbacks were seen to end"
+    reasons = dict.fromkeys(columns_of("duration", _SHORT), no_duration)
+    reasons |= {
+        "node": "its initialisation is not in the trace",
+        "process": "the trace does not say what the process is called",
+        "host": "the trace does not say what the host is called",
+    }
+    return Section(
+        "vertices",
+        "Message flow: vertices",
+        frame,
+        notes=(
+            "code: publishes outside of callbacks; take: messages are taken, and no callback is in the trace (rclpy, or"
+            " a client)",
+        ),
+        reasons=reasons,
+        shown=(
+            "vertex", "kind", "process", "role", "runs", "edges_in", "edges_out", "duration_p50_ns", "duration_p99_ns",
+        ),
+        spare=("process", "duration_p99_ns"),
+    )  # fmt: skip
+
+
+# Named paths ----------------------------------------------------------------------------------------------------------
+
+_NAMED_LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
+
+
+def _named(p: Paths) -> Section:
+    told = {t.id: t for t in p.named}
+    rows = []
+    for m in p.measured:
+        path = m.wanted.path
+        known = told.get(m.wanted.name)
+        figures = {} if m.latency is None else describe(
+            pl.DataFrame({"x": m.latency}), [], {"latency": pl.col("x")}, statistics=_NAMED_LATENCY
+        ).to_dicts()[0]  # fmt: skip
+        interval = m.miss_interval
+        share = named.score(m, "misses")
+        rows.append(
+            {
+                "name": m.wanted.name,
+                "route": None if known is None else p.words.route(known.followed.route),
+                "link": None if known is None else known.link,
+                "deadline_ns": path.deadline, "weight": m.wanted.weight, "since": path.since, "until": path.until,
+                "set_out": None if m.followed is None else m.followed.set_out,
+                "judged": m.judged, "never_arrived": m.never_arrived, "stopped": m.stopped, "late": m.late,
+                "misses": m.misses,
+                "misses_percent": None if share is None else 100.0 * share,
+                "misses_low_percent": None if interval is None else 100.0 * interval[0],
+                "misses_high_percent": None if interval is None else 100.0 * interval[1],
+                "not_judged": m.not_judged,
+                **{c: figures.get(c) for c in columns_of("latency", _NAMED_LATENCY)},
+                "median_of_deadline": named.score(m, "median"), "p99_of_deadline": named.score(m, "p99"),
+                "reason": m.reason,
+            }
+        )  # fmt: skip
+    schema: dict[str, Any] = {
+        "name": pl.String, "route": pl.String, "link": pl.String, "deadline_ns": pl.Int64, "weight": pl.Float64,
+        "since": pl.String, "until": pl.String, "set_out": pl.Int64, "judged": pl.Int64, "never_arrived": pl.Int64,
+        "stopped": pl.Int64, "late": pl.Int64, "misses": pl.Int64, "misses_percent": pl.Float64,
+        "misses_low_percent": pl.Float64, "misses_high_percent": pl.Float64, "not_judged": pl.Int64,
+        **{c: pl.Float64 if "mean" in c else pl.Int64 for c in columns_of("latency", _NAMED_LATENCY)},
+        "median_of_deadline": pl.Float64, "p99_of_deadline": pl.Float64, "reason": pl.String,
+    }  # fmt: skip
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    unmeasured = "the path was not measured: its column reason says why"
+    no_deadline = f"the path has no deadline; or {unmeasured}"
+    reasons = dict.fromkeys(
+        ("route", "link", "set_out", "judged", "never_arrived", "stopped", "not_judged"), unmeasured
+    )
+    reasons |= dict.fromkeys(
+        ("late", "misses", "misses_percent", "misses_low_percent", "misses_high_percent"), no_deadline
+    )
+    reasons |= {c: f"{REASON_QUANTILE if '_p' in c else 'no instance arrived'}; or {unmeasured}"
+                for c in columns_of("latency", _NAMED_LATENCY)}  # fmt: skip
+    reasons |= {
+        "deadline_ns": "the file gives none", "weight": "the file gives no deadline",
+        "median_of_deadline": f"{no_deadline}; or fewer than 2 instances arrived",
+        "p99_of_deadline": f"{no_deadline}; or fewer than 100 instances arrived",
+        "reason": "the path was measured",
+    }  # fmt: skip
+    notes = [
+        "misses: later than the deadline, or never arrived (lost, overwritten, not handled, or stopped by a callback"
+        " that published nothing, unless the file says may_stop); 95 % interval of their share (Wilson), as if"
+        " instances did not depend on each other, which they do: the truth is wider",
+        "not judged: still on the way at the end, published before the two had met, or events missing there",
+    ]
+    notes += [f"{row['name']}: {row['route']}" for row in rows if row["route"] is not None]
+    if (frame["link"] == INFERRED).any():
+        notes.append("a path with link inferred rests on a guess: the latest message before the node published")
+    notes += [f"{m.wanted.name}: not measured: {m.reason}" for m in p.measured if m.reason is not None]
+    return Section(
+        "named",
+        "Named paths",
+        frame,
+        notes=tuple(notes),
+        reasons=reasons,
+        shown=(
+            "name", "link", "deadline_ns", "weight", "judged", "never_arrived", "late", "misses_percent",
+            "misses_low_percent", "misses_high_percent", "not_judged", "latency_p50_ns", "latency_p99_ns",
+            "latency_max_ns",
+        ),
+        spare=(
+            "not_judged", "latency_max_ns", "link", "misses_low_percent", "misses_high_percent", "weight",
+        ),
+    )  # fmt: skip
+
+
+def _scores(p: Paths, measure: str) -> tuple[list[named.Measured], list[float | None], list[float]]:
+    chosen = [m for m in p.measured if m.wanted.weight is not None]
+    weights = [m.wanted.weight for m in chosen if m.wanted.weight is not None]
+    return chosen, [named.score(m, measure) for m in chosen], weights
+
+
+def _why_no_total(chosen: Sequence[named.Measured], scores: Sequence[float | None], measure: str) -> str:
+    if not chosen:
+        return "no path has a deadline"
+    for m, s in zip(chosen, scores, strict=True):
+        if s is None:
+            if m.reason is not None:
+                return f"{m.wanted.name} was not measured: {m.reason}"
+            least = {"median": "2 instances", "p99": "100 instances", "misses": "an instance"}[measure]
+            n = 0 if m.latency is None else len(m.latency)
+            return f"{m.wanted.name}: {measure} needs {least} that arrived, and there {'is' if n == 1 else 'are'} {n}"
+    return ""
+
+
+_MEASURE_WORDS = {
+    "median": "median latency / deadline",
+    "p99": "p99 latency / deadline",
+    "misses": "share of misses",
+}
+
+
+def _objective(p: Paths, baseline: Paths | None) -> Section:
+    rows = []
+    for measure in named.MEASURES:
+        chosen, scores, weights = _scores(p, measure)
+        value = named.total(scores, weights)
+        row: dict[str, Any] = {
+            "measure": measure, "what": _MEASURE_WORDS[measure], "paths": len(chosen), "weights": sum(weights),
+            "total": value, "reason": None if value is not None else _why_no_total(chosen, scores, measure),
+        }  # fmt: skip
+        if baseline is not None:
+            of_baseline, base_scores, base_weights = _scores(baseline, measure)
+            before = named.total(base_scores, base_weights)
+            row |= {"baseline_total": before, "ratio": value / before if value is not None and before else None}
+            if before is None:
+                text = f"baseline: {_why_no_total(of_baseline, base_scores, measure)}"
+                row["reason"] = text if row["reason"] is None else f"{row['reason']}; {text}"
+        rows.append(row)
+    schema: dict[str, Any] = {
+        "measure": pl.String, "what": pl.String, "paths": pl.Int64, "weights": pl.Float64, "total": pl.Float64,
+        **({"baseline_total": pl.Float64, "ratio": pl.Float64} if baseline is not None else {}), "reason": pl.String,
+    }  # fmt: skip
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    none = "a path was not measured, or too few of its instances: the column reason says which"
+    reasons = {"total": none, "reason": "the total is known"}
+    if baseline is not None:
+        reasons |= {"baseline_total": none, "ratio": "a total is not known, or that of the baseline is 0"}
+    notes = ["sum of weight x score over all paths with a deadline / sum of their weights; smaller is better"]
+    without = [m.wanted.name for m in p.measured if m.wanted.weight is None]
+    if without:
+        notes.append(f"without a deadline, and so in no objective: {', '.join(without)}")
+    notes += [f"{row['measure']}: null because {row['reason']}" for row in rows if row["reason"] is not None]
+    return Section("objective", "Objectives", frame, notes=tuple(notes), reasons=reasons)
+
+
+def _sensitivity(p: Paths) -> Section:
+    rows = []
+    for measure in named.MEASURES:
+        chosen, scores, weights = _scores(p, measure)
+        whole = named.total(scores, weights)
+        for i, m in enumerate(chosen):
+            for change, weight, value in named.changed_totals(scores, weights, i):
+                shift = None if value is None or not whole else 100.0 * (value - whole) / whole
+                rows.append(
+                    {
+                        "measure": measure, "name": m.wanted.name, "score": scores[i], "change": change,
+                        "weight": weight, "total": value, "difference_percent": shift,
+                    }
+                )  # fmt: skip
+    schema = {
+        "measure": pl.String, "name": pl.String, "score": pl.Float64, "change": pl.String, "weight": pl.Float64,
+        "total": pl.Float64, "difference_percent": pl.Float64,
+    }  # fmt: skip
+    return Section(
+        "sensitivity",
+        "Sensitivity of the objectives to the weights",
+        pl.DataFrame(rows, schema=schema, orient="row"),
+        notes=("what becomes of the total where the weight of one path changes, or the path is left out",)
+        if rows
+        else ("no path has a deadline",),
+        reasons={
+            "score": "the path was not measured, or too few of its instances",
+            "weight": "the path is left out",
+            "total": "a path that belongs to it was not measured, or none is left",
+            "difference_percent": "a total is not known, or the whole is 0",
+        },
+    )
+
+
+# Beside another trace -------------------------------------------------------------------------------------------------
+
+
+def _side(followed: Followed, latency: dict[str, Any], misses: float | None) -> dict[str, Any]:
+    percent = 100.0 * followed.complete.height / followed.set_out if followed.set_out else None
+    figures = {f"latency_{s}_ns": latency[f"latency_{s}_ns"] for s in _SHORT}
+    return {"n": latency["latency_n"], "complete_percent": percent, "misses_percent": misses, **figures}
+
+
+def _sides_named(p: Paths) -> dict[str, dict[str, Any]]:
+    """By what the file calls them, with the latency that the file asks for."""
+    sides = {}
+    for m in p.measured:
+        if m.followed is not None and m.latency is not None:
+            share = named.score(m, "misses")
+            percent = None if share is None else 100.0 * share
+            sides[m.wanted.name] = _side(m.followed, _statistics("latency", m.latency.to_numpy()), percent)
+    return sides
+
+
+def _sides_found(p: Paths) -> dict[str, dict[str, Any]]:
+    return {told.name: _side(told.followed, told.figures, None) for told in p.told}
+
+
+def _compared(p: Paths, baseline: Paths) -> Section:
+    """Paths of the same name, named ones first; no verdict."""
+    rows = []
+    for a, b in ((_sides_named(p), _sides_named(baseline)), (_sides_found(p), _sides_found(baseline))):
+        for name in dict.fromkeys((*a, *b)):
+            x, y = a.get(name), b.get(name)
+            row: dict[str, Any] = {"path": name}
+            for prefix, side in (("", x), ("baseline_", y)):
+                row |= {f"{prefix}{key}": value for key, value in (side or {}).items()}
+            for s in _SHORT:
+                one, other = row.get(f"latency_{s}_ns"), row.get(f"baseline_latency_{s}_ns")
+                row[f"{s}_ratio"] = one / other if one is not None and other else None
+            row["only_in"] = "this trace" if y is None else "the baseline" if x is None else "no"
+            rows.append(row)
+    schema: dict[str, Any] = {"path": pl.String}
+    for prefix in ("", "baseline_"):
+        schema |= {f"{prefix}n": pl.Int64, f"{prefix}complete_percent": pl.Float64}
+        schema |= {f"{prefix}misses_percent": pl.Float64}
+    for s in _SHORT:
+        schema |= {f"latency_{s}_ns": pl.Int64, f"baseline_latency_{s}_ns": pl.Int64, f"{s}_ratio": pl.Float64}
+    schema["only_in"] = pl.String
+    frame = pl.DataFrame([{c: r.get(c) for c in schema} for r in rows], schema=schema, orient="row")
+    reasons = {
+        c: "the path is not in that trace, or was not measured there; or too few instances for the quantile"
+        for c in frame.columns
+        if c not in ("path", "only_in")
+    }
+    for column in ("misses_percent", "baseline_misses_percent"):
+        reasons[column] = "the path has no deadline, or was not measured in that trace"
+    return Section(
+        "compared",
+        "Beside the baseline",
+        frame,
+        notes=(
+            "ratio: this trace / baseline; no verdict: one trace of either is one trial of either, and how much trials"
+            " of the same system differ cannot be seen in them",
+        ),
+        reasons=reasons,
+        shown=(
+            "path", "n", "baseline_n", "latency_p50_ns", "baseline_latency_p50_ns", "p50_ratio", "latency_p99_ns",
+            "baseline_latency_p99_ns", "p99_ratio", "max_ratio", "only_in",
+        ),
+        spare=("max_ratio", "only_in", "baseline_n", "n"),
+    )  # fmt: skip

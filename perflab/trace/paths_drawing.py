@@ -1,0 +1,197 @@
+"""The message flow as a drawing: Graphviz (dot) or Mermaid.
+
+Vertices are callbacks, in boxes of their nodes; edges are topics with how many messages arrived and their median
+latency. The bottleneck of a path is bold and red, what is inferred dashed, what is declared dotted; an edge along which
+nothing arrived is grey.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from perflab.trace.flow import CAUSAL, DECLARED, INFERRED
+from perflab.trace.paths import Paths, edges_of, vertices_of
+from perflab.units import format_count, format_time
+
+FORMATS = ("dot", "mermaid")
+_RED, _GREY = "#c0392b", "#999999"
+
+
+@dataclass(frozen=True)
+class _Edge:
+    source: str
+    target: str
+    lines: tuple[str, ...]
+    link: str
+    bottleneck: bool
+    silent: bool  # nothing arrived
+
+
+@dataclass(frozen=True)
+class _Vertex:
+    identity: str
+    lines: tuple[str, ...]
+    kind: str
+    bottleneck: bool
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    groups: tuple[tuple[str | None, tuple[_Vertex, ...]], ...]  # node, its vertices
+    edges: tuple[_Edge, ...]
+
+
+def _drawing(p: Paths) -> _Drawing:
+    slow_edges, slow_vertices = _bottlenecks(p)
+    identity = {row["label"]: f"v{row['vertex']}" for row in vertices_of(p.flow).to_dicts()}
+    groups: dict[tuple[Any, ...], list[_Vertex]] = {}
+    names: dict[tuple[Any, ...], str | None] = {}
+    for row in vertices_of(p.flow).to_dicts():
+        node = row["node"]
+        key: tuple[Any, ...] = (node, row["process"], row["pid"], row["host"])
+        if node is None:
+            key = (None, row["label"])
+        names[key] = node
+        prefix = f"{node} "
+        text = row["label"][len(prefix) :] if node is not None and row["label"].startswith(prefix) else row["label"]
+        lines = [text]
+        if row["runs"]:
+            p50 = row["duration_p50_ns"]
+            lines.append(f"n {format_count(row['runs'])}" + ("" if p50 is None else f", p50 {format_time(p50)}"))
+        vertex = _Vertex(identity[row["label"]], tuple(lines), row["kind"], row["vertex"] in slow_vertices)
+        groups.setdefault(key, []).append(vertex)
+    edges = []
+    for row in edges_of(p.flow, p.words).to_dicts():
+        called = (row["from"], row["via"], row["topic"], row["to"], row["link"])
+        if row["link"] != CAUSAL:
+            # The message itself is an edge of its own: what is inferred leads to the run that published it.
+            edge = _Edge(identity[row["from"]], identity[row["via"]], (row["link"],), row["link"], False, False)
+            if edge not in edges:
+                edges.append(edge)
+            continue
+        lines = [row["topic"], f"n {format_count(row['arrived'])}"]
+        if row["latency_p50_ns"] is not None:
+            lines[1] += f", p50 {format_time(row['latency_p50_ns'])}"
+        if row["not_arrived"]:
+            lines.append(f"{format_count(row['not_arrived'])} not arrived")
+        edges.append(
+            _Edge(
+                identity[row["from"]],
+                identity[row["to"]],
+                tuple(lines),
+                CAUSAL,
+                called in slow_edges,
+                not row["arrived"],
+            )
+        )
+    return _Drawing(tuple((names[key], tuple(found)) for key, found in groups.items()), tuple(edges))
+
+
+def _bottlenecks(p: Paths) -> tuple[set[tuple[Any, ...]], set[int]]:
+    """Edges, as they are called, and vertices that are the median bottleneck of a path."""
+    edges: set[tuple[Any, ...]] = set()
+    vertices: set[int] = set()
+    numbers = {row["edge"]: row for row in p.flow.edges.to_dicts()}
+    labels = {row["vertex"]: row["label"] for row in p.words.vertices}
+    by_label = {row["label"]: row["vertex"] for row in p.words.vertices}
+    for told in p.named or p.told:
+        place = told.figures["bottleneck"]
+        if place is None:
+            continue
+        hop = told.followed.hops[place]
+        if hop.kind == "message" and hop.edge in numbers:
+            e = numbers[hop.edge]
+            via = None if e["via"] is None else labels[e["via"]]
+            sender = labels[e["from_vertex"]] if via is None else via
+            edges.add((sender, None, e["topic"], labels[e["to_vertex"]], CAUSAL))
+        elif hop.kind in ("callback", "sink") and hop.what in by_label:
+            vertices.add(by_label[hop.what])
+    return edges, vertices
+
+
+# Graphviz -------------------------------------------------------------------------------------------------------------
+
+
+def _dot_text(lines: tuple[str, ...]) -> str:
+    """A quoted string of dot; lines are told apart by \\n."""
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
+    return '"' + "\\n".join(escaped) + '"'
+
+
+_SHAPES = {"timer": "ellipse", "code": "ellipse", "service": "hexagon", "take": "note"}
+
+
+def dot(p: Paths) -> str:
+    """A digraph for Graphviz."""
+    drawing = _drawing(p)
+    out = [
+        "digraph message_flow {",
+        "  rankdir=LR;",
+        '  node [shape=box, fontname="sans-serif", fontsize=11];',
+        '  edge [fontname="sans-serif", fontsize=10];',
+    ]
+    for i, (node, vertices) in enumerate(drawing.groups):
+        indent = "  "
+        if node is not None:
+            out += [f"  subgraph cluster_{i} {{", f"    label={_dot_text((node,))};", '    color="#bbbbbb";']
+            indent = "    "
+        for vertex in vertices:
+            shape = _SHAPES.get(vertex.kind, "box")
+            mark = f', color="{_RED}", penwidth=2' if vertex.bottleneck else ""
+            out.append(f"{indent}{vertex.identity} [label={_dot_text(vertex.lines)}, shape={shape}{mark}];")
+        if node is not None:
+            out.append("  }")
+    styles = {INFERRED: ", style=dashed", DECLARED: ", style=dotted", CAUSAL: ""}
+    for edge in drawing.edges:
+        style = styles[edge.link]
+        if edge.bottleneck:
+            style += f', color="{_RED}", fontcolor="{_RED}", penwidth=2'
+        elif edge.silent:
+            style += f', color="{_GREY}", fontcolor="{_GREY}"'
+        out.append(f"  {edge.source} -> {edge.target} [label={_dot_text(edge.lines)}{style}];")
+    out.append("}")
+    return "\n".join(out) + "\n"
+
+
+# Mermaid --------------------------------------------------------------------------------------------------------------
+
+_MERMAID_BRACKETS = {"timer": ("([", "])"), "code": ("([", "])"), "service": ("{{", "}}"), "take": (">", "]")}
+
+
+def _mermaid_text(lines: tuple[str, ...]) -> str:
+    """A quoted label of Mermaid: what has a meaning in it or in HTML stands as an entity."""
+    made = ["".join(c if c.isalnum() or c in " ./_-,:%()–µ" else f"#{ord(c)};" for c in line) for line in lines]
+    return f'"{"<br/>".join(made)}"'
+
+
+def mermaid(p: Paths) -> str:
+    """A flowchart for Mermaid."""
+    drawing = _drawing(p)
+    out = ["flowchart LR"]
+    for i, (node, vertices) in enumerate(drawing.groups):
+        indent = "  "
+        if node is not None:
+            out.append(f"  subgraph g{i}[{_mermaid_text((node,))}]")
+            indent = "    "
+        for vertex in vertices:
+            left, right = _MERMAID_BRACKETS.get(vertex.kind, ("[", "]"))
+            out.append(f"{indent}{vertex.identity}{left}{_mermaid_text(vertex.lines)}{right}")
+        if node is not None:
+            out.append("  end")
+    slow, silent = [], []
+    for i, edge in enumerate(drawing.edges):
+        arrow = "-->" if edge.link == CAUSAL else "-.->"
+        out.append(f"  {edge.source} {arrow}|{_mermaid_text(edge.lines)}| {edge.target}")
+        if edge.bottleneck:
+            slow.append(str(i))
+        elif edge.silent:
+            silent.append(str(i))
+    if slow:
+        out.append(f"  linkStyle {','.join(slow)} stroke:{_RED},stroke-width:3px")
+    if silent:
+        out.append(f"  linkStyle {','.join(silent)} stroke:{_GREY}")
+    marked = [v.identity for _, vertices in drawing.groups for v in vertices if v.bottleneck]
+    if marked:
+        out += [f"  classDef bottleneck stroke:{_RED},stroke-width:3px", f"  class {','.join(marked)} bottleneck"]
+    return "\n".join(out) + "\n"
