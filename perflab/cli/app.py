@@ -8,8 +8,22 @@ from typing import Annotated
 import typer
 
 from perflab import __version__
-from perflab.cli import archive, check, clean, compare, doctor, export, list_, plot, run, show, statistics_, trace
-from perflab.cli.grouped import GroupedCommand
+from perflab.cli import (
+    archive,
+    check,
+    clean,
+    compare,
+    doctor,
+    export,
+    list_,
+    plot,
+    profile,
+    run,
+    show,
+    statistics_,
+    trace,
+)
+from perflab.cli.grouped import CommandAfterDashes
 
 app = typer.Typer(
     name="perflab",
@@ -20,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-app.command(name="run", cls=GroupedCommand)(run.run)
+app.command(name="run", cls=CommandAfterDashes)(run.run)
 app.command(name="show")(show.show)
 app.command(name="compare")(compare.compare)
 app.command(name="check")(check.check)
@@ -28,6 +42,7 @@ app.command(name="export")(export.export)
 app.command(name="plot")(plot.plot)
 app.command(name="statistics")(statistics_.statistics)
 app.add_typer(trace.app, name="trace")
+app.command(name="profile")(profile.profile)
 app.command(name="archive")(archive.archive)
 app.command(name="clean")(clean.clean)
 app.command(name="doctor")(doctor.doctor)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from perflab import native
 from perflab.condition import Trial
-from perflab.errors import Unavailable
+from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.observer import Observer
 from perflab.parameters import Parameters
@@ -48,6 +48,8 @@ class Allocations(Observer):
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
             raise Unavailable(f"{self.label}: resources are not recorded on virtual; use a real middleware")
+        if runtime == "command":
+            raise BadInput(f"{self.label}: perflab-node counts them, and this workload is a command")
         library = self.library
         if not library.is_file():
             raise Unavailable(f"{library.name} is not in {library.parent}; build it with `make` in the perflab folder")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from perflab.errors import Unavailable
+from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.observer import Observer
 from perflab.parameters import DurationNs, Parameters
@@ -52,6 +52,8 @@ class Hiccup(Observer):
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
             raise Unavailable(f"{self.label}: nothing sleeps in virtual time; use a real middleware")
+        if runtime == "command":
+            raise BadInput(f"{self.label}: it is a thread of perflab-node, and this workload is a command")
 
     def configure(self, configuration: dict[str, Any]) -> None:
         configuration["hiccup_ns"] = self.interval_ns

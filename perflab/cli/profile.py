@@ -1,0 +1,339 @@
+"""`perflab profile`: where the processor's time goes, of a command or of processes that run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
+
+if TYPE_CHECKING:
+    from perflab.experiment.companion import GuardedCompanion
+    from perflab.profile.families import Families
+    from perflab.profile.record import Plan, Settings
+
+STOP_GRACE_S = 10.0  # between SIGINT and SIGKILL to the command, as after Ctrl-C
+LOOK_S = 0.1
+
+
+def profile(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run.", show_default=False)
+    ] = None,
+    pids: Annotated[
+        list[str] | None,
+        typer.Option("--pid", metavar="PID", help="Profile this process and those below it; 1,2,3 for several."),
+    ] = None,
+    system: Annotated[bool, typer.Option("--system", help="Profile all processes on all CPUs.")] = False,
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Stop after that long (10s).", show_default="until it ends"),
+    ] = None,
+    frequency: Annotated[
+        int, typer.Option("--frequency", "-F", metavar="HZ", min=1, max=50_000, help="Samples per second and CPU.")
+    ] = 999,
+    call_graph: Annotated[
+        str, typer.Option("--call-graph", metavar="KIND", help="How stacks are found: dwarf, fp or lbr.")
+    ] = "dwarf",
+    stack: Annotated[
+        str, typer.Option("--stack", metavar="SIZE", help="How much of each stack is copied for dwarf, up to 65528.")
+    ] = "8KiB",
+    families: Annotated[
+        Path | None,
+        typer.Option("--families", metavar="FILE", help="Rules of yours for families, before perflab's."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Where to.", show_default="profiles/<time>_<command>"),
+    ] = None,
+    drop_raw: Annotated[bool, typer.Option("--drop-raw", help="Remove perf.data when it has been read.")] = False,
+    show: Annotated[
+        Path | None,
+        typer.Option("--show", metavar="DIR", help="Print a profile again; with --families sorted anew."),
+    ] = None,
+    threads: Annotated[bool, typer.Option("--threads", help="Print a table for each thread, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> int:
+    """Show where the processor's time goes: a flame graph per process, and a table of families of functions.
+
+    \b
+        perflab profile -- ros2 run demo_nodes_cpp talker
+        perflab profile --pid 4711 --duration 10s
+        perflab profile --show profiles/20260101T120000Z_talker
+
+    Records with perf, which must be installed. Processes that COMMAND starts are profiled, too.
+    """
+    from perflab.profile import families as families_module
+
+    rules = families_module.load(families)
+    if show is not None:
+        if command or pids or system:
+            raise BadInput("--show prints a profile that is there: right would be `perflab profile --show DIR`")
+        return _print(_shown(show, rules if families is not None else None), show, as_json, threads)
+    words = list(command or [])
+    targets = _pids(pids or [])
+    settings = _settings(frequency, call_graph, stack, system)
+    seconds = _seconds(duration)
+    if sum((bool(words), bool(targets), system)) != 1:
+        raise BadInput("one of a command, --pid and --system: right would be `perflab profile -- COMMAND`")
+    if not words and seconds is None and not sys.stdin.isatty():
+        raise BadInput("--duration is missing: right would be `perflab profile --pid PID --duration 10s`")
+    from perflab import native
+    from perflab.profile import record
+
+    plan = record.Plan.of(settings)
+    guard = native.find().program("perflab-guard")
+    if words and shutil.which(words[0]) is None:
+        raise BadInput(f"{words[0]}: there is no such command")
+    record.with_descendants(targets)  # that they are there and ours is said before anything is made
+    directory = _directory(output, words, targets)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--output {directory}: {error.strerror}") from error
+    with _signals(), _only_if_recorded(directory):
+        if words:
+            document, status = _of_command(words, plan, directory, guard, seconds, rules, not drop_raw, as_json)
+        else:
+            document, status = _of_processes(targets, plan, directory, guard, seconds, rules, not drop_raw), 0
+    _print(document, directory, as_json, threads)
+    if status:
+        raise TrialFailed(f"{words[0]} {_ended(status)}; what it did until then is in {directory}")
+    return 0
+
+
+def _pids(written: Sequence[str]) -> list[int]:
+    words = [word.strip() for text in written for word in text.split(",")]
+    for word in words:
+        if not word.isdecimal() or int(word) == 0:
+            raise BadInput(f"--pid {word!r} is no process number")
+    return list(dict.fromkeys(int(word) for word in words))
+
+
+def _settings(frequency: int, call_graph: str, stack: str, system: bool) -> Settings:
+    from perflab.parameters import parse_size
+    from perflab.profile import record
+
+    size = parse_size(stack, "--stack")
+    record.check_stack(size, "--stack")
+    return record.Settings(frequency, record.parse_call_graph(call_graph, "--call-graph"), size, system)
+
+
+def _seconds(duration: str | None) -> float | None:
+    from perflab.units import NS_PER_S, parse_duration
+
+    return None if duration is None else parse_duration(duration, "--duration") / NS_PER_S
+
+
+def _directory(output: Path | None, words: Sequence[str], pids: Sequence[int]) -> Path:
+    """One that is empty, or not there yet."""
+    if output is None:
+        name = Path(words[0]).name if words else str(pids[0]) if pids else "system"
+        return Path("profiles") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{name}"
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise BadInput(f"--output {output}: exists and is not an empty folder; a profile has a folder of its own")
+    return output
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a recording as Ctrl-C does."""
+
+    def interrupt(signum: int, _: object) -> None:
+        raise Interrupted(signum)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _only_if_recorded(directory: Path) -> Iterator[None]:
+    """Leaves no folder behind where nothing could be recorded."""
+    from perflab.profile.record import DATA
+
+    try:
+        yield
+    except (Unavailable, BadInput):
+        if not (directory / DATA).exists():
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def _of_command(
+    words: Sequence[str],
+    plan: Plan,
+    directory: Path,
+    guard: Path,
+    seconds: float | None,
+    families: Families,
+    keep_raw: bool,
+    quiet: bool,
+) -> tuple[dict[str, Any], int | None]:
+    from perflab.experiment.companion import GuardedCompanion
+    from perflab.profile import record, result
+
+    line = record.command_line(plan, directory, words)
+    interrupted: BaseException | None = None
+    with _output_to_stderr(quiet):
+        companion = GuardedCompanion("profile", line, guard=guard, log=Path(os.devnull), pass_output=True)
+    try:
+        done, perf_cpu_ns = _wait(companion, seconds)
+    except (KeyboardInterrupt, Interrupted) as error:
+        interrupted, done, perf_cpu_ns = error, False, None
+    try:
+        if not done:
+            _end_command(companion)
+    finally:
+        companion.stop(record.END_GRACE_S)
+    if isinstance(interrupted, Interrupted):
+        raise interrupted
+    status = companion.status if done else None
+    if not _has_samples(directory):
+        raise Unavailable(f"perf: {record.complaint(directory / record.LOG)}")
+    recorded = result.Recorded(command=words, perf_cpu_ns=perf_cpu_ns)
+    return result.analyse(directory, plan, recorded, families, keep_raw=keep_raw), status
+
+
+def _has_samples(directory: Path) -> bool:
+    """Whether perf wrote a file that it could begin with; else it says in its log why not."""
+    from perflab.profile import perf_data, record
+
+    try:
+        perf_data.read(directory / record.DATA)
+    except BadInput:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _output_to_stderr(wanted: bool) -> Iterator[None]:
+    """With --json stdout is the document's alone: what is started meanwhile prints to stderr."""
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _wait(companion: GuardedCompanion, seconds: float | None) -> tuple[bool, int | None]:
+    """Whether the command has ended by itself within the time, and the CPU time of perf when it was last looked at."""
+    from perflab.profile.record import cpu_ns
+
+    used: int | None = None
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while companion.status is None and not companion.finished:
+        if deadline is not None and time.monotonic() >= deadline:
+            return False, used
+        companion.receive(LOOK_S)
+        used = cpu_ns(companion.pid) or used
+    return True, used
+
+
+def _end_command(companion: GuardedCompanion) -> None:
+    """As Ctrl-C does; perf ends when the command has, and writes what is left."""
+    from perflab.profile.record import command_of
+
+    process = command_of(companion.pid) if companion.pid is not None else None
+    deadline = time.monotonic() + STOP_GRACE_S
+    for signum, until in ((signal.SIGINT, deadline), (signal.SIGKILL, deadline + STOP_GRACE_S)):
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, signum)
+        while companion.status is None and time.monotonic() < until:
+            with contextlib.suppress(KeyboardInterrupt):
+                companion.receive(LOOK_S)
+        if companion.status is not None:
+            return
+
+
+def _of_processes(
+    pids: Sequence[int],
+    plan: Plan,
+    directory: Path,
+    guard: Path,
+    seconds: float | None,
+    families: Families,
+    keep_raw: bool,
+) -> dict[str, Any]:
+    from perflab import native
+    from perflab.experiment.companion import GuardedCompanion, read_process
+    from perflab.profile import record, result
+
+    started: list[GuardedCompanion] = []
+
+    def start(name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
+        log = directory / record.LOG
+        started.append(GuardedCompanion(name, command, guard=guard, log=log, control=control))
+        return started[-1]
+
+    def wait(interval_s: float) -> None:
+        for companion in started:
+            companion.receive(interval_s)
+
+    attached = record.Attached(directory, plan, pids, start, native.find())
+    identities = [process for pid in pids if (process := read_process(pid)) is not None]
+    try:
+        attached.begin(wait)
+        deadline = None if seconds is None else time.monotonic() + seconds
+        with contextlib.suppress(KeyboardInterrupt):
+            while deadline is None or time.monotonic() < deadline:
+                wait(LOOK_S)
+                if started[0].status is not None:
+                    raise PerflabError(f"perf ended early: {record.complaint(directory / record.LOG)}")
+                if pids and not any(read_process(process.pid) == process for process in identities):
+                    break
+    finally:
+        attached.end()
+    recorded = result.Recorded(None, pids, attached.began_ns, attached.ended_ns, attached.perf_cpu_ns, attached.notes)
+    return result.analyse(directory, plan, recorded, families, keep_raw=keep_raw)
+
+
+def _ended(status: int) -> str:
+    from perflab.experiment.process import describe_status
+
+    return describe_status(status)
+
+
+def _shown(directory: Path, families: Families | None) -> dict[str, Any]:
+    from perflab.profile import record, result
+
+    document = result.load(directory)
+    if families is None:
+        return document
+    if not (directory / record.DATA).is_file():
+        raise BadInput(f"{directory} has no {record.DATA} any more: it cannot be sorted by other families")
+    return result.rebuild(directory, record.find()[0], document, families)
+
+
+def _print(document: dict[str, Any], directory: Path, as_json: bool, threads: bool) -> int:
+    from perflab.cli.trace.common import write_json
+
+    if as_json:
+        write_json(document)
+        return 0
+    from perflab.profile import words
+    from perflab.report import terminal
+
+    words.print_profile(terminal.console(), document, directory, threads=threads)
+    return 0

@@ -1,0 +1,13 @@
+"""CPU profiles: where the processor's time goes, by samples of what runs.
+
+    counter     which event can be sampled here, and what the rights allow
+    record      perf, started on a command or attached to processes, so that it ends with perflab
+    perf_data   what perf.data says of itself: losses, throttling, processes
+    script      the text of `perf script`, as stacks
+    families    to which part of a system a function belongs
+    table       shares of families with their intervals
+    flamegraph  stacks as a page to look at; of anything that has stacks with weights
+    result      the folder of a profile: written, read back, printed
+
+docs/profiling.md says what the figures mean and how wrong they can be.
+"""

@@ -1,0 +1,182 @@
+"""Stacks with weights as one page that draws itself: a flame graph to zoom and search in. It loads nothing.
+
+    page("perflab-node", [((Frame("main"), Frame("work", "application")), 12_000_000)], unit="ns",
+         families={"application": "application"})
+
+The first frame of each stack is its group, e.g. the thread; a switch on the page merges the groups.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Literal
+
+Unit = Literal["ns", "cycles", "samples"]
+
+# Hue and saturation of the families' colours in turn; with another pattern each, 56 pairs before one comes again.
+_HUES = ((150, 38), (212, 62), (28, 72), (285, 42), (52, 66), (345, 58), (182, 48), (85, 24))
+# What a pattern draws in a tile of 8 by 8.
+_PATTERNS = (
+    "",
+    "M-2,2L2,-2M0,8L8,0M6,10L10,6",
+    "M0,4H8",
+    "M2,2h1.5v1.5h-1.5zM6,6h1.5v1.5h-1.5z",
+    "M-2,6L2,10M0,0L8,8M6,-2L10,2",
+    "M4,0V8",
+    "M0,4H8M4,0V8",
+)
+_UNKNOWN = "unknown"  # is grey
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A box of the graph. `family` is a key of the page's families or empty; `detail` is shown beside the name."""
+
+    name: str
+    family: str = ""
+    detail: str = ""
+
+
+Stacks = Iterable[tuple[Sequence[Frame | str], int]]  # the outermost frame first; an integer weight
+
+
+def folded(text: Iterable[str]) -> Iterator[tuple[list[str], int]]:
+    """Stacks from lines "frame;frame;frame weight". Raises ValueError for a line that is none."""
+    for line in text:
+        stack, _, weight = line.rstrip("\n").rpartition(" ")
+        if stack:
+            yield stack.split(";"), int(weight)
+
+
+def page(
+    title: str,
+    stacks: Stacks,
+    *,
+    unit: Unit,
+    families: Mapping[str, str] | None = None,
+    groups: str = "threads",
+    facts: Sequence[str] = (),
+) -> str:
+    """The page. `families` are titles by name, in the order of the legend; `groups` is what first frames are."""
+    titles = {"": "", **(families or {})}
+    document = {"unit": unit, "groups": groups, "families": list(titles.values()), **_tree(stacks, list(titles))}
+    parts = {
+        "title": html.escape(title),
+        "groups": html.escape(groups),
+        "style": asset("flamegraph.css") + _colors(list(titles)),
+        "patterns": "".join(_pattern(number) for number in range(1, len(titles))),
+        "facts": "".join(f"<p>{html.escape(fact)}</p>" for fact in facts),
+        # "<" would end the script, whatever a function is called.
+        "data": json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "script": asset("flamegraph.js"),
+    }
+    return fill(asset("flamegraph.html"), parts)
+
+
+def fill(template: str, parts: Mapping[str, str]) -> str:
+    """One pass over a template with {{names}}: what is put in is not looked at again."""
+    pieces = template.split("{{")
+    return pieces[0] + "".join(parts[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
+
+
+def asset(name: str) -> str:
+    """A file of the pages."""
+    return resources.files("perflab.profile").joinpath("page", name).read_text(encoding="utf-8")
+
+
+class _Node:
+    __slots__ = ("children", "own", "total")
+
+    def __init__(self) -> None:
+        self.children: dict[int, _Node] = {}
+        self.own = self.total = 0
+
+
+def _tree(stacks: Stacks, families: Sequence[str]) -> dict[str, Any]:
+    """Frames as numbers, and the tree in the order of drawing: number, depth and own weight of each node."""
+    known: dict[Frame | str, int] = {}
+    # To compare frames takes longer than all the rest; most come as the same objects again, which `seen` keeps alive.
+    by_identity: dict[int, int] = {}
+    seen: list[Frame | str] = []
+    frames: list[Frame] = []
+    root = _Node()
+    for stack, weight in stacks:
+        if weight < 0:
+            raise ValueError(f"a stack with the weight {weight}; weights are not negative")
+        node = root
+        node.total += weight
+        for frame in stack:
+            number = by_identity.get(id(frame))
+            if number is None:
+                number = known.setdefault(frame, len(frames))
+                if number == len(frames):
+                    frames.append(frame if isinstance(frame, Frame) else Frame(frame))
+                by_identity[id(frame)] = number
+                seen.append(frame)
+            below = node.children.get(number)
+            if below is None:
+                below = node.children[number] = _Node()
+            node = below
+            node.total += weight
+        node.own += weight
+    numbers, depths, own = _in_order(root)
+    details = list(dict.fromkeys(frame.detail for frame in frames))
+    place = {detail: number for number, detail in enumerate(details)}
+    index = {name: number for number, name in enumerate(families)}
+    return {
+        "names": [frame.name for frame in frames],
+        "family": [index.get(frame.family, 0) for frame in frames],
+        "detail": [place[frame.detail] for frame in frames],
+        "details": details,
+        "nodes": numbers,
+        "depths": depths,
+        "own": own,
+    }
+
+
+def _in_order(root: _Node) -> tuple[list[int], list[int], list[int]]:
+    """Each node before those below it, the heavier of siblings first; without recursion, as stacks may be deep."""
+    numbers: list[int] = []
+    depths: list[int] = []
+    own: list[int] = []
+    waiting = [(-1, 0, root)]
+    while waiting:
+        number, depth, node = waiting.pop()
+        numbers.append(number)
+        depths.append(depth)
+        own.append(node.own)
+        below = sorted(node.children.items(), key=lambda item: item[1].total)
+        waiting += [(child, depth + 1, at) for child, at in below]
+    return numbers, depths, own
+
+
+def _pattern(number: int) -> str:
+    path = _PATTERNS[(number - 1) % len(_PATTERNS)]
+    return (
+        f'<pattern id="p{number}" width="8" height="8" patternUnits="userSpaceOnUse">'
+        f'<rect width="8" height="8" style="fill: var(--b{number})"/>'
+        f'<path d="{path}" fill="none" stroke="var(--l{number})" stroke-width="1.3"/></pattern>'
+    )
+
+
+def _colors(names: Sequence[str]) -> str:
+    """Of each family a ground and the lines on it, for both schemes; text is readable on either."""
+
+    def block(ground: tuple[float, int], lines: tuple[float, int]) -> str:
+        made = []
+        for number, name in enumerate(names[1:], 1):
+            hue, saturation = (0, 0) if name == _UNKNOWN else _HUES[(number - 1) % len(_HUES)]
+            for letter, (factor, lightness) in (("b", ground), ("l", lines)):
+                made.append(f"--{letter}{number}: hsl({hue} {round(saturation * factor)}% {lightness}%);")
+        return " ".join(made)
+
+    fills = "\n".join(
+        f"rect.f{number}.f{number} {{ fill: url(#p{number}); }} .t{number} {{ stroke: var(--b{number}); }}"
+        for number in range(1, len(names))
+    )
+    light, dark = block((1.0, 84), (0.8, 72)), block((0.6, 24), (0.6, 32))
+    return f"\n:root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{fills}\n"

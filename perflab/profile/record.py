@@ -1,0 +1,363 @@
+"""perf, started so that it ends with perflab: on a command, or on processes that run already.
+
+settings = Settings(frequency_hz=999, call_graph="dwarf")
+plan = Plan.of(settings)                        # raises Unavailable where it cannot be done here
+attached = Attached(directory, plan, pids=[4711], start=trial.start)
+attached.begin(trial.wait)                      # returns when samples are taken
+...
+attached.end()                                  # perf.data is complete; idempotent
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from perflab.condition import Companion
+from perflab.errors import BadInput, PerflabError, Unavailable
+from perflab.experiment.companion import Process, read_process
+from perflab.experiment.process import describe_status
+from perflab.native import Native
+from perflab.profile import counter
+from perflab.profile.counter import Counter
+
+CallGraph = Literal["dwarf", "fp", "lbr"]
+CALL_GRAPHS: tuple[CallGraph, ...] = ("dwarf", "fp", "lbr")
+DEFAULT_CALL_GRAPH: CallGraph = "dwarf"
+DEFAULT_FREQUENCY_HZ = 999  # not 1000: so that it does not run in step with timers
+HIGHEST_FREQUENCY_HZ = 50_000
+DEFAULT_STACK_BYTES = 8192
+LARGEST_STACK_BYTES = 65_528  # of perf, a multiple of 8
+
+DATA, LOG = "perf.data", "perf.log"
+POLL = "libperflab_perf_poll.so"  # without it perf takes a whole CPU once a thread that it watches has ended
+MAX_RATE = Path("/proc/sys/kernel/perf_event_max_sample_rate")
+MLOCK_KB = Path("/proc/sys/kernel/perf_event_mlock_kb")
+
+# perf must not be kept from its buffers for longer than this at the highest rate, as long as memory allows it.
+BUFFERED_S = 1.0
+LEAST_BUFFER_BYTES, LARGEST_BUFFER_BYTES = 512 << 10, 64 << 20  # per CPU
+ALL_BUFFERS_BYTES = 256 << 20
+_SAMPLE_BYTES = 1024  # of a sample without the copy of its stack
+_CAP_IPC_LOCK = 14
+
+BEGIN_LIMIT_S = 60.0
+END_GRACE_S = 60.0  # perf writes what is in its buffers
+_ANSWER_LIMIT_S = 20.0
+
+# Opens the control channel ($1, $2), keeps a process alive that perf watches, so that it goes on when the others have
+# ended, and becomes perf.
+_ATTACH = """
+exec 7<>"$1" 8<>"$2"; shift 2
+sleep 2147483647 7>&- 8>&- & keeper=$!
+case $1 in --whole-system) shift; set -- "$@" -a ;; *) pids=$1; shift; set -- "$@" -p "$pids,$keeper" ;; esac
+exec "$@"
+"""
+# perf's own words go to the log ($1); the command's to where they would without it.
+_RUN = 'exec 9>&2 2>"$1"; shift; exec "$@"'
+_COMMAND = 'exec "$@" 2>&9 9>&-'
+
+
+class Start(Protocol):
+    """Starts a program that ends with perflab, whatever is killed (perflab.condition.Trial.start)."""
+
+    def __call__(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> Companion: ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is recorded. `system` is all processes on all CPUs."""
+
+    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    call_graph: CallGraph = DEFAULT_CALL_GRAPH
+    stack_bytes: int = DEFAULT_STACK_BYTES  # how much of a stack dwarf copies
+    system: bool = False
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "frequency_hz": self.frequency_hz,
+            "call_graph": self.call_graph,
+            "stack_bytes": self.stack_bytes if self.call_graph == "dwarf" else None,
+            "system": self.system,
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How it is recorded on this machine."""
+
+    settings: Settings
+    counter: Counter
+    perf: Path
+    version: str
+    buffer_bytes: int  # per CPU
+
+    @classmethod
+    def of(cls, settings: Settings) -> Plan:
+        """Raises Unavailable with what is missing and the command, BadInput."""
+        perf, version = find()
+        limit = highest_frequency()
+        if limit is not None and settings.frequency_hz > limit:
+            raise Unavailable(
+                f"kernel.perf_event_max_sample_rate is {limit}, less than {settings.frequency_hz} Hz: "
+                f"`sudo sysctl kernel.perf_event_max_sample_rate={settings.frequency_hz}`, or a lower frequency"
+            )
+        found = counter.choose(system=settings.system, branches=settings.call_graph == "lbr")
+        return cls(settings, found, perf, version, buffer_bytes(settings))
+
+    def arguments(self, output: Path) -> list[str]:
+        """`perf record` with everything but what it records."""
+        settings = self.settings
+        graph = f"dwarf,{settings.stack_bytes}" if settings.call_graph == "dwarf" else settings.call_graph
+        return [
+            *(str(self.perf), "record", "-o", str(output), "-e", self.counter.argument),
+            *("-F", str(settings.frequency_hz), "--call-graph", graph, "-k", "CLOCK_MONOTONIC"),
+            # No copies of programs in the user's cache; which programs there were is taken from the mappings.
+            *("-m", f"{self.buffer_bytes >> 10}K", "-N", "--buildid-all"),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            **self.settings.document(),
+            "event": self.counter.event,
+            "unit": self.counter.unit,
+            "kernel": self.counter.kernel,
+            "buffer_bytes_per_cpu": self.buffer_bytes,
+            "perf": self.version,
+        }
+
+
+def find() -> tuple[Path, str]:
+    """perf and its version. Raises Unavailable."""
+    path = shutil.which("perf")
+    if path is None:
+        raise Unavailable(f"perf is not installed; install it with: {_install()}")
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_ANSWER_LIMIT_S,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{path} does not answer: {error}; install it again: {_install()}") from error
+    if done.returncode or not done.stdout.startswith("perf version"):
+        # Ubuntu's is a script that looks for the one of the running kernel.
+        raise Unavailable(f"{path} is not for kernel {os.uname().release}; install it with: {_install()}")
+    return Path(path), done.stdout.removeprefix("perf version").strip()
+
+
+def _install() -> str:
+    from perflab.host import Host
+
+    if "ubuntu" in str(Host().facts().get("distribution") or "").lower():
+        return f"apt-get install linux-tools-{os.uname().release}"
+    return "apt-get install linux-perf"
+
+
+def highest_frequency() -> int | None:
+    """What the kernel allows; it lowers this by itself when sampling takes too much time."""
+    text = counter.setting(MAX_RATE)
+    return int(text) if text.isdecimal() else None
+
+
+def buffer_bytes(settings: Settings) -> int:
+    """Per CPU, a power of two: for BUFFERED_S at full rate, as far as the user may lock memory."""
+    cpus = os.cpu_count() or 1
+    sample = _SAMPLE_BYTES + (settings.stack_bytes if settings.call_graph == "dwarf" else 0)
+    wanted = round(settings.frequency_hz * sample * BUFFERED_S)
+    most = min(LARGEST_BUFFER_BYTES, ALL_BUFFERS_BYTES // cpus)
+    if not _may_lock_memory():
+        allowed = counter.setting(MLOCK_KB)
+        limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+        more = 0 if limit == resource.RLIM_INFINITY else limit // cpus
+        page = os.sysconf("SC_PAGE_SIZE")  # beside the data there is a page that tells where they are
+        most = min(most, (int(allowed) << 10 if allowed.isdecimal() else LEAST_BUFFER_BYTES) + more - page)
+        return min(_power_of_two(wanted), 1 << max(0, most.bit_length() - 1))
+    return max(LEAST_BUFFER_BYTES, min(_power_of_two(wanted), 1 << max(0, most.bit_length() - 1)))
+
+
+def _power_of_two(size: int) -> int:
+    return max(LEAST_BUFFER_BYTES, 1 << (size - 1).bit_length())
+
+
+def _may_lock_memory() -> bool:
+    if counter.setting(counter.PARANOID) == "-1":
+        return True
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return bool(int(status.split("CapEff:")[1].split()[0], 16) >> _CAP_IPC_LOCK & 1)
+    return False
+
+
+def with_descendants(pids: Sequence[int]) -> list[int]:
+    """The processes and all that are below them now. Raises BadInput for one that is not there or not ours."""
+    found: dict[int, None] = {}
+    for pid in pids:
+        process = read_process(pid)
+        if process is None:
+            raise BadInput(f"--pid {pid}: there is no such process")
+        _check_rights(process)
+    waiting = list(pids)
+    while waiting:
+        pid = waiting.pop(0)
+        if pid in found:
+            continue
+        found[pid] = None
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                waiting += [int(child) for child in children.read_text(encoding="ascii").split()]
+    return list(found)
+
+
+def _check_rights(process: Process) -> None:
+    if os.geteuid() == 0:
+        return
+    with contextlib.suppress(OSError):
+        owner = Path(f"/proc/{process.pid}").stat().st_uid
+        if owner != os.geteuid():
+            raise Unavailable(f"process {process.pid} belongs to user {owner}: only root may profile it; use sudo")
+
+
+class Attached:
+    """perf on running processes, or on the whole machine; `begin` and `end` once each."""
+
+    def __init__(self, directory: Path, plan: Plan, pids: Sequence[int], start: Start, native: Native) -> None:
+        """`pids` with all that is below them when it begins; what they start later is recorded, too."""
+        self.data = directory / DATA
+        self.perf_cpu_ns: int | None = None  # what perf itself used, when it has ended
+        self._poll = native.folder / POLL
+        self._directory = directory
+        self._plan = plan
+        self._roots = list(pids)
+        self._pids: list[int] = []
+        self.notes: list[str] = []
+        self._start = start
+        self._companion: Companion | None = None
+        self.began_ns: int | None = None
+        self.ended_ns: int | None = None
+
+    def begin(self, wait: Callable[[float], None]) -> None:
+        """Returns when samples are taken. Raises Unavailable with perf's words where it cannot."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._pids = with_descendants(self._roots)
+        folder = Path(tempfile.mkdtemp(prefix="perflab-profile-"))
+        try:
+            self._begin(folder, wait)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _begin(self, folder: Path, wait: Callable[[float], None]) -> None:
+        control, acknowledged = folder / "control", folder / "acknowledged"
+        for path in (control, acknowledged):
+            os.mkfifo(path, 0o600)
+        target = "--whole-system" if self._plan.settings.system else ",".join(map(str, self._pids))
+        command = ["sh", "-c", _ATTACH, "sh", str(control), str(acknowledged), target]
+        # The dynamic linker takes both for the end of a name, and knows no quotes.
+        if self._poll.is_file() and not any(letter in str(self._poll) for letter in " :"):
+            command += ["env", f"LD_PRELOAD={self._poll}"]
+        command += [*self._plan.arguments(self.data.absolute()), "-D", "-1", "--control=fd:7,8"]
+        # Read and write: opening one end alone would wait for the other.
+        channels = [os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC) for path in (control, acknowledged)]
+        try:
+            self._companion = self._start("profile", command)
+            os.write(channels[0], b"enable\n")
+            limit = time.monotonic() + BEGIN_LIMIT_S
+            while not self._has_answered(channels[1]):
+                if self._companion.status is not None:
+                    how = describe_status(self._companion.status)
+                    raise Unavailable(f"perf {how}: {complaint(self._companion.log)}")
+                if time.monotonic() >= limit:
+                    raise PerflabError(f"perf did not begin within {BEGIN_LIMIT_S:.0f} s; {self._companion.log}")
+                wait(0.02)
+            self.began_ns = time.monotonic_ns()
+            self._note_who_came()
+        finally:
+            for channel in channels:
+                os.close(channel)
+
+    def _note_who_came(self) -> None:
+        """Processes that began while perf did: whether it follows them depends on which of the two was first."""
+        if self._plan.settings.system:
+            return
+        with contextlib.suppress(BadInput):
+            if came := [pid for pid in with_descendants(self._roots) if pid not in self._pids]:
+                listed = ", ".join(map(str, came))
+                self.notes.append(f"processes that began while perf did may be missing: {listed}")
+
+    @staticmethod
+    def _has_answered(channel: int) -> bool:
+        try:
+            return b"ack" in os.read(channel, 64)
+        except BlockingIOError:
+            return False
+
+    def end(self) -> None:
+        """Ends perf; its file is then complete. Raises PerflabError where perf did not end in order. Idempotent."""
+        if self._companion is None or self.ended_ns is not None:
+            return
+        self.ended_ns = time.monotonic_ns()
+        self.perf_cpu_ns = cpu_ns(self._companion.pid)
+        self._companion.stop(END_GRACE_S)
+        if self.began_ns is not None and not self.data.is_file():
+            raise PerflabError(f"perf wrote nothing: {complaint(self._companion.log)}")
+
+
+def command_line(plan: Plan, directory: Path, command: Sequence[str]) -> list[str]:
+    """For a companion that passes its output on: the command under perf, whose own words go to perf.log."""
+    return [
+        *("sh", "-c", _RUN, "sh", str((directory / LOG).absolute())),
+        *plan.arguments((directory / DATA).absolute()),
+        *("--", "sh", "-c", _COMMAND, "sh", *command),
+    ]
+
+
+def command_of(perf_pid: int) -> Process | None:
+    """The process of the command that perf runs; None before it was started, and when it has ended."""
+    with contextlib.suppress(OSError):
+        for pid in Path(f"/proc/{perf_pid}/task/{perf_pid}/children").read_text(encoding="ascii").split():
+            return read_process(int(pid))
+    return None
+
+
+def cpu_ns(pid: int | None) -> int | None:
+    """The CPU time of a process up to now; None where there is none."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return None
+
+
+def complaint(log: Path) -> str:
+    """The line of perf's log that says what went wrong, or its last one."""
+    with contextlib.suppress(OSError):
+        lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+        lines = [line for line in lines if line and not line.startswith("[ perf record:")]
+        if lines:
+            marked = [line for line in lines if line.lower().startswith(("error", "failed", "couldn't", "permission"))]
+            at = marked[0] if marked else lines[-1]
+            following = lines[lines.index(at) + 1 :]
+            return f"{at} {following[0]}" if at.endswith(":") and following else at
+    return "it ended without a word"
+
+
+def parse_call_graph(text: str, where: str) -> CallGraph:
+    """Raises BadInput."""
+    for kind in CALL_GRAPHS:
+        if text == kind:
+            return kind
+    raise BadInput(f"{where}: {text!r} is not one of {', '.join(CALL_GRAPHS)}")
+
+
+def check_stack(size: int, where: str) -> None:
+    """Raises BadInput."""
+    if not 0 < size <= LARGEST_STACK_BYTES or size % 8:
+        raise BadInput(f"{where}: {size} bytes are not a multiple of 8 up to {LARGEST_STACK_BYTES}")

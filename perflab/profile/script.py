@@ -1,0 +1,198 @@
+"""The text of `perf script` with fixed fields, as stacks of frames with weights.
+
+A sample is a line "comm  pid/tid  seconds.nanoseconds:  period event:", then its frames from the innermost to the
+outermost, "\\t address symbol (object)", then an empty line. Names of threads and functions may hold anything but a
+line end; so the lines are taken apart from their ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+FIELDS = "comm,pid,tid,time,event,period,ip,sym,dso"
+
+UNKNOWN = "[unknown]"
+_NO_OBJECTS = (UNKNOWN, "//anon", "[heap]", "[stack]", "anon_inode:", "/dev/zero", "/SYSV")
+_HEADER = re.compile(r"(.*)\s+(-?\d+)/(-?\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(.+?):\s*$")
+# The upper half of the addresses is the kernel's, without the last page: such values come of a stack that went wrong.
+_KERNEL = range(1 << 63, (1 << 64) - 4096)
+
+# Where a thread begins: a stack that reaches one of these is whole.
+ENTRIES = frozenset(
+    {
+        *("_start", "_dl_start", "_dl_start_user", "__libc_start_main", "__libc_start_call_main"),
+        *("clone", "clone3", "__clone", "__clone3", "__clone_internal", "thread_start", "start_thread"),
+        *("ret_from_fork", "ret_from_fork_asm", "kthread", "runtime.goexit", "runtime.goexit.abi0", "_rt0_amd64"),
+        *("secondary_startup_64", "secondary_startup_64_no_verify", "cpu_startup_entry", "start_kernel"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One function on a stack. `symbol` is None where the address has none."""
+
+    symbol: str | None
+    object: str | None  # the file it was loaded from; None where no file is mapped there
+    kernel: bool = False
+    inlined: bool = False
+
+    @property
+    def name(self) -> str:
+        """For people: of what has no symbol, the file in brackets."""
+        if self.symbol is not None:
+            return self.symbol
+        if self.kernel and self.object in (None, "[kernel.kallsyms]"):
+            return "[kernel]"
+        return f"[{file_name(self.object)}]" if self.object else UNKNOWN
+
+
+def file_name(path: str) -> str:
+    """Of an object, without its folder and the brackets of the kernel's."""
+    return path.removesuffix(" (deleted)").rpartition("/")[2].strip("[]")
+
+
+@dataclass(slots=True)
+class Weight:
+    """Of one stack. `squares` is the sum of the squares of the samples' weights."""
+
+    samples: int = 0
+    weight: int = 0
+    squares: int = 0
+
+    def add(self, weight: int) -> None:
+        self.samples += 1
+        self.weight += weight
+        self.squares += weight * weight
+
+
+Stack = tuple[int, ...]  # numbers of frames, the outermost first
+
+
+@dataclass
+class ThreadStacks:
+    """All samples of one thread by their stacks. `name` is the one it had last."""
+
+    pid: int
+    tid: int
+    name: str = ""
+    stacks: dict[Stack, Weight] = field(default_factory=dict)
+
+
+@dataclass
+class Samples:
+    """What was read. Threads are known by (pid, tid); `frames` by their number in the stacks."""
+
+    frames: list[Frame] = field(default_factory=list)
+    threads: dict[tuple[int, int], ThreadStacks] = field(default_factory=dict)
+    idle: int = 0  # samples of CPUs with nothing to do
+    unreadable: int = 0  # lines that are not as they should be
+    first_ns: int | None = None
+    last_ns: int | None = None
+
+    @property
+    def total(self) -> int:
+        return sum(w.samples for thread in self.threads.values() for w in thread.stacks.values())
+
+
+def parse(lines: Iterable[str]) -> Samples:
+    """Reads line by line; a frame's text is looked at once for each address."""
+    reader = _Reader()
+    for line in lines:
+        reader.take(line)
+    reader.close()
+    return reader.found
+
+
+class _Reader:
+    """Where in the text we are: within a sample, if `inside`; of one that counts, if there is a thread."""
+
+    def __init__(self) -> None:
+        self.found = Samples()
+        self._known: dict[str, int] = {}  # frames by the text of their line
+        self._numbers: dict[Frame, int] = {}
+        self._inside = False
+        self._thread: ThreadStacks | None = None
+        self._period = 0
+        self._stack: list[int] = []
+
+    def take(self, line: str) -> None:
+        if self._inside and line[:1] in ("\t", " "):
+            self._take_frame(line)
+            return
+        self.close()
+        if line.strip():
+            self._take_header(line)
+
+    def close(self) -> None:
+        """The sample is complete."""
+        if self._thread is not None:
+            key = tuple(reversed(self._stack))
+            weight = self._thread.stacks.get(key)
+            if weight is None:
+                weight = self._thread.stacks[key] = Weight()
+            weight.add(self._period)
+        self._thread = None
+        self._inside = False
+        self._stack.clear()
+
+    def _take_frame(self, line: str) -> None:
+        number = self._known.get(line)
+        if number is None:
+            frame = _frame(line)
+            if frame is None:
+                self.found.unreadable += 1
+                return
+            number = self._known[line] = self._numbers.setdefault(frame, len(self.found.frames))
+            if number == len(self.found.frames):
+                self.found.frames.append(frame)
+        self._stack.append(number)
+
+    def _take_header(self, line: str) -> None:
+        found = self.found
+        match = _HEADER.match(line)
+        if match is None:
+            found.unreadable += 1
+            return
+        self._inside = True
+        name, pid, tid, seconds, nanoseconds, period, _ = match.groups()
+        if pid == "0":
+            found.idle += 1
+            return
+        at_ns = int(seconds) * 1_000_000_000 + int(nanoseconds)
+        found.first_ns = at_ns if found.first_ns is None else min(found.first_ns, at_ns)
+        found.last_ns = at_ns if found.last_ns is None else max(found.last_ns, at_ns)
+        identity = int(pid), int(tid)
+        thread = found.threads.get(identity)
+        if thread is None:
+            thread = found.threads[identity] = ThreadStacks(*identity)
+        thread.name = name.strip()
+        self._thread, self._period = thread, int(period)
+
+
+def is_whole(frames: list[Frame], stack: Stack) -> bool:
+    """Whether a stack reaches the place where its thread begins."""
+    return bool(stack) and frames[stack[0]].symbol in ENTRIES
+
+
+def _frame(line: str) -> Frame | None:
+    """The frame of a line "\\t address symbol (object)"."""
+    address, _, rest = line.strip().partition(" ")
+    try:
+        kernel = int(address, 16) in _KERNEL
+    except ValueError:
+        return None
+    if not rest.endswith(")"):
+        return None
+    if rest.endswith(" (inlined)"):
+        return Frame(rest.removesuffix(" (inlined)"), None, kernel, inlined=True)
+    # Objects begin with "/" or "["; names of functions have parentheses, too.
+    at = max(rest.rfind(" (/"), rest.rfind(" (["))
+    if at < 0:
+        at = rest.rfind(" (")
+    symbol, path = (rest[:at], rest[at + 2 : -1]) if at >= 0 else ("", rest[1:-1])
+    symbol = symbol.split("@@", 1)[0].strip()  # the version of a symbol
+    none = path.startswith(_NO_OBJECTS)
+    return Frame(None if symbol in ("", UNKNOWN) else symbol, None if none else path, kernel and path != "[vdso]")
