@@ -18,7 +18,13 @@ def doctor(
     """Say what this machine can do, and what makes it noisy."""
     from perflab.host import Host
 
-    document = {"host": Host().facts(), "programs": _programs(), "middlewares": _middlewares(), "preflight": []}
+    document = {
+        "host": Host().facts(),
+        "programs": _programs(),
+        "middlewares": _middlewares(),
+        "tracing": _tracing(),
+        "preflight": [],
+    }
     document["preflight"] = [check.document() for check in Host().preflight()]
     if as_json:
         sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -52,6 +58,15 @@ def _middlewares() -> list[dict[str, Any]]:
     return [{"name": name, "available": a.usable, "version": a.version, "text": a.text} for name, a in found]
 
 
+def _tracing() -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from perflab import native as native_programs
+    from perflab.tracer.abilities import abilities
+
+    return [asdict(ability) for ability in abilities(native_programs.find())]
+
+
 def _print(out: Console, document: dict[str, Any]) -> None:
     host = document["host"]
     out.print(
@@ -64,6 +79,12 @@ def _print(out: Console, document: dict[str, Any]) -> None:
     _table(out, "program or middleware", rows)
     missing = [p for p in (*document["programs"], *document["middlewares"]) if not p["available"]]
     _advice(out, [(p["name"], p["text"]) for p in missing])
+    _table(
+        out,
+        "tracing and profiling",
+        [(t["name"], _state(t["available"]), t["text"] if t["available"] else "") for t in document["tracing"]],
+    )
+    _advice(out, [(t["name"], t["text"]) for t in document["tracing"] if not t["available"]])
     _table(out, "what may disturb", [(c["name"], c["status"], c["value"] or "") for c in document["preflight"]])
     _advice(out, [(c["name"], c["advice"]) for c in document["preflight"] if c["advice"]])
 

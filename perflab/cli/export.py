@@ -69,6 +69,11 @@ def export(
     data = open_run(run)
     if format_ != "csv" and data.origin != PERFLAB:
         raise BadInput(f"{run} is output of irobot_benchmark already; `--format csv` writes its tables")
+    if format_ != "csv" and (data.manifest.get("workload") or {}).get("kind") == "command":
+        raise BadInput(
+            f"{run} measured a command: which of its messages were late, which the format needs, is not known; "
+            "`--format csv` writes its tables"
+        )
     trials = [t for t in _chosen(data, trial) if format_ == "csv" or _recorded(t)]
     if not trials:
         raise BadInput(f"{data.path} holds no such trial that recorded anything")

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 _COLUMN = 26  # of the options; what is longer has its help in the next line
 
 
+# Where the words after -- are kept in a context.
+COMMAND_KEY = "perflab.command"
+
+
 class GroupedCommand(TyperCommand):
     """A command whose options stand under their `rich_help_panel`, in order of first appearance."""
 
@@ -30,3 +34,17 @@ class GroupedCommand(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records, col_max=_COLUMN)
+
+
+class CommandAfterDashes(GroupedCommand):
+    """A command of which everything behind the first -- is another command line, kept as it is."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[COMMAND_KEY] = args[place + 1 :]
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]

@@ -7,12 +7,13 @@ import math
 import shlex
 import socket
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab.cli.grouped import COMMAND_KEY
 from perflab.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _FIGURES = "What is measured"
 _ENDS = "Beginning and end of a trial"
 _AROUND = "Around the workload"
 _VERDICTS = "Criteria and statistics"
+_COMMAND = "A command as the workload (everything after --)"
 _OUTPUT = "Output"
 
 
@@ -123,6 +125,10 @@ def _complete_metric(incomplete: str) -> list[str]:
     return [name for name in METRICS if name.startswith(incomplete)]
 
 
+def _complete_ends(incomplete: str) -> list[str]:
+    return [word for word in ("stopped", "itself") if word.startswith(incomplete)]
+
+
 def _complete_order(incomplete: str) -> list[str]:
     return [word for word in ("randomised", "as_written") if word.startswith(incomplete)]
 
@@ -138,7 +144,7 @@ def run(
         typer.Argument(
             metavar="WORKLOAD...|EXPERIMENT.yaml",
             help="Names of the catalog (`perflab list topologies`, `perflab list experiments`), graph files that form "
-            "one graph, or one experiment file.",
+            "one graph, or one experiment file. What stands after -- is a command line, which is then the workload.",
             autocompletion=_complete_workload,
             show_default=False,
         ),
@@ -414,6 +420,55 @@ def run(
             rich_help_panel=_VERDICTS,
         ),
     ] = None,
+    ready: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AFTER|log:REGEX",
+            help="When measuring may begin: so long after its start (default 2s), or when a line that it prints "
+            "matches.",
+            show_default=False,
+            rich_help_panel=_COMMAND,
+        ),
+    ] = None,
+    ends: Annotated[
+        str,
+        typer.Option(
+            metavar="stopped|itself",
+            help="Runs until it is stopped, or ends by itself within --time; how long it ran is then a figure.",
+            autocompletion=_complete_ends,
+            rich_help_panel=_COMMAND,
+        ),
+    ] = "stopped",
+    stop: Annotated[
+        str,
+        typer.Option(
+            metavar="SIGNAL[:GRACE]",
+            help="How it is asked to end; after the grace it gets SIGTERM, then SIGKILL.",
+            rich_help_panel=_COMMAND,
+        ),
+    ] = "SIGINT:5s",
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A variable of its environment; repeatable. --factor workload.environment.NAME=A,B varies one.",
+            show_default=False,
+            rich_help_panel=_COMMAND,
+        ),
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where it is started; default here.", rich_help_panel=_COMMAND),
+    ] = None,
+    tracing: Annotated[
+        str,
+        typer.Option(
+            metavar="on|off",
+            help="Messages and their latency from its ros2:* events; off: resources and outcomes alone.",
+            autocompletion=_complete_switch,
+            rich_help_panel=_COMMAND,
+        ),
+    ] = "on",
     resume: Annotated[
         str | None,
         typer.Option(
@@ -467,6 +522,8 @@ def run(
     Example: perflab run sierra_nevada --executor single_threaded,events --ipc off,on --trials 3
 
     Example: perflab run sierra_nevada --condition cpu_load:workers=2,load=80 --trials 5
+
+    Example: perflab run --trials 5 --condition cpu_load:load=80 -- ros2 launch my_robot bringup.launch.py
     """
     from perflab import native as native_programs
     from perflab.experiment.build import build, resumed
@@ -480,16 +537,21 @@ def run(
         raise BadInput(f"--progress {progress!r} is not {' or '.join(PROGRESS)}")
     typed = {name for name in context.params if _comes_from(context, name, "COMMANDLINE")}
     given = typed | {name for name in context.params if _comes_from(context, name, "ENVIRONMENT")}
+    behind = context.meta.get(COMMAND_KEY)
     native, host = native_programs.find(), Host()
     command_line = ("perflab", *sys.argv[1:])
     earlier = None
     if resume is not None:
+        if behind is not None:
+            raise BadInput(f"--resume goes on with what {resume!r} was; leave out the command after --")
         if clash := sorted(typed - _OF_OUTPUT - {"resume"}):
             raise BadInput(f"--resume goes on with what {resume!r} was; {_option(clash[0])} cannot be changed")
         experiment, earlier = resumed(resume, open_run(resume), native, host, command_line)
     else:
-        if not workload:
-            raise BadInput("name a workload or an experiment, e.g. `perflab run sierra_nevada`")
+        if behind is not None and not behind:
+            raise BadInput("name a command after --, e.g. `perflab run -- ros2 launch my_robot bringup.launch.py`")
+        if not workload and behind is None:
+            raise BadInput("name a workload or an experiment, e.g. `perflab run sierra_nevada`, or a command after --")
         if output is not None:
             check_output(output)
         options: dict[str, Any] = {
@@ -533,7 +595,18 @@ def run(
         chosen |= _nested(
             "statistics", {"metrics" if g == "metric" else g for g in given}, alpha=alpha, margin=margin, metrics=metric
         )
-        experiment = build(with_options(_written(workload), chosen), native, output=output, command_line=command_line)
+        of_command = {
+            "ready": ready,
+            "ends": ends,
+            "stop": stop,
+            "environment": _pairs(environment or [], "--environment", "NAME=VALUE"),
+            "directory": None if directory is None else str(directory.absolute()),
+            "tracing": tracing,
+        }
+        written = _written(workload or [])
+        chosen |= _nested("workload", given, **of_command)
+        chosen = _with_command(written, chosen, behind)
+        experiment = build(with_options(written, chosen), native, output=output, command_line=command_line)
     result = execute(experiment, native, host, _display(progress, quiet), earlier)
     _print(result, as_json=as_json, quiet=quiet, edges=edges)
     if result.error is not None:
@@ -563,8 +636,23 @@ def _option(name: str) -> str:
     return "WORKLOAD" if name == "workload" else f"--{name.replace('_', '-')}"
 
 
-def _written(words: Sequence[str]) -> Written:
-    """The experiment file that a word means, or a workload."""
+def _with_command(written: Written | None, chosen: dict[str, Any], behind: Sequence[str] | None) -> dict[str, Any]:
+    """The options with the command after -- as the workload, which stands instead of that of an experiment file."""
+    workload = chosen.get("workload", {})
+    of_file = None if written is None else written.mapping.get("workload")
+    if behind is None:
+        if workload and not isinstance(of_file, Mapping):
+            raise BadInput(f"{_option(next(iter(workload)))} is of a command; write it after --")
+        return chosen
+    if written is not None and written.source is None:
+        raise BadInput("a workload and a command after --: name one of them")
+    return {**chosen, "workload": {"directory": str(Path.cwd()), **workload, "command": list(behind)}}
+
+
+def _written(words: Sequence[str]) -> Written | None:
+    """The experiment file that a word means, or a workload; None where there is no word."""
+    if not words:
+        return None
     from perflab import catalog
     from perflab.experiment.document import Written, is_experiment, read
 

@@ -276,6 +276,8 @@ def _place_of(graph: Graph, parameters: FloodParameters) -> tuple[str, int]:
     entry = extend.process_of(graph, name)
     own = {node["executor"] for node in entry["nodes"] if not node.get("condition")}
     ids = [int(executor["id"]) for executor in entry["executors"] if executor["id"] in own]
+    if not ids:  # of a command nothing is known
+        raise BadInput(f"message_flood: readers=inside: {name!r} has no executor of a graph; use readers=external")
     if parameters.executor is None:
         return name, ids[0]
     if parameters.executor not in ids:

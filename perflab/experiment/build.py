@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
 from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean, design, scheduling
+from perflab.experiment.command import DOMAIN
 from perflab.experiment.document import Document, Scalar, Written, validate
 from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
 from perflab.experiment.rundir import RunDirectory, read_json
 from perflab.experiment.settings import FIGURES, Experiment, Limits, Settings, Thresholds
-from perflab.experiment.variant import Variant, parse_executors, parse_framing, parse_ipc, parse_pass_by, product_of
+from perflab.experiment.variant import (
+    OWN,
+    Variant,
+    parse_executors,
+    parse_framing,
+    parse_ipc,
+    parse_pass_by,
+    product_of,
+)
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, select
 from perflab.native import Native
 from perflab.statistics.metrics import chosen, parse_criterion
 from perflab.units import format_duration, format_time
-from perflab.workload import Graph, Source, Workload
+from perflab.workload import Graph, Source, Workload, command
+from perflab.workload.command import Command, CommandParameters
 from perflab.workload.topology import Topology, load
 
 MIN_SAMPLING_NS = 10_000_000
+RMW = "RMW_IMPLEMENTATION"
 
 T = TypeVar("T")
 
@@ -55,7 +68,9 @@ def build(
         except BadInput as error:
             raise written.complain((key,) if entry is None else (key, entry), error) from error
 
-    loaded = workload or of("workload", lambda: load(document.workload, native))
+    loaded = workload or of("workload", lambda: _load(document, native))
+    if isinstance(loaded, Command):
+        _check_of_command(written, document)
     threads = of("threads", lambda: scheduling.parse(document.threads, loaded.graph.processes))
     of("baseline", lambda: design.check_baseline(document))
     for number in range(len(document.conditions)):
@@ -66,7 +81,8 @@ def build(
         of("success", partial(parse_criterion, text), number)
     metrics = "--metric" if written.source is None or "statistics" in written.given else "metrics"
     of("statistics", lambda: chosen(document.statistics.metrics, metrics))
-    variants = _variants(written, document, native, of)
+    own = _own_middleware(loaded) if isinstance(loaded, Command) else None
+    variants = _variants(written, document, native, of, own)
     found = of("conditions", lambda: design.treatments(document, variants, loaded.graph))
     extra = design.extras(document, found)
     experiment = Experiment(
@@ -93,11 +109,10 @@ def resumed(
     try:
         written = Written(dict(manifest["experiment"]["written"]))
         kept = manifest["workload"]
-        workload = Topology(
-            str(kept["name"]),
-            Graph(kept["graph"]),
-            tuple(Source(s["path"], s["sha256"], s["text"]) for s in kept["sources"]),
-        )
+        sources = tuple(Source(s["path"], s["sha256"], s["text"]) for s in kept["sources"])
+        workload: Workload = Topology(str(kept["name"]), Graph(kept["graph"]), sources)
+        if kept["kind"] == command.KIND:
+            workload = _same_command(word, validate(written), sources)
         run_id, planned = str(manifest["run_id"]), list(manifest["trials"])
         middlewares = {
             (m["name"], json.dumps(m["options"], sort_keys=True)): m["version"] for m in manifest["middlewares"]
@@ -134,6 +149,56 @@ def resumed(
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
     return experiment, Earlier(directory, run_id, finished)
+
+
+def _same_command(word: str, document: Document, sources: tuple[Source, ...]) -> Command:
+    """The command of a run that goes on. Raises BadInput where what it starts is not what it was."""
+    if not isinstance(document.workload, CommandParameters):
+        raise BadInput(f"run {word!r} is damaged: its workload is a command, and its experiment has none")
+    workload = command.load(document.workload)
+    for before, now in zip_longest(sources, workload.sources):
+        if before != now:
+            changed = (before or now).path
+            raise BadInput(f"run {word!r} cannot go on: {changed} is not what it was; run it anew")
+    return workload
+
+
+def _load(document: Document, native: Native) -> Workload:
+    words = document.workload
+    return command.load(words) if isinstance(words, CommandParameters) else load(words, native)
+
+
+# What is said of a graph or of its processes, and of nothing else.
+_OF_GRAPHS = (
+    "executors", "ipc", "pass_by", "service_framing", "threads", "lock_memory", "name_threads", "measure", "thresholds",
+)  # fmt: skip
+
+
+def _check_of_command(written: Written, document: Document) -> None:
+    """What a command cannot be asked for. Raises BadInput."""
+
+    def refuse(key: str, text: str) -> BadInput:
+        where = written.where((key,))
+        return BadInput(f"{where}: {text}" if where.startswith("--") else f"{where}: {key}: {text}")
+
+    for key in _OF_GRAPHS:
+        if key in written.mapping:
+            raise refuse(key, "is of graphs, whose nodes perflab runs itself; this workload is a command")
+    words = document.workload
+    assert isinstance(words, CommandParameters)
+    if DOMAIN in words.environment or f"{design.ENVIRONMENT}{DOMAIN}" in document.factors:
+        where = written.where(("workload", "environment"))
+        raise BadInput(f"{where}: {DOMAIN} is perflab's to set: each trial has a domain of its own")
+    if "middlewares" in written.mapping and not design.adds_nodes(document):
+        raise refuse(
+            "middlewares", "a command brings its own middleware, and no condition here adds nodes that need one"
+        )
+    if len(document.middlewares) > 1 or "+" in document.middlewares[0]:
+        raise refuse("middlewares", "a command brings its own middleware; name one, for what conditions add")
+
+
+def _own_middleware(workload: Command) -> str:
+    return workload.parameters.environment.get(RMW) or os.environ.get(RMW) or OWN
 
 
 def _settings(written: Written, document: Document) -> Settings:
@@ -184,8 +249,12 @@ def _variants(
     document: Document,
     native: Native,
     of: Callable[[str, Callable[[], Any]], Any],
+    own: str | None = None,
 ) -> list[tuple[Variant, Mapping[str, Scalar]]]:
-    """The product of what was named and of the levels of the middlewares' options, with these levels."""
+    """The product of what was named and of the levels of the middlewares' options, with these levels.
+
+    `own` is what carries the messages of a command, which needs none of perflab's unless a condition adds nodes.
+    """
     executors = of("executors", lambda: parse_executors(",".join(document.executors) or None))
     ipc = of("ipc", lambda: parse_ipc(",".join(document.ipc)))
     pass_by = of("pass_by", lambda: parse_pass_by(",".join(document.pass_by) or None))
@@ -197,8 +266,11 @@ def _variants(
         chosen = dict(zip(levels, combination, strict=True))
         options = {**document.middleware_options, **{_option(k): v for k, v in chosen.items()}}
         listed = [f"{key}={_text(value)}" for key, value in options.items()]
-        middlewares: list[tuple[Middleware, ...]] = of("middlewares", partial(select, names, listed, native))
-        for variant in product_of(middlewares, executors, ipc, pass_by, framing):
+        middlewares: list[tuple[Middleware, ...]] = [(Middleware(OWN, "dds", None, None),)]
+        if own is None or design.adds_nodes(document):
+            middlewares = of("middlewares", partial(select, names, listed, native))
+        for made in product_of(middlewares, executors, ipc, pass_by, framing):
+            variant = replace(made, own_middleware=own)
             used = {m.name for m in variant.middlewares}
             mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, design.MIDDLEWARE)}
             found.setdefault(variant.key, (variant, mine))
@@ -220,6 +292,9 @@ def _words(ns: int) -> str:
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     graph, name = experiment.workload.graph, experiment.workload.name
+    if isinstance(experiment.workload, Command):
+        _check_command_together(experiment)
+        return
     if not graph.edges() and not graph.services():
         raise BadInput(
             f"workload {name!r} has no topic with a publisher and a subscription, and no service with a client; "
@@ -249,3 +324,8 @@ def _check_together(experiment: Experiment, written: Written) -> None:
             )
         if first.runtime == "virtual" and (experiment.settings.threads or experiment.settings.lock_memory):
             raise Unavailable("--thread and --lock-memory: the virtual middleware has no threads and no memory to lock")
+
+
+def _check_command_together(experiment: Experiment) -> None:
+    if any(v.runtime == "virtual" for v in experiment.variants):
+        raise BadInput("--middleware virtual: a command runs on this machine, and so does what conditions add to it")

@@ -166,9 +166,11 @@ def _left_in(run: RunDirectory, manifest: Json, host: Host) -> Iterator[Leftover
 
 def _left_of(run: RunDirectory, trial: TrialDirectory, document: Json, this_boot: bool) -> Iterator[Leftover]:
     running = document.get("status") == "running"
-    processes = [(str(n), p) for n, p in (document.get("processes") or {}).items() if isinstance(p, dict)]
+    processes = _processes_of(document)
     if this_boot:
         for name, process in processes:
+            if process.get("mark") is not None:
+                continue  # a command, which stands under a guard as companions do
             pid, ticks = process.get("pid"), process.get("start_ticks")
             if isinstance(pid, int) and isinstance(ticks, int) and _alive(pid, ticks):
                 what = f"process {name} (pid {pid}) of trial {trial.path.name}"
@@ -191,13 +193,16 @@ def _left_of(run: RunDirectory, trial: TrialDirectory, document: Json, this_boot
         yield Leftover(TRIAL_LEFT, run.path, f"trial {trial.path.name}, which was running", trial.path)
 
 
+def _processes_of(document: Json) -> list[tuple[str, Json]]:
+    return [(str(n), p) for n, p in (document.get("processes") or {}).items() if isinstance(p, dict)]
+
+
 def _companions(run: RunDirectory, trial: TrialDirectory, document: Json) -> Iterator[Leftover]:
-    """What lives of the programs beside the workload; of a tree the topmost alone, the rest ends with it."""
+    """What lives of the programs beside the workload, and of a command; of a tree the topmost alone."""
     from perflab.experiment.companion import left_behind
 
-    for companion in document.get("companions") or ():
-        if not isinstance(companion, dict):
-            continue
+    commands = [{"name": n, **p} for n, p in _processes_of(document) if p.get("mark") is not None]
+    for companion in (*commands, *(c for c in document.get("companions") or () if isinstance(c, dict))):
         # Looking for a mark means reading the environment of every process: only where something may be left.
         searched = companion if document.get("status") == "running" else {**companion, "mark": None}
         left = {process.pid: process for process in left_behind(searched)}

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perflab.errors import DAMAGE, BadInput
+from perflab.experiment import traced
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
 from perflab.formats.records import ProcessRecords, RecordError
 from perflab.statistics import histogram as hg
-from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
+from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account, counted
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.metrics import chosen
 from perflab.statistics.summary import (
@@ -135,6 +136,9 @@ def collect(
         hiccup=_hiccup(processes),
         allocations=_allocations(processes, from_ns, until_ns),
         criteria=tuple(trial.get("criteria") or ()),
+        why=traced.why(directory.path),
+        run_s=(trial.get("command") or {}).get("run_s"),
+        messages=trial.get("messages"),
     )
     if data.outcome == "success":
         if problem is None and (accounts is None or not accounts.complete):
@@ -279,6 +283,12 @@ def _account(
     checkpoints: list[dict[str, Any] | None] = [p.checkpoint for p in processes]
     if not any(checkpoints):
         return None, None
+    if any("source" in c for c in checkpoints if c is not None):  # of a command
+        try:
+            told = counted(checkpoints)
+        except AccountingError as error:
+            return None, str(error)
+        return told, told.problems[0] if told.problems else None
     matched = all(p.start.matched for p in processes if p.start is not None)
     try:
         accounts = account(checkpoints, edges, services, matched_at_start=matched, drained=drained)

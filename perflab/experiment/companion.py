@@ -113,9 +113,12 @@ class GuardedCompanion:
         control: bool = False,
         pass_output: bool = False,
         environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
         install: str | None = None,
     ) -> None:
         """Starts the program and waits until it is executed. `install` says how to get it where it is missing.
+
+        `environment` is added to perflab's; `directory` is where it is started, None: where perflab was.
 
         What it prints goes to the log; with `pass_output` where perflab's own output goes. With `control` it is given
         `--control-fd N`. Raises Unavailable where it or the guard cannot be executed, OSError where the log cannot be
@@ -127,6 +130,8 @@ class GuardedCompanion:
         self.pid: int | None = None
         self.start_ticks: int | None = None
         self.status: int | None = None
+        self.started_ns: int | None = None  # as the guard saw it; CLOCK_MONOTONIC
+        self.ended_ns: int | None = None  # likewise the program itself, not all that it had started
         self.ended_by_itself = False  # although nobody had stopped it
         self.killed: int | None = None  # how many processes did not end by SIGTERM; None: not known (yet)
         self.failure: str | None = None  # what the guard complained about; it then ends the program
@@ -144,7 +149,7 @@ class GuardedCompanion:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             try:
-                self._guard = self._start_guard(guard, theirs.fileno(), environment or {})
+                self._guard = self._start_guard(guard.absolute(), theirs.fileno(), environment or {}, directory)
             except BaseException:
                 ours.close()
                 raise
@@ -219,6 +224,26 @@ class GuardedCompanion:
                 return None
             self._wait(left)
 
+    def children(self) -> list[int]:
+        """The numbers of those that are right below the guard: the program, and what has lost its parent."""
+        return [pid for pid, _ in _tree(self._guard.pid, deep=False)]
+
+    def processes(self) -> list[int]:
+        """The numbers of the program and of all its descendants that live."""
+        return [pid for pid, _ in _tree(self._guard.pid)]
+
+    def signal(self, signum: int, *, group: bool = True) -> None:
+        """Sends a signal to the program, or to all of the process group that it leads; not to the rest below it.
+
+        Whoever has ended meanwhile gets none, nor does anybody who has its number by now.
+        """
+        for identity in _tree(self._guard.pid):
+            process = read_process(identity[0])
+            if process is None or process.identity != identity:
+                continue
+            if process.pid == self.pid or (group and _group_of(process.pid) == self.pid):
+                _send(process, signum)
+
     def stop(self, grace_s: float = 2.0) -> int | None:
         """Ends the program and its descendants: SIGTERM, then SIGKILL; waits until they are gone. Idempotent.
 
@@ -239,7 +264,9 @@ class GuardedCompanion:
                 os.close(self.pidfd)
         return self.status
 
-    def _start_guard(self, guard: Path, control_fd: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _start_guard(
+        self, guard: Path, control_fd: int, environment: Mapping[str, str], directory: Path | None
+    ) -> subprocess.Popen[bytes]:
         options = ["--control-fd", str(control_fd), *(["--give-control"] if self._control else [])]
         with contextlib.nullcontext() if self._pass_output else self.log.open("wb") as output:
             try:
@@ -251,6 +278,7 @@ class GuardedCompanion:
                     pass_fds=(control_fd,),
                     start_new_session=True,
                     env={**os.environ, **environment, MARK: self._mark},
+                    cwd=directory,
                 )
             except OSError as error:
                 raise Unavailable(f"cannot start {guard}: {error.strerror}; build it again with `make`") from error
@@ -302,6 +330,7 @@ class GuardedCompanion:
         self.finished = True
         if self.pid is not None and self.status is None:
             self.status = -signal.SIGKILL  # by the kernel, as its parent was gone
+            self.ended_ns = time.monotonic_ns()
             self.ended_by_itself = not self._stopping
         if left:
             pids = ", ".join(str(process.pid) for process in left)
@@ -357,9 +386,10 @@ class GuardedCompanion:
             match body["type"]:
                 case "started":
                     self.pid, self.start_ticks = int(body["pid"]), body["start_ticks"]
+                    self.started_ns = int(body["at_ns"])
                 case "ended":
                     self.status = -int(body["signal"]) if body["status"] is None else int(body["status"])
-                    self.ended_by_itself = not body["stopped"]
+                    self.ended_by_itself, self.ended_ns = not body["stopped"], int(body["at_ns"])
                 case "said" if isinstance(body["body"], dict):
                     self._said.append(body["body"])
                 case "done":
@@ -432,23 +462,38 @@ def _is_being_executed(pid: int) -> bool:
     return size > 0 and (end == 0 or begin != end)
 
 
-def _tree(root: int) -> Iterator[tuple[int, int]]:
-    """Number and start time of all processes below `root`, at the cost of these and not of all of the machine."""
+def _tree(root: int, *, deep: bool = True) -> Iterator[tuple[int, int]]:
+    """Number and start time of all processes below `root`, at the cost of these and not of all of the machine.
+
+    Not `deep`: of its children alone.
+    """
     waiting = [root]
     while waiting:
         for children in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
             with contextlib.suppress(OSError):
-                waiting += (found := [int(pid) for pid in children.read_text(encoding="ascii").split()])
+                found = [int(pid) for pid in children.read_text(encoding="ascii").split()]
+                waiting += found if deep else ()
                 yield from (process.identity for pid in found if (process := read_process(pid)))
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def _kill(process: Process) -> None:
     """Ends that process and nobody who has got its number since."""
+    _send(process, signal.SIGKILL)
+
+
+def _send(process: Process, signum: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         pidfd = os.pidfd_open(process.pid)
         try:
             now = read_process(process.pid)
             if now is not None and now.identity == process.identity:
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                signal.pidfd_send_signal(pidfd, signum)
         finally:
             os.close(pidfd)

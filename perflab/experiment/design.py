@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import ValidationError, create_model
 
 from perflab import registry
-from perflab.condition import Condition
+from perflab.condition import Condition, message_flood
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.errors import BadInput
 from perflab.experiment.document import Document, Location, Scalar
@@ -29,11 +29,13 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.workload import Graph
+from perflab.workload.command import CommandParameters
 
 BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
 WORKLOAD = "workload"
+ENVIRONMENT = "workload.environment."  # of a command; the name of a variable follows
 MIDDLEWARE = "middleware"
 # What a factor of the workload may set: of every publisher and subscription.
 QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
@@ -42,6 +44,9 @@ QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
     "durability": ("volatile", "transient_local"),
 }
 MAX_DEPTH = 100_000
+# What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
+TRACING = "tracing"
+TRACING_OF_COMMANDS = {"scheduler": "none", "trials": "all"}
 
 
 class BadEntry(BadInput):
@@ -115,12 +120,23 @@ class Planned:
     after: str | None = None
 
 
+def adds_nodes(document: Document) -> bool:
+    """Whether a condition adds nodes to the workload, which some middleware must carry."""
+    named = [name for n, entry in enumerate(document.conditions) for name, _ in _parse_entry(entry, n).conditions]
+    return message_flood.NAME in named
+
+
+def environment_levels(factors: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The variables of a command that factors set, by name."""
+    return {path.removeprefix(ENVIRONMENT): v for path, v in factors.items() if path.startswith(ENVIRONMENT)}
+
+
 def treatments(
     document: Document, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]], graph: Graph
 ) -> list[Treatment]:
     """Every treatment of a block, the baseline of each variant first; after the checks of this module.
 
-    Raises BadInput.
+    Raises BadInput. What measures the messages of a command is in its controls, too.
 
     `variants` come with the levels of the middleware's factors that they were made of.
     """
@@ -131,13 +147,14 @@ def treatments(
         settings.insert(0, (BASELINE, (), {}))
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
+    measuring = tuple(o for o in always if o.name == TRACING) if _is_command(document) else ()
     found: list[Treatment] = []
     for (variant, chosen), (levels, changed) in product(variants, _graphs(document, graph)):
         shared = {**levels, **chosen}
         for label, conditions, own in settings:
             found.append(Treatment(label, variant, changed, conditions, always, {**shared, **own}))
-        if always and document.observer_control and document.trials > 1:
-            found.append(Treatment(BASELINE, variant, changed, (), (), shared, CONTROL))
+        if always != measuring and document.observer_control and document.trials > 1:
+            found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
     return found
 
 
@@ -230,7 +247,9 @@ def check_factors(document: Document) -> None:
     used = {name for entry in entries for name, _ in entry.conditions}
     for path, levels in document.factors.items():
         name, _, key = path.partition(".")
-        if name == WORKLOAD:
+        if name == WORKLOAD and _is_command(document):
+            _check_environment(path, levels)
+        elif name == WORKLOAD:
             _check_qos(path, levels)
         elif name in CONDITIONS:
             if name not in used:
@@ -285,6 +304,21 @@ def _check_qos(path: str, levels: Sequence[Scalar]) -> None:
             raise BadInput(f"factor {path}: {level!r} is not a number within 1..{MAX_DEPTH}")
         if allowed is not None and level not in allowed:
             raise BadInput(f"factor {path}: {level!r} is not {' or '.join(allowed)}")
+
+
+def _check_environment(path: str, levels: Sequence[Scalar]) -> None:
+    name = path.removeprefix(ENVIRONMENT)
+    if not path.startswith(ENVIRONMENT) or not name:
+        raise BadInput(f"factor {path}: of a command there is {ENVIRONMENT}NAME, the levels of a variable")
+    if "=" in name or "\0" in name:
+        raise BadInput(f"factor {path}: {name!r} is no name of a variable")
+    for level in levels:
+        if isinstance(level, bool) or "\0" in str(level):
+            raise BadInput(f"factor {path}: {level!r} is no text; put it in quotes")
+
+
+def _is_command(document: Document) -> bool:
+    return isinstance(document.workload, CommandParameters)
 
 
 def _levels(
@@ -362,6 +396,20 @@ def observers(document: Document) -> list[Observer]:
                 raise BadEntry(("observers", number), f"observers: {observer.name} is there twice")
             observer.label = observer.name
             made.append(observer)
+    return _measuring(document, made)
+
+
+def _measuring(document: Document, made: list[Observer]) -> list[Observer]:
+    """With what measures the messages of a command, in every trial."""
+    workload = document.workload
+    named = next((o for o in made if o.name == TRACING), None)
+    if not isinstance(workload, CommandParameters) or (named is None and not workload.tracing):
+        return made
+    if named is None:
+        tracing = registry.make(TRACING, TRACING_OF_COMMANDS, "observer", OBSERVERS, f"observer {TRACING}")
+        tracing.label = tracing.name
+        return [tracing, *made]
+    named.extra = named.extra and not workload.tracing
     return made
 
 
@@ -371,6 +419,9 @@ def _graphs(document: Document, graph: Graph) -> list[tuple[dict[str, Scalar], G
     found = []
     for combination in product(*mine.values()):
         chosen = dict(zip(mine, combination, strict=True))
+        if _is_command(document):
+            found.append((chosen, graph))
+            continue
         found.append((chosen, with_qos(graph, {k.partition(".")[2]: v for k, v in chosen.items()})))
     return found
 

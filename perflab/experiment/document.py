@@ -9,18 +9,28 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from perflab.errors import BadInput, one_line
 from perflab.parameters import DURATION, DurationNs, Percent, Switch
 from perflab.registry import what_is_wrong
 from perflab.workload import Source
+from perflab.workload.command import CommandParameters
 
 MAX_TRIALS = 10_000
 MAX_SEED = 2**63 - 1
@@ -54,6 +64,13 @@ def _limit(value: Any) -> Any:
 
 
 Words = Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_WORDS_SCHEMA)]
+
+# Names and files of graphs, or a mapping that describes a command. The tags are in the places of pydantic's complaints.
+_OF_GRAPH, _OF_COMMAND = "workload-graph", "workload-command"
+Workload = Annotated[
+    Annotated[Words, Tag(_OF_GRAPH)] | Annotated[CommandParameters, Tag(_OF_COMMAND)],
+    Discriminator(lambda value: _OF_COMMAND if isinstance(value, Mapping | CommandParameters) else _OF_GRAPH),
+]
 
 
 class _Part(BaseModel):
@@ -90,7 +107,9 @@ class Document(_Part):
     """An experiment."""
 
     name: str | None = Field(None, description="of the run; default that of the workload")
-    workload: Words = Field(description="a name of the catalog, or graph files that form one graph")
+    workload: Workload = Field(
+        description="a name of the catalog, graph files that form one graph, or a mapping with the key command"
+    )
     middlewares: Words = Field(["cyclonedds"], description="what carries the messages; a+b gives each process its own")
     middleware_options: dict[str, Scalar] = Field({}, description="[NAME.]KEY: VALUE")
     executors: Words = Field([], description="what runs the callbacks; default as the graph says")
@@ -144,7 +163,8 @@ _OPTIONS = {
     "observers": "--observer",
     "metrics": "--metric",
 }
-_NESTED = ("thresholds", "statistics")  # keys whose members are options of their own
+_NESTED = ("thresholds", "statistics", "workload")  # keys whose members are options of their own
+_MEMBERS = {"command": "the command after --"}
 
 
 def option_of(key: str) -> str:
@@ -169,8 +189,9 @@ class Written:
         """ "file.yaml:12" or "--option"; of a key that neither gave, the key."""
         key = str(location[0]) if location else ""
         if key in self.given or self.source is None:
-            nested = key in _NESTED and len(location) > 1
-            return option_of(str(location[1]) if nested else key) if key else "the command line"
+            if key in _NESTED and len(location) > 1 and isinstance(member := location[1], str):
+                return _MEMBERS.get(member, option_of(member))
+            return option_of(key) if key else "the command line"
         for length in range(len(location), 0, -1):
             if location[:length] in self.lines:
                 return f"{self.source.path}:{self.lines[location[:length]]}"
@@ -303,8 +324,10 @@ def _plain(schema: Any) -> None:
 
 
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Graph files are named relative to the file that names them."""
+    """Graph files, and the folder of a command, are named relative to the file that names them."""
     words = mapping.get("workload")
+    if isinstance(words, dict) and isinstance(words.get("directory"), str):
+        return {**mapping, "workload": {**words, "directory": str((folder / words["directory"]).absolute())}}
     if not isinstance(words, str | list):
         return mapping
 
@@ -337,15 +360,14 @@ def _locate(node: yaml.Node | None, location: Location, lines: dict[Location, in
 def _complaint(written: Written, error: ValidationError) -> BadInput:
     first = error.errors()[0]
     # Beside keys and indices there are names of what pydantic tried.
-    tried = ("function-", "dict[", "str", "bool")
-    location: Location = tuple(p for p in first["loc"] if isinstance(p, int) or not p.startswith(tried))
+    tried = ("function-", "dict[", "list[", "str", "bool", _OF_GRAPH, _OF_COMMAND)
+    location: Location = tuple(
+        p for n, p in enumerate(first["loc"]) if not n or isinstance(p, int) or not p.startswith(tried)
+    )
     where, key = written.where(location), ".".join(str(part) for part in location)
     named = not where.startswith("--")
     if first["type"] == "extra_forbidden":
-        part: Any = Document
-        for above in location[:-1]:
-            part = part.model_fields[above].annotation
-        known = list(part.model_fields)
+        known = list(_model_at(location[:-1]).model_fields)
         close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
         return BadInput(f"{where}: no key {key!r}; {hint}")
@@ -354,6 +376,23 @@ def _complaint(written: Written, error: ValidationError) -> BadInput:
             return BadInput(f"{where}: an experiment needs the key workload")
         return BadInput(f"{where}: {key} is missing")
     return BadInput(f"{where}{f': {key}' if named else ''}{_in_words(first)}")
+
+
+def _model_at(location: Location) -> type[BaseModel]:
+    """The model whose keys stand at a place."""
+    part: type[BaseModel] = Document
+    for key in location:
+        annotation = part.model_fields[str(key)].annotation
+        part = next(a for a in _models_in(annotation))
+    return part
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a union, or the one that it is."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 # How pydantic calls what is wrong with a number, as words behind the number.

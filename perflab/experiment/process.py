@@ -195,7 +195,7 @@ class Supervisor:
         is added to perflab's.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs, log.open("wb") as output, _on_cpus(cpus):
+        with theirs, log.open("wb") as output, on_cpus(cpus):
             try:
                 popen = subprocess.Popen(
                     [*command, "--control-fd", str(theirs.fileno())],
@@ -384,7 +384,7 @@ def log_tail(log: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def _on_cpus(cpus: Set[int] | None) -> Iterator[None]:
+def on_cpus(cpus: Set[int] | None) -> Iterator[None]:
     """A process inherits the CPUs of the thread that makes it: set before, there is no instant without them."""
     if cpus is None:
         yield

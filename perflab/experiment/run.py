@@ -22,10 +22,10 @@ from pathlib import Path
 
 from perflab import __version__
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
-from perflab.experiment import domain, rundir
+from perflab.experiment import command_records, domain, rundir, traced
 from perflab.experiment.clean import pid_namespace
 from perflab.experiment.collect import add_findings, as_designed, collect, own_trials
-from perflab.experiment.design import CONTROL, Planned, Treatment
+from perflab.experiment.design import CONTROL, TRACING, Planned, Treatment
 from perflab.experiment.display import Display, PlannedTrial, RunPlan
 from perflab.experiment.inventory import inventory
 from perflab.experiment.process import Signals
@@ -40,16 +40,19 @@ from perflab.experiment.trial import (
     TrialPlan,
     file_names,
     node_configuration,
+    node_names,
     run_trial,
 )
 from perflab.experiment.variant import Variant
 from perflab.formats import tables
 from perflab.host import Host
 from perflab.native import Native
+from perflab.observer import Observer
 from perflab.statistics.metrics import Criterion, parse_criterion
 from perflab.statistics.summary import Json, TrialData, figures_of, summarize
 from perflab.units import NS_PER_S
-from perflab.workload import Graph
+from perflab.workload import Graph, Workload, command
+from perflab.workload.command import Command
 
 MANIFEST_SCHEMA = 1
 CHECK_TIMEOUT_S = 60.0
@@ -170,16 +173,18 @@ def _prepare(
     criteria = tuple(parse_criterion(text) for text in experiment.document.success)
     graphs: dict[tuple[object, ...], Graph] = {}
     for treatment in experiment.treatments:
-        runtime = treatment.variant.runtime
+        runtime = _runtime(experiment, treatment)
         for condition in treatment.conditions:
             condition.check(host, treatment.graph, runtime)
             condition.check_network(experiment.settings.network)
         for observer in treatment.observers:
-            observer.check(host, runtime)
+            _check_observer(observer, host, runtime)
         graphs[treatment.key] = extended(treatment)
-        _check_processes(treatment, graphs[treatment.key])
+        _check_processes(treatment, graphs[treatment.key], experiment.workload)
     everything = experiment.treatments
     monitored = any(needs_monitor(t.conditions, t.observers) for t in everything)
+    # Of a command it is what knows the resources.
+    monitored = monitored or isinstance(experiment.workload, Command)
     if monitored and any(t.variant.runtime != "virtual" for t in everything):
         native.program("perflab-monitor")
         native.program("perflab-guard")
@@ -198,8 +203,29 @@ def _prepare(
     return context
 
 
-def _check_processes(treatment: Treatment, graph: Graph) -> None:
+def _check_observer(observer: Observer, host: Host, runtime: str) -> None:
+    try:
+        observer.check(host, runtime)
+    except Unavailable as error:
+        if runtime != command.KIND or observer.name != TRACING:
+            raise
+        raise Unavailable(f"{error}; or measure without messages, with --tracing off") from error
+
+
+def _runtime(experiment: Experiment, treatment: Treatment) -> str:
+    """What conditions and observers are asked about: "dds", "virtual" or "command"."""
+    return command.KIND if isinstance(experiment.workload, Command) else treatment.variant.runtime
+
+
+def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> None:
     first = treatment.variant.middlewares[0]
+    if isinstance(workload, Command):
+        if any(p["nodes"] for p in graph.document["processes"] if p["name"] == workload.name):
+            raise BadInput(
+                f"{treatment.label}: the workload is a command, into which perflab cannot put nodes; leave own_process "
+                "on, with readers=external or readers=none"
+            )
+        graph = graph.with_nodes
     if len(graph.processes) > 1 and not first.across_processes:
         added = ", ".join(graph.condition_processes)
         raise BadInput(
@@ -223,7 +249,7 @@ def _check_treatments(context: _Context) -> None:
         judged.add((treatment.variant.key, id(graph)))
         with _domain(treatment.variant, None) as held, tempfile.TemporaryDirectory() as folder:
             plan = _plan(context, Planned(1, 1, treatment), held)
-            for process in file_names(plan):
+            for process in node_names(plan):
                 context.signals.raise_if_received()
                 config = Path(folder) / "config.json"
                 write_json(config, node_configuration(plan, process, Path(os.devnull)))
@@ -283,6 +309,10 @@ class _Keeper(Listener):
             self._document["processes"][name] |= {"pid": pid, "start_ticks": process_start_ticks(pid)}
         self._write()
 
+    def command_launched(self, name: str, document: Mapping[str, object]) -> None:
+        self._document["processes"][name] |= {k: document[k] for k in ("pid", "start_ticks", "guard", "mark")}
+        self._write()
+
     def created(self, name: str, shared_memory: Sequence[str]) -> None:
         self._document["processes"][name]["shared_memory"] = list(shared_memory)
         self._write()
@@ -320,23 +350,14 @@ def _one_trial(
             raise
     outcome = run_trial(plan, directory, context.signals, display.progress, _Keeper(directory, document))
     run.release_reserve()
-    document["status"] = "finished"
-    document["ended_utc"] = _now()
-    document["outcome"], document["reason"] = outcome.outcome, outcome.reason
-    document["interrupted"] = isinstance(outcome.error, Interrupted)
-    document["evidence"] = outcome.evidence
-    document["artifacts"] = [{"kind": a.kind, "path": str(a.path)} for a in outcome.artifacts]
-    document["companions"] = outcome.companions
-    document["start_at_ns"], document["drain"] = outcome.start_at_ns, outcome.drain
-    for name, status in outcome.statuses.items():
-        document["processes"][name]["status"] = status
-        document["processes"][name]["log_tail"] = outcome.log_tails.get(name, [])
+    _close(document, directory, plan, outcome)
     graph = plan.graph
+    told = traced.explain(directory.path, graph, plan.settings.thresholds)
     collected = collect(directory, document, graph.edges(), graph.services())
     data = _judged(collected.data, context.criteria)
     document["outcome"], document["reason"] = data.outcome, data.reason
     document["criteria"] = [dict(c) for c in data.criteria]
-    document["notes"] = [*outcome.notes, *collected.notes]
+    document["notes"] = [*outcome.notes, *told, *collected.notes]
     try:
         document["tables"] = tables.write(directory.path, data.accounts, collected.processes)
     except OSError as problem:
@@ -353,6 +374,28 @@ def _one_trial(
     totals = figures_of(data)["totals"]
     display.trial_finished(plan.order, data.outcome, data.reason, totals, time.monotonic() - began)
     return data, outcome
+
+
+def _close(document: Json, directory: TrialDirectory, plan: TrialPlan, outcome: TrialOutcome) -> None:
+    """Puts what is known of a trial right after its end into trial.json; of a command its records are made, too."""
+    document["status"] = "finished"
+    document["ended_utc"] = _now()
+    document["outcome"], document["reason"] = outcome.outcome, outcome.reason
+    document["interrupted"] = isinstance(outcome.error, Interrupted)
+    document["evidence"] = outcome.evidence
+    document["artifacts"] = [{"kind": a.kind, "path": str(a.path)} for a in outcome.artifacts]
+    document["companions"] = outcome.companions
+    document["start_at_ns"], document["drain"] = outcome.start_at_ns, outcome.drain
+    if plan.command is not None:
+        document["command"] = outcome.command
+        try:
+            document["messages"], told = command_records.write(directory, document, outcome)
+            outcome.notes += told
+        except OSError as problem:
+            outcome.notes.append(f"the records of the command could not be written: {problem.strerror}")
+    for name, status in outcome.statuses.items():
+        document["processes"][name]["status"] = status
+        document["processes"][name]["log_tail"] = outcome.log_tails.get(name, [])
 
 
 def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
@@ -384,6 +427,7 @@ def _cool_down(context: _Context) -> Json:
 
 def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
     treatment = planned.treatment
+    workload = context.experiment.workload if isinstance(context.experiment.workload, Command) else None
     return TrialPlan(
         order=planned.order,
         block=planned.block,
@@ -393,7 +437,10 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
         domain=held,
         native=context.native,
         # A control shows what observing costs, and perflab-monitor is part of it.
-        monitored=context.monitored and treatment.variant.runtime != "virtual" and treatment.purpose != CONTROL,
+        monitored=context.monitored
+        and treatment.variant.runtime != "virtual"
+        and (workload is not None or treatment.purpose != CONTROL),
+        command=workload,
     )
 
 
@@ -484,6 +531,8 @@ def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, direct
 def _middleware_document(plan: TrialPlan) -> Json:
     """That of all processes; where each has its own, `processes` says which."""
     first, *others = plan.variant.middlewares
+    if plan.command is not None:
+        return {"name": plan.variant.middleware_name, "version": None, "options": {}}
     if not others:
         return first.document()
     each = zip(plan.treatment.graph.processes, plan.variant.middlewares, strict=True)
@@ -517,6 +566,7 @@ def _manifest(context: _Context) -> Json:
             "kind": workload.kind,
             "name": workload.name,
             "sources": [{"path": s.path, "sha256": s.sha256, "text": s.text} for s in workload.sources],
+            **({"command": workload.parameters.model_dump(mode="json")} if isinstance(workload, Command) else {}),
             "graph": workload.graph.document,
             "edges": [list(edge) for edge in workload.graph.edges()],
             "services": [list(service) for service in workload.graph.services()],

@@ -1,6 +1,10 @@
 """The life of one trial: processes started, matched, measured, drained, ended; its outcome is data.
 
 launch -> created -> ready -> start -> publishing -> drain -> stop -> done -> every process gone
+
+Those are the perflab-nodes, of a graph or of conditions. Where the workload is a command, it lives beside them
+(perflab.experiment.command): it is launched and ready before the start, and asked to end after the measured part. One
+that ends by itself is launched at the start, so that all of its life is under the conditions.
 """
 
 from __future__ import annotations
@@ -16,12 +20,15 @@ from typing import Any, NoReturn
 
 from perflab.condition import Counts, Evidence, NotInEffect, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
-from perflab.experiment import protocol, scheduling
+from perflab.experiment import command as commands
+from perflab.experiment import design, protocol, scheduling
+from perflab.experiment.command import CommandRun
 from perflab.experiment.design import Treatment
 from perflab.experiment.drain import Drain
 from perflab.experiment.process import (
     CompanionEnded,
     Ended,
+    Event,
     Message,
     NodeProcess,
     ProtocolError,
@@ -40,6 +47,7 @@ from perflab.native import Native
 from perflab.observer import Artifact
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload import Graph, file_name
+from perflab.workload.command import Command
 
 # From the start line to the start instant: the line must have reached every process by then.
 START_LEAD_NS = 400_000_000
@@ -48,6 +56,7 @@ START_LEAD_DISTURBED_NS = 400_000_000  # more, where something makes the machine
 UNMATCHED_SHOWN = 3
 LEAST_JUDGED_NS = NS_PER_S  # of a condition, in a trial that broke off
 HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
+LOOK_INTERVAL_S = 0.05  # between two looks at what a command prints
 
 
 class Failed(Exception):
@@ -73,6 +82,17 @@ class TrialPlan:
     domain: int | None
     native: Native
     monitored: bool = False
+    command: Command | None = None  # the workload, where it is no graph
+
+    @property
+    def hosted(self) -> Graph:
+        """What perflab-node runs of the graph."""
+        return self.graph if self.command is None else self.graph.with_nodes
+
+    @property
+    def environment_levels(self) -> dict[str, Any]:
+        """The variables of a command that factors set, by name."""
+        return design.environment_levels(self.treatment.factors)
 
     @property
     def variant(self) -> Variant:
@@ -85,13 +105,13 @@ class TrialPlan:
 
 @dataclass(frozen=True)
 class LiveProgress:
-    """What is known while a trial runs; of the measured part, without warm-up."""
+    """What is known while a trial runs; of the measured part, without warm-up. None: of a command, not known yet."""
 
     phase: str
     elapsed_ns: int
-    sent: int
-    received: int
-    lost: int
+    sent: int | None
+    received: int | None
+    lost: int | None
     histograms: tuple[str, ...] = ()
     note: str = ""
 
@@ -116,6 +136,8 @@ class TrialOutcome:
     artifacts: list[Artifact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     companions: list[dict[str, Any]] = field(default_factory=list)  # as they ended
+    measured: Window | None = None  # of a command: the part of its life that counts
+    command: dict[str, Any] | None = None  # what became of it
 
 
 class Listener:
@@ -123,6 +145,9 @@ class Listener:
 
     def launched(self, pids: Mapping[str, int]) -> None:
         """The processes exist; `pids` by the names of their files."""
+
+    def command_launched(self, name: str, document: Mapping[str, Any]) -> None:
+        """The command exists; `document` identifies it, its guard and all that it will start."""
 
     def created(self, name: str, shared_memory: Sequence[str]) -> None:
         """The endpoints of a process exist; what its middleware made in /dev/shm, where it can tell."""
@@ -132,7 +157,7 @@ class Listener:
 
 
 def file_names(plan: TrialPlan) -> dict[str | None, str]:
-    """For every process of the graph (None: all in one) the name of its files, each once."""
+    """For every process of the graph, a command too (None: all in one), the name of its files, each once."""
     if plan.variant.runtime == "virtual":
         return {None: file_name(plan.graph.name)}
     names: dict[str | None, str] = {}
@@ -145,16 +170,23 @@ def file_names(plan: TrialPlan) -> dict[str | None, str]:
     return names
 
 
+def node_names(plan: TrialPlan) -> dict[str | None, str]:
+    """Likewise for those that perflab-node runs."""
+    own = None if plan.command is None else plan.command.name
+    return {process: name for process, name in file_names(plan).items() if own is None or process != own}
+
+
 def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> dict[str, Any]:
     """docs/formats.md, section 2."""
     settings, variant = plan.settings, plan.variant
     seed = settings.seed + plan.block - 1
-    middleware = variant.middleware_of(0 if process is None else plan.graph.processes.index(process))
+    graph = plan.hosted
+    middleware = variant.middleware_of(0 if process is None else graph.processes.index(process))
     # What was asked for the workload is not asked for a process of a condition.
     foreign = process in plan.graph.condition_processes
     configuration: dict[str, Any] = {
         "schema": 1,
-        "graph": plan.graph.document,
+        "graph": graph.document,
         "process": process,
         "runtime": variant.runtime,
         "executor": None if foreign or variant.executor is None else variant.executor.kind,
@@ -214,8 +246,8 @@ def run_trial(
                 surroundings.note_failure(result.reason or "")
                 life.say_farewell()
             finally:
-                # While the processes still run: that a condition is taken away is no failure of theirs.
-                problems = surroundings.close()
+                # The nodes still run: that a condition is taken away is no failure of theirs.
+                problems = [*life.end_command(), *surroundings.close()]
     finally:
         # Whoever was killed could not take away what it had made; now nobody is left to use it.
         result.notes += remove_left_over(life.shared_memory).notes
@@ -227,6 +259,7 @@ def run_trial(
         result.statuses[name] = node.status
         if node.status != 0 and (tail := log_tail(node.log)):
             result.log_tails[name] = tail
+    life.tell_of_command()
     return result
 
 
@@ -280,6 +313,7 @@ class _Life:
             for p, name in file_names(plan).items()
             if (label := plan.graph.condition_processes.get(p or ""))
         }
+        self._command = None if plan.command is None else _command_run(plan, directory)
         self._report = report
         self._listener = listener
         self._result = result
@@ -291,6 +325,7 @@ class _Life:
         self._silent_since: dict[str, float] = {}
         self._counts: dict[str, protocol.Progress] = {}
         self._published_until_ns = 0
+        self._ended_ns: int | None = None  # when a command had ended by itself
 
     @property
     def shared_memory(self) -> list[str]:
@@ -307,7 +342,7 @@ class _Life:
         self._report(LiveProgress("preparing", 0, 0, 0, 0))
         self.surroundings.prepare()
         launch = self._view.launch
-        for process, name in file_names(self._plan).items():
+        for process, name in node_names(self._plan).items():
             records = self._directory.records(name).absolute()
             config = self._directory.config(name)
             write_json(config, node_configuration(self._plan, process, records))
@@ -329,16 +364,153 @@ class _Life:
 
     def run(self) -> None:
         """Everything from the running processes to their end."""
+        command = self._command
+        at_start = command is not None and command.command.parameters.ends_itself
+        if command is not None and not at_start:
+            self._launch_command(command)
         writers = self._await_created()
         self._await_ready()
+        if command is not None and not at_start:
+            self._await_command(command)
         self._report(LiveProgress("conditions", 0, 0, 0, 0))
         self.surroundings.surround()
         self._start(writers)
-        self._measure()
+        if command is not None and at_start:
+            self._pass_time(((self._result.start_at_ns or 0) - time.monotonic_ns()) / NS_PER_S)
+            self._launch_command(command)
+        if command is None:
+            self._measure()
+        else:
+            self._measure_command(command)
         if self._plan.treatment.conditions:
             behind = self._published_until_ns > self._scheduled.end_ns + HEARD_WITHIN_NS
             self.surroundings.verify(self._scheduled, self._published_until_ns if behind else self._scheduled.end_ns)
+        if command is not None:
+            self._stop_command(command)
         self._finish()
+
+    def _launch_command(self, command: CommandRun) -> None:
+        self._report(LiveProgress("starting", 0, 0, 0, 0))
+        plan = self._plan
+        assert plan.command is not None
+        folder, network = self._directory.path, plan.settings.network
+        variables = commands.environment(plan.command, plan.environment_levels, plan.domain, network, folder)
+        try:
+            companion = command.launch(self._view.launch, variables, plan.native.program("perflab-guard"))
+        except BadInput as error:
+            raise Failed("harness_error", str(error), last=True, error=error) from error
+        self._supervisor.watch(companion)
+        self._result.pids[command.name] = command.pid
+        self._view.processes[plan.command.name] = command.pid
+        self._watch_tree(command)
+        self._listener.command_launched(command.name, companion.document())
+
+    def _watch_tree(self, command: CommandRun) -> None:
+        """Lets the monitor watch the command, and what has left it meanwhile: that is then below the guard."""
+        for root in command.new_roots():
+            self._view.watch(f"workload/{command.command.name}", root)
+
+    def _await_command(self, command: CommandRun) -> None:
+        """Until measuring may begin."""
+        ready = command.command.parameters.ready_when
+        wait_ns = ready.within if ready.after is None else ready.after + self._limits.silence_ns
+        deadline = self._deadline(wait_ns)
+        while (missing := command.not_ready()) is not None:
+            if time.monotonic() >= deadline:
+                waited = format_duration(wait_ns / NS_PER_S)
+                raise Failed(
+                    "failed", f"{self._command_words} was not ready within {waited}: {missing}{command.last_words()}"
+                )
+            self._report(LiveProgress("waiting until it is ready", 0, 0, 0, 0))
+            self._watch_tree(command)
+            self._pass_time(LOOK_INTERVAL_S)
+
+    def _measure_command(self, command: CommandRun) -> None:
+        """Until the end of the measured part, or of a command that ends by itself; then what is on its way arrives."""
+        planned, itself = self._scheduled, command.command.parameters.ends_itself
+        while command.ended_ns is None and (left_ns := planned.end_ns - time.monotonic_ns()) > 0:
+            self._look_at_command(command, planned)
+            self._pass_time(min(1.0, left_ns / NS_PER_S), until_ended=itself)
+        if itself:
+            if command.ended_ns is None:
+                time_s = format_duration((planned.end_ns - (command.started_ns or 0)) / NS_PER_S)
+                raise Failed(
+                    "failed", f"{self._command_words} has not ended by itself within {time_s}{command.last_words()}"
+                )
+            if command.status != 0:
+                raise Failed("failed", f"{self._command_words} {command.how_it_ended()}")
+            if command.ended_ns <= planned.begin_ns:
+                raise Failed("failed", f"{self._command_words} {command.how_it_ended()}: the warm-up was not over")
+            self._ended_ns = min(command.ended_ns, planned.end_ns)
+        self._published_until_ns = self._scheduled.end_ns
+        self._result.measured = self._scheduled
+        elapsed_ns = self._scheduled.end_ns - self._scheduled.begin_ns
+        self._report(LiveProgress("draining", elapsed_ns, None, None, None))
+        if not itself:
+            command.note_libraries()
+            self._pass_time(self._limits.drain_quiet_ns / NS_PER_S)
+            if self._supervisor.nodes:
+                self._drain_nodes()
+
+    def _look_at_command(self, command: CommandRun, planned: Window) -> None:
+        now_ns = time.monotonic_ns()
+        if command.command.parameters.ends_itself:
+            command.note_libraries()  # nobody knows when it will end
+        self._watch_tree(command)
+        phase = "measuring" if now_ns >= planned.begin_ns else "warming up"
+        self._report(LiveProgress(phase, now_ns - planned.begin_ns, None, None, None))
+
+    def _stop_command(self, command: CommandRun) -> None:
+        """Asks it to end, as a user would. One that has to be made to is no success."""
+        if command.has_ended():
+            return
+        self._report(LiveProgress("stopping", 0, 0, 0, 0))
+        self._pass_time(0.0)  # one that has ended already was not asked to
+        command.ask_to_end()
+        stop = command.command.parameters.stop
+        deadline = self._deadline(stop.grace)
+        while not command.has_ended() and (left_s := deadline - time.monotonic()) > 0:
+            self._pass_time(left_s, until_ended=True)
+        if not command.has_ended():
+            for problem in self.end_command():
+                raise Failed("harness_error", problem)
+            raise Failed(
+                "failed",
+                f"{self._command_words} did not end within {format_duration(stop.grace / NS_PER_S)} after "
+                f"{stop.signal}; it {command.how_it_ended()}",
+            )
+
+    def end_command(self) -> list[str]:
+        """Ends whatever is left of the command; what could not be ended, one line. Idempotent."""
+        command = self._command
+        if command is None or command.companion is None:
+            return []
+        self._supervisor.forget(command.companion)
+        try:
+            command.close()
+        except (PerflabError, OSError) as error:
+            return [f"{self._command_words} could not be ended: {error}"]
+        return []
+
+    def tell_of_command(self) -> None:
+        """What became of it, into the result; after everything has ended."""
+        command = self._command
+        if command is None:
+            return
+        self._result.command = command.document()
+        self._result.statuses[command.name] = command.status
+        if command.status != 0 and (tail := log_tail(command.log)):
+            self._result.log_tails[command.name] = tail
+        companion = command.companion
+        if companion is not None and companion.killed and command.asked_to_end_ns is not None:
+            count = f"{companion.killed} process{'es' if companion.killed > 1 else ''}"
+            self._result.notes.append(f"{count} that {self._command_words} had started did not end before SIGKILL")
+
+    @property
+    def _command_words(self) -> str:
+        assert self._command is not None
+        pid = "" if self._command.companion is None else f" (pid {self._command.pid})"
+        return f"command {self._command.command.name!r}{pid}"
 
     def judged(self, failure: Failed) -> Failed:
         """A failure of the workload is one only if its conditions were in effect up to then."""
@@ -360,10 +532,13 @@ class _Life:
     def _scheduled(self) -> Window:
         """The measured part as it was planned."""
         begin_ns = (self._result.start_at_ns or 0) + self._plan.settings.warmup_ns
+        if self._ended_ns is not None:
+            return Window(begin_ns, self._ended_ns)
         return Window(begin_ns, begin_ns + self._plan.settings.duration_ns)
 
     def say_farewell(self) -> None:
         """Lets the processes that still run write their last checkpoint, for a bounded time."""
+        self._let_command_end()
         if self._result.start_at_ns is None:
             return  # nothing was measured yet
         self._supervisor.send_all({"type": "stop"})
@@ -373,6 +548,18 @@ class _Life:
                 pass
         except (Interrupted, ProtocolError):
             return
+
+    def _let_command_end(self) -> None:
+        """Lets a command that still runs write what it has, as long as it may take to end."""
+        command = self._command
+        if command is None or command.companion is None or command.has_ended():
+            return
+        if command.asked_to_end_ns is None:
+            command.ask_to_end()
+        deadline = time.monotonic() + command.command.parameters.stop.grace / NS_PER_S
+        with contextlib.suppress(Interrupted, ProtocolError):
+            while not command.has_ended() and not isinstance(self._supervisor.poll(deadline), Tick):
+                pass
 
     def _await_created(self) -> list[dict[str, Any]]:
         """The writers of all processes, once all endpoints exist."""
@@ -412,14 +599,25 @@ class _Life:
         elif isinstance(line, protocol.Waiting):
             self._report(LiveProgress("discovery", 0, 0, 0, 0, note=f"{len(line.unmatched)} unmatched"))
 
-    def _pass_time(self, seconds: float) -> None:
-        """Lets time pass, and sees what happens meanwhile."""
+    def _pass_time(self, seconds: float, *, until_ended: bool = False) -> None:
+        """Lets time pass, and sees what happens meanwhile; with `until_ended` until the command has ended."""
         deadline = time.monotonic() + seconds
         while not isinstance(event := self._supervisor.poll(deadline), Tick):
+            if self._is_expected_end(event):
+                if until_ended:
+                    return
+                continue
             name, line = self._interpret(event)
             if isinstance(line, protocol.Progress):
                 self._take_counts(name, line)
                 self._silent_since[name] = time.monotonic()
+
+    def _is_expected_end(self, event: Event) -> bool:
+        """Whether it says that the command has ended, which was to end."""
+        of = self._command
+        if of is None or not isinstance(event, CompanionEnded) or event.companion is not of.companion:
+            return False
+        return of.command.parameters.ends_itself or of.asked_to_end_ns is not None
 
     def _take_counts(self, name: str, line: protocol.Progress) -> None:
         """What the processes say of the nodes of conditions, summed up over the processes."""
@@ -442,21 +640,40 @@ class _Life:
         lead_ns = START_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(self._supervisor.nodes)
         if self._plan.treatment.conditions:
             lead_ns += START_LEAD_DISTURBED_NS
+        if not self._supervisor.nodes:
+            lead_ns = 0  # nobody has to hear of it
         at_ns = time.monotonic_ns() + lead_ns
         self._supervisor.send_all({"type": "start", "at_ns": at_ns, "writers": writers})
         self._result.start_at_ns = at_ns
         now = time.monotonic()
         self._silent_since = dict.fromkeys(self._supervisor.nodes, now + lead_ns / NS_PER_S)
 
-    def _measure(self) -> None:
-        """Until the publishers have ended and the graph is at rest."""
-        settings = self._plan.settings
+    def _new_drain(self) -> Drain:
         # A message that the middleware holds back on purpose, or a callback that works, is no silence.
         held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
         known_ns = held_back_ns + self._plan.graph.longest_work_ns
-        drain = Drain(
+        return Drain(
             list(self._supervisor.nodes), self._limits.drain_quiet_ns + known_ns, self._limits.drain_limit_ns + known_ns
         )
+
+    def _drain_nodes(self) -> None:
+        """Until the nodes that conditions added beside a command are at rest; their schedule has ended."""
+        drain = self._new_drain()
+        limit = self._deadline(2 * self._limits.drain_limit_ns)
+        while drain.verdict(time.monotonic_ns()) is None and time.monotonic() < limit:
+            event = self._supervisor.poll(min(time.monotonic() + LOOK_INTERVAL_S, limit))
+            if not isinstance(event, Tick) and not self._is_expected_end(event):
+                name, line = self._interpret(event)
+                if isinstance(line, protocol.Progress):
+                    self._silent_since[name] = time.monotonic()
+                    self._take_counts(name, line)
+                    drain.update(name, line, time.monotonic_ns())
+            self._check_silence()
+
+    def _measure(self) -> None:
+        """Until the publishers have ended and the graph is at rest."""
+        settings = self._plan.settings
+        drain = self._new_drain()
         # Timers catch up by default: a graph that cannot keep up publishes for longer than asked, within reason.
         scheduled_s = (settings.warmup_ns + settings.duration_ns) / NS_PER_S
         overrun = time.monotonic() + 2 * scheduled_s + 30.0
@@ -533,6 +750,8 @@ class _Life:
                 raise Failed("failed", f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
             if isinstance(event, Ended) and event.process in self._done and event.status == 0:
                 continue
+            if self._is_expected_end(event):
+                continue
             name, line = self._interpret(event)
             if isinstance(line, protocol.Done):
                 self._done.add(name)
@@ -553,6 +772,9 @@ class _Life:
 
     def _fail_companion(self, event: CompanionEnded) -> NoReturn:
         companion = event.companion
+        if self._command is not None and companion is self._command.companion:
+            hint = "" if self._command.status else "; with `ends: itself` (--ends itself) that is no failure"
+            raise Failed("failed", f"{self._command_words} {self._command.how_it_ended()}{hint}")
         tail = log_tail(companion.log)
         how = "was ended" if companion.status is None else describe_status(companion.status)
         last_words = f"; its log ends with: {tail[-1]}" if tail else ""
@@ -593,6 +815,12 @@ class _Life:
     @staticmethod
     def _deadline(after_ns: int) -> float:
         return time.monotonic() + after_ns / NS_PER_S
+
+
+def _command_run(plan: TrialPlan, directory: TrialDirectory) -> CommandRun:
+    assert plan.command is not None
+    name = file_names(plan)[plan.command.name]
+    return CommandRun(plan.command, name, directory.log(name))
 
 
 def _is_disk_full(text: str) -> bool:

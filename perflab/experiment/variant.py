@@ -16,6 +16,8 @@ EXECUTORS = {
     "events": "one thread and a queue that arriving messages feed, as iRobot's EventsExecutor",
     "multi_threaded": "several threads, multi_threaded:N says how many; callbacks of one node exclude each other",
 }
+# The middleware of a command that does not say by RMW_IMPLEMENTATION which one it is.
+OWN = "own"
 WITH_THREADS = "multi_threaded"
 MAX_THREADS = 64
 PASS_BY = ("shared", "unique", "loaned")
@@ -43,6 +45,8 @@ class Variant:
     intra_process: bool = False
     pass_by: str | None = None
     service_framing: str | None = None  # None: as the middleware does by itself
+    # What carries the messages of a command; `middlewares` is then that of the nodes which conditions add.
+    own_middleware: str | None = None
 
     def middleware_of(self, process: int) -> Middleware:
         """That of the graph's process of this index; processes that conditions added have the first one's."""
@@ -52,7 +56,7 @@ class Variant:
     def key(self) -> tuple[object, ...]:
         """What tells it from other variants."""
         middlewares = tuple((m.name, tuple(sorted(m.options.items()))) for m in self.middlewares)
-        return middlewares, self.executor_name, self.ipc, self.pass_by, self.service_framing
+        return middlewares, self.executor_name, self.ipc, self.pass_by, self.service_framing, self.own_middleware
 
     @property
     def runtime(self) -> str:
@@ -61,6 +65,8 @@ class Variant:
 
     @property
     def middleware_name(self) -> str:
+        if self.own_middleware is not None:
+            return self.own_middleware
         return "+".join(m.name for m in self.middlewares)
 
     @property
@@ -68,7 +74,9 @@ class Variant:
         return None if self.executor is None else self.executor.name
 
     @property
-    def ipc(self) -> str:
+    def ipc(self) -> str | None:
+        if self.own_middleware is not None:
+            return None
         return "on" if self.intra_process else "off"
 
     @property

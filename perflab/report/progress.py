@@ -158,6 +158,9 @@ class LiveLine:
         elapsed_s = progress.elapsed_ns / NS_PER_S
         if elapsed_s < 0:
             return "warming up"
+        if progress.received is None or progress.lost is None:  # nobody counts its messages
+            spent = f"{min(elapsed_s, self._total_s):.0f}/{self._total_s:.0f} s"
+            return spent if progress.phase == "measuring" else progress.phase
         base_s, base_received = self._base
         if elapsed_s - base_s >= 0.9:
             self._rate = (progress.received - base_received) / (elapsed_s - base_s)

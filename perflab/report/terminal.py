@@ -72,6 +72,9 @@ def print_summary(
         out.print()
     if len(summary["results"]) > 1 and any(delivered(result) is not None for result in summary["results"]):
         _print_comparison(out, summary["results"], judged=_has_comparisons(summary))
+    from perflab.report.why import print_why
+
+    print_why(out, summary["results"])
     if summary.get("findings"):
         from perflab.report.findings import print_findings
 
@@ -132,8 +135,11 @@ def _print_result(out: Console, result: Json, middleware: str, with_edges: bool)
     totals, services = result["totals"], result["services"]
     topics = totals["received"] is not None or totals["published"] is not None
     if not topics and not services:
-        _line(out, "Nothing was recorded.", "yellow")
+        reasons = {str(m["reason"]) for t in result["trials_detail"] if (m := t.get("messages")) and m["reason"]}
+        _line(out, f"No messages: {'; '.join(sorted(reasons))}." if reasons else "Nothing was recorded.", "yellow")
+        _print_run_time(out, result)
         out.print()
+        _print_resources(out, result["resources"])
         return
     out.print()
     _print_words(out, result, topics)
@@ -159,7 +165,16 @@ def _print_troubles(out: Console, result: Json) -> None:
         _line(out, f"… and {len(troubled) - MAX_TROUBLES} more", "dim")
 
 
+def _print_run_time(out: Console, result: Json) -> None:
+    """How long a command ran that ends by itself."""
+    known = [t["run_s"] for t in result["trials_detail"] if t.get("run_s") is not None]
+    if known:
+        spread = f", {format_duration(min(known))} to {format_duration(max(known))}" if len(known) > 1 else ""
+        _line(out, f"It ran for {format_duration(sum(known) / len(known))}{spread}.", "")
+
+
 def _print_words(out: Console, result: Json, topics: bool) -> None:
+    _print_run_time(out, result)
     if topics:
         out.print(totals_in_words(result["totals"]))
     if services := result["services"]:

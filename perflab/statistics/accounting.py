@@ -36,14 +36,14 @@ class AccountingError(ValueError):
 
 @dataclass(frozen=True)
 class Publisher:
-    """What one publisher of a trial did in the measured part."""
+    """What one publisher of a trial did in the measured part; what whoever recorded it could not know is None."""
 
     node: str
     topic: str
-    sent: int
-    not_sent: int
-    write_errors: int
-    warmup_sent: int
+    sent: int | None
+    not_sent: int | None
+    write_errors: int | None
+    warmup_sent: int | None
     first_sequence: int | None
     histograms: Mapping[str, Histogram | None]
     final: bool
@@ -57,7 +57,8 @@ class Publisher:
 class Edge:
     """What one subscription received from one publisher, and what is missing.
 
-    `sent`, `pre_match`, `gap` and `tail` are None where one side's last word is not known.
+    `sent`, `pre_match`, `gap` and `tail` are None where one side's last word is not known; other counts where whoever
+    recorded them could not know: a trace has neither sequence numbers nor periods.
     """
 
     publisher: str
@@ -72,13 +73,13 @@ class Edge:
     pre_match: int | None
     gap: int | None
     tail: int | None
-    reordered: int
-    duplicate: int
-    beyond_window: int
-    warmup_received: int
-    on_time: int
-    late: int
-    too_late: int
+    reordered: int | None
+    duplicate: int | None
+    beyond_window: int | None
+    warmup_received: int | None
+    on_time: int | None
+    late: int | None
+    too_late: int | None
     histograms: Mapping[str, Histogram | None]
     final: bool
 
@@ -183,13 +184,36 @@ def account(
     )
 
 
+def counted(checkpoints: Sequence[Mapping[str, Any] | None]) -> Accounts:
+    """The accounts of checkpoints whose edges say themselves what was sent and lost: those made from a trace.
+
+    Raises AccountingError.
+    """
+    known = [c for c in checkpoints if c is not None]
+    try:
+        publishers = tuple(_publisher(p, True) for c in known for p in c["publishers"])
+        edges = tuple(
+            replace(_edge(e, True), **{count: e[count] for count in ("sent", "pre_match", "tail")})
+            for c in known
+            for e in c["edges"]
+        )
+    except (KeyError, TypeError) as error:
+        raise AccountingError(f"a checkpoint lacks {error}") from error
+    except hg.HistogramError as error:
+        raise AccountingError(str(error)) from error
+    problems = [f"publisher {p.node} {p.topic}: {text}" for p in publishers for text in _check_histograms(p)]
+    problems += [f"edge {_name(e)}: {text}" for e in edges for text in _check_histograms(e)]
+    complete = bool(checkpoints) and len(known) == len(checkpoints) and all(c.get("final") for c in known)
+    return Accounts(publishers, edges, complete and not problems, tuple(problems), 0, 0)
+
+
 def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge, str | None]:
     """The edge with what its publisher sent and every missing message accounted for; or what contradicts that."""
     own_view = replace(edge, sent=None, pre_match=None, tail=None)
     if publisher is None or not (publisher.final and edge.final):
         # One side was still going on, or was killed, when the other spoke last.
         return own_view, None
-    if publisher.sent == 0 or publisher.first_sequence is None:
+    if not publisher.sent or publisher.first_sequence is None:
         if edge.received:
             return own_view, f"{edge.received} received of a publisher that sent none"
         return replace(edge, sent=0, pre_match=0, gap=0, tail=0), None
@@ -247,10 +271,10 @@ def _publisher(record: Mapping[str, Any], final: bool) -> Publisher:
     return Publisher(
         node=record["node"],
         topic=record["topic"],
-        sent=int(record["sent"]),
-        not_sent=int(record["not_sent"]),
-        write_errors=int(record["write_errors"]),
-        warmup_sent=int(record["warmup_sent"]),
+        sent=_count(record["sent"]),
+        not_sent=_count(record["not_sent"]),
+        write_errors=_count(record["write_errors"]),
+        warmup_sent=_count(record["warmup_sent"]),
         first_sequence=record["first_sequence"],
         histograms={name: _histogram(record.get(name)) for name in PUBLISHER_HISTOGRAMS},
         final=final,
@@ -269,15 +293,15 @@ def _edge(record: Mapping[str, Any], final: bool) -> Edge:
         first_sequence=record["first_sequence"],
         highest_sequence=record["highest_sequence"],
         pre_match=None,
-        gap=int(record["gap"]),
+        gap=_count(record["gap"]),
         tail=None,
-        reordered=int(record["reordered"]),
-        duplicate=int(record["duplicate"]),
-        beyond_window=int(record["beyond_window"]),
-        warmup_received=int(record["warmup_received"]),
-        on_time=int(record["on_time"]),
-        late=int(record["late"]),
-        too_late=int(record["too_late"]),
+        reordered=_count(record["reordered"]),
+        duplicate=_count(record["duplicate"]),
+        beyond_window=_count(record["beyond_window"]),
+        warmup_received=_count(record["warmup_received"]),
+        on_time=_count(record["on_time"]),
+        late=_count(record["late"]),
+        too_late=_count(record["too_late"]),
         histograms={name: _histogram(record.get(name)) for name in EDGE_HISTOGRAMS},
         final=final,
     )
@@ -320,6 +344,10 @@ def _check_histograms(owner: Publisher | Edge) -> list[str]:
         except hg.HistogramError as error:
             problems.append(f"{name}: {error}")
     return problems
+
+
+def _count(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _histogram(record: Mapping[str, Any] | None) -> Histogram | None:

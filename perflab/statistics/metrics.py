@@ -199,6 +199,11 @@ def _allocations_per_message(trial: Json) -> Reading:
     return Reading(allocations / received) if received else Reading(None, "no message was received")
 
 
+def _run_time(trial: Json) -> Reading:
+    seconds = trial.get("run_s")
+    return Reading(None, "not of a command that ends by itself") if seconds is None else Reading(seconds * 1e9)
+
+
 def _hiccup(statistic: str) -> Callable[[Json], Reading]:
     def read(trial: Json) -> Reading:
         distribution = trial.get("hiccup_ns")
@@ -234,6 +239,7 @@ def _all() -> dict[str, Metric]:
         Metric("duplicate", "duplicates", COUNT, LOWER, DIFFERENCE, _count("duplicate")),
         Metric("not_sent", "ticks not sent", COUNT, LOWER, DIFFERENCE, _count("not_sent")),
         Metric("write_errors", "write errors", COUNT, LOWER, DIFFERENCE, _count("write_errors")),
+        Metric("run_time", "run time", NS, LOWER, RATIO, _run_time),
         Metric("cpu_percent", "CPU", PERCENT, LOWER, RATIO, _resource("cpu_percent_mean")),
         Metric("cpu_per_message", "CPU per message", NS, LOWER, RATIO, _cpu_per_message),
         Metric("rss_kb", "RSS", KILOBYTES, LOWER, RATIO, _resource("rss_kb_max")),

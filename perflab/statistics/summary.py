@@ -83,7 +83,10 @@ class TrialData:
     evidence: Mapping[str, Any] = field(default_factory=dict)  # of each condition, by label
     hiccup: Histogram | None = None  # of all processes; None: not observed
     allocations: int | None = None  # of all processes in the measured part; None: not counted
+    why: Mapping[str, Any] | None = None  # of a trial that was traced
     criteria: tuple[Mapping[str, Any], ...] = ()  # each with "criterion", "met", "words"
+    run_s: float | None = None  # how long a command ran that ends by itself
+    messages: Mapping[str, Any] | None = None  # of a command: where the figures of its messages come from, or why none
 
     @property
     def group(self) -> tuple[object, ...]:
@@ -260,6 +263,9 @@ def figures_of(t: TrialData) -> Json:
         "allocations": t.allocations,
         "criteria": [dict(c) for c in t.criteria],
         "evidence": dict(t.evidence),
+        "why": None if t.why is None else dict(t.why),
+        "run_s": t.run_s,
+        "messages": None if t.messages is None else dict(t.messages),
     }
 
 

@@ -36,6 +36,11 @@ class Graph:
         return [p["name"] for p in self.document["processes"]]
 
     @property
+    def with_nodes(self) -> Graph:
+        """Without the processes of which no node is known: a command is one, and runs no perflab-node."""
+        return Graph({**self.document, "processes": [p for p in self.document["processes"] if p["nodes"]]})
+
+    @property
     def own_processes(self) -> list[str]:
         """The names of the OS processes that hold a node of the workload."""
         return [p["name"] for p in self.document["processes"] if not _condition_of(p)]
@@ -144,6 +149,7 @@ class Kind:
 
 KINDS = (
     Kind("topology", "a graph of nodes, from the catalog or from files (perflab YAML/JSON, irobot_benchmark JSON)"),
+    Kind("command", "any command line or launch file, as it is: `perflab run -- ros2 launch my_robot up.launch.py`"),
 )
 
 

@@ -1,0 +1,157 @@
+"""What is known of a command after its trial, in the form of a node's records: the rest of perflab reads both alike.
+
+Resources come from what perflab-monitor saw of its processes, messages from its trace. Written once, at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.condition import Window
+from perflab.errors import PerflabError
+from perflab.experiment.rundir import TrialDirectory
+from perflab.experiment.surroundings import MONITOR_FILE
+from perflab.experiment.traced_messages import TracedMessages, read
+from perflab.formats.monitor import MonitorReader
+from perflab.formats.records import RecordError
+
+if TYPE_CHECKING:
+    from perflab.experiment.trial import TrialOutcome
+
+Json = dict[str, Any]
+
+TRACE = "trace"  # the kind of an artifact, and in records where messages come from
+_FOREVER = 2**62
+
+
+def write(directory: TrialDirectory, trial: Mapping[str, Any], outcome: TrialOutcome) -> tuple[Json, list[str]]:
+    """Writes the records of a trial's command. What trial.json says of its messages, and notes.
+
+    Raises OSError where the file cannot be written.
+    """
+    name, pid = next((n, p["pid"]) for n, p in trial["processes"].items() if not p["condition"])
+    window = outcome.measured
+    if window is None:
+        return _unmeasured("the trial ended before it was measured"), []
+    notes: list[str] = []
+    monitor = _monitor(directory.path / MONITOR_FILE, notes)
+    group = f"workload/{trial['processes'][name]['process']}"
+    messages, told = _messages(outcome, window, _pids(monitor, group))
+    notes += told if isinstance(messages, str) else messages.notes
+    records = [
+        _process(trial, name, pid, window),
+        {"type": "start", "at_ns": window.begin_ns, "measured_from_ns": window.begin_ns,
+         "measured_until_ns": window.end_ns, "matched": True},
+        *_events(outcome.command or {}, window, outcome.start_at_ns),
+        *_resources(monitor, group),
+        *(() if isinstance(messages, str) else messages.progress),
+        _checkpoint(window, None if isinstance(messages, str) else messages),
+    ]  # fmt: skip
+    path = directory.records(name)
+    with path.open("w", encoding="utf-8") as file:
+        for record in records:
+            file.write(json.dumps(record, separators=(",", ":"), allow_nan=False, ensure_ascii=False) + "\n")
+    if isinstance(messages, str):
+        return _unmeasured(messages), notes
+    return {"source": TRACE, "reason": None, **messages.counts}, notes
+
+
+def _unmeasured(reason: str) -> Json:
+    return {"source": None, "reason": reason}
+
+
+def _messages(outcome: TrialOutcome, window: Window, pids: set[int] | None) -> tuple[TracedMessages | str, list[str]]:
+    """What the trace says, or why there is nothing."""
+    trace = next((a.path for a in outcome.artifacts if a.kind == TRACE), None)
+    if trace is None:
+        return "the command was not traced", []
+    from perflab.trace import open_trace
+
+    try:
+        with open_trace([trace]) as opened:
+            found = read(opened, window, pids)
+    except PerflabError as error:
+        return f"its trace cannot be read: {error}", [f"messages were not measured: its trace cannot be read: {error}"]
+    if not found.publishers:
+        reason = "its trace has no ros2:* publications in the measured part"
+        return (found, []) if opened.facts["events"] and _speaks_ros(opened.facts) else (reason, [reason])
+    return found, []
+
+
+def _speaks_ros(facts: Mapping[str, Any]) -> bool:
+    return any(str(event["name"]).startswith("ros2:") for event in facts["events"])
+
+
+def _monitor(path: Path, notes: list[str]) -> MonitorReader:
+    reader = MonitorReader(path)
+    try:
+        reader.refresh()
+    except (RecordError, OSError) as error:
+        notes.append(f"resources are not whole: {error}")
+    return reader
+
+
+def _pids(monitor: MonitorReader, group: str) -> set[int] | None:
+    """Of the processes of the command that the monitor saw; None where it saw none."""
+    return {seen.pid for seen in monitor.threads(group, 0, _FOREVER)} or None
+
+
+def _process(trial: Mapping[str, Any], name: str, pid: int | None, window: Window) -> Json:
+    return {
+        "type": "process",
+        "pid": pid,
+        "process": trial["processes"][name]["process"],
+        "started_ns": window.begin_ns,
+        "middleware": {"name": trial["middleware"]["name"], "version": None, "effective": {}},
+        "executors": [],
+        "intra_process": None,
+        "clock_cost_ns": None,
+    }
+
+
+def _events(command: Mapping[str, Any], window: Window, start_at_ns: int | None) -> Iterator[Json]:
+    yield {"type": "event", "at_ns": start_at_ns or window.begin_ns, "code": "started", "text": "the measured part"}
+    if command.get("ready_line"):
+        text = f"ready: {command['ready_line']}"
+        yield {"type": "event", "at_ns": start_at_ns or window.begin_ns, "code": "command_ready", "text": text}
+    yield {"type": "event", "at_ns": window.end_ns, "code": "publishing_ended", "text": "the end of the measured part"}
+
+
+def _resources(monitor: MonitorReader, group: str) -> Iterable[Json]:
+    """The samples of all its processes together, as one; the first has no interval."""
+    peak_kb, cpu_ns = 0, 0
+    before_ns: int | None = None
+    used = dict(monitor.cpu_by_interval(group, 0, _FOREVER))
+    for at_ns, rss_kb in monitor.rss_kb(group, 0, _FOREVER):
+        peak_kb = max(peak_kb, rss_kb)
+        interval_ns = None if before_ns is None else at_ns - before_ns
+        cpus = used.get(at_ns)
+        interval_cpu_ns = None if cpus is None or interval_ns is None else round(cpus * interval_ns)
+        cpu_ns += interval_cpu_ns or 0
+        yield {
+            "type": "resources", "at_ns": at_ns, "interval_ns": interval_ns, "cpu_ns": cpu_ns,
+            "cpu_interval_ns": interval_cpu_ns, "rss_kb": rss_kb, "rss_peak_kb": peak_kb,
+            **dict.fromkeys(("vsz_kb", "arena_kb", "in_use_kb", "mmap_kb", "voluntary_switches",
+                             "involuntary_switches", "run_delay_ns", "allocations")),
+            "threads": [],
+        }  # fmt: skip
+        before_ns = at_ns
+
+
+def _checkpoint(window: Window, messages: TracedMessages | None) -> Json:
+    """The last one; without messages it has no owners of any, so that everything about them is null."""
+    return {
+        "type": "checkpoint",
+        "at_ns": window.end_ns,
+        "final": True,
+        "source": None if messages is None else TRACE,
+        "publishers": [] if messages is None else list(messages.publishers),
+        "edges": [] if messages is None else list(messages.edges),
+        "services": [],
+        "hiccup": None,
+        "foreign_messages": 0,
+        "malformed_messages": 0,
+    }

@@ -1,0 +1,262 @@
+"""The `command` workload: any command line is the system under test.
+
+A ROS 2 launch file, a DDS program, a script: it is started as it is, in every trial anew, and measured from outside.
+Nothing of it is known but its processes, what it prints, and what its `ros2:*` tracepoints say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from perflab.errors import BadInput
+from perflab.parameters import DurationNs, Switch
+from perflab.units import NS_PER_S
+from perflab.workload import Graph, Source, file_name
+
+KIND = "command"
+STOPPED, ITSELF = "stopped", "itself"
+SIGNALS = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGKILL")
+
+# A launch file starts its nodes within about this time; who knows better says so.
+SETTLED_AFTER_NS = 2 * NS_PER_S
+MAX_SOURCE_BYTES = 1 << 20
+
+# What only a shell understands.
+_SHELL = re.compile(r"\|\|?|&&?|;|\d?>>?|<|`.*`|\$\(.*\)")
+
+_SCALAR_SCHEMA = {"type": ["string", "number"]}
+_WORDS_SCHEMA = {"type": ["string", "array"], "items": _SCALAR_SCHEMA}
+_ENVIRONMENT_SCHEMA = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+
+
+def _text(value: Any, what: str) -> str:
+    """A scalar of YAML as the text that a program gets. What YAML reads otherwise than it was written is refused."""
+    if isinstance(value, bool) or value is None or not isinstance(value, str | int | float):
+        raise ValueError(f"{what} {value!r} is no text; put it in quotes")
+    text = str(value)
+    if "\0" in text:
+        raise ValueError(f"{what} {text!r} has a character that no program can be given")
+    return text
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        try:
+            words = shlex.split(value)
+        except ValueError as error:
+            raise ValueError(f"{value!r} cannot be split into words: {str(error).lower()}") from error
+        if (operator := next((word for word in words if _SHELL.fullmatch(word)), None)) is not None:
+            raise ValueError(f"{operator!r} is for a shell, and perflab starts none; write [sh, -c, {value!r}]")
+    elif isinstance(value, list | tuple):
+        words = [_text(word, "the word") for word in value]
+    else:
+        raise ValueError("a command is a list of words, or one line of them")
+    if not words or not words[0]:
+        raise ValueError("the command is empty")
+    return words
+
+
+def _environment(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError("an environment is a mapping of names and values")
+    found = {}
+    for key, given in value.items():
+        if not isinstance(key, str) or not key or "=" in key or "\0" in key:
+            raise ValueError(f"{key!r} is no name of a variable")
+        found[key] = _text(given, f"{key}: the value")
+    return found
+
+
+def _ready(value: Any) -> Any:
+    """ "2s", "after:2s" or "log:REGEX"; a mapping has the same keys."""
+    if isinstance(value, str):
+        key, colon, rest = value.partition(":")
+        return {key: rest} if colon and key in ("after", "log") else {"after": value}
+    return {"after": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _stop(value: Any) -> Any:
+    """ "SIGTERM" or "SIGINT:10s"; a mapping has the same keys."""
+    if not isinstance(value, str):
+        return value
+    name, colon, grace = value.partition(":")
+    return {"signal": name, **({"grace": grace} if colon else {})}
+
+
+def _pattern(value: Any) -> Any:
+    if value == "":
+        raise ValueError("an empty pattern matches any line")
+    if isinstance(value, str):
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"{value!r} is no regular expression: {error}") from error
+    return value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Ready(_Part):
+    """When measuring may begin: after or log."""
+
+    after: DurationNs | None = Field(None, description="so long after its start, e.g. 2s")
+    log: Annotated[str, BeforeValidator(_pattern)] | None = Field(
+        None, description="a line that it prints matches this regular expression"
+    )
+    within: DurationNs = Field(30 * NS_PER_S, gt=0, description="longest wait for log")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Ready:
+        if (self.after is None) == (self.log is None):
+            raise ValueError("give exactly one of after and log")
+        return self
+
+
+class Stop(_Part):
+    """How it is asked to end; what then still runs of it gets SIGTERM, and after that SIGKILL."""
+
+    signal: Literal[SIGNALS] = Field("SIGINT", description="what Ctrl-C sends")  # type: ignore[valid-type]
+    to: Literal["group", "command"] = Field(
+        "group", description="group: all of its process group, as a terminal does; command: its first process alone"
+    )
+    grace: DurationNs = Field(5 * NS_PER_S, gt=0, description="how long it may take to end")
+
+    @property
+    def number(self) -> signal.Signals:
+        return signal.Signals[str(self.signal)]
+
+
+class CommandParameters(_Part):
+    """A command line as the workload."""
+
+    command: Annotated[list[str], BeforeValidator(_words), WithJsonSchema(_WORDS_SCHEMA)] = Field(
+        description="the words of the command line, or all of them in one; no shell reads them"
+    )
+    name: str | None = Field(None, min_length=1, description="of the workload; default that of the program")
+    ready: Annotated[Ready, BeforeValidator(_ready)] | None = Field(
+        None, description="when measuring may begin; default after 2s, or at once where it ends by itself"
+    )
+    environment: Annotated[dict[str, str], BeforeValidator(_environment), WithJsonSchema(_ENVIRONMENT_SCHEMA)] = Field(
+        {}, description="variables beside those that perflab has"
+    )
+    directory: str | None = Field(None, min_length=1, description="where it is started; default where perflab was")
+    stop: Annotated[Stop, BeforeValidator(_stop)] = Field(default_factory=lambda: Stop.model_validate({}))
+    ends: Literal["stopped", "itself"] = Field(
+        "stopped",
+        description="stopped: runs until it is stopped; itself: ends with status 0 within the measured time, and how "
+        "long it ran is a figure",
+    )
+    tracing: Switch = Field(True, description="messages and their latency from its ros2:* events, in every trial")
+
+    @property
+    def ends_itself(self) -> bool:
+        return self.ends == ITSELF
+
+    @property
+    def ready_when(self) -> Ready:
+        """With the default filled in."""
+        if self.ready is not None:
+            return self.ready
+        return Ready.model_validate({"after": 0 if self.ends_itself else SETTLED_AFTER_NS / NS_PER_S})
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.directory) if self.directory is not None else Path.cwd()
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line that can be started. Its graph is one process of which no node is known."""
+
+    name: str
+    parameters: CommandParameters
+    sources: tuple[Source, ...] = ()
+    kind: str = KIND
+
+    @property
+    def graph(self) -> Graph:
+        process = {
+            "name": self.name,
+            "executors": [],
+            "threads": {"executors": None, "middleware": None},
+            "lock_memory": False,
+            "nodes": [],
+        }
+        return Graph({"schema": 1, "name": self.name, "processes": [process]})
+
+    @property
+    def words(self) -> list[str]:
+        return list(self.parameters.command)
+
+    def environment(self, levels: Mapping[str, Any]) -> dict[str, str]:
+        """The variables of a trial; `levels` are those of factors, by name, and replace what is written."""
+        return {**self.parameters.environment, **{name: str(level) for name, level in levels.items()}}
+
+
+def load(parameters: CommandParameters) -> Command:
+    """Raises BadInput where the program or the folder is not there."""
+    folder = parameters.folder
+    if not folder.is_dir():
+        raise BadInput(f"directory {str(folder)!r} does not exist; name the folder in which the command is started")
+    program = parameters.command[0]
+    _find(program, folder, parameters.environment.get("PATH"))
+    name = parameters.name or file_name(Path(program).name)
+    return Command(name, parameters, tuple(_sources(parameters.command, folder)))
+
+
+def _find(program: str, folder: Path, path: str | None) -> None:
+    """Whether the program can be executed, as execvp(3) looks for it. Raises BadInput."""
+    if "/" in program:
+        place = folder / program
+        if not place.exists():
+            raise BadInput(f"the program {program!r} does not exist")
+        if place.is_dir():
+            raise BadInput(f"{program!r} is a folder; name a program")
+        if not os.access(place, os.X_OK):
+            raise BadInput(f"{program!r} is not executable; `chmod +x` makes a script so, or name its interpreter")
+        return
+    if shutil.which(program, path=path) is not None:
+        return
+    if (folder / program).is_file():
+        raise BadInput(f"no program {program!r} in PATH; the file in {str(folder)!r} is called ./{program}")
+    raise BadInput(f"no program {program!r} in PATH{_hint(program)}")
+
+
+def _hint(program: str) -> str:
+    from perflab import catalog
+
+    if any(entry.name == program for entry in (*catalog.topologies(), *catalog.experiments())):
+        return f"; the {program} of the catalog is run without --: `perflab run {program}`"
+    if program in ("ros2", "colcon"):
+        return "; source the setup file of ROS 2 first, e.g. `. /opt/ros/jazzy/setup.sh`"
+    return ""
+
+
+def _sources(words: list[str], folder: Path) -> list[Source]:
+    """The scripts and launch files among the words, as they are now: text of moderate size."""
+    found = []
+    for word in dict.fromkeys(words):
+        path = folder / word
+        try:
+            if not path.is_file() or path.stat().st_size > MAX_SOURCE_BYTES:
+                continue
+            data = path.read_bytes()
+            text = data.decode("utf-8")
+        except (OSError, ValueError):
+            continue  # not text, or not ours to read: the command line still names it
+        if "\0" not in text:
+            found.append(Source(str(path), hashlib.sha256(data).hexdigest(), text))
+    return found

@@ -1,0 +1,242 @@
+"""A command line as the workload: what may be written, what is refused, and what is known without running it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perflab.condition import Launch
+from perflab.errors import BadInput
+from perflab.experiment import design
+from perflab.experiment.clean import Leftover, _companions
+from perflab.experiment.command import CommandRun, environment, loaded_libraries
+from perflab.experiment.document import Document, Written, validate
+from perflab.experiment.rundir import RunDirectory, TrialDirectory
+from perflab.statistics import histogram as hg
+from perflab.statistics.accounting import counted
+from perflab.workload import command
+from perflab.workload.command import Command, CommandParameters
+
+S = 1_000_000_000
+
+
+def parameters(**keys: Any) -> CommandParameters:
+    document = validate(Written({"workload": {"command": "sleep 1", **keys}}, given=frozenset({"workload"})))
+    assert isinstance(document.workload, CommandParameters)
+    return document.workload
+
+
+def test_words_are_those_of_a_shell_and_of_a_list() -> None:
+    assert parameters(command="ros2 launch 'my robot' up.launch.py").command == [
+        "ros2", "launch", "my robot", "up.launch.py",
+    ]  # fmt: skip
+    assert parameters(command=["nice", "-n", 5, "x"]).command == ["nice", "-n", "5", "x"]
+
+
+def test_defaults() -> None:
+    default = parameters()
+    assert (default.ready_when.after, default.stop.signal, default.stop.grace) == (2 * S, "SIGINT", 5 * S)
+    assert (default.stop.to, default.tracing, default.ends_itself) == ("group", True, False)
+    assert parameters(ends="itself").ready_when.after == 0
+
+
+def test_short_forms() -> None:
+    assert parameters(ready=3).ready_when.after == 3 * S
+    assert parameters(ready="log:up: [0-9]+").ready_when.log == "up: [0-9]+"
+    stop = parameters(stop="SIGTERM:10s").stop
+    assert (stop.signal, stop.grace) == ("SIGTERM", 10 * S)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"command": "a && b"}, "'&&' is for a shell, and perflab starts none; write [sh, -c, 'a && b']"),
+        ({"command": "cat <x"}, None),  # as one word it is a name like any other
+        ({"command": "cat < x"}, "'<' is for a shell"),
+        ({"command": "'a"}, "cannot be split into words: no closing quotation"),
+        ({"command": []}, "the command is empty"),
+        ({"command": ["a", True]}, "the word True is no text; put it in quotes"),
+        ({"redy": 1}, "no key 'workload.redy'; did you mean ready?"),
+        ({"ready": {"aftr": 1}}, "no key 'workload.ready.aftr'; did you mean after?"),
+        ({"ready": {}}, "give exactly one of after and log"),
+        ({"ready": {"after": 1, "log": "x"}}, "give exactly one of after and log"),
+        ({"ready": "log:("}, "'(' is no regular expression"),
+        ({"ready": "log:"}, "an empty pattern matches any line"),
+        ({"ready": "5 parsecs"}, "is not a duration"),
+        ({"stop": "SIGFOO"}, "input should be 'SIGINT'"),
+        ({"stop": {"grace": 0}}, "0 must be more than 0"),
+        ({"environment": {"A": True}}, "True is no text; put it in quotes"),
+        ({"environment": {"A=B": "x"}}, "'A=B' is no name of a variable"),
+        ({"ends": "never"}, "input should be 'stopped' or 'itself'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(keys: dict[str, Any], said: str | None) -> None:
+    if said is None:
+        assert parameters(**keys).command == ["cat", "<x"]
+        return
+    with pytest.raises(BadInput) as error:
+        parameters(**keys)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_program_must_be_there_and_executable(tmp_path: Path) -> None:
+    (tmp_path / "start_robot").write_text("#!/bin/sh\n")
+
+    def refused(*words: str, **keys: Any) -> str:
+        with pytest.raises(BadInput) as error:
+            command.load(parameters(command=list(words), directory=str(tmp_path), **keys))
+        return str(error.value)
+
+    assert refused("./nothing") == "the program './nothing' does not exist"
+    assert refused("./start_robot").startswith("'./start_robot' is not executable; `chmod +x`")
+    assert refused(str(tmp_path)) == f"{str(tmp_path)!r} is a folder; name a program"
+    assert refused("start_robot").endswith(f"the file in {str(tmp_path)!r} is called ./start_robot")
+    assert "run without --: `perflab run sierra_nevada`" in refused("sierra_nevada")
+    (tmp_path / "start_robot").chmod(0o755)
+    assert command.load(parameters(command=["./start_robot"], directory=str(tmp_path))).name == "start_robot"
+    assert command.load(parameters(command="start_robot", environment={"PATH": str(tmp_path)})).name == "start_robot"
+    with pytest.raises(BadInput, match="directory '/no/such' does not exist"):
+        command.load(parameters(directory="/no/such"))
+
+
+def test_scripts_among_the_words_are_kept_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "up.launch.py").write_text("nodes\n")
+    (tmp_path / "image").write_bytes(b"\xff\0\xfe")
+    found = command.load(parameters(command="cat up.launch.py image up.launch.py", directory=str(tmp_path)))
+    assert [(Path(s.path).name, s.text) for s in found.sources] == [("up.launch.py", "nodes\n")]
+
+
+def test_its_graph_is_one_process_without_nodes() -> None:
+    graph = Command("robot", parameters()).graph
+    assert (graph.own_processes, graph.condition_processes, graph.edges()) == (["robot"], {}, [])
+    assert graph.with_nodes.processes == []
+
+
+def test_every_trial_has_a_domain_and_what_the_user_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    robot = Command("robot", parameters(environment={"A": 1, "B": "x"}))
+    monkeypatch.setenv("ROS_DISTRO", "humble")
+    found = environment(robot, {"B": "level"}, 17, "lo", tmp_path)
+    assert found == {
+        "ROS_DOMAIN_ID": "17", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOCALHOST_ONLY": "1",
+        "PERFLAB_TRIAL": str(tmp_path), "A": "1", "B": "level",
+    }  # fmt: skip
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    found = environment(robot, {}, 17, "eth0", tmp_path)
+    assert found["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "SUBNET"
+    assert "ROS_LOCALHOST_ONLY" not in found
+
+
+def test_factors_of_a_command_are_variables() -> None:
+    def check(**factors: Any) -> None:
+        written = {"workload": {"command": "sleep 1"}, "factors": {k.replace("__", "."): v for k, v in factors.items()}}
+        design.check_factors(Document.model_validate(written))
+
+    check(workload__environment__RMW_IMPLEMENTATION=["rmw_cyclonedds_cpp", "rmw_fastrtps_cpp"])
+    with pytest.raises(BadInput, match=r"of a command there is workload\.environment\.NAME"):
+        check(workload__depth=[1, 10])
+    with pytest.raises(BadInput, match="is there twice"):
+        check(workload__environment__A=[1, 1])
+
+
+def test_its_messages_are_traced_in_every_trial_unless_told_otherwise() -> None:
+    def observers(tracing: bool, *named: Any) -> list[tuple[str, bool, Any]]:
+        workload = {"command": "sleep 1", "tracing": tracing}
+        document = Document.model_validate({"workload": workload, "observers": list(named)})
+        return [(o.name, o.extra, o.parameters.get("scheduler")) for o in design.observers(document)]
+
+    assert observers(True) == [("tracing", False, "none")]
+    assert observers(False) == []
+    assert observers(True, {"tracing": {"scheduler": "perf_event"}}) == [("tracing", False, "perf_event")]
+    assert observers(False, "tracing") == [("tracing", True, "auto")]
+    assert [name for name, _, _ in observers(True, "monitor")] == ["tracing", "monitor"]
+
+
+def test_a_checkpoint_of_a_trace_says_itself_what_was_lost() -> None:
+    latency = hg.to_record(hg.from_values([1000, 2000]))
+    unknown = dict.fromkeys(
+        ("size_bytes", "frequency_hz", "first_sequence", "highest_sequence", "reordered", "duplicate", "beyond_window",
+         "warmup_received", "on_time", "late", "too_late", "response", "dispatch", "work")
+    )  # fmt: skip
+    edge = {"publisher": "/a", "topic": "/t", "subscription": "/b", "received": 2, "latency": latency, **unknown}
+    publisher = {"node": "/a", "topic": "/t", "sent": 3, **dict.fromkeys(("not_sent", "write_errors", "warmup_sent",
+                 "first_sequence", "publish_delay", "publish_call"))}  # fmt: skip
+    known = {"sent": 3, "pre_match": 0, "gap": 1, "tail": 0}
+    accounts = counted([{"final": True, "source": "trace", "publishers": [publisher], "edges": [{**edge, **known}]}])
+    assert (accounts.complete, accounts.edges[0].gap, accounts.edges[0].sent) == (True, 1, 3)
+    nothing = {"sent": 3, "pre_match": None, "gap": None, "tail": None}
+    accounts = counted([{"final": True, "source": "trace", "publishers": [publisher], "edges": [{**edge, **nothing}]}])
+    assert (accounts.complete, accounts.edges[0].gap, accounts.edges[0].late) == (True, None, None)
+
+
+@pytest.fixture
+def started(tmp_path: Path, guard: Path) -> Iterator[Any]:
+    runs: list[CommandRun] = []
+
+    def start(*words: str, **keys: Any) -> CommandRun:
+        run = CommandRun(Command("it", parameters(command=list(words), **keys)), "it", tmp_path / f"{len(runs)}.log")
+        runs.append(run)
+        run.launch(Launch(), {"MINE": "1"}, guard)
+        return run
+
+    yield start
+    for run in runs:
+        run.close()
+
+
+@pytest.fixture
+def guard() -> Path:
+    path = Path(os.environ.get("PERFLAB_NATIVE", "")) / "perflab-guard"
+    if not os.access(path, os.X_OK):
+        pytest.skip("no perflab-guard in PERFLAB_NATIVE; build it with `make` and set it")
+    return path
+
+
+def within(seconds: float, happens: Any) -> None:
+    limit = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < limit, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_ready_by_its_log_also_in_a_line_that_is_still_being_written(started: Any) -> None:
+    script = "import sys, time; print('warming'); sys.stdout.write('up: 7'); sys.stdout.flush(); time.sleep(60)"
+    run = started(sys.executable, "-c", script, ready=r"log:up: \d")
+    within(30, lambda: run.not_ready() is None)
+    assert run.ready_line == "up: 7"
+
+
+def test_ready_after_a_time(started: Any) -> None:
+    run = started("sleep", "60", ready="300ms")
+    assert "300" in run.not_ready() or "0.3" in run.not_ready()
+    within(30, lambda: run.not_ready() is None)
+
+
+def test_the_signal_reaches_the_group_or_the_first_process_alone(started: Any, tmp_path: Path) -> None:
+    script = f"trap 'echo both' INT; sh -c 'trap \"echo child; exit\" INT; touch {tmp_path}/up; " \
+             "while :; do sleep 0.05; done'; while :; do sleep 0.05; done"  # fmt: skip
+    run = started("sh", "-c", script)
+    within(30, (tmp_path / "up").exists)
+    run.companion.signal(2, group=False)
+    run.companion.signal(2, group=True)
+    within(30, lambda: "child" in run.log.read_text())
+    within(30, lambda: "both" in run.log.read_text())
+
+
+def test_what_a_command_left_is_found_by_its_mark(started: Any, tmp_path: Path) -> None:
+    run = started("sleep", "60")
+    document = {"status": "running", "processes": {"it": run.companion.document()}}
+    trial = TrialDirectory(tmp_path / "0001_baseline")
+    found: list[Leftover] = list(_companions(RunDirectory(tmp_path, created=False), trial, document))
+    assert [left.pid for left in found] == [run.companion.guard_pid]
+
+
+def test_the_middlewares_of_a_process_are_read_from_what_it_has_loaded() -> None:
+    assert loaded_libraries([os.getpid()]) == []
+    assert loaded_libraries([2**22 + 1]) is None
