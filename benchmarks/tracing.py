@@ -47,7 +47,7 @@ def trial(way: str, arguments: argparse.Namespace, seed: int) -> dict[str, Any] 
     with tempfile.TemporaryDirectory() as folder:
         command = [
             *(sys.executable, "-m", "perflab", "run", "sierra_nevada", "--middleware", arguments.middleware),
-            *("--time", str(arguments.time), "--warmup", "0.5s", "--seed", str(seed), "--json"),
+            *("--time", str(arguments.time), "--warmup", "0.5s", "--cool-down", "2", "--seed", str(seed), "--json"),
             *(["--observer", observer] if observer else []),
             *("--output", str(Path(folder) / "run")),
         ]
