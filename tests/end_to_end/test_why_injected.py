@@ -12,9 +12,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from .conftest import Json, Run
+from .conftest import SOURCE, Json, Run
 
 MS = 1_000_000
 RECORDER = Path(os.environ.get("PERFLAB_NATIVE", "")) / "perflab-scheduler-recorder"
@@ -96,7 +97,9 @@ def why(run: Run, tmp_path: Path) -> Callable[..., Json]:
         assert told.returncode == 0, told.stderr
         answer: Json = json.loads(told.stdout)
         _conserved(answer)
-        (trial,) = json.loads((out / "summary.json").read_text())["results"][0]["trials_detail"]
+        summary = json.loads((out / "summary.json").read_text())
+        jsonschema.validate(summary, json.loads((SOURCE / "docs/schema/summary.schema.json").read_text()))
+        (trial,) = summary["results"][0]["trials_detail"]
         assert trial["why"]["messages"] > 0
         return answer
 
