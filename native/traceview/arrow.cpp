@@ -66,17 +66,6 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-// With U+FFFD for each byte that belongs to no character.
-std::string as_utf8(std::string_view text) {
-  std::string repaired;
-  while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    repaired += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
-  }
-  return repaired;
-}
-
 // Key and value of a field, as the C data interface encodes them: counts and lengths as int32 before the
 // bytes.
 std::string encode_metadata(std::string_view key, std::string_view value) {
@@ -290,6 +279,16 @@ void release_stream(ArrowArrayStream* stream) {
 }
 
 }  // namespace
+
+std::string as_utf8(std::string_view text) {
+  std::string repaired;
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    repaired += bytes == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, bytes);
+    text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  return repaired;
+}
 
 ArrowColumn describe(std::string name, const Column<std::int32_t>& column) {
   return fixed_width(std::move(name), "i", column);

@@ -26,6 +26,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -83,6 +84,9 @@ struct ArrowArrayStream {
 }  // extern "C"
 
 namespace perflab::traceview {
+
+// With U+FFFD for each byte that belongs to no character.
+[[nodiscard]] std::string as_utf8(std::string_view text);
 
 // What is exported of a column. The pointers are valid as long as the owner of the table, or `copied`, lives.
 struct ArrowColumn {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "traceview/arrow.h"
 #include "traceview/protobuf_writer.h"
 
 namespace perflab::traceview {
@@ -220,6 +221,11 @@ class PerfettoWriter {
   void annotate(const char* name, std::int64_t value) {
     annotate(name, [&] { out_.integer(proto::annotation::kInt, value); });
   }
+  // Nothing where it has no place in 64 bits: times of broken packets may be anything.
+  void annotate_difference(const char* name, std::int64_t later, std::int64_t earlier) {
+    std::int64_t value = 0;
+    if (!__builtin_sub_overflow(later, earlier, &value)) annotate(name, value);
+  }
   void annotate_text(const char* name, std::string_view value) {
     const std::uint64_t iid = intern(proto::interned::kAnnotationTexts, value);
     annotate(name, [&] { out_.varint(proto::annotation::kTextIid, iid); });
@@ -280,7 +286,11 @@ class PerfettoWriter {
       };
       clock(proto::clocks::kBoottime, begin_ns());
       clock(proto::clocks::kMonotonic, begin_ns());
-      if (options_.epoch_offset_ns) clock(proto::clocks::kRealtime, begin_ns() + *options_.epoch_offset_ns);
+      std::int64_t day_ns = 0;
+      if (options_.epoch_offset_ns &&
+          !__builtin_add_overflow(begin_ns(), *options_.epoch_offset_ns, &day_ns)) {
+        clock(proto::clocks::kRealtime, day_ns);
+      }
       out_.varint(proto::clocks::kPrimary, proto::clocks::kBoottime);
       out_.end(begun);
     });
@@ -540,16 +550,17 @@ class PerfettoWriter {
       const auto callback = static_cast<std::size_t>(table.callback[row]);
       annotate("handle", [&] { out_.varint(proto::annotation::kPointer, t_.callbacks->handle[callback]); });
       annotate_text("kind", names(CallbackKind{})[static_cast<std::size_t>(t_.callbacks->kind[callback])]);
-      if (t_.callbacks->symbol.valid(callback)) annotate_text("symbol", t_.callbacks->symbol[callback]);
+      if (t_.callbacks->symbol.valid(callback))
+        annotate_text("symbol", as_utf8(t_.callbacks->symbol[callback]));
     }
     if (const auto due = table.due_ns.at(row)) {
       annotate("due_ns", *due);
-      annotate("late_ns", slice.begin_ns - *due);
+      annotate_difference("late_ns", slice.begin_ns, *due);
     }
     const Handled& handled = handled_[row];
     if (handled.publication == kNone) return;
     if (!is_in_gap(handled.published_ns, slice.begin_ns))
-      annotate("latency_ns", slice.begin_ns - handled.published_ns);
+      annotate_difference("latency_ns", slice.begin_ns, handled.published_ns);
     if (handled.published_ns < slice.begin_ns) out_.fixed64(proto::event::kTerminatingFlow, row + 1);
   }
 
@@ -782,7 +793,8 @@ class PerfettoWriter {
     const auto place = static_cast<std::size_t>(row);
     const bool is_idle = row == kNone;
     const std::int32_t thread = is_idle ? kNone : t_.thread_states->thread[place];
-    bundle.times.append_varint(static_cast<std::uint64_t>(time_ns - bundle.last_ns));
+    bundle.times.append_varint(static_cast<std::uint64_t>(time_ns) -
+                               static_cast<std::uint64_t>(bundle.last_ns));
     bundle.last_ns = time_ns;
     bundle.states.append_varint(state);
     bundle.pids.append_varint(is_idle ? 0 : static_cast<std::uint64_t>(number_of(place)));

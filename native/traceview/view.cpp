@@ -398,10 +398,12 @@ class ViewBuilder {
 
   [[nodiscard]] Json ledger_json() const {
     Json json = Json::array();
+    // What a broken packet says may be beyond what tables can count.
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     for (const auto& entry : ledger_) {
       json.push_back({{"kind", ctf::name_of(entry.loss)},
-                      {"count", entry.count},
-                      {"exact", entry.count_is_exact},
+                      {"count", std::min<std::uint64_t>(entry.count, most)},
+                      {"exact", entry.count_is_exact && entry.count <= most},
                       {"file", entry.file},
                       {"offset", json_or_null(entry.offset)},
                       {"begin_ns", json_or_null(entry.begin_ns)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,7 +62,7 @@ def compare(
 
     wanted = chosen(metric)
     share, alpha = parse_margin(margin), check_alpha(alpha)
-    data = [open_run(run, with_tables=False) for run in runs]
+    data = [_without_extras(open_run(run, with_tables=False)) for run in runs]
     _check_distinct(data)
     opened: RunData | None = None
     try:
@@ -100,6 +101,17 @@ def compare(
     else:
         _print(columns, notes, statistics, share, per_trial=per_trial, sessions=sessions)
     return 0
+
+
+def _without_extras(run: RunData) -> RunData:
+    """Without the results of extra trials, which are slower and enter no statistics."""
+    from perflab.statistics.selection import EXTRA, purpose_of
+
+    results = run.summary.get("results")
+    if not isinstance(results, list):
+        return run  # damaged, as is said where it is checked
+    kept = [result for result in results if not isinstance(result, dict) or purpose_of(result) != EXTRA]
+    return run if len(kept) == len(results) else replace(run, summary={**run.summary, "results": kept})
 
 
 def _check_distinct(data: Sequence[RunData]) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab.cli import folder
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
 
 if TYPE_CHECKING:
+    from perflab.cli.folder import Folder
     from perflab.experiment.companion import GuardedCompanion
     from perflab.profile.families import Families
     from perflab.profile.record import Plan, Settings
@@ -90,18 +90,17 @@ def profile(
         raise BadInput("--duration is missing: right would be `perflab profile --pid PID --duration 10s`")
     from perflab import native
     from perflab.profile import record
+    from perflab.workload.command import check_program
 
     plan = record.Plan.of(settings)
     guard = native.find().program("perflab-guard")
-    if words and shutil.which(words[0]) is None:
-        raise BadInput(f"{words[0]}: there is no such command")
+    if words:
+        check_program(words[0], Path.cwd())
     record.with_descendants(targets)  # that they are there and ours is said before anything is made
-    directory = _directory(output, words, targets)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--output {directory}: {error.strerror}") from error
-    with _signals(), _only_if_recorded(directory):
+    name = Path(words[0]).name if words else str(targets[0]) if targets else "system"
+    place = folder.make(output, "profile", "profiles", name)
+    directory = place.path
+    with _signals(), _only_if_recorded(place):
         if words:
             document, status = _of_command(words, plan, directory, guard, seconds, rules, not drop_raw, as_json)
         else:
@@ -135,16 +134,6 @@ def _seconds(duration: str | None) -> float | None:
     return None if duration is None else parse_duration(duration, "--duration") / NS_PER_S
 
 
-def _directory(output: Path | None, words: Sequence[str], pids: Sequence[int]) -> Path:
-    """One that is empty, or not there yet."""
-    if output is None:
-        name = Path(words[0]).name if words else str(pids[0]) if pids else "system"
-        return Path("profiles") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{name}"
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise BadInput(f"--output {output}: exists and is not an empty folder; a profile has a folder of its own")
-    return output
-
-
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end a recording as Ctrl-C does."""
@@ -161,15 +150,15 @@ def _signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _only_if_recorded(directory: Path) -> Iterator[None]:
+def _only_if_recorded(place: Folder) -> Iterator[None]:
     """Leaves no folder behind where nothing could be recorded."""
     from perflab.profile.record import DATA
 
     try:
         yield
     except (Unavailable, BadInput):
-        if not (directory / DATA).exists():
-            shutil.rmtree(directory, ignore_errors=True)
+        if not (place.path / DATA).exists():
+            place.take_back()
         raise
 
 
@@ -258,13 +247,28 @@ def _end_command(companion: GuardedCompanion) -> None:
     for signum, until in ((signal.SIGINT, deadline), (signal.SIGKILL, deadline + STOP_GRACE_S)):
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(process.pid, signum)
+        for pid in _group(process.pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signum)
         while companion.status is None and time.monotonic() < until:
             with contextlib.suppress(KeyboardInterrupt):
                 companion.receive(LOOK_S)
         if companion.status is not None:
             return
+
+
+def _group(pid: int) -> list[int]:
+    """The command, and what it started into its process group: a terminal asks all of them. perf leads that group."""
+    from perflab.profile import record
+
+    found = [pid]
+    with contextlib.suppress(BadInput, Unavailable, ProcessLookupError):
+        group = os.getpgid(pid)
+        for descendant in record.with_descendants([pid])[1:]:
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpgid(descendant) == group:
+                    found.append(descendant)
+    return found
 
 
 def _of_processes(

@@ -721,6 +721,8 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
 
         manifest = read_json(result.directory.manifest) if result.directory.manifest.exists() else {}
         terminal.print_summary(terminal.console(), result.summary, manifest, edges=edges or None)
+        for page in sorted(result.directory.path.glob("trials/*/profile/index.html")):
+            sys.stdout.write(f"Flame graphs:  {shlex.quote(str(page))}\n")
         sys.stdout.write(f"Run directory: {path}\nSee it again:  perflab show {path}\n")
     sys.stdout.flush()
 

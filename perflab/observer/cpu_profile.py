@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from perflab import native
 from perflab.condition import Trial
-from perflab.errors import Unavailable
+from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.observer import Artifact, Observer
 from perflab.parameters import Bytes, Parameters, Switch
@@ -75,11 +75,11 @@ class CpuProfile(Observer):
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
             raise Unavailable(f"{self.label}: on virtual no time passes that could be sampled; use a real middleware")
-        self._rules()
         try:
+            self._rules()
             self._plan = Plan.of(self._settings)
-        except Unavailable as error:
-            raise Unavailable(f"{self.label}: {error}") from error
+        except (BadInput, Unavailable) as error:
+            raise type(error)(f"{self.label}: {error}") from error
 
     def start(self, trial: Trial) -> None:
         self._plan = self._plan or Plan.of(self._settings)
@@ -113,7 +113,7 @@ class CpuProfile(Observer):
         ]
 
     def _rules(self) -> families.Families:
-        return families.load(Path(self._parameters.families) if self._parameters.families else None)
+        return families.load(Path(self._parameters.families) if self._parameters.families else None, "families")
 
 
 KIND: Kind[Observer] = Kind(

@@ -72,7 +72,7 @@ def _own() -> tuple[dict[str, str], tuple[Rule, ...]]:
     return _parse(text, "families.yaml", {})
 
 
-def load(path: Path | None = None) -> Families:
+def load(path: Path | None = None, where: str = "--families") -> Families:
     """The families of perflab, and those of a file before them. Raises BadInput."""
     titles, rules = _own()
     if path is None:
@@ -81,8 +81,8 @@ def load(path: Path | None = None) -> Families:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise BadInput(f"--families {path}: {why}") from error
-    more, first = _parse(text, f"--families {path}", titles)
+        raise BadInput(f"{where} {path}: {why}") from error
+    more, first = _parse(text, f"{where} {path}", titles)
     # Before `unknown`, which stays the last.
     last = {UNKNOWN: titles[UNKNOWN]}
     return Families({**{k: v for k, v in titles.items() if k != UNKNOWN}, **more, **last}, (*first, *rules))

@@ -57,7 +57,7 @@ _ANSWER_LIMIT_S = 20.0
 # Opens the control channel ($1, $2), keeps a process alive that perf watches, so that it goes on when the others have
 # ended, and becomes perf.
 _ATTACH = """
-exec 7<>"$1" 8<>"$2"; shift 2
+exec 7<>"$1" 8<>"$2"; rm -r "${1%/*}"; shift 2
 sleep 2147483647 7>&- 8>&- & keeper=$!
 case $1 in --whole-system) shift; set -- "$@" -a ;; *) pids=$1; shift; set -- "$@" -p "$pids,$keeper" ;; esac
 exec "$@"

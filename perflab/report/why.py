@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from perflab.report.label import labels, observers
+from perflab.report.label import labels, treatment
 from perflab.report.table import Column, print_table
 from perflab.units import format_count
 
@@ -36,12 +36,11 @@ MOST_COLUMNS = 7
 
 def print_why(out: Console, results: Sequence[Json]) -> None:
     """Nothing where no trial was traced."""
-    found = [
-        (label.removesuffix(f", {observers(result)}"), detail["why"])
-        for label, result in zip(labels(results), results, strict=True)
-        for detail in result["trials_detail"]
-        if detail.get("why")
-    ]
+    traced = [result for result in results if any(detail.get("why") for detail in result["trials_detail"])]
+    found = []
+    for label, result in zip(_labels(traced), traced, strict=True):
+        told = [detail for detail in result["trials_detail"] if detail.get("why")]
+        found += [(f"{label}, trial {detail['trial']}" if len(told) > 1 else label, detail["why"]) for detail in told]
     if not found:
         return
     out.print("Why messages were late", style="bold")
@@ -53,6 +52,13 @@ def print_why(out: Console, results: Sequence[Json]) -> None:
         print_table(out, _columns(told))
         out.print("shares of the time that the late messages took; `perflab trace why` tells more", style="dim")
         out.print()
+
+
+def _labels(traced: Sequence[Json]) -> list[str]:
+    """What the traced ones differ in among themselves; that they were traced is in the title."""
+    if len(traced) == 1:
+        return [treatment(traced[0])]
+    return labels([{**result, "purpose": None} for result in traced])
 
 
 def _columns(found: Sequence[tuple[str, Json]]) -> list[Column]:

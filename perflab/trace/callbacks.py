@@ -137,7 +137,7 @@ def _durations(instances: pl.DataFrame, known: pl.DataFrame, quality: Quality) -
             ("events are missing between all starts but two", _any(frame, pl.col("jitter_ns").is_null(), left_out)),
         )
     )
-    reasons |= {"duration_sd_ns": f"{REASON_SD}; or {no_end}", "jitter_ns": no_jitter}
+    reasons |= {"process": names.NO_PROCESS_NAME, "duration_sd_ns": f"{REASON_SD}; or {no_end}", "jitter_ns": no_jitter}
     reasons |= dict.fromkeys(("duration_min_ns", "duration_max_ns", "duration_mean_ns"), no_end)
     reasons |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", "mean")), no_second)
     reasons |= {

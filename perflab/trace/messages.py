@@ -477,6 +477,7 @@ def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, sett
         "publisher": "the initialisation of the publisher or of its node is not in the trace",
         "subscription": "the initialisation of the subscription or of its node is not in the trace",
         "not_taken_percent": "nothing was published in the time that is judged",
+        **dict.fromkeys(("publisher_process", "subscription_process"), names.NO_PROCESS_NAME),
     }
     return Section(
         "messages",
@@ -536,6 +537,7 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
         reasons |= {c: why if c.endswith(("_min_ns", "_max_ns", "_mean_ns")) else f"{REASON_QUANTILE}; or {why}"
                     for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))}  # fmt: skip
     reasons |= {"woken": woken}
+    reasons |= dict.fromkeys(("publisher_process", "subscription_process"), names.NO_PROCESS_NAME)
     notes = (
         "means over the messages that a callback handled: publish call + transport + take + dispatch = latency; write"
         " is part of publish call; wake-up (woken: how many had one) is part of transport: the last wake-up of the"

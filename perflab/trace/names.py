@@ -28,6 +28,8 @@ _PLAIN_SYMBOL = re.compile(r"(?:[\w:~]+ )?(?P<name>[A-Za-z_]\w*(?:::~?\w+)*)(?:\
 
 WHERE = ("host", "process", "pid")
 
+NO_PROCESS_NAME = "no event says the name of the process (context procname)"
+
 
 def is_internal(name: pl.Expr) -> pl.Expr:
     """Whether a topic or service of that name is ROS's own; false where it has none."""

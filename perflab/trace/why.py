@@ -320,7 +320,10 @@ def _subjects_section(those: Late, notes: Sequence[str]) -> Section:
     if frame.is_empty():
         notes = [f"no {kind} was {late_}"]
     reasons = dict.fromkeys(("second", "second_ns"), "all of it has one cause")
-    reasons |= {"node": "the owner of the callback is not in the trace", "topic": "only subscriptions have a topic"}
+    reasons |= {
+        "node": "the owner of the callback is not in the trace", "topic": "only subscriptions have a topic",
+        "of_thread": "the name of the thread is not in the trace",
+    }  # fmt: skip
     return Section(
         many, name, frame, tuple(notes), {k: v for k, v in reasons.items() if k in frame.columns},
         shown=(*first, "at_ns", "total_ns", "main_ns", "main", "second_ns", "second"),

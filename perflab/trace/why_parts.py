@@ -42,6 +42,7 @@ INFERRED = "the switch to the thread was not recorded"
 NO_STATE = "scheduler events are missing there"
 WALL_TIME = "wall time: the trace has no scheduler events of this thread"
 ASLEEP_OR_WAITING = f"{WALL_TIME}, so whether it slept or waited for a CPU is not known"
+NOT_DIVIDED = f"{WALL_TIME}, so whether it ran, slept or waited for a CPU is not known"
 ONE_PART = f"transport and wake-up are one part: {WALL_TIME.removeprefix('wall time: ')}"
 NO_WAKER = "who woke the thread is not recorded (sched_waking): the middleware's threads are in it"
 NOT_THERE = "the executor had looked for work, and the message was not there"
@@ -87,8 +88,7 @@ def parts_of(
     innermost = np.where(pieces.within == CALLBACK, pieces.within_row, NONE)
     within = _gathered(callbacks, innermost)
     own = np.where(np.isin(s.role, (Role.WORK, Role.SLOW, Role.PUBLISH, Role.WRITE)), own_callback[s.subject], NONE)
-    of_timer = np.isin(s.role, (Role.TIMER_LATE,))
-    own = np.where(of_timer, own_callback[s.subject], own)
+    own = np.where(cause == _code("timer_late"), own_callback[s.subject], own)
     in_transport = stage == STAGES.index("transport")
     far = between_hosts[s.subject] & in_transport & (reason == 0)
     reason = np.where(far, _REASONS.index(CLOCKS), reason)
@@ -130,7 +130,7 @@ def parts_of(
 
 _REASONS = (
     None, INFERRED, NO_STATE, WALL_TIME, ASLEEP_OR_WAITING, ONE_PART, NO_WAKER, NOT_THERE, TOO_MANY, CLOCKS, BOTH,
-    NO_PROCESS,
+    NO_PROCESS, NOT_DIVIDED,
 )  # fmt: skip
 
 
@@ -174,12 +174,18 @@ def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
     runs = _table(_RUNS, CAUSES)[role]
     in_callback = pieces.within == CALLBACK
     executor = np.isin(role, IN_PROGRAMS)
+    waiting = threads.phase_names.index("wait_for_work")
+    phase = np.where(pieces.within == PHASE, pieces.within_row, NONE)
+    is_waiting = (threads.phase_kind[phase] == waiting) & (phase >= 0) if len(threads.phase_kind) else phase >= 0
+    idle = executor & ~in_callback & (is_waiting | (phase < 0))
     runs = np.where(executor & in_callback, _code("callback_ahead"), runs)
 
     # As the scheduler tells it.
     cause = np.full(len(role), _code("unknown"), dtype=np.int64)
     cause = np.where(state == RUNNING, runs, cause)
     sleeps = np.where(executor & in_callback, _code("callback_ahead"), _code("blocked"))
+    if threads.wake_up_reason is None:
+        sleeps = np.where(idle & (role == Role.TIMER), _code("timer_late"), sleeps)
     cause = np.where(state == BLOCKED, sleeps, cause)
     waits = (state == PREEMPTED) | (state == WOKEN)
     held = np.where(pieces.holder >= 0, _code("cpu"), _code("wake_up"))
@@ -194,14 +200,13 @@ def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
 
     # Where there are no scheduler events of the thread: by the program's events alone.
     blind = ~threads.scheduled[at] & (thread >= 0)
-    waiting = threads.phase_names.index("wait_for_work")
-    phase = np.where(pieces.within == PHASE, pieces.within_row, NONE)
-    is_waiting = (threads.phase_kind[phase] == waiting) & (phase >= 0) if len(threads.phase_kind) else phase >= 0
-    idle = executor & ~in_callback & (is_waiting | (phase < 0))
     blind_cause = np.where(idle & (role == Role.READER), _code("transport"), runs)
     blind_cause = np.where(idle & (role == Role.TIMER), _code("unknown"), blind_cause)
     blind_reason = np.where(idle & (role == Role.READER), _REASONS.index(ONE_PART), _REASONS.index(WALL_TIME))
     blind_reason = np.where(idle & (role == Role.TIMER), _REASONS.index(ASLEEP_OR_WAITING), blind_reason)
+    # A callback that is asked what it did, and not what it was in the way of.
+    blind_cause = np.where(role == Role.SLOW, _code("unknown"), blind_cause)
+    blind_reason = np.where(role == Role.SLOW, _REASONS.index(NOT_DIVIDED), blind_reason)
     cause, reason = np.where(blind, blind_cause, cause), np.where(blind, blind_reason, reason)
     # What an executor's thread did while it waited for work may have been to sleep, with the message still on its way.
     slept = idle & (role == Role.READER) & (blind | (cause == _code("unknown")))

@@ -138,7 +138,7 @@ class _Walk:
         waker = sleeps.waker[sleep] if len(sleeps.waker) else np.full(len(sleep), NONE)
         next_role = self._role_of(subject, thread, waker, woken)
         ends = next_role == NONE
-        self._end(subject[ends], sleep[ends], low[ends], woken[ends], waker[ends])
+        self._end(subject[ends], thread[ends], sleep[ends], low[ends], woken[ends], waker[ends])
         return subject[~ends], waker[~ends], woken[~ends], next_role[~ends]
 
     def _role_of(self, subject: Ints, thread: Ints, waker: Ints, time: Ints) -> Ints:
@@ -163,16 +163,19 @@ class _Walk:
         role = np.where(possible & threads.of_the_network[at], Role.NETWORK, role)
         return np.where(publishes, Role.WRITE, role)
 
-    def _end(self, subject: Ints, sleep: Ints, low: Ints, woken: Ints, waker: Ints) -> None:
+    def _end(self, subject: Ints, thread: Ints, sleep: Ints, low: Ints, woken: Ints, waker: Ints) -> None:
         """Nobody is followed any further: up to here the thread slept, or did what had no part in this."""
+        sleeps = self._threads.sleeps
         if self._threads.wake_up_reason is not None:
             role = Role.TIMER_UNKNOWN if self._of_timer else Role.TRANSPORT
             self._found.add(subject, NONE, low, woken, role, Note.NO_WAKE_UPS)
             return
         if self._of_timer:
-            self._found.add(subject, NONE, low, woken, Role.TIMER_LATE, Note.NOTHING)
+            # What it did between the tick and that sleep was ahead of the timer.
+            fell_asleep = np.maximum(sleeps.start[sleep], low)
+            self._found.add(subject, thread, low, fell_asleep, Role.TIMER, Note.NOTHING)
+            self._found.add(subject, NONE, fell_asleep, woken, Role.TIMER_LATE, Note.NOTHING)
             return
-        sleeps = self._threads.sleeps
         known = sleeps.has_waking[sleep] if len(sleeps.has_waking) else np.zeros(len(sleep), dtype=np.bool_)
         homeless = (waker >= 0) & (self._threads.process[np.maximum(waker, 0)] == NONE)
         roles = np.where(known & ~homeless, Role.ON_THE_WAY, Role.TRANSPORT)

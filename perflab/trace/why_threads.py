@@ -117,6 +117,13 @@ class Threads:
             began = np.where(later, found, began)
         return kind, row
 
+    def _works(self, thread: Ints, time: Ints) -> Flags:
+        """Whether an executor's thread does anything but wait for work at that time, by its phases."""
+        kind, row = self.within(thread, time)
+        works: Flags = kind == PHASE
+        works[works] = self.phase_kind[row[works]] != self.phase_names.index("wait_for_work")
+        return works
+
     @cached_property
     def executes(self) -> Flags:
         """Whether a thread is one of an executor: has phases, or callbacks."""
@@ -193,7 +200,11 @@ class Threads:
 
     @cached_property
     def sleeps(self) -> Sleeps:
-        """The sleeps of threads that are within no callback, each ended by a wake-up."""
+        """The sleeps of threads that are within no callback, each ended by a wake-up.
+
+        Without those of an executor's thread that did not wait for work and was woken by none of its executor's: it
+        waited for a lock of the middleware, and no message came with that.
+        """
         table = self._trace.table("thread_states")
         slept = table.filter(pl.col("state") == "blocked").select("thread", "start_ns", "end_ns")
         wake_ups = (
@@ -208,6 +219,12 @@ class Threads:
         kind, _ = self.within(thread[executes], start[executes])
         outside = np.ones(len(thread), dtype=np.bool_)
         outside[executes[kind == CALLBACK]] = False
+        locked = executes[self._works(thread[executes], start[executes])]
+        locked = locked[self._works(thread[locked], ints(slept["end_ns"])[locked] - 1)]
+        waker, sleeper = ints(slept["by_thread"])[locked], thread[locked]
+        at = np.maximum(waker, 0)
+        of_executor = self.executes[at] & (self.process[at] == self.process[sleeper])
+        outside[locked[np.where(waker >= 0, ~of_executor, self.alone[sleeper])]] = False
         slept = slept.filter(pl.Series(outside, dtype=pl.Boolean)).sort("thread", "end_ns")
         return Sleeps(
             ints(slept["thread"]), ints(slept["start_ns"]), ints(slept["end_ns"]), ints(slept["by_thread"]),

@@ -46,8 +46,12 @@ _UNNAMED: dict[str, str] = {
     "middleware": "{was} in the middleware",
     "executor": "{was} in executors",
 }
-_OF_CALLBACKS: dict[str, str] = {"own_work": "ran all the time ({group})", "blocked": "slept ({group})"}
-_OF_CALLBACKS_UNNAMED: dict[str, str] = {"own_work": "ran all the time", "blocked": "slept"}
+_OF_CALLBACKS: dict[str, str] = {
+    "own_work": "mainly ran ({group})",
+    "blocked": "mainly slept ({group})",
+    "unknown": "took time of which the trace does not tell what it was",
+}
+_OF_CALLBACKS_UNNAMED: dict[str, str] = {"own_work": "mainly ran", "blocked": "mainly slept"}
 _WHAT: dict[str, str] = {
     "cpu": "{place}: {group}{pids}",
     "wake_up": "woken, and nobody seen on the CPU",

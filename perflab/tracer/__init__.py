@@ -145,6 +145,8 @@ def check(settings: RecordingSettings, native: Native) -> None:
     source = source_of(settings.scheduler)
     if settings.user_space is not None or source == LTTNG:
         lttng.check()
+    if settings.user_space is not None:
+        lttng.check_contexts(settings.user_space.contexts)
     if source == LTTNG and not lttng.has_kernel_modules():
         raise Unavailable(
             "LTTng's kernel modules are not installed for this kernel: install them with "

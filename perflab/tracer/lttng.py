@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from xml.etree import ElementTree
 
 from perflab.condition import Companion
-from perflab.errors import PerflabError, Unavailable, one_line
+from perflab.errors import BadInput, PerflabError, Unavailable, one_line
 
 INSTALL = "install it with `apt install lttng-tools`"
 COMMAND_LIMIT_S = 120.0  # a command that stops a session waits for the last data
@@ -49,6 +49,15 @@ ROS2, PERFLAB = "ros2:*", "perflab:*"
 _KEEPER = """
 trap 'lttng --no-sessiond destroy --no-wait "$0"; exit 0' TERM
 while :; do sleep 60 & wait; done
+"""
+# Runs the daemon, whose folder is $0, and takes the folder away when the daemon has ended, by us or by perflab-guard.
+_DAEMON = """
+LTTNG_HOME=$0 "$@" & daemon=$!
+trap 'kill "$daemon"' TERM
+wait "$daemon"; status=$?
+[ "$status" -le 128 ] || wait "$daemon"
+rm -rf "$0"
+exit "$status"
 """
 _SPACE = "{https://lttng.org/xml/ns/lttng-mi}"
 
@@ -83,6 +92,14 @@ def check() -> None:
     for program in ("lttng", "lttng-sessiond"):
         if shutil.which(program) is None:
             raise Unavailable(f"{program} is not installed: {INSTALL}")
+
+
+def check_contexts(names: Sequence[str]) -> None:
+    """Raises BadInput for one that LTTng does not know; those of applications ($app.x:y) it need not."""
+    known = _lttng(("add-context", "--list"), {}).split()
+    for name in names:
+        if name not in known and not name.startswith(("$app.", "perf:")):
+            raise BadInput(f"LTTng has no context {name!r}; `lttng add-context --list` names those that it has")
 
 
 def has_kernel_modules() -> bool:
@@ -146,10 +163,7 @@ class Session:
         self._record()
         if not self._daemon.own:
             # It will not end with us; so the session must.
-            forever = (
-                'trap "lttng --no-sessiond destroy --no-wait \\"$0\\"; exit 0" TERM; while :; do sleep 60 & wait; done'
-            )
-            self._keeper = self._start("lttng_session", ["sh", "-c", forever, self.name])
+            self._keeper = self._start("lttng_session", ["sh", "-c", _KEEPER, self.name])
         snapshot = self._user_space is not None and self._user_space.snapshot
         where = ["--snapshot"] if snapshot else [f"--output={self._directory}"]
         self._run("create", self.name, *where)
@@ -304,7 +318,7 @@ class _Daemon:
 
     def _launch(self) -> None:
         options = [] if self.kernel else ["--no-kernel"]
-        words = ["env", *(f"{key}={value}" for key, value in self.variables.items()), "lttng-sessiond", *options]
+        words = ["sh", "-c", _DAEMON, str(self.home), "lttng-sessiond", *options]
         self._companion = self.start("lttng_sessiond", words)
         deadline = time.monotonic() + START_LIMIT_S
         while not answers(self.variables):

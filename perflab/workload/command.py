@@ -212,12 +212,12 @@ def load(parameters: CommandParameters) -> Command:
     if not folder.is_dir():
         raise BadInput(f"directory {str(folder)!r} does not exist; name the folder in which the command is started")
     program = parameters.command[0]
-    _find(program, folder, parameters.environment.get("PATH"))
+    check_program(program, folder, parameters.environment.get("PATH"))
     name = parameters.name or file_name(Path(program).name)
     return Command(name, parameters, tuple(_sources(parameters.command, folder)))
 
 
-def _find(program: str, folder: Path, path: str | None) -> None:
+def check_program(program: str, folder: Path, path: str | None = None) -> None:
     """Whether the program can be executed, as execvp(3) looks for it. Raises BadInput."""
     if "/" in program:
         place = folder / program

@@ -304,6 +304,19 @@ def test_ctrl_c_ends_the_recording_and_it_is_analysed(burn: Path, tmp_path: Path
     assert of_perf(out) == []
 
 
+def test_ctrl_c_reaches_what_a_shell_started(run: Run, tmp_path: Path) -> None:
+    out, told = tmp_path / "out", tmp_path / "told"
+    line = f"import signal, time; open({str(told)!r}, 'w').close()\ntime.sleep(1000)"
+    inner = f"trap '' INT; {sys.executable} -c \"$0\"; echo $? > {told}"
+    # Python makes SIGINT what it is for a program in a terminal; a shell's child inherits that it is ignored.
+    line = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {line}"
+    with started("profile", "-o", out, "--", "sh", "-c", inner, line) as process:
+        wait_for("the inner program runs", told.exists)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=TIMEOUT_S) == 0
+    assert told.read_text() in ("1\n", "130\n"), "ended by SIGINT, not by SIGKILL"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_user_without_rights_gets_user_space_or_one_line(burn: Path, tmp_path: Path) -> None:
     """As nobody, who may read what root may, so that perflab is found wherever it is installed."""
@@ -361,8 +374,9 @@ def test_the_observer_profiles_the_workload_in_a_trial_of_its_own(run: Run, ping
 
 
 def test_the_observer_is_in_all_trials_if_told_so(run: Run, pingpong: Path, tmp_path: Path) -> None:
-    done = run("run", pingpong, "-t", "1", "-o", "out", "-q", "--observer", "cpu_profile:trials=all,call_graph=fp")
+    done = run("run", pingpong, "-t", "1", "-o", "out", "--observer", "cpu_profile:trials=all,call_graph=fp")
     assert done.returncode == 0, done.stderr
     (trial,) = (tmp_path / "out/trials").iterdir()
+    assert f"Flame graphs:  out/trials/{trial.name}/profile/index.html\n" in done.stdout
     assert (trial / "profile/perf.data").is_file()
     assert document(trial / "profile")["call_graph"] == "fp"

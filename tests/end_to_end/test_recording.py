@@ -124,6 +124,13 @@ def test_a_program_is_recorded(program: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "trace" / lttng.RECORD).exists()
 
 
+def test_a_program_without_tracepoints_is_said_to_be_one(program: Path, tmp_path: Path) -> None:
+    run = perflab("trace", "record", "--output", str(tmp_path / "trace"), "--", "true")
+    assert run.returncode == 0, run.stderr
+    assert "nothing of user space came" in run.stderr
+    assert "next:" not in run.stderr, "there is no trace to read"
+
+
 def test_the_status_of_the_command_is_told_and_the_trace_is_kept(program: Path, tmp_path: Path) -> None:
     run = record(tmp_path / "trace", command=(str(program), "10", "7"))
     assert run.returncode == 1
@@ -180,6 +187,7 @@ def test_a_killed_recording_leaves_no_daemon_and_no_command(program: Path, tmp_p
     home = json.loads(document.read_text())["home"]
     if home is not None:  # a daemon of its own
         _until(lambda: home["path"] not in _environments())
+        _until(lambda: not Path(home["path"]).exists())
 
 
 @pytest.mark.parametrize(
@@ -189,7 +197,10 @@ def test_a_killed_recording_leaves_no_daemon_and_no_command(program: Path, tmp_p
         (["--buffer", "many", "--", "true"], "--buffer: 'many' is not a size"),
         (["--duration", "soon", "--", "true"], "--duration"),
         (["--output", ".", "--", "true"], "exists and is not an empty folder"),
+        (["--output", "/proc/x", "--", "true"], "--output /proc/x: "),
+        (["--context", "bogus", "--", "true"], "LTTng has no context 'bogus'"),
         (["--", "/no/such/program"], "/no/such/program"),
+        (["--", "/etc/passwd"], "'/etc/passwd' is not executable"),
     ],
 )
 def test_bad_input_is_one_line(program: Path, tmp_path: Path, words: list[str], line: str) -> None:

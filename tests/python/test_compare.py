@@ -55,6 +55,17 @@ def test_results_of_one_run_are_called_by_what_they_differ_in(tmp_path: Path, ca
     assert [c["label"] for c in compared(capsys, run)] == ["events, ipc on", "events, ipc off", "inline, ipc off"]
 
 
+def test_extra_trials_do_not_enter(tmp_path: Path, capsys: Captured) -> None:
+    trials = [MadeTrial([talk([100])], executor=executor) for executor in ("events", "inline", "single_threaded")]
+    run = make_run(tmp_path / "run", PROCESSES, trials)
+    path = run / "summary.json"
+    summary = json.loads(path.read_text())
+    (traced,) = (result for result in summary["results"] if result["executor"] == "inline")
+    traced["purpose"] = "extra"
+    path.write_text(json.dumps(summary))
+    assert [c["label"] for c in compared(capsys, run)] == ["events", "single_threaded"]
+
+
 def test_the_table_says_that_there_are_no_intervals(tmp_path: Path, capsys: Captured) -> None:
     one = make_run(tmp_path / "one", PROCESSES, [MadeTrial([talk([100, 300])])])
     two = make_run(tmp_path / "two", PROCESSES, [MadeTrial([talk([100, 100])])])

@@ -121,5 +121,17 @@ def test_the_terminal_has_a_sentence_and_the_shares_of_each_traced_trial() -> No
     assert "24.8 %" in row
 
 
+def test_several_traced_trials_of_one_result_are_told_apart() -> None:
+    details = [{"trial": number, "why": {**VERDICT, "causes": CAUSES, "totals": []}} for number in (2, 5)]
+    text = printed(
+        [
+            {"middleware": "sim", "treatment": "baseline", "purpose": "measured", "trials_detail": details},
+            {"middleware": "sim", "treatment": "baseline", "purpose": "control", "trials_detail": [{"why": None}]},
+        ]
+    )
+    assert "baseline, trial 2: of 4 late messages" in text
+    assert "baseline, trial 5: of 4 late messages" in text
+
+
 def test_nothing_is_printed_where_nothing_was_traced() -> None:
     assert printed([result(None)]) == ""

@@ -198,13 +198,24 @@ void run(const Arguments& arguments, Control& control) {
                               ? begin + static_cast<Nanoseconds>(std::llround(*arguments.duration_s * 1e9))
                               : std::numeric_limits<Nanoseconds>::max();
   Nanoseconds flushed = begin;
-  while (told_to_end == 0 && !heard_the_end(control, *recording)) {
-    const Nanoseconds now = clock.now();
-    if (now >= end) break;
-    recording->step(std::min(kStep, end - now));
-    if (now - flushed < kFlush) continue;
-    recording->flush();
-    flushed = now;
+  try {
+    while (told_to_end == 0 && !heard_the_end(control, *recording)) {
+      const Nanoseconds now = clock.now();
+      if (now >= end) break;
+      recording->step(std::min(kStep, end - now));
+      if (now - flushed < kFlush) continue;
+      recording->flush();
+      flushed = now;
+    }
+  } catch (const CtfOutputError&) {
+    throw;  // nothing more can be written
+  } catch (...) {
+    // Whatever went wrong, what was recorded until then is kept; the first reason is the one to tell.
+    try {
+      recording->stop();
+    } catch (const std::exception&) {
+    }
+    throw;
   }
   recording->stop();
   const json line = done(recording->totals(), source->filters() && !arguments.recording.roots.empty());

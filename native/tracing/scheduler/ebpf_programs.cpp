@@ -199,8 +199,9 @@ class Builder {
 
   // A thread that executes a program takes over the number of its process.
   void executed() {
-    const auto put = code_.label();
-    keep_only("old_pid");
+    const auto put = code_.label(), gone = code_.label();
+    jump_if_no_filter(write_);
+    look_up("old_pid", gone);
     code_.load(Width::word, r1, context, at("old_pid", 4));
     code_.load(Width::word, r2, context, at("pid", 4));
     code_.jump_if(r1, Condition::equal, r2, write_);
@@ -208,6 +209,10 @@ class Builder {
     put_in_tree("pid", put);
     code_.place(put);
     take_from_tree("old_pid");
+    code_.jump(write_);
+    // The first thread, which ended, got the old number in exchange, and may have been freed with it by now.
+    code_.place(gone);
+    look_up("pid", drop_);
 
     code_.place(write_);
     const TracepointField& filename = field("filename");

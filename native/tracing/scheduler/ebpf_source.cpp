@@ -258,10 +258,12 @@ void EbpfSource::stop() noexcept {
 
 void EbpfSource::drain(const Handler& handler, std::int64_t timeout_ns) {
   if (!stopped_ && timeout_ns > 0) wait(timeout_ns);
+  // First: a loss ends before the events that are handed over after it is known, and must not put them later.
+  if (started_) {
+    if (all_cpus_) take_losses_of_other_cpus();
+    take_missed_runs();
+  }
   for (Ring& ring : rings_) drain(ring, handler);
-  if (!started_) return;
-  if (all_cpus_) take_losses_of_other_cpus();
-  take_missed_runs();
 }
 
 void EbpfSource::wait(std::int64_t timeout_ns) {

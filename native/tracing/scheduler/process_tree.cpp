@@ -89,9 +89,10 @@ std::vector<ProcThread> threads_below(std::int32_t root) {
 }
 
 void ProcessTree::add(const ProcThread& thread) {
-  const auto [place, is_new] = members_.try_emplace(thread.tid);
+  if (contains(thread.tid)) return;
+  Member& member = enter(thread.tid, thread.pid);
   // It may be running there; the first switch tells. Until then some events more are kept.
-  if (is_new && thread.runnable) wait(place->second, thread.cpu);
+  if (thread.runnable) wait(member, thread.cpu);
 }
 
 bool ProcessTree::keep(unsigned cpu, const SchedulerEvent& event) {
@@ -142,7 +143,7 @@ void ProcessTree::switched(unsigned cpu, const SchedulerEvent& event) {
   if (const auto left = members_.find(event.subject); left != members_.end()) {
     left->second.running = false;
     if ((event.state & kEnded) != 0 || (left->second.exiting && (event.state & kStates) != 0)) {
-      remove(event.subject);
+      end(event.subject);
     } else if ((event.state & kStates) == 0) {
       wait(left->second, static_cast<std::int32_t>(cpu));
     } else {
@@ -160,19 +161,14 @@ void ProcessTree::woken(const SchedulerEvent& event) {
   if (!member.running) wait(member, event.target_cpu);
 }
 
-void ProcessTree::forked(const SchedulerEvent& event) {
-  remove(event.other);
-  members_.try_emplace(event.other);
-}
+void ProcessTree::forked(const SchedulerEvent& event) { enter(event.other, event.other_pid); }
 
-// The thread that executes a program becomes the first of its process, and all others end.
+// The thread that executes a program becomes the first of its process, and all others end. It has the number
+// of the first thread, which ended before, some time before this event.
 void ProcessTree::executed(const SchedulerEvent& event) {
   if (event.other == event.subject || event.other == 0) return;
   remove(event.other);
-  Member& member = members_[event.subject];
-  no_wait(member);
-  member = {};
-  member.running = true;
+  enter(event.subject, event.subject).running = true;
 }
 
 void ProcessTree::wait(Member& member, std::int32_t cpu) {
@@ -189,11 +185,38 @@ void ProcessTree::no_wait(Member& member) {
   member.waits_on = -1;
 }
 
+ProcessTree::Member& ProcessTree::enter(std::int32_t tid, std::int32_t pid) {
+  remove(tid);
+  Member& member = members_[tid];
+  member.pid = pid;
+  if (pid != 0) ++living_[pid];
+  return member;
+}
+
+void ProcessTree::end(std::int32_t tid) {
+  Member& member = members_.find(tid)->second;
+  if (member.ended || member.pid != tid || living_[tid] < 2) return remove(tid);
+  no_wait(member);
+  member.exiting = false;
+  member.ended = true;
+  --living_[tid];
+}
+
 void ProcessTree::remove(std::int32_t tid) {
   const auto found = members_.find(tid);
   if (found == members_.end()) return;
+  const Member member = found->second;
   no_wait(found->second);
   members_.erase(found);
+  if (member.ended || member.pid == 0) return;
+  const auto process = living_.find(member.pid);
+  if (--process->second > 0) return;
+  living_.erase(process);
+  // Nobody is left who could take the number of the first one.
+  if (const auto first = members_.find(member.pid); first != members_.end() && first->second.ended) {
+    no_wait(first->second);
+    members_.erase(first);
+  }
 }
 
 }  // namespace perflab::tracing

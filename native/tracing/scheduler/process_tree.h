@@ -35,15 +35,19 @@ class ProcessTree {
 
  private:
   struct Member {
+    std::int32_t pid = 0;        // 0: not known
     std::int32_t waits_on = -1;  // a CPU
     bool running = false;
     bool exiting = false;
+    bool ended = false;  // a first thread whose process goes on: another may take its number and execute
   };
 
   [[nodiscard]] bool contains(std::int32_t tid) const { return members_.contains(tid); }
   [[nodiscard]] bool is_waited_for(unsigned cpu) const { return cpu < waiting_.size() && waiting_[cpu] != 0; }
   void wait(Member& member, std::int32_t cpu);
   void no_wait(Member& member);
+  Member& enter(std::int32_t tid, std::int32_t pid);
+  void end(std::int32_t tid);
   void remove(std::int32_t tid);
   void switched(unsigned cpu, const SchedulerEvent& event);
   void woken(const SchedulerEvent& event);
@@ -51,7 +55,8 @@ class ProcessTree {
   void executed(const SchedulerEvent& event);
 
   std::unordered_map<std::int32_t, Member> members_;
-  std::vector<std::uint32_t> waiting_;  // per CPU: members that could run there
+  std::unordered_map<std::int32_t, std::uint32_t> living_;  // by process: members that have not ended
+  std::vector<std::uint32_t> waiting_;                      // per CPU: members that could run there
 };
 
 }  // namespace perflab::tracing

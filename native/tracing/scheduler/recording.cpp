@@ -167,17 +167,31 @@ void Recording::filter_until(std::int64_t time_ns) {
 }
 
 void Recording::add_root(std::int32_t pid) {
-  const std::vector<ProcThread> threads = threads_below(pid);
-  if (threads.empty())
+  if (threads_below(pid).empty())
     throw std::invalid_argument("root " + std::to_string(pid) + ": there is no such process");
-  if (!filtering_) begin_filter();
-  if (source_.filters()) source_.add_root(pid);
-  for (const ProcThread& thread : threads) tree_.add(thread);
-  // At an instant that is later than everything written, and earlier than what is not.
-  std::int64_t time_ns = source_.filters() ? monotonic_ns() : filtered_until_ns_;
+  // The threads are named at an instant that is later than everything written, and earlier than what is not:
+  // what the source still has of the time before is written first, and so keeps its times.
+  std::int64_t time_ns = filtered_until_ns_;
+  std::vector<ProcThread> threads;
+  if (source_.filters()) {
+    if (!filtering_) begin_filter();
+    source_.add_root(pid);
+    threads = threads_below(pid);  // of whom the source did not know, it tells the fork
+    time_ns = monotonic_ns();
+    step(0);
+  } else {
+    if (!filtering_) {
+      time_ns = monotonic_ns();
+      step(0);
+      begin_filter();
+      filtered_until_ns_ = time_ns;
+    }
+    threads = threads_below(pid);  // forks from here on are yet to come to the tree
+  }
   if (time_ns == 0) time_ns = monotonic_ns();
   time_ns = std::max(time_ns, writer_.last_ns(0));
   for (const ProcThread& thread : threads) {
+    tree_.add(thread);
     write_thread_kept(writer_, 0, time_ns, thread);
     if (settings_.flight_recorder_bytes != 0) members_.push_back({time_ns, kForever, thread});
   }
@@ -206,8 +220,6 @@ void Recording::remember(const SchedulerEvent& event, std::int64_t time_ns) {
 
 void Recording::begin_filter() {
   filtering_ = true;
-  for (std::size_t i = 0; i < cpus_.size(); ++i)
-    filtered_until_ns_ = std::max(filtered_until_ns_, writer_.last_ns(i));
   writer_.replace_metadata(scheduler_metadata({uuid_, source_.name(), true}));
 }
 

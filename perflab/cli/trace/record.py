@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab.cli import folder
 from perflab.cli.trace.common import AsJson, write_json
-from perflab.errors import BadInput, Interrupted, TrialFailed
+from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed
 
 if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
-    from perflab.tracer import RecordingSettings
+    from perflab.tracer import Recording, RecordingSettings
 
 STOP_GRACE_S = 10.0  # between SIGINT and SIGTERM to the command, as after Ctrl-C
 
@@ -76,30 +75,33 @@ def record(
     """
     from perflab import native
     from perflab.tracer import Recording, check, losses
+    from perflab.workload.command import check_program
 
     words = list(command or [])
+    if whole_system and words and not (scheduler or scheduler_from):
+        raise BadInput("--whole-system is of the scheduler's events: give --scheduler as well")
     settings = _settings(scheduler, scheduler_from, whole_system or not words, events, contexts, buffer, snapshot)
     seconds = _seconds(duration)
     if not words and seconds is None and not sys.stdin.isatty():
         raise BadInput("neither a command nor --duration: right would be `perflab trace record --duration 10s`")
-    if words and shutil.which(words[0]) is None:
-        raise BadInput(f"{words[0]}: there is no such program; right would be `perflab trace record -- COMMAND`")
-    directory = _directory(output, words)
     programs = native.find()
     check(settings, programs)
-    created = not directory.exists()
+    if words:
+        check_program(words[0], Path.cwd())
+    place = folder.make(output, "recording", "traces", Path(words[0]).name if words else "system")
+    directory = place.path
     with _Companions(directory, programs.program("perflab-guard")) as companions, _signals():
         recording = Recording(directory, settings, start=companions.start, native=programs)
         try:
             recording.begin([os.getpid()])
         except BaseException:
             companions.close()
-            _remove_empty(directory, created)
+            place.take_back()
             raise
         try:
             status = _run(companions, words, recording.environment, seconds)
         finally:
-            document = recording.end(words or None)
+            document = _end(recording, words, directory)
     if as_json:
         write_json({"directory": str(directory), **document})
     else:
@@ -126,6 +128,11 @@ def _settings(
         raise BadInput(f"--scheduler-from {scheduler_from!r} is not one of {', '.join(SCHEDULERS)}")
     default = UserSpaceSettings()
     size = parse_size(buffer, "--buffer")
+    if size == 0:
+        raise BadInput(f"--buffer {buffer!r} must be more than 0")
+    for option, names in (("--event", events), ("--context", contexts)):
+        if not all(name.strip() for name in names or ()):
+            raise BadInput(f"{option} '' names nothing; leave it out for the default")
     user_space = UserSpaceSettings(
         events=tuple(events) if events else default.events,
         contexts=(*default.contexts, *(name for name in contexts or () if name not in default.contexts)),
@@ -144,16 +151,6 @@ def _seconds(duration: str | None) -> float | None:
     from perflab.units import NS_PER_S, parse_duration
 
     return None if duration is None else parse_duration(duration, "--duration") / NS_PER_S
-
-
-def _directory(output: Path | None, words: Sequence[str]) -> Path:
-    """One that is empty, or not there yet."""
-    if output is None:
-        name = Path(words[0]).name if words else "system"
-        return Path("traces") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{name}"
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise BadInput(f"--output {output}: exists and is not an empty folder; a recording has a folder of its own")
-    return output
 
 
 class _Companions:
@@ -193,6 +190,14 @@ class _Companions:
             self._running.pop().stop()
 
 
+def _end(recording: Recording, words: Sequence[str], directory: Path) -> dict[str, Any]:
+    try:
+        return recording.end(words or None)
+    except PerflabError as error:
+        error.args = (f"{error}; what was recorded until then is in {directory}",)
+        raise
+
+
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end a recording as Ctrl-C does."""
@@ -230,26 +235,21 @@ def _run(
             return program.status
     except KeyboardInterrupt:
         pass
+    except Interrupted:
+        _interrupt(program)
+        raise
     _interrupt(program)
     return None
 
 
 def _interrupt(program: GuardedCompanion) -> None:
     """What Ctrl-C does to a program in a terminal; it has some time to end in order."""
-    if program.pid is not None and program.status is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(program.pid, signal.SIGINT)
+    program.signal(signal.SIGINT)
     deadline = time.monotonic() + STOP_GRACE_S
     with contextlib.suppress(KeyboardInterrupt):
         while program.status is None and time.monotonic() < deadline:
             program.receive(0.1)
     program.stop()
-
-
-def _remove_empty(directory: Path, created: bool) -> None:
-    """What a recording leaves that never began: nothing."""
-    if created:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _tell(directory: Path, document: dict[str, Any], lost: Sequence[str]) -> None:
@@ -263,4 +263,12 @@ def _tell(directory: Path, document: dict[str, Any], lost: Sequence[str]) -> Non
     sys.stderr.write(f"perflab: {seconds:.1f} s of {' and '.join(what)} are in {directory} ({size / 1e6:.1f} MB)\n")
     for line in lost:
         sys.stderr.write(f"perflab: {line}\n")
-    sys.stderr.write(f"perflab: next: perflab trace summary {directory}\n")
+    kept = {path.relative_to(directory).parts[0] for path in directory.rglob("metadata")}
+    if document["user_space"] and not kept - {"scheduler", "kernel"}:
+        patterns = ", ".join(document["user_space"]["events"])
+        sys.stderr.write(
+            f"perflab: nothing of user space came: no process that ran is one that LTTng traces (events: {patterns}); "
+            "was it built with tracepoints?\n"
+        )
+    if kept:
+        sys.stderr.write(f"perflab: next: perflab trace summary {directory}\n")

@@ -91,6 +91,36 @@ TEST_F(Tree, AThreadThatExecutesAProgramTakesTheNumberOfItsProcess) {
   EXPECT_TRUE(about(EventKind::wakeup, 7));
 }
 
+// The first thread ends, another takes its number, waits for a CPU and sleeps, and only then it is said that
+// it executed.
+TEST_F(Tree, TheNumberOfAFirstThreadThatEndedIsOfTheTreeUntilItsProcessIsGone) {
+  const auto thread_of_7 = [&](int tid) {
+    SchedulerEvent event;
+    event.kind = EventKind::fork;
+    event.subject = 7;
+    event.other = tid;
+    event.other_pid = 7;
+    return tree.keep(0, event);
+  };
+  EXPECT_TRUE(thread_of_7(17));
+  EXPECT_TRUE(about(EventKind::exit, 7));
+  EXPECT_TRUE(switched(0, 7, kZombie, 17));
+  EXPECT_TRUE(switched(0, 7, kRunnable, 8));  // it is 17, and waits now
+  EXPECT_TRUE(switched(0, 8, kSleeping, 9));
+  EXPECT_TRUE(switched(0, 9, kSleeping, 7));
+  EXPECT_TRUE(switched(0, 7, kSleeping, 9));
+  EXPECT_FALSE(switched(0, 9, kSleeping, 8));
+  EXPECT_TRUE(about(EventKind::wakeup, 7));
+  EXPECT_TRUE(about(EventKind::exec, 7, 0, 17));
+  EXPECT_EQ(tree.size(), 1U);
+
+  EXPECT_TRUE(thread_of_7(18));
+  EXPECT_TRUE(switched(0, 7, kZombie, 18));
+  EXPECT_EQ(tree.size(), 2U);
+  EXPECT_TRUE(switched(0, 18, kZombie, 0));
+  EXPECT_EQ(tree.size(), 0U);
+}
+
 TEST(ThreadsBelow, FindsThisProcessAndNoneWhereThereIsNone) {
   const auto threads = threads_below(getpid());
   ASSERT_FALSE(threads.empty());

@@ -9,6 +9,7 @@
 
 #include "ctf/stream.h"
 #include "ctf/trace.h"
+#include "traceview/view.h"
 
 namespace perflab::tracing {
 namespace {
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 class FakeSource final : public Source {
  public:
   const char* name() const noexcept override { return "fake"; }
+  bool filters() const noexcept override { return filtering; }
   std::vector<unsigned> cpus() const override { return {0, 1}; }
   void start() override {}
   void stop() noexcept override {}
@@ -31,6 +33,7 @@ class FakeSource final : public Source {
 
   std::vector<std::pair<unsigned, std::vector<SchedulerEvent>>> batches;
   std::vector<Loss> losses, next_losses;
+  bool filtering = false;
 };
 
 SchedulerEvent switched(std::int64_t time_ns, int from, int to) {
@@ -104,6 +107,20 @@ TEST_F(Recorded, ALossIsNoChainBreakAndIsWrittenWhereItWas) {
   EXPECT_EQ(set.ledger()[0].end_ns, 30);
 }
 
+TEST_F(Recorded, ACountBeyondWhatTablesCountIsTheirMostAndNotExact) {
+  Recording recording(settings, source);
+  source.batches = {{0, {switched(10, 1, 2)}}};
+  recording.step(0);
+  source.batches = {{0, {switched(30, 4, 5)}}};
+  source.next_losses = {{0U, 10, 30, std::uint64_t{3} << 62U}};
+  recording.step(0);
+  recording.stop();
+  const fs::path path = settings.folder;
+  const std::string facts = traceview::View::open(std::span(&path, 1), {})->facts();
+  EXPECT_NE(facts.find("9223372036854775807"), std::string::npos) << facts;
+  EXPECT_NE(facts.find("\"exact\":false"), std::string::npos) << facts;
+}
+
 TEST_F(Recorded, WhatComesBehindALaterEventIsCountedAndNeverGoesBackwards) {
   Recording recording(settings, source);
   source.batches = {{0, {switched(10, 1, 2), switched(30, 2, 3)}}};
@@ -138,6 +155,30 @@ TEST_F(Recorded, ATreeLeavesOutTheRestInTheOrderOfAllCpus) {
   EXPECT_EQ(times(0).back(), t + 20);
   EXPECT_EQ(recording.totals().filtered_out, 3U);
   EXPECT_EQ(recording.totals().events, 4U);
+}
+
+// What lies in the buffers when a root comes happened before.
+TEST_F(Recorded, ARootLeavesTheTimesOfWhatWasNotDrainedYet) {
+  for (const bool filtering : {false, true}) {
+    SCOPED_TRACE(filtering);
+    settings.folder = folder + (filtering ? "/in_kernel" : "/here");
+    source.filtering = filtering;
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    const std::int64_t t = 1'000'000'000LL * time.tv_sec + time.tv_nsec;
+    const auto own = static_cast<int>(getpid());
+    Recording recording(settings, source);
+    source.batches = {{0, {switched(t - 9'000'000, 0, own)}}, {1, {switched(t - 3'000'000, 50, 51)}}};
+    recording.step(0);
+    source.batches = {{0, {switched(t - 5'000'000, own, 0), switched(t - 1'000'000, 0, own)}}};
+    recording.add_root(own);
+    recording.stop();
+    const auto written = times(0);
+    ASSERT_GT(written.size(), 3U);
+    EXPECT_EQ((std::vector<std::int64_t>(written.begin(), written.begin() + 3)),
+              (std::vector<std::int64_t>{t - 9'000'000, t - 5'000'000, t - 1'000'000}));
+    EXPECT_GE(written[3], t);  // who is of the tree
+  }
 }
 
 TEST_F(Recorded, ARootThatIsNoProcessIsRefused) {

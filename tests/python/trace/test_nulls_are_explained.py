@@ -10,7 +10,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from made_trace import MadeTrace
 from opened import needs_library
+from opened import opened as opened_made
 from reference_traces import RECORDED, ROOT, reference_trace
 from rich.console import Console
 
@@ -65,6 +67,20 @@ def test_every_null_has_its_reason(name: str, answer: Callable[[Source], Answer]
     document = json.loads(json.dumps(found.document(), allow_nan=False))
     for section in found.sections:
         assert len(document[section.name]["rows"]) == section.frame.height
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.__name__)
+def test_nulls_have_reasons_where_no_event_says_a_thread_s_name(
+    tmp_path: Path, answer: Callable[[Source], Answer]
+) -> None:
+    made = MadeTrace("jazzy", procname=False)
+    talker, listener = made.process("talker", pid=10), made.process("listener", pid=20, cpu=1)
+    publisher = talker.publisher(talker.node("talker"), "/chatter")
+    heard = listener.subscription(listener.node("listener"), "/chatter")
+    message = talker.main.publish(publisher, 10_000, rcl_at=10_001, rmw_at=10_002)
+    listener.main.take(heard, message, 11_000, rclcpp_at=11_010)
+    listener.main.callback(heard, 11_100, 11_200)
+    assert list(unexplained(answer(opened_made(made, tmp_path)))) == []
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])

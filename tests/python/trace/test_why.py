@@ -311,6 +311,33 @@ def test_a_timer_that_slept_past_its_tick(tmp_path: Path) -> None:
     ]
 
 
+def test_what_ran_between_the_tick_and_a_sleep_past_it_is_ahead_of_the_timer(tmp_path: Path) -> None:
+    """It is asleep only from when it fell asleep on; a lock that it waits for meanwhile is no sleep past the tick."""
+    system = System()
+    system.switch(-9_000, 0, 0, system.talking)
+    system.talking.execute(BASE - 8_500, system.other_timer)
+    system.talking.callback(system.other_timer, BASE - 8_000, BASE - 5_000)
+    system.switch(-4_900, 0, system.talking, 0)
+    system.wake(-4_700, system.talking, by_cpu=0, cpu=0)
+    system.switch(-4_690, 0, 0, system.talking)
+    system.talking.wait_for_work(BASE - 4_500)
+    system.switch(-4_400, 0, system.talking, 0)
+    system.wake(-1_000, system.talking, by_cpu=0, cpu=0)
+    system.switch(-990, 0, 0, system.talking)
+    system.talking.get_next_ready(BASE - 900)
+    sent = system.talk(due=-7_000)
+    quickly_heard(system, sent, 600)
+    assert parts(system.why(tmp_path))[:7] == [
+        ("sender", "callback_ahead", "/talker timer 7 s", 2_000),
+        ("sender", "executor", "talker (talker 10)", 100 + 190),
+        ("sender", "blocked", "talker", 200),
+        ("sender", "wake_up", None, 10),
+        ("sender", "executor", "talker (talker 10)", 100 + 90),
+        ("sender", "timer_late", TIMER, 3_400),
+        ("sender", "wake_up", None, 10),
+    ]
+
+
 def test_the_sender_s_own_work_without_what_kept_it_from_running(tmp_path: Path) -> None:
     system = System()
     system.switch(-100, 0, 0, system.talking)
@@ -496,6 +523,40 @@ def test_a_callback_of_the_same_group_on_another_thread_is_ahead(tmp_path: Path)
     found = parts(system.why(tmp_path))
     assert found[1] == ("reader", "callback_ahead", SLOW, 6_000 - 502)
     assert found[2] == ("reader", "executor", "listener (listener-2 22)", 100)
+
+
+def test_a_lock_that_the_executor_waits_for_hides_no_callback_ahead(tmp_path: Path) -> None:
+    """The receiving thread has the lock of the middleware as the executor takes: that it lets go of it is not how the
+    message came, which had been there all the time that the callback ran."""
+    system = System()
+    system.switch(-5_000, 1, 0, system.listening)
+    system.listening.get_next_ready(BASE - 4_800)
+    system.listening.execute(BASE - 4_500, system.slow)
+    system.listening.callback(system.slow, BASE - 4_000, BASE + 6_000)
+    system.switch(-100, 0, 0, system.talking)
+    sent = system.talk()
+    system.wake(600, system.receiving, by_cpu=0, cpu=2)
+    system.switch(650, 2, 0, system.receiving)
+    system.switch(800, 0, system.talking, 0)
+    system.switch(900, 2, system.receiving, 0)
+    system.wake(6_050, system.receiving, by_cpu=2, cpu=2)  # for another message
+    system.switch(6_060, 2, 0, system.receiving)
+    system.switch(6_100, 1, system.listening, 0)
+    system.wake(6_300, system.listening, by_cpu=2, cpu=1)
+    system.switch(6_310, 1, 0, system.listening)
+    system.switch(6_400, 2, system.receiving, 0)
+    system.listening.execute(BASE + 6_450, system.subscription)
+    system.listen(sent, 6_500)
+    system.switch(9_000, 1, system.listening, 0)
+    assert parts(system.why(tmp_path)) == [
+        ("sender", "publish_call", "/talker", 2),
+        ("reader", "callback_ahead", SLOW, 6_000 - 502),
+        ("reader", "executor", EXECUTOR, 100 + 190),
+        ("reader", "blocked", "listener", 200),
+        ("reader", "wake_up", None, 10),
+        ("reader", "executor", EXECUTOR, 10),
+        ("reader", "executor", EXECUTOR, 90),
+    ]
 
 
 def test_within_a_callback_that_spins_its_executor_is_no_callback_ahead(tmp_path: Path) -> None:
@@ -814,6 +875,17 @@ def test_a_slow_callback_is_divided_into_running_waiting_and_sleeping(tmp_path: 
         ("callback", "blocked", SLOW, 1_000),
         ("callback", "wake_up", None, 200),
     ]
+    assert answer.section("why").title == (f"Of 1 slow callback (longer than 0 ns; 1 in all) 1 mainly ran ({SLOW})")
+
+
+def test_without_scheduler_a_slow_callback_is_not_said_to_have_run(tmp_path: Path) -> None:
+    system = System(scheduler=False)
+    system.listening.callback(system.slow, BASE, BASE + 9_000)
+    answer = system.why(tmp_path, Selection(slow_callbacks=True, later_than_ns=0))
+    assert [(stage, cause, ns) for stage, cause, _, ns in parts(answer)] == [("callback", "unknown", 9_000)]
+    part = answer.section("parts").frame.to_dicts()[0]
+    assert (part["during"], part["of_tid"]) == (SLOW, 20)
+    assert part["reason"].endswith("so whether it ran, slept or waited for a CPU is not known")
     assert answer.section("why").title == (
-        f"Of 1 slow callback (longer than 0 ns; 1 in all) 1 ran all the time ({SLOW})"
+        "Of 1 slow callback (longer than 0 ns; 1 in all) 1 took time of which the trace does not tell what it was"
     )

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -205,6 +206,37 @@ TEST(Perfetto, ManySwitchesAreSeveralBundlesOfWhichEachBeginsAnew) {
   const auto found = switches(Written(made));
   ASSERT_EQ(found.size(), 2 * kRuns + 1);
   for (std::size_t i = 1; i < found.size(); ++i) ASSERT_EQ(found[i][0], 10 + 5 * (i - 1));
+}
+
+TEST(Perfetto, ASymbolThatIsNoUtf8IsRepaired) {
+  MadeTables made;
+  const auto main = made.thread(made.process(7, "demo"), 7, "demo");
+  const auto callback = made.callback("callback");
+  made.callbacks.symbol = {};
+  made.callbacks.symbol.push(std::string_view("f\xff("));
+  made.instance(callback, main, 10, 20);
+  const std::string raw = Written(made).raw;
+  EXPECT_NE(raw.find("f\xef\xbf\xbd("), std::string::npos);
+  EXPECT_EQ(raw.find("f\xff("), std::string::npos);
+}
+
+// Times of broken packets may be anything: what cannot be said of them is left out.
+TEST(Perfetto, TimesAtTheEndsOfTheRangeAreWritten) {
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min() + 1, kMost = -kLeast;
+  MadeTables made;
+  const auto main = made.thread(made.process(7, "demo"), 7, "demo");
+  made.instance(made.callback("callback"), main, kMost, kMost);
+  made.callback_instances.due_ns = {};
+  made.callback_instances.due_ns.push(kLeast);
+  made.state(main, ThreadState::running, kLeast, -5, 0, EndState::sleeping);
+  made.state(main, ThreadState::running, kMost - 5, kMost, 0, EndState::sleeping);
+  made.options.begin_ns = kMost;
+  made.options.epoch_offset_ns = kMost;
+  const Written written(made);
+  EXPECT_EQ(written.count("callbacks"), 1u);
+  EXPECT_EQ(written.count("switches"), 5u);
+  EXPECT_NE(written.raw.find("due_ns"), std::string::npos);
+  EXPECT_EQ(written.raw.find("late_ns"), std::string::npos);
 }
 
 TEST(ExportOptions, AreCheckedAndAllOfThemMayBeMissing) {
