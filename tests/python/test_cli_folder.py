@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from perflab.errors import BadInput
 
 
 def test_two_that_begin_in_the_same_second_have_two_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Noon(folder.datetime):
+    class Noon(datetime):
         @classmethod
-        def now(cls, tz: object = None) -> Noon:  # type: ignore[override]
-            return cls(2026, 1, 1, 12, tzinfo=folder.UTC)
+        def now(cls, tz: tzinfo | None = None) -> Noon:
+            return cls(2026, 1, 1, 12, tzinfo=tz)
 
     monkeypatch.setattr(folder, "datetime", Noon)
     monkeypatch.chdir(tmp_path)
