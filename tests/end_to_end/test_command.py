@@ -216,7 +216,9 @@ def test_what_outlives_perflab_and_guard_is_cleaned_by_its_mark(run: Run, tmp_pa
         def guard_of() -> int | None:
             trial = traces.running(out)
             both = trial is not None and len(alive("60.625")) == 2
-            return trial["processes"]["sh"]["guard"]["pid"] if trial is not None and both else None
+            # It runs before that is written down.
+            guard = trial["processes"]["sh"].get("guard") if trial is not None and both else None
+            return None if guard is None else int(guard["pid"])
 
         guard = traces.wait_for("the command runs", guard_of, process)
         process.kill()
