@@ -32,7 +32,7 @@ _DEFAULT = UserSpaceSettings()
 class TracingParameters(Parameters):
     scheduler: Literal["auto", "perf_event", "ebpf", "lttng", "none"] = Field(
         default="auto",
-        description="scheduler events by LTTng's kernel modules, perf_event or ebpf; auto: the first that is there",
+        description="scheduler events by LTTng's kernel modules, ebpf or perf_event; auto: the first that is there",
     )
     processes: Literal["tree", "system"] = Field(
         default="tree", description="scheduler events of what perflab started and of who stood in its way, or of all"

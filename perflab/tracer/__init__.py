@@ -25,12 +25,13 @@ from perflab.host import Host
 from perflab.native import Native
 from perflab.tracer import lttng
 from perflab.tracer.lttng import Session, UserSpaceSettings
-from perflab.tracer.scheduler import SchedulerRecorder
+from perflab.tracer.scheduler import SchedulerRecorder, complaint
 
 SCHEMA = 1
 FILE = "recording.json"
 NONE, AUTO, LTTNG = "none", "auto", "lttng"
-OWN_SOURCES = ("perf_event", "ebpf")
+PERF_EVENT, EBPF = "perf_event", "ebpf"
+OWN_SOURCES = (PERF_EVENT, EBPF)
 SCHEDULERS = (NONE, AUTO, *OWN_SOURCES, LTTNG)
 
 
@@ -42,7 +43,7 @@ class Start(Protocol):
 
 @dataclass(frozen=True)
 class RecordingSettings:
-    """What is recorded. `scheduler` is one of SCHEDULERS; "auto" is LTTng where it can, else perf_event."""
+    """What is recorded. `scheduler` is one of SCHEDULERS; "auto" is the first that is there of `source_of`."""
 
     user_space: UserSpaceSettings | None = field(default_factory=UserSpaceSettings)
     scheduler: str = NONE
@@ -77,7 +78,8 @@ class Recording:
         """Returns when all tracers record. Raises Unavailable where one cannot; then none does."""
         self._began_ns, self._began = time.monotonic_ns(), datetime.now(UTC).isoformat(timespec="milliseconds")
         self.directory.mkdir(parents=True, exist_ok=True)
-        kernel = source_of(self.settings.scheduler) == LTTNG
+        source = source_of(self.settings.scheduler, self._native)
+        kernel = source == LTTNG
         try:
             if self.settings.user_space is not None or kernel:
                 self._session = Session(self.directory, self.settings.user_space, kernel=kernel, start=self._start)
@@ -85,7 +87,7 @@ class Recording:
             if self.settings.scheduler != NONE and not kernel:
                 self._scheduler = SchedulerRecorder(
                     self.directory / "scheduler",
-                    source=source_of(self.settings.scheduler),
+                    source=source,
                     roots=() if self.settings.whole_system else tuple(roots),
                     buffer_bytes=self.settings.scheduler_buffer_bytes,
                     flight_recorder_bytes=self.settings.flight_recorder_bytes,
@@ -133,16 +135,21 @@ class Recording:
         return told.user_space, told.kernel or scheduler
 
 
-def source_of(scheduler: str) -> str:
-    """Which recorder "auto" is on this machine."""
+def source_of(scheduler: str, native: Native) -> str:
+    """Which recorder "auto" is on this machine: LTTng's modules; else a BPF program, which costs the traced threads
+    less than perf's buffers do and sees switches that these do not; else perf_event (docs/recording.md).
+    """
     if scheduler != AUTO:
         return scheduler
-    return LTTNG if lttng.has_kernel_modules() and lttng.may_trace_kernel() else OWN_SOURCES[0]
+    if lttng.has_kernel_modules() and lttng.may_trace_kernel():
+        return LTTNG
+    program = native.folder / SchedulerRecorder.PROGRAM
+    return EBPF if program.is_file() and complaint(program, EBPF) is None else PERF_EVENT
 
 
 def check(settings: RecordingSettings, native: Native) -> None:
     """Raises Unavailable where it cannot be recorded here; starts and changes nothing."""
-    source = source_of(settings.scheduler)
+    source = source_of(settings.scheduler, native)
     if settings.user_space is not None or source == LTTNG:
         lttng.check()
     if settings.user_space is not None:

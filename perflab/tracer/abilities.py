@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 
-from perflab.errors import PerflabError, Unavailable, one_line
+from perflab.errors import Unavailable
 from perflab.native import Native
 from perflab.tracer import LTTNG, OWN_SOURCES, RecordingSettings, check, lttng
-from perflab.tracer.scheduler import SchedulerRecorder
+from perflab.tracer.scheduler import SchedulerRecorder, complaint
 
-LIMIT_S = 20.0
 PERF = "perf"
 
 
@@ -51,11 +49,10 @@ def _lttng() -> Ability:
 def _scheduler(source: str, native: Native) -> Ability:
     name = f"scheduler by {source}"
     try:
-        command = [str(native.program(SchedulerRecorder.PROGRAM)), "--check", "--source", source]
-        run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
-    except (PerflabError, OSError, subprocess.TimeoutExpired) as error:
-        return Ability(name, False, str(error))
-    return Ability(name, run.returncode == 0, one_line(run.stderr).removeprefix(f"{SchedulerRecorder.PROGRAM}: "))
+        missing = complaint(native.program(SchedulerRecorder.PROGRAM), source)
+    except Unavailable as error:
+        missing = str(error)
+    return Ability(name, missing is None, missing or "")
 
 
 def _kernel_modules(native: Native) -> Ability:

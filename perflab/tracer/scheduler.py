@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,12 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from perflab.condition import Companion
-from perflab.errors import BadInput, PerflabError, Unavailable
+from perflab.errors import BadInput, PerflabError, Unavailable, one_line
 from perflab.native import Native
 
+CHECK_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
 END_LIMIT_S = 120.0  # for writing what is in the buffers, on a busy machine
 _TOLD = ("events", "by_event", "lost", "losses", "filtered_out", "bytes")
+
+
+@functools.cache
+def complaint(program: Path, source: str) -> str | None:
+    """Why the program cannot record from `source` here; None where it can. Takes a second, once."""
+    try:
+        command = [str(program), "--check", "--source", source]
+        run = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=CHECK_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    text = one_line(run.stderr).removeprefix(f"{SchedulerRecorder.PROGRAM}: ")
+    return None if run.returncode == 0 else text or f"{program} --check ended with status {run.returncode}"
 
 
 @dataclass
