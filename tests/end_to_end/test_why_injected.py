@@ -91,6 +91,8 @@ def why(run: Run, tmp_path: Path) -> Callable[..., Json]:
         path.write_text(graph)
         observer = f"tracing:trials=all{tracing}"
         done = run("run", path, "--time", SECONDS, "--observer", observer, "--output", out, "-q", *options)
+        if done.returncode == 3 and "priority_inhibitor" in done.stderr:
+            pytest.skip(done.stderr.strip())
         assert done.returncode == 0, done.stderr
         (trace,) = out.glob("trials/*/trace")
         told = run("trace", "why", trace, "--topic", "/fast", *late, "--json")
@@ -137,19 +139,17 @@ def test_a_delay_on_the_way(why: Callable[..., Json]) -> None:
 
 
 def test_a_busy_thread_on_the_subscriber_s_cpu(why: Callable[..., Json]) -> None:
-    if shutil.which("stress-ng") is None:
-        pytest.skip("stress-ng is not installed")
+    """Half of the time a thread burns there that nobody preempts."""
     cpu = max(os.sched_getaffinity(0))
-    load = ("--condition", f"cpu_load:workers=1,load=100,cpus={cpu}", "--baseline", "off")
+    load = ("--condition", f"priority_inhibitor:load=50,cpus={cpu}", "--baseline", "off")
     place = ("--thread", f"reader.executors=OTHER@{cpu}", "--thread", f"reader.middleware=OTHER@{cpu}")
     answer = why(PAIR, "--middleware", "cyclonedds", *load, *place, late=("--later-than", "500us"))
     (verdict,) = answer["why"]["rows"]
-    if verdict["late"] < 10:
-        pytest.skip(f"the scheduler made {verdict['late']} messages wait; nothing to explain")
+    assert verdict["late"] >= 20
     held = rows(answer, "totals", cause="cpu", cpu=cpu)
-    by_load = sum(row["total_ns"] for row in held if "stress-ng" in row["who"])
-    assert by_load > 0.5 * sum(row["total_ns"] for row in held), "it is what runs there all the time"
-    assert any("reader" in row["stages"] for row in held)
+    burnt = sum(row["total_ns"] for row in held if "perflab-burn" in row["who"])
+    assert burnt > 0.5 * sum(row["total_ns"] for row in held), "it is what runs there"
+    assert any("reader" in row["stages"] or "transport" in row["stages"] for row in held)
 
 
 def rows(answer: Json, section: str, **members: object) -> list[Json]:
