@@ -19,6 +19,8 @@ _HEADER = re.compile(r"(.*)\s+(-?\d+)/(-?\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(.+?):
 # The upper half of the addresses is the kernel's, without the last page: such values come of a stack that went wrong.
 _KERNEL = range(1 << 63, (1 << 64) - 4096)
 
+_LIBC = re.compile(r"/(libc|libpthread|ld-musl)[-.][^/]*$")
+
 # Where a thread begins: a stack that reaches one of these is whole.
 ENTRIES = frozenset(
     {
@@ -173,8 +175,14 @@ class _Reader:
 
 
 def is_whole(frames: list[Frame], stack: Stack) -> bool:
-    """Whether a stack reaches the place where its thread begins."""
-    return bool(stack) and frames[stack[0]].symbol in ENTRIES
+    """Whether a stack reaches the place where its thread begins.
+
+    Without libc's debugging symbols the functions of it that call main() and those of threads have no name.
+    """
+    if not stack:
+        return False
+    first = frames[stack[0]]
+    return first.symbol in ENTRIES or (first.symbol is None and _LIBC.search(first.object or "") is not None)
 
 
 def _frame(line: str) -> Frame | None:

@@ -50,6 +50,23 @@ def parsed(*texts: str) -> Samples:
     return script.parse("".join(texts).splitlines(keepends=True))
 
 
+@pytest.mark.parametrize(
+    ("symbol", "file", "whole"),
+    [
+        ("_start", "/usr/bin/talker", True),
+        (None, "/usr/lib/x86_64-linux-gnu/libc.so.6", True),
+        (None, "/lib/libpthread-2.31.so", True),
+        (None, "/usr/lib/libddsc.so.0", False),
+        ("qsort", "/usr/lib/x86_64-linux-gnu/libc.so.6", False),
+        (None, None, False),
+    ],
+)
+def test_a_stack_is_whole_where_a_thread_begins(symbol: str | None, file: str | None, whole: bool) -> None:
+    """Without libc's debugging symbols what calls main() has no name."""
+    frames = [script.Frame(symbol, file), script.Frame("main", "/usr/bin/talker")]
+    assert script.is_whole(frames, (0, 1)) is whole
+
+
 def test_recorded_text_becomes_stacks_from_the_outermost_frame() -> None:
     samples = read("cyclonedds_dwarf.txt")
     assert (samples.total, samples.unreadable, samples.idle) == (6, 0, 0)
