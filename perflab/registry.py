@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -14,6 +14,10 @@ from perflab.errors import BadInput
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+
+def _never(_: Mapping[str, Any]) -> bool:
+    return False
 
 
 class Factory(Protocol[T_co]):
@@ -28,12 +32,16 @@ class Kind(Generic[T]):
 
     Every field of `model` has a description, which `perflab list` prints, and accepts the text of the command line
     ("10ms", "80", "1kB", "0-3") as well as the value of a YAML file. Unknown keys are refused.
+
+    `is_off` says of parameters as they were written whether they ask for nothing at all, as a load of 0: so a factor
+    can begin there, though a condition of that strength cannot be made.
     """
 
     name: str
     summary: str
     model: type[BaseModel]
     create: Factory[T]
+    is_off: Callable[[Mapping[str, Any]], bool] = _never
 
     def make(self, parameters: Mapping[str, Any], where: str) -> T:
         """One with these parameters; `where` begins the line of BadInput where they are not right."""
@@ -129,3 +137,13 @@ def split(word: str, option: str) -> tuple[str, dict[str, str]]:
         else:
             raise BadInput(f"{option} {word!r} is not NAME:key=value,...; {pair!r} has no value")
     return name, parameters
+
+
+def is_zero(value: Any) -> bool:
+    """Whether what a user wrote is the number 0: 0, 0.0, "0", "0 %"."""
+    if isinstance(value, bool) or value is None:
+        return False
+    try:
+        return float(str(value).strip().removesuffix("%")) == 0
+    except ValueError:
+        return False

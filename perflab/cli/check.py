@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import operator
 import shlex
 import sys
 from collections.abc import Sequence
@@ -160,19 +159,9 @@ def _suite(checked: Json) -> Suite:
 
 
 def open_target(word: str) -> Target:
-    from perflab import catalog
-    from perflab.formats.irobot import target as targets
+    from perflab.formats.irobot import target
 
-    try:
-        if Path(word).is_file():
-            return targets.read(Path(word))
-    except OSError as error:
-        raise BadInput(f"cannot read target {word!r}: {error.strerror}") from error
-    known = {entry.name: entry.path for entry in catalog.targets()}
-    if word in known:
-        return targets.read(known[word])
-    names = f"; the catalog has {', '.join(known)}" if known else ""
-    raise BadInput(f"--target {word!r} is neither a file nor a target of the catalog{names}")
+    return target.find(word, "--target")
 
 
 def _check(data: RunData, target: Target | None) -> Json:
@@ -201,8 +190,14 @@ def _check(data: RunData, target: Target | None) -> Json:
 
 
 def _result(data: RunData, target: Target, result: Json) -> Json:
-    use = _use(data, target, result)
-    measured = _measured(data, result, use)
+    from perflab.formats.rundata import PERFLAB
+    from perflab.statistics import target as targets
+    from perflab.statistics.target import machine_cpus
+
+    chosen = targets.processes_of(result, target.topology)
+    use = _use(data, chosen, result)
+    foreign = data.origin != PERFLAB
+    measured = targets.measured(result, chosen, machine_cpus(data.manifest), one_class_of_loss=foreign)
     figures = []
     for key, bound in target.bounds.items():
         value = measured[key]
@@ -220,30 +215,17 @@ class _Use:
     """What the processes that a target is about used; None: not measured."""
 
     processes: list[str]
-    cpu_of_machine: float | None
     cpu_of_one: float | None
-    rss_peak_kb: int | None
     rss_mean_kb: float | None
     rss_last_kb: float | None
 
 
-def _use(data: RunData, target: Target, result: Json) -> _Use:
-    """Of the process that is named like the target's topology; where there is none, of all: CPU together, RSS of the
-    largest."""
-    from perflab.formats.irobot.accounts import machine_cpus
+def _use(data: RunData, chosen: Sequence[Json], result: Json) -> _Use:
+    from perflab.statistics.target import total
 
-    processes = result["resources"]["processes"]
-    name = Path(target.topology_file).stem if target.topology_file else None
-    chosen = [p for p in processes if p["process"] == name] or processes
-    one = _sum([p["cpu_percent_mean"] for p in chosen])
-    machine = _sum([p.get("cpu_percent_of_machine") for p in chosen])
-    cpus = machine_cpus(data.manifest)
-    if machine is None and one is not None and cpus is not None:
-        machine = one / cpus
     names = [p["process"] for p in chosen]
     mean, last = _current_rss(_trials_of(data, result), names)
-    peaks = [p["rss_kb_max"] for p in chosen if p["rss_kb_max"] is not None]
-    return _Use(names, machine, one, max(peaks, default=None), mean, last)
+    return _Use(names, total([p["cpu_percent_mean"] for p in chosen]), mean, last)
 
 
 def _trials_of(data: RunData, result: Json) -> list[TrialTables]:
@@ -268,68 +250,6 @@ def _current_rss(trials: Sequence[TrialTables], processes: Sequence[str]) -> tup
         return None, None
     name = max(means, key=lambda process: sum(means[process]) / len(means[process]))
     return sum(means[name]) / len(means[name]), sum(lasts[name]) / len(lasts[name])
-
-
-def _measured(data: RunData, result: Json, use: _Use) -> dict[str, float | None]:
-    """Over subscriptions and clients, as latency_total.txt is."""
-    from perflab.report.totals import counted
-
-    received = counted(result, lambda owner: owner["received"])
-    late = counted(result, lambda owner: owner["late"])
-    too_late = counted(result, lambda owner: owner["too_late"])
-    lost = counted(result, lambda owner: _lost(data, owner["lost"]))
-    mean_ns = _mean_ns(result)
-    return {
-        "cpu_perc": use.cpu_of_machine,
-        "rss_KB": use.rss_peak_kb,
-        "mean_us": None if mean_ns is None else mean_ns / 1000,
-        "late_msgs": late,
-        "late_perc": _percent(late, received),
-        "too_late_msgs": too_late,
-        "too_late_perc": _percent(too_late, received),
-        "lost_msgs": lost,
-        "lost_perc": None if lost is None or received is None else _percent(lost, received + lost),
-    }
-
-
-def _mean_ns(result: Json) -> float | None:
-    """Of all messages and replies; None where some of them have no known mean."""
-    from perflab.report.totals import owners
-
-    means: list[float] = []
-    counts: list[int | None] = []
-    for owner in owners(result):
-        times = owner["round_trip_ns" if "round_trip_ns" in owner else "latency_ns"] or {}
-        count = times.get("count")
-        if count is None:
-            count = owner["received"]
-        if count == 0:
-            continue
-        if times.get("mean") is None:
-            return None
-        means.append(times["mean"])
-        counts.append(count)
-    if len(means) < 2:
-        return means[0] if means else None
-    known = [count for count in counts if count is not None]
-    return sum(map(operator.mul, known, means)) / sum(known) if len(known) == len(counts) else None
-
-
-def _lost(data: RunData, classes: Json) -> int | None:
-    """All losses; of a foreign run the one number that it has."""
-    from perflab.formats.rundata import PERFLAB
-
-    values = list(classes.values()) if data.origin == PERFLAB else [classes["gap"]]
-    return None if None in values else sum(values)
-
-
-def _percent(part: int | None, whole: int | None) -> float | None:
-    return None if part is None or not whole else 100 * part / whole
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
 
 
 def _beside(key: str, use: _Use) -> Json:
@@ -375,7 +295,7 @@ def no_success(result: Json) -> str | None:
 
 
 def _machine(data: RunData) -> str:
-    from perflab.formats.irobot.accounts import machine_cpus
+    from perflab.statistics.target import machine_cpus
 
     host = data.manifest.get("host") or {}
     words = [str(host[key]) for key in ("hardware_model", "cpu_model", "machine") if host.get(key)]

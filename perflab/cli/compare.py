@@ -261,8 +261,8 @@ def _columns(data: Sequence[RunData]) -> list[Json]:
 
 
 def _figures(data: RunData, result: Json) -> dict[str, float | None]:
-    from perflab.formats.irobot.accounts import machine_cpus
-    from perflab.report.totals import all_lost, counted, delivered
+    from perflab.statistics.target import machine_cpus
+    from perflab.statistics.totals import all_lost, counted, delivered
 
     totals, resources = result["totals"], result["resources"]
     figures: dict[str, float | None] = {}

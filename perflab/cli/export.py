@@ -126,7 +126,7 @@ def _folder(trial: TrialTables) -> str:
     from perflab.statistics.selection import outer_factors
     from perflab.workload import file_name
 
-    levels = outer_factors({"conditions": trial.conditions, "factors": trial.factors})
+    levels = outer_factors({"middleware": trial.middleware, "conditions": trial.conditions, "factors": trial.factors})
     # The label of a treatment tells its parameters too; runs from before there were treatments have conditions alone.
     treatment = [trial.treatment] if trial.treatment is not None else trial.conditions
     parts = (

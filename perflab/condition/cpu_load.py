@@ -24,7 +24,7 @@ from perflab.condition.stress_ng import Load, cpu_methods
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.parameters import Cpus, Parameters, Percent
-from perflab.registry import Kind
+from perflab.registry import Kind, is_zero
 from perflab.workload import Graph
 
 # stress-ng works for a slice and sleeps for what is left of the period. Its own default is 64 iterations of the method,
@@ -167,5 +167,9 @@ def _shared_with_workload(trial: Trial, cpus: tuple[int, ...]) -> list[int]:
 
 
 KIND: Kind[Condition] = Kind(
-    "cpu_load", "stress-ng workers that want a share of a CPU each", CpuLoadParameters, CpuLoad
+    "cpu_load",
+    "stress-ng workers that want a share of a CPU each",
+    CpuLoadParameters,
+    CpuLoad,
+    is_off=lambda written: is_zero(written.get("load")) or is_zero(written.get("workers")),
 )

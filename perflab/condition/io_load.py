@@ -26,7 +26,7 @@ from perflab.condition.stress_ng import Load, find
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.parameters import Bytes, Parameters
-from perflab.registry import Kind
+from perflab.registry import Kind, is_zero
 from perflab.units import NS_PER_S, format_bytes
 from perflab.workload import Graph
 
@@ -220,4 +220,10 @@ def _file_system(folder: Path) -> str | None:
     return kind
 
 
-KIND: Kind[Condition] = Kind("io_load", "stress-ng workers that write to the storage", IoLoadParameters, IoLoad)
+KIND: Kind[Condition] = Kind(
+    "io_load",
+    "stress-ng workers that write to the storage",
+    IoLoadParameters,
+    IoLoad,
+    is_off=lambda written: is_zero(written.get("workers")),
+)

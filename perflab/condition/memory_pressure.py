@@ -27,7 +27,7 @@ from perflab.condition.stress_ng import Load, find
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.parameters import Bytes, Parameters, Percent
-from perflab.registry import Kind
+from perflab.registry import Kind, is_zero
 from perflab.units import format_bytes
 from perflab.workload import Graph
 
@@ -212,5 +212,9 @@ def _figure(pid: int, key: str) -> int:
 
 
 KIND: Kind[Condition] = Kind(
-    "memory_pressure", "stress-ng workers that hold resident memory", MemoryPressureParameters, MemoryPressure
+    "memory_pressure",
+    "stress-ng workers that hold resident memory",
+    MemoryPressureParameters,
+    MemoryPressure,
+    is_off=lambda written: any(is_zero(written.get(key)) for key in ("workers", "bytes", "percent")),
 )

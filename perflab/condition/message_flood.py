@@ -21,7 +21,7 @@ from perflab.condition.flood_parameters import FloodParameters
 from perflab.errors import Unavailable
 from perflab.formats.records import RecordError
 from perflab.host import Host
-from perflab.registry import Kind
+from perflab.registry import Kind, is_zero
 from perflab.workload import Graph, topology
 
 NAME = "message_flood"
@@ -140,4 +140,7 @@ KIND: Kind[Condition] = Kind(
     "publishers on topics of their own or of the workload, with readers outside or inside it, and discovery churn",
     FloodParameters,
     MessageFlood,
+    is_off=lambda written: (
+        not written.get("churn") and (is_zero(written.get("rate")) or is_zero(written.get("publishers")))
+    ),
 )

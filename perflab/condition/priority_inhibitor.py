@@ -28,7 +28,7 @@ from perflab.condition.evidence import (
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.parameters import Cpus, DurationNs, Parameters, Percent
-from perflab.registry import Kind
+from perflab.registry import Kind, is_zero
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload import Graph
 
@@ -240,4 +240,5 @@ KIND: Kind[Condition] = Kind(
     "burns CPUs with a policy and priority of its own",
     PriorityInhibitorParameters,
     PriorityInhibitor,
+    is_off=lambda written: is_zero(written.get("load")),
 )

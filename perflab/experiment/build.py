@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -15,10 +16,12 @@ from typing import Any, TypeVar
 from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean, design, scheduling
 from perflab.experiment.command import DOMAIN
-from perflab.experiment.document import Document, Scalar, Written, validate
+from perflab.experiment.design import Treatment
+from perflab.experiment.document import BreakingPoint, Document, Scalar, Written, validate
 from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
 from perflab.experiment.rundir import RunDirectory, read_json
-from perflab.experiment.settings import FIGURES, Experiment, Limits, Settings, Thresholds
+from perflab.experiment.settings import FIGURES, Experiment, Limits, SearchPlan, Settings, Thresholds
+from perflab.experiment.sweep import possible
 from perflab.experiment.variant import (
     OWN,
     Variant,
@@ -33,6 +36,7 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, select
 from perflab.native import Native
 from perflab.statistics.metrics import chosen, parse_criterion
+from perflab.statistics.target import machine_cpus
 from perflab.units import format_duration, format_time
 from perflab.workload import Graph, Source, Workload, command
 from perflab.workload.command import Command, CommandParameters
@@ -85,6 +89,15 @@ def build(
     variants = _variants(written, document, native, of, own)
     found = of("conditions", lambda: design.treatments(document, variants, loaded.graph))
     extra = design.extras(document, found)
+    search = None
+    if document.breaking_point is not None:
+        search = of("breaking_point", partial(_search, written, document, document.breaking_point, native, own, loaded))
+        # What is planned beforehand are the baselines; the ends of the range are there to be judged before the start.
+        found = [t for t in found if not t.conditions] if document.baseline else []
+        goal = search.goal
+        ends = [search.at_level(goal.level(level)) for level in (goal.space.low, goal.space.high)]
+        found += [t for end in ends for t in end]
+        extra = []
     experiment = Experiment(
         name=document.name or (written.source_name if written.source else loaded.name),
         workload=loaded,
@@ -92,10 +105,11 @@ def build(
         written=written.mapping,
         settings=settings.with_threads(threads),
         treatments=(*found, *extra),
-        order=tuple(design.plan(document, found, extra)),
+        order=() if search is not None else tuple(design.plan(document, found, extra)),
         output=output,
         command_line=tuple(command_line),
         sources=(written.source,) if written.source is not None else (),
+        search=search,
     )
     _check_together(experiment, written)
     return experiment
@@ -130,6 +144,7 @@ def resumed(
                 f"run {word!r} is of another machine; its trials could not be compared with those of this one"
             )
     experiment = build(written, native, output=None, command_line=command_line, workload=workload).named(name)
+    experiment = possible(experiment, host)
     if [planned_document(experiment, p) for p in experiment.order] != planned:
         raise BadInput(f"run {word!r} was planned by another version of perflab, in another order; run it anew")
     for variant in experiment.variants:
@@ -149,6 +164,48 @@ def resumed(
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
     return experiment, Earlier(directory, run_id, finished)
+
+
+def _search(
+    written: Written,
+    document: Document,
+    asked: BreakingPoint,
+    native: Native,
+    own: str | None,
+    workload: Workload,
+) -> SearchPlan:
+    """The search that a document asks for. Raises BadInput."""
+    from perflab.experiment import breaking_point  # scipy takes a second to import, and other experiments need none
+
+    path = asked.factor
+    if apart := [o.name for o in design.observers(document) if o.extra]:
+        raise BadInput(
+            f"--observer {apart[0]} gets trials of its own, and a search has none; use {apart[0]}:trials=all"
+        )
+    if path in document.factors:
+        raise BadInput(f"--factor {path} is what is searched; leave its levels out of `factors`")
+    # Of the named factor one level, and of the others what they have.
+    design.check_factors(document.model_copy(update={"factors": {path: [asked.high]}}))
+    whole = design.is_whole(path, asked.low, asked.high)
+    goal = breaking_point.goal(asked, whole, machine_cpus({"host": Host().facts()}))
+
+    def at_level(level: Scalar) -> list[Treatment]:
+        # Of the workload itself a level makes baselines, unless it is searched under conditions.
+        changes = {"factors": {**document.factors, path: [level]}, "observer_control": False}
+        of_level = document.model_copy(update={**changes, "baseline": not document.conditions})
+
+        def plain(_: str, make: Callable[[], T]) -> T:
+            return make()
+
+        variants = _variants(written, of_level, native, plain, own)
+        return design.treatments(of_level, variants, workload.graph)
+
+    for option, level in (("--low", goal.space.low), ("--high", goal.space.high)):
+        try:
+            count = len(at_level(goal.level(level)))
+        except BadInput as error:
+            raise BadInput(f"{option} {level:g}: {error}") from error
+    return SearchPlan(goal, functools.cache(at_level), count)
 
 
 def _same_command(word: str, document: Document, sources: tuple[Source, ...]) -> Command:

@@ -9,6 +9,8 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import traced
+from perflab.experiment.design import is_whole
+from perflab.experiment.document import Document, Written, validate
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
 from perflab.formats.records import ProcessRecords, RecordError
@@ -27,6 +29,7 @@ from perflab.statistics.summary import (
     summarize,
     threads_of,
 )
+from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
 
 
@@ -173,11 +176,13 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
             collected = collect(directory, document, edges, services)
             trials.append(collected.data)
             notes.extend(collected.notes)
-        summary = summarize(name, trials, planned_trials=planned)
+        written = (manifest.get("experiment") or {}).get("written")
+        asked = None if written is None else validate(Written(dict(written)))
+        searched = asked is not None and asked.breaking_point is not None
+        summary = summarize(name, trials, planned_trials=len(trials) if searched else planned)
         as_designed(summary, manifest.get("treatments", ()))
-        asked = (manifest.get("experiment") or {}).get("document", {}).get("statistics")
         if asked is not None:
-            add_findings(summary, asked, int(manifest["settings"]["seed"]))
+            add_answers(summary, asked, int(manifest["settings"]["seed"]), trials, machine_cpus(manifest))
         return summary, notes
     except DAMAGE as error:
         raise BadInput(f"{reading} is damaged: {type(error).__name__}: {error}") from error
@@ -194,6 +199,33 @@ def as_designed(summary: Json, treatments: Sequence[Json]) -> None:
         return places.get(json.dumps([result[key] for key in keys], sort_keys=True), len(places))
 
     summary["results"].sort(key=place)
+
+
+def add_answers(summary: Json, document: Document, seed: int, trials: Sequence[TrialData], cpus: int | None) -> None:
+    """What the experiment asked for: comparisons, curves over its factors, or the breaking point that it searched."""
+    if document.breaking_point is not None:
+        from perflab.experiment import breaking_point  # scipy takes a second to import
+
+        asked = document.breaking_point
+        goal = breaking_point.goal(asked, is_whole(asked.factor, asked.low, asked.high), cpus)
+        # Levels that were tried once or twice are compared by the search, and by nothing else.
+        summary["findings"] = None
+        summary["results"].sort(key=lambda r: float(r["factors"].get(goal.factor, float("-inf"))))
+        summary["breaking_points"] = breaking_point.results(goal, trials, seed)
+        return
+    add_findings(summary, document.statistics.model_dump(), seed)
+    if document.factors and summary["findings"] is not None:
+        from perflab.statistics import curves
+
+        statistics = document.statistics
+        summary["curves"] = curves.of(
+            summary["results"],
+            document.factors,
+            chosen(statistics.metrics or None),
+            alpha=statistics.alpha,
+            margin=statistics.margin / 100,
+            seed=seed,
+        )
 
 
 def add_findings(summary: Json, asked: Json, seed: int) -> None:

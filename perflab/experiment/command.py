@@ -49,8 +49,10 @@ def _discovery(network: str) -> dict[str, str]:
 class CommandRun:
     """One life of the command. `name` is that of its files."""
 
-    def __init__(self, command: Command, name: str, log: Path) -> None:
+    def __init__(self, command: Command, name: str, log: Path, arguments: Mapping[str, Any] | None = None) -> None:
+        """`arguments` are the levels of factors that stand in its words."""
         self.command = command
+        self.words = command.words(arguments or {})
         self.name = name
         self.log = log
         self.companion: GuardedCompanion | None = None
@@ -89,7 +91,7 @@ class CommandRun:
             try:
                 self.companion = GuardedCompanion(
                     self.name,
-                    [*launch.prefix, *self.command.words],
+                    [*launch.prefix, *self.words],
                     guard=guard,
                     log=self.log,
                     environment={**variables, **launch.environment},
@@ -181,7 +183,7 @@ class CommandRun:
 
         parameters = self.command.parameters
         return {
-            "words": self.command.words,
+            "words": self.words,
             "ready_s": since_start(self.ready_ns),
             "ready_line": self.ready_line,
             "stop_signal": None if self.asked_to_end_ns is None else str(parameters.stop.signal),

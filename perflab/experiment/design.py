@@ -36,14 +36,17 @@ MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
 WORKLOAD = "workload"
 ENVIRONMENT = "workload.environment."  # of a command; the name of a variable follows
+ARGUMENT = "workload.argument."  # of a command; what stands in its words as {NAME} follows
 MIDDLEWARE = "middleware"
-# What a factor of the workload may set: of every publisher and subscription.
+RATE = "rate"
+# What a factor of a graph may set: of every publisher and subscription, and how many times as often all timers fire.
 QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
     "depth": None,
     "reliability": ("reliable", "best_effort"),
     "durability": ("volatile", "transient_local"),
 }
 MAX_DEPTH = 100_000
+MIN_RATE, MAX_RATE = 0.001, 1000.0
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
 TRACING = "tracing"
 TRACING_OF_COMMANDS = {"scheduler": "none", "trials": "all"}
@@ -131,6 +134,11 @@ def environment_levels(factors: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {path.removeprefix(ENVIRONMENT): v for path, v in factors.items() if path.startswith(ENVIRONMENT)}
 
 
+def argument_levels(factors: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """What factors put into the words of a command, by the name that stands in braces."""
+    return {path.removeprefix(ARGUMENT): v for path, v in factors.items() if path.startswith(ARGUMENT)}
+
+
 def treatments(
     document: Document, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]], graph: Graph
 ) -> list[Treatment]:
@@ -143,8 +151,13 @@ def treatments(
     entries = _named([_parse_entry(entry, number) for number, entry in enumerate(document.conditions)])
     of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
     settings = [s for entry in entries for s in _levels(entry, of_conditions)]
+    undisturbed = {path: level for _, conditions, own in settings if not conditions for path, level in own.items()}
+    settings = [s for s in settings if s[1]]
     if document.baseline:
-        settings.insert(0, (BASELINE, (), {}))
+        settings.insert(0, (BASELINE, (), undisturbed))
+    elif undisturbed:
+        named = ", ".join(f"{path}={_text(level)}" for path, level in undisturbed.items())
+        raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
     measuring = tuple(o for o in always if o.name == TRACING) if _is_command(document) else ()
@@ -247,15 +260,15 @@ def check_factors(document: Document) -> None:
     used = {name for entry in entries for name, _ in entry.conditions}
     for path, levels in document.factors.items():
         name, _, key = path.partition(".")
-        if name == WORKLOAD and _is_command(document):
-            _check_environment(path, levels)
+        if name == WORKLOAD and isinstance(document.workload, CommandParameters):
+            _check_of_command(path, levels, document.workload)
         elif name == WORKLOAD:
-            _check_qos(path, levels)
+            _check_graph(path, levels)
         elif name in CONDITIONS:
             if name not in used:
                 raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
             if key not in _fields(path):
-                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; there are {', '.join(_fields(path))}")
+                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {_known(key, list(_fields(path)))}")
         elif name not in (MIDDLEWARE, *MIDDLEWARES) or not key:
             kinds = (WORKLOAD, MIDDLEWARE, *CONDITIONS, *MIDDLEWARES)
             close = difflib.get_close_matches(name, kinds, n=1, cutoff=0.5)
@@ -272,9 +285,33 @@ def check_factors(document: Document) -> None:
                 raise BadEntry(("factors", path, number), f"factor {path}: level {level!r} is there twice{same}")
 
 
+def is_whole(path: str, low: float, high: float) -> bool:
+    """Whether the levels of a factor between these two are whole numbers alone. Raises BadInput for no factor."""
+    name, _, key = path.partition(".")
+    if name == WORKLOAD and key in QOS_LEVELS:
+        return True
+    if name == WORKLOAD and key == RATE:
+        return False
+    if name in CONDITIONS:
+        try:
+            _meaning(path, (low + high) / 2 + 0.37 * (high - low) / 7)
+        except BadInput:
+            return True
+        return False
+    return low == int(low) and high == int(high)
+
+
+def _known(key: str, known: Sequence[str]) -> str:
+    """What to write instead of a name that there is not."""
+    close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
+
+
 def _meaning(path: str, level: Scalar) -> object:
     """What levels that say the same have in common: 20, 20.0 and "20", or "10ms" and 0.01 of a duration."""
     name, _, key = path.partition(".")
+    if name in CONDITIONS and CONDITIONS[name].is_off({key: level}):
+        return BASELINE
     if name in CONDITIONS:
         field = CONDITIONS[name].model.model_fields[key]
         fields: dict[str, Any] = {key: (field.annotation, field)}
@@ -294,10 +331,16 @@ def _fields(path: str) -> Iterable[str]:
     return CONDITIONS[path.partition(".")[0]].model.model_fields
 
 
-def _check_qos(path: str, levels: Sequence[Scalar]) -> None:
+def _check_graph(path: str, levels: Sequence[Scalar]) -> None:
     key = path.partition(".")[2]
-    if key not in QOS_LEVELS:
-        raise BadInput(f"factor {path}: of a workload there are {', '.join(f'{WORKLOAD}.{k}' for k in QOS_LEVELS)}")
+    if key not in (*QOS_LEVELS, RATE):
+        known = ", ".join(f"{WORKLOAD}.{k}" for k in (*QOS_LEVELS, RATE))
+        raise BadInput(f"factor {path}: of a workload there are {known}")
+    if key == RATE:
+        for level in levels:
+            if isinstance(level, bool | str) or not MIN_RATE <= level <= MAX_RATE:
+                raise BadInput(f"factor {path}: {level!r} is not a number within {MIN_RATE:g}..{MAX_RATE:g}")
+        return
     allowed = QOS_LEVELS[key]
     for level in levels:
         if allowed is None and not (type(level) is int and 1 <= level <= MAX_DEPTH):
@@ -306,10 +349,15 @@ def _check_qos(path: str, levels: Sequence[Scalar]) -> None:
             raise BadInput(f"factor {path}: {level!r} is not {' or '.join(allowed)}")
 
 
-def _check_environment(path: str, levels: Sequence[Scalar]) -> None:
-    name = path.removeprefix(ENVIRONMENT)
-    if not path.startswith(ENVIRONMENT) or not name:
-        raise BadInput(f"factor {path}: of a command there is {ENVIRONMENT}NAME, the levels of a variable")
+def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParameters) -> None:
+    name = path.removeprefix(ARGUMENT).removeprefix(ENVIRONMENT)
+    if not path.startswith((ENVIRONMENT, ARGUMENT)) or not name:
+        raise BadInput(
+            f"factor {path}: of a command there are {ENVIRONMENT}NAME, the levels of a variable, and {ARGUMENT}NAME, "
+            "what is put in the place of {NAME} in its words"
+        )
+    if path.startswith(ARGUMENT) and not any(f"{{{name}}}" in word for word in command.command):
+        raise BadInput(f"factor {path}: {{{name}}} stands in no word of the command; write it where the level belongs")
     if "=" in name or "\0" in name:
         raise BadInput(f"factor {path}: {name!r} is no name of a variable")
     for level in levels:
@@ -333,6 +381,9 @@ def _levels(
         made: list[Condition] = []
         for name, parameters in entry.conditions:
             of_this = {p.partition(".")[2]: v for p, v in chosen.items() if p.partition(".")[0] == name}
+            # A level that asks for nothing takes the condition away; without one left it is the baseline.
+            if any(CONDITIONS[name].is_off({**parameters, key: level}) for key, level in of_this.items()):
+                continue
             made.append(registry.make(name, {**parameters, **of_this}, "condition", CONDITIONS, f"condition {name}"))
         for number, condition in enumerate(made):
             same = sum(c.name == condition.name for c in made[:number])
@@ -422,7 +473,9 @@ def _graphs(document: Document, graph: Graph) -> list[tuple[dict[str, Scalar], G
         if _is_command(document):
             found.append((chosen, graph))
             continue
-        found.append((chosen, with_qos(graph, {k.partition(".")[2]: v for k, v in chosen.items()})))
+        keys = {k.partition(".")[2]: v for k, v in chosen.items()}
+        faster = keys.pop(RATE, 1)
+        found.append((chosen, with_rate(with_qos(graph, keys), float(faster))))
     return found
 
 
@@ -437,4 +490,24 @@ def with_qos(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
                 endpoint["qos"].update(levels)
                 if "depth" in levels:
                     endpoint["qos"]["history"] = "keep_last"
+    return Graph(document)
+
+
+def with_rate(graph: Graph, times: float) -> Graph:
+    """The graph with all its timers and cyclic reactions so many times as often."""
+    if times == 1:
+        return graph
+
+    def shorter(period_ns: float) -> int:
+        return max(1, round(period_ns / times))
+
+    document = copy.deepcopy(graph.document)
+    for process in document["processes"]:
+        for node in process["nodes"]:
+            for entry in (*node["timers"], *node["reactions"]):
+                if entry["period_ns"]:
+                    entry["period_ns"] = shorter(entry["period_ns"])
+            for sender in (*node["publishers"], *node.get("clients", ())):
+                if sender.get("frequency_hz"):  # which is that of the timer's whole nanoseconds
+                    sender["frequency_hz"] = 1e9 / shorter(1e9 / sender["frequency_hz"])
     return Graph(document)

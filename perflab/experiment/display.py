@@ -26,12 +26,17 @@ class RunPlan:
 
     total: int
     entries: tuple[PlannedTrial, ...]
+    at_most: bool = False  # a search: which trials there will be is not known, and it may end before the last
 
 
 class Display(Protocol):
     """Told of everything from `begin` to `close`, in this order; `close` always comes."""
 
     def begin(self, plan: RunPlan) -> None: ...
+
+    def planned(self, trial: PlannedTrial) -> None:
+        """What the trial of this order will be, where the plan could not say it."""
+        ...
 
     def trial_started(self, order: int) -> None: ...
 

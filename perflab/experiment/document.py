@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from perflab.errors import BadInput, one_line
+from perflab.experiment import levels
 from perflab.parameters import DURATION, DurationNs, Percent, Switch
 from perflab.registry import what_is_wrong
 from perflab.workload import Source
@@ -64,6 +65,8 @@ def _limit(value: Any) -> Any:
 
 
 Words = Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_WORDS_SCHEMA)]
+_LEVELS_SCHEMA = {"type": ["string", "array"], "items": {"type": ["boolean", "number", "string"]}}
+Levels = Annotated[list[Scalar], BeforeValidator(levels.listed), WithJsonSchema(_LEVELS_SCHEMA)]
 
 # Names and files of graphs, or a mapping that describes a command. The tags are in the places of pydantic's complaints.
 _OF_GRAPH, _OF_COMMAND = "workload-graph", "workload-command"
@@ -103,6 +106,32 @@ class Statistics(_Part):
     metrics: Words = Field([], description="what is compared, e.g. latency.p99; default a few that matter")
 
 
+class BreakingPoint(_Part):
+    """The search for the level of a factor at which trials no longer meet a criterion (docs/breaking_point.md)."""
+
+    factor: str = Field(description="CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION, a number")
+    low: float = Field(description="where the search begins: levels from here ...", allow_inf_nan=False)
+    high: float = Field(description="... up to here", allow_inf_nan=False)
+    scale: Literal["auto", "linear", "log"] = Field(
+        "auto", description="auto: log where high is at least ten times low, else linear"
+    )
+    breaks: Literal["above", "below"] = Field("above", description="below: small levels break, as of CPUs")
+    criterion: str = Field(
+        "success", description="what a trial must meet: success, a bound like 'latency.p99 <= 5ms', or target:FILE|NAME"
+    )
+    share: float | None = Field(
+        None, ge=0.05, le=0.99, description="of the trials that must meet it; default 0.9 of success, else 0.5"
+    )
+    precision: Percent = Field(
+        10.0,
+        ge=1,
+        le=50,
+        description="width of the interval that is good enough, in percent of the range from low to high",
+    )
+    max_trials: int = Field(60, ge=8, le=MAX_TRIALS, description="after so many trials the search ends")
+    confidence: Percent = Field(95.0, ge=50, le=99.9, description="of the interval, in percent")
+
+
 class Document(_Part):
     """An experiment."""
 
@@ -126,9 +155,13 @@ class Document(_Part):
     conditions: Annotated[list[Scalar | dict[str, Any]], BeforeValidator(_many)] = Field(
         [], description="each entry is one treatment: a condition, or several combined"
     )
-    factors: dict[str, list[Scalar]] = Field(
-        {}, description="levels of CONDITION.PARAMETER, workload.KEY or middleware.OPTION"
+    factors: dict[str, Levels] = Field(
+        {}, description="levels of CONDITION.PARAMETER, workload.KEY or middleware.OPTION; or a range, 0..90:15"
     )
+    sweep: Switch = Field(
+        False, description="levels that this machine cannot do are left out and told; trials that fail are results"
+    )
+    breaking_point: BreakingPoint | None = Field(None, description="a search instead of a plan of trials")
     observers: Annotated[list[str | dict[str, Any]], BeforeValidator(_many)] = Field([], description="what records")
     observer_control: Switch = Field(True, description="baselines without the observers show what these cost")
     success: Annotated[list[str], BeforeValidator(_many)] = Field(
@@ -163,7 +196,7 @@ _OPTIONS = {
     "observers": "--observer",
     "metrics": "--metric",
 }
-_NESTED = ("thresholds", "statistics", "workload")  # keys whose members are options of their own
+_NESTED = ("thresholds", "statistics", "workload", "breaking_point")  # keys whose members are options of their own
 _MEMBERS = {"command": "the command after --"}
 
 
@@ -205,6 +238,8 @@ class Written:
         text = re.sub(rf"^{option_of(key)}:? ", f"{key}: ", str(error))
         for other in sorted(Document.model_fields, key=len, reverse=True):
             text = re.sub(rf"(?<!\S){option_of(other)}(?![\w-])", other, text)
+        for member in BreakingPoint.model_fields if key == "breaking_point" else ():
+            text = re.sub(rf"(?<!\S){option_of(member)}(?![\w-])", member, text)
         return BadInput(f"{self.where(location)}: {text}")
 
 

@@ -7,6 +7,7 @@ during and right after it, summary.json last. What a run still lacks can be made
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import platform
 import subprocess
@@ -24,7 +25,7 @@ from perflab import __version__
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import command_records, domain, rundir, traced
 from perflab.experiment.clean import pid_namespace
-from perflab.experiment.collect import add_findings, as_designed, collect, own_trials
+from perflab.experiment.collect import add_answers, as_designed, collect, own_trials
 from perflab.experiment.design import CONTROL, TRACING, Planned, Treatment
 from perflab.experiment.display import Display, PlannedTrial, RunPlan
 from perflab.experiment.inventory import inventory
@@ -33,6 +34,7 @@ from perflab.experiment.quiet import QuietMachine, threshold_percent
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, write_json
 from perflab.experiment.settings import Experiment
 from perflab.experiment.surroundings import needs_monitor
+from perflab.experiment.sweep import possible
 from perflab.experiment.trial import (
     Listener,
     LiveProgress,
@@ -50,6 +52,7 @@ from perflab.native import Native
 from perflab.observer import Observer
 from perflab.statistics.metrics import Criterion, parse_criterion
 from perflab.statistics.summary import Json, TrialData, figures_of, summarize
+from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
 from perflab.workload import Graph, Workload, command
 from perflab.workload.command import Command
@@ -91,7 +94,7 @@ class _Context:
     signals: Signals
     display: Display
     run_id: str
-    graphs: Mapping[tuple[object, ...], Graph]  # with what the conditions add, by the treatments' keys
+    graphs: dict[tuple[object, ...], Graph]  # with what the conditions add, by the treatments' keys
     criteria: tuple[Criterion, ...]
     monitored: bool
     machine: QuietMachine = field(default_factory=QuietMachine)
@@ -106,20 +109,20 @@ def execute(
     Raises BadInput and Unavailable, with nothing written, when not even the first trial could begin; every other end
     is in the result.
     """
+    experiment = possible(experiment, host)
     with Signals() as signals:
         context = _prepare(experiment, native, host, signals, display, earlier)
-        missing = [p for p in experiment.order if earlier is None or p.order not in earlier.trials]
         # What takes time comes first: a directory without a manifest is of no use to anybody.
         manifest = _manifest(context) if earlier is None else None
         directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
-        error = _first_failure(trials.values())
+        error = _first_failure(experiment, trials.values())
         try:
             if manifest is not None:
                 write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
-            error = _run_trials(context, directory, missing, trials) or error
+            error = _run_trials(context, directory, trials) or error
         except Interrupted as interrupt:
             error = interrupt
         except OSError as problem:
@@ -136,6 +139,8 @@ def execute(
         summary = summary_of(directory.path.name, experiment, list(trials.values()))
         if isinstance(error, Interrupted):
             summary["valid"] = False
+        elif error is None and summary.get("breaking_points"):
+            error = _nothing_found(summary["breaking_points"])
         try:
             write_json(directory.summary, summary)
         except OSError as problem:
@@ -147,9 +152,10 @@ def execute(
 
 def summary_of(name: str, experiment: Experiment, trials: Sequence[TrialData]) -> Json:
     """summary.json with its findings."""
-    summary = summarize(name, sorted(trials, key=lambda t: t.order), planned_trials=len(experiment.order))
+    planned = len(trials) if experiment.search is not None else len(experiment.order)
+    summary = summarize(name, sorted(trials, key=lambda t: t.order), planned_trials=planned)
     as_designed(summary, [treatment_document(t) for t in experiment.treatments])
-    add_findings(summary, experiment.document.statistics.model_dump(), experiment.settings.seed)
+    add_answers(summary, experiment.document, experiment.settings.seed, trials, machine_cpus({"host": Host().facts()}))
     return summary
 
 
@@ -171,16 +177,7 @@ def _prepare(
 ) -> _Context:
     """Everything that can be judged before anything is written. Raises BadInput, Unavailable."""
     criteria = tuple(parse_criterion(text) for text in experiment.document.success)
-    graphs: dict[tuple[object, ...], Graph] = {}
-    for treatment in experiment.treatments:
-        runtime = _runtime(experiment, treatment)
-        for condition in treatment.conditions:
-            condition.check(host, treatment.graph, runtime)
-            condition.check_network(experiment.settings.network)
-        for observer in treatment.observers:
-            _check_observer(observer, host, runtime)
-        graphs[treatment.key] = extended(treatment)
-        _check_processes(treatment, graphs[treatment.key], experiment.workload)
+    graphs = {treatment.key: _graph_of(treatment, experiment, host) for treatment in experiment.treatments}
     everything = experiment.treatments
     monitored = any(needs_monitor(t.conditions, t.observers) for t in everything)
     # Of a command it is what knows the resources.
@@ -201,6 +198,22 @@ def _prepare(
     )
     _check_treatments(context)
     return context
+
+
+def _graph_of(treatment: Treatment, experiment: Experiment, host: Host) -> Graph:
+    """The treatment's graph with what its conditions add, where this machine can do all of it.
+
+    Raises BadInput, Unavailable.
+    """
+    runtime = _runtime(experiment, treatment)
+    for condition in treatment.conditions:
+        condition.check(host, treatment.graph, runtime)
+        condition.check_network(experiment.settings.network)
+    for observer in treatment.observers:
+        _check_observer(observer, host, runtime)
+    graph = extended(treatment)
+    _check_processes(treatment, graph, experiment.workload)
+    return graph
 
 
 def _check_observer(observer: Observer, host: Host, runtime: str) -> None:
@@ -240,8 +253,10 @@ def _check_treatments(context: _Context) -> None:
     Raises BadInput, Unavailable. The treatment of the first trial is judged by that trial.
     """
     node_program = context.native.program("perflab-node")
-    first = context.experiment.order[0].treatment
-    judged = {(first.variant.key, id(context.graphs[first.key]))}
+    first = context.experiment.course().next()
+    judged = set()
+    if first is not None and first.treatment.key in context.graphs:
+        judged.add((first.treatment.variant.key, id(context.graphs[first.treatment.key])))
     for treatment in context.experiment.treatments:
         graph = context.graphs[treatment.key]
         if (treatment.variant.key, id(graph)) in judged:
@@ -274,27 +289,56 @@ def _check(node_program: Path, config: Path, treatment: Treatment) -> None:
         raise PerflabError(f"{treatment.words}: {complaint or f'perflab-node ended with {done.returncode}'}")
 
 
-def _run_trials(
-    context: _Context, directory: RunDirectory, missing: Sequence[Planned], trials: dict[int, TrialData]
-) -> PerflabError | None:
+def _run_trials(context: _Context, directory: RunDirectory, trials: dict[int, TrialData]) -> PerflabError | None:
     """Runs what is missing and puts it into `trials`; the first thing that went wrong, if anything did."""
     error: PerflabError | None = None
     domain_before: int | None = None
-    if any(p.treatment.variant.runtime != "virtual" for p in missing):
+    experiment = context.experiment
+    course = experiment.course()
+    if any(t.variant.runtime != "virtual" for t in experiment.treatments):
         reference = context.machine.measure(REFERENCE_S)
         chosen = context.experiment.settings.quiet_threshold
         context.quiet_percent = threshold_percent(reference) if chosen is None else chosen
-    for planned in missing:
+    while (planned := course.next()) is not None:
+        if (before := trials.get(planned.order)) is not None:
+            _check_same(planned, before)
+            course.ended(planned, before)
+            continue
         context.signals.raise_if_received()
+        _admit(context, planned)
         with _domain(planned.treatment.variant, domain_before) as held:
             domain_before = held if held is not None else domain_before
             plan = _plan(context, planned, held)
             data, outcome = _one_trial(context, plan, planned, directory)
         trials[planned.order] = data
-        error = error or _error_of(plan, data, outcome)
+        error = error or _error_of(experiment, plan, data, outcome)
         if outcome.last:
             break
+        course.ended(planned, data)
     return error
+
+
+def _check_same(planned: Planned, before: TrialData) -> None:
+    """Whether a trial that a resumed run has is the one that comes now."""
+    if before.treatment != planned.treatment.label:
+        raise BadInput(
+            f"trial {before.number} is of {before.treatment!r}, where {planned.treatment.label!r} would come now: the "
+            "run was made by another version of perflab; run it anew"
+        )
+
+
+def _admit(context: _Context, planned: Planned) -> None:
+    """Judges a treatment that was not known when the run began, as `_prepare` did the others."""
+    treatment = planned.treatment
+    if treatment.key not in context.graphs:
+        context.graphs[treatment.key] = _graph_of(treatment, context.experiment, context.host)
+    if context.experiment.search is not None:
+        settings = context.experiment.settings
+        warmup_s = settings.warmup_ns / NS_PER_S
+        seconds = warmup_s + settings.duration_ns / NS_PER_S
+        context.display.planned(
+            PlannedTrial(planned.order, treatment.label, treatment.variant.words, seconds, warmup_s)
+        )
 
 
 class _Keeper(Listener):
@@ -454,18 +498,31 @@ def _domain(variant: Variant, before: int | None) -> Iterator[int | None]:
         yield held
 
 
-def _error_of(plan: TrialPlan, data: TrialData, outcome: TrialOutcome) -> PerflabError | None:
+def _fails_for(experiment: Experiment, outcome: str) -> bool:
+    """Whether such a trial is a failure of the run; to a sweep or a search one that failed is a result."""
+    if experiment.search is not None:
+        return False
+    return outcome not in (("success", "failed") if experiment.document.sweep else ("success",))
+
+
+def _nothing_found(found: Sequence[Json]) -> PerflabError | None:
+    """What to say where no trial of a search told anything."""
+    empty = next((f for f in found if not f["trials"]), None)
+    return None if empty is None else TrialFailed(f"{empty['variant']}: {' '.join(empty['words'])}")
+
+
+def _error_of(experiment: Experiment, plan: TrialPlan, data: TrialData, outcome: TrialOutcome) -> PerflabError | None:
     if outcome.error is not None:
         return outcome.error
-    if data.outcome == "success":
+    if not _fails_for(experiment, data.outcome):
         return None
     return TrialFailed(f"trial {data.number} ({plan.treatment.words}): {data.outcome.replace('_', ' ')}: {data.reason}")
 
 
-def _first_failure(trials: Iterable[TrialData]) -> PerflabError | None:
+def _first_failure(experiment: Experiment, trials: Iterable[TrialData]) -> PerflabError | None:
     """Of trials that ran before this one began."""
     for data in trials:
-        if data.outcome != "success":
+        if _fails_for(experiment, data.outcome):
             return TrialFailed(f"trial {data.number}: {data.outcome.replace('_', ' ')}: {data.reason}")
     return None
 
@@ -473,8 +530,13 @@ def _first_failure(trials: Iterable[TrialData]) -> PerflabError | None:
 def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunPlan:
     warmup_s = experiment.settings.warmup_ns / NS_PER_S
     seconds = warmup_s + experiment.settings.duration_ns / NS_PER_S
+    course = experiment.course()
+    if experiment.search is not None:
+        orders = [order for order in range(1, course.most + 1) if order not in finished]
+        unknown = [PlannedTrial(order, experiment.search.goal.factor, "", seconds, warmup_s) for order in orders]
+        return RunPlan(course.most, tuple(unknown), at_most=True)
     return RunPlan(
-        total=len(experiment.order),
+        total=course.most,
         entries=tuple(
             PlannedTrial(p.order, p.treatment.label, p.treatment.variant.words, seconds, warmup_s)
             for p in experiment.order
@@ -575,6 +637,7 @@ def _manifest(context: _Context) -> Json:
         "variants": [{"middleware": v.middleware_name, **v.document()} for v in experiment.variants],
         "treatments": [treatment_document(t) for t in experiment.treatments],
         "trials": [planned_document(experiment, planned) for planned in experiment.order],
+        "unavailable_levels": [dataclasses.asdict(level) for level in experiment.unavailable],
         "versions": _versions(native),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_ENVIRONMENT_PREFIXES)},
         "host": host.facts(),

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from perflab.experiment.course import AsPlanned, Course
 from perflab.experiment.design import Planned, Treatment
-from perflab.experiment.document import Document
+from perflab.experiment.document import Document, Scalar
 from perflab.experiment.scheduling import ThreadRequest
 from perflab.experiment.variant import Variant
 from perflab.units import NS_PER_S
 from perflab.workload import Source, Workload
 
+if TYPE_CHECKING:
+    from perflab.experiment.breaking_point import Goal
+
 FIGURES = ("dispatch", "work")  # measured where asked; the others always are
 CHECKPOINT_NS = 5 * NS_PER_S
+
+
+@dataclass(frozen=True)
+class UnavailableLevel:
+    """A level of a factor that this machine cannot do."""
+
+    factor: str
+    level: Scalar
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,15 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class SearchPlan:
+    """A search for a breaking point: what it looks for, and what makes the `count` treatments of a level."""
+
+    goal: Goal
+    at_level: Callable[[Scalar], Sequence[Treatment]]
+    count: int
+
+
+@dataclass(frozen=True)
 class Experiment:
     """Everything that a run will do."""
 
@@ -82,9 +104,20 @@ class Experiment:
     output: Path | None
     command_line: tuple[str, ...]
     sources: tuple[Source, ...] = ()  # the experiment file
+    unavailable: tuple[UnavailableLevel, ...] = ()  # levels of a sweep that this machine cannot do
+    search: SearchPlan | None = None  # instead of `order`
 
     def named(self, name: str) -> Experiment:
         return replace(self, name=name)
+
+    def course(self) -> Course:
+        """Which trials run, from the first on."""
+        if self.search is None:
+            return AsPlanned(self.order)
+        from perflab.experiment.breaking_point import Searching
+
+        baselines = [t for t in self.treatments if not t.conditions and t.factors.get(self.search.goal.factor) is None]
+        return Searching(self.search.goal, baselines, self.search.at_level, self.settings.seed, self.search.count)
 
     @property
     def variants(self) -> list[Variant]:

@@ -820,7 +820,7 @@ class _Life:
 def _command_run(plan: TrialPlan, directory: TrialDirectory) -> CommandRun:
     assert plan.command is not None
     name = file_names(plan)[plan.command.name]
-    return CommandRun(plan.command, name, directory.log(name))
+    return CommandRun(plan.command, name, directory.log(name), design.argument_levels(plan.treatment.factors))
 
 
 def _is_disk_full(text: str) -> bool:

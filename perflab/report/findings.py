@@ -35,13 +35,16 @@ _RANKS = {"latency.p99": 1, "response.p99": 2, "round_trip.p99": 2, "lost": 3, "
 _OTHER_RANK, _N_RANK, _SUCCESS_RANK = 6, 8, 7
 
 
-def print_findings(out: Console, summary: Json) -> None:
-    """The findings of a summary; nothing where it has none (docs/findings.md says how to read it)."""
+def print_findings(out: Console, summary: Json, *, tables: bool = True) -> None:
+    """The findings of a summary; nothing where it has none (docs/findings.md says how to read it).
+
+    Without `tables` the sentences alone: where the levels of a sweep have tables of their own.
+    """
     findings = summary.get("findings")
     if not findings:
         return
     metrics = [METRICS[name] for name in findings["metrics"]]
-    if findings["comparisons"]:
+    if findings["comparisons"] and tables:
         places = places_of(summary["results"])
         for place in places:
             _print_place(out, place, findings, metrics)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from perflab.statistics.selection import outer_factors
+
 Json = dict[str, Any]
 
 BASELINE = "baseline"
@@ -18,9 +20,7 @@ def treatment(result: Json) -> str:
 
 def levels(result: Json) -> str | None:
     """The levels that the treatment's name does not have: those of the workload and of middlewares' options."""
-    own = result.get("conditions") or ()
-    others = {path: level for path, level in (result.get("factors") or {}).items() if path.partition(".")[0] not in own}
-    return " ".join(f"{path.partition('.')[2]}={level}" for path, level in others.items()) or None
+    return " ".join(f"{path.partition('.')[2]}={level}" for path, level in outer_factors(result).items()) or None
 
 
 def observers(result: Json) -> str | None:

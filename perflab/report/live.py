@@ -54,6 +54,9 @@ class _Silent:
     def begin(self, plan: RunPlan) -> None:
         pass
 
+    def planned(self, trial: PlannedTrial) -> None:
+        pass
+
     def trial_started(self, order: int) -> None:
         pass
 
@@ -81,6 +84,10 @@ class _Lines(_Silent):
 
     def begin(self, plan: RunPlan) -> None:
         self._run = RunProgress(plan)
+
+    def planned(self, trial: PlannedTrial) -> None:
+        if self._run is not None:
+            self._run.planned(trial)
 
     def trial_started(self, order: int) -> None:
         if self._run is not None:
@@ -131,6 +138,10 @@ class _Block:
         self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._live.start()
         self._draw()
+
+    def planned(self, trial: PlannedTrial) -> None:
+        if self._run is not None:
+            self._run.planned(trial)
 
     def trial_started(self, order: int) -> None:
         if self._run is not None:
@@ -201,7 +212,8 @@ def _bar(run: RunProgress, width: int) -> Text:
     from rich.text import Text
 
     left = f", {run.left_in_words()}" if run.current is not None or run.next is not None else ""
-    words = Text(f"{run.done} of {run.plan.total} trials{left}")
+    most = "at most " if run.plan.at_most else ""
+    words = Text(f"{run.done} of {most}{run.plan.total} trials{left}")
     room = min(MAX_BAR, width - words.cell_len - GAP)
     if room < MIN_BAR:
         return _cut(words, width)

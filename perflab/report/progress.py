@@ -6,13 +6,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perflab.experiment.display import PlannedTrial, RunPlan
 from perflab.experiment.trial import LiveProgress
-from perflab.report.totals import lost as all_lost
 from perflab.statistics import histogram as hg
+from perflab.statistics.totals import lost as all_lost
 from perflab.units import NS_PER_S, format_count, format_time
 
 RECENT = 6
@@ -55,6 +55,11 @@ class RunProgress:
         self._began_s = self.clock()
         return self.current
 
+    def planned(self, trial: PlannedTrial) -> None:
+        """Puts a trial into the place that the plan held for it."""
+        entries = tuple(trial if entry.order == trial.order else entry for entry in self.plan.entries)
+        self.plan = replace(self.plan, entries=entries)
+
     def finish(
         self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
     ) -> FinishedTrial:
@@ -70,7 +75,9 @@ class RunProgress:
 
     @property
     def next(self) -> PlannedTrial | None:
-        """What comes after the present trial."""
+        """What comes after the present trial; None where that is not known before it has ended."""
+        if self.plan.at_most:
+            return None
         over = len(self.finished) + (self.current is not None)
         return self.plan.entries[over] if over < len(self.plan.entries) else None
 
@@ -96,7 +103,8 @@ class RunProgress:
         """ "about 2 min left"; "at least" until a trial has shown what it takes beside its planned time."""
         if not self.finished:
             return f"at least {_roughly(self.left_s())} left"
-        return f"about {_roughly(self.left_s())} left"
+        most = "at most" if self.plan.at_most else "about"
+        return f"{most} {_roughly(self.left_s())} left"
 
     def _dead_s(self) -> float:
         """What a trial takes beside warm-up and measured part, by those that were measured to their end."""

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from perflab.report.label import labels, levels, observers, treatment
 from perflab.report.table import COLUMN_GAP, Column, print_table
-from perflab.report.totals import all_lost, counted, delivered, expected, lost
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
+from perflab.statistics.totals import all_lost, counted, delivered, expected, lost
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
 
 __all__ = ["COLUMN_GAP", "Column", "console", "print_summary", "print_table", "totals_in_words"]
@@ -58,31 +58,65 @@ def print_summary(
         _line(out, f"Note: {note}", "yellow")
     if notes:
         out.print()
+    if summary.get("breaking_points"):
+        _print_search(out, summary, manifest)
+        return
     versions = {m["name"]: m.get("version") for m in manifest.get("middlewares", ())}
     with_edges = len(summary["results"]) <= MAX_RESULTS_WITH_EDGES if edges is None else edges
     for result in summary["results"]:
         names = result["middleware"].split("+")  # one for all processes, or one for each
         versioned = [f"{name} {versions[name]}" if versions.get(name) else name for name in names]
-        if len(summary["results"]) <= MAX_WHOLE_RESULTS or edges:
+        if (len(summary["results"]) <= MAX_WHOLE_RESULTS and not summary.get("curves")) or edges:
             _print_result(out, result, " + ".join(versioned), with_edges)
         else:
             _print_header(out, result, " + ".join(versioned))
             _print_troubles(out, result)
     if len(summary["results"]) > MAX_WHOLE_RESULTS and not edges:
         out.print()
-    if len(summary["results"]) > 1 and any(delivered(result) is not None for result in summary["results"]):
-        _print_comparison(out, summary["results"], judged=_has_comparisons(summary))
-    from perflab.report.why import print_why
-
-    print_why(out, summary["results"])
-    if summary.get("findings"):
-        from perflab.report.findings import print_findings
-
-        print_findings(out, summary)
+    _print_answers(out, summary, manifest)
     if not summary["results"]:
         _line(out, "No trial was recorded.", "yellow")
         out.print()
     if any(result["middleware"] != "virtual" for result in summary["results"]):
+        _print_noise(out, manifest.get("preflight", ()))
+
+
+def _print_answers(out: Console, summary: Json, manifest: Json) -> None:
+    """What the results show together: beside each other, why messages were late, curves, findings."""
+    swept = bool(summary.get("curves"))
+    several = len(summary["results"]) > 1
+    if several and not swept and any(delivered(result) is not None for result in summary["results"]):
+        _print_comparison(out, summary["results"], judged=_has_comparisons(summary))
+    from perflab.report.why import print_why
+
+    print_why(out, summary["results"])
+    for level in manifest.get("unavailable_levels") or ():
+        _line(out, f"Left out: {level['factor']} at {level['level']}: {level['reason']}", "yellow")
+    if swept:
+        from perflab.report.sweep import print_curves
+
+        print_curves(out, summary)
+    if summary.get("findings"):
+        from perflab.report.findings import print_findings
+
+        print_findings(out, summary, tables=not swept)
+
+
+def _print_search(out: Console, summary: Json, manifest: Json) -> None:
+    """A search has tried many levels a few times each: what it found, and not each of them, is what is read."""
+    from perflab.report.sweep import print_breaking_points
+
+    results = summary["results"]
+    outcomes = {name: sum(r["outcomes"][name] for r in results) for name in results[0]["outcomes"]} if results else {}
+    counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcomes.items() if n)
+    if results:
+        first = results[0]
+        _line(out, f"{first['workload']}, trials of {format_duration(first['duration_s'])}: {counts}", "bold")
+        out.print()
+    for result in (r for r in results if r["outcomes"]["invalid"] or r["outcomes"]["harness_error"]):
+        _print_troubles(out, result)
+    print_breaking_points(out, summary)
+    if any(result["middleware"] != "virtual" for result in results):
         _print_noise(out, manifest.get("preflight", ()))
 
 

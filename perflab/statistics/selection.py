@@ -40,9 +40,32 @@ def variant_of(result: Trial) -> tuple[str | None, ...]:
 
 
 def outer_factors(result: Trial) -> dict[str, Any]:
-    """The levels of the factors that are not parameters of a condition: a baseline has them too."""
+    """The levels of the factors that are not parameters of a condition: a baseline has them too.
+
+    A result without a condition may have levels of it all the same: one of them is 0, at which there is nothing of it.
+    """
+    off = conditions_off(result)
     conditions = set(result.get("conditions") or ())
-    return {k: v for k, v in (result.get("factors") or {}).items() if k.partition(".")[0] not in conditions}
+    return {
+        path: level
+        for path, level in (result.get("factors") or {}).items()
+        if path.partition(".")[0] in _outer_names(result) or path.partition(".")[0] not in conditions | off
+    }
+
+
+def conditions_off(result: Trial) -> set[str]:
+    """The conditions that levels of factors switch off; what other levels of theirs the result has mean nothing."""
+    there = _outer_names(result) | set(result.get("conditions") or ())
+    levels = (result.get("factors") or {}).items()
+    return {name for path, level in levels if is_zero(level) and (name := path.partition(".")[0]) not in there}
+
+
+def is_zero(level: Any) -> bool:
+    return str(level) in ("0", "0.0")
+
+
+def _outer_names(result: Trial) -> set[str]:
+    return {"workload", "middleware", *str(result.get("middleware") or "").split("+")}
 
 
 def place_of(result: Trial) -> tuple[object, ...]:

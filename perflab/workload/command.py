@@ -197,9 +197,12 @@ class Command:
         }
         return Graph({"schema": 1, "name": self.name, "processes": [process]})
 
-    @property
-    def words(self) -> list[str]:
-        return list(self.parameters.command)
+    def words(self, levels: Mapping[str, Any]) -> list[str]:
+        """The command line of a trial; `levels` are those of factors, by the names that stand in braces."""
+        found = list(self.parameters.command)
+        for name, level in levels.items():
+            found = [word.replace(f"{{{name}}}", str(level)) for word in found]
+        return found
 
     def environment(self, levels: Mapping[str, Any]) -> dict[str, str]:
         """The variables of a trial; `levels` are those of factors, by name, and replace what is written."""

@@ -19,6 +19,7 @@ SOURCE = Path(__file__).resolve().parent.parent.parent
 NATIVE = os.environ.get("PERFLAB_NATIVE", "")
 TIMEOUT_S = 240
 
+# Deep queues: a machine that stands still for some tenths of a second shall lose nothing.
 PINGPONG = """\
 name: pingpong
 processes:
@@ -26,13 +27,13 @@ processes:
     nodes:
       - name: ping
         timers: [{name: tick, period: 10ms, publish: ping}]
-        publishers: [{topic: ping, type: stamped100b}]
-        subscriptions: [{topic: pong, type: stamped100b}]
+        publishers: [{topic: ping, type: stamped100b, qos: {depth: 1000}}]
+        subscriptions: [{topic: pong, type: stamped100b, qos: {depth: 1000}}]
   - name: pong
     nodes:
       - name: pong
-        publishers: [{topic: pong, type: stamped100b}]
-        subscriptions: [{topic: ping, type: stamped100b}]
+        publishers: [{topic: pong, type: stamped100b, qos: {depth: 1000}}]
+        subscriptions: [{topic: ping, type: stamped100b, qos: {depth: 1000}}]
         reactions: [{on: ping, publish: pong}]
 """
 

@@ -36,21 +36,24 @@ nodes:
       - {topic: best_effort, type: stamped1kb, qos: {reliability: best_effort, depth: 1000}}
     reactions: [{on: small, publish: echo}]
 """
+# Deep queues: a machine that stands still for some tenths of a second shall lose no request.
 SERVICES = """\
 name: services
 processes:
   - name: asking
     nodes:
       - name: one
-        clients: [{service: add, type: stamped10b, period: 10ms}, {service: local, type: stamped100b, period: 20ms}]
+        clients:
+          - {service: add, type: stamped10b, period: 10ms, qos: {depth: 1000}}
+          - {service: local, type: stamped100b, period: 20ms, qos: {depth: 1000}}
       - name: two
-        clients: [{service: add, type: stamped10b, period: 20ms}]
+        clients: [{service: add, type: stamped10b, period: 20ms, qos: {depth: 1000}}]
       - name: near
-        servers: [{service: local, type: stamped100b}]
+        servers: [{service: local, type: stamped100b, qos: {depth: 1000}}]
   - name: answering
     nodes:
       - name: far
-        servers: [{service: add, type: stamped10b, work: 100us}]
+        servers: [{service: add, type: stamped10b, work: 100us, qos: {depth: 1000}}]
 """
 ROUND_TRIPS = {("/one", "/add", "/far"): 200, ("/one", "/local", "/near"): 100, ("/two", "/add", "/far"): 100}
 

@@ -586,7 +586,7 @@ def test_a_reader_that_goes_away_is_no_error(graph_file: Path, environment: dict
 
 
 def test_what_can_be_completed() -> None:
-    from perflab.cli import run
+    from perflab.cli import run_options as run
 
     assert run._complete_executor("events,mul") == ["events,multi_threaded"]
     assert run._complete_ipc("off,") == ["off,off", "off,on"]

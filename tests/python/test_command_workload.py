@@ -139,7 +139,7 @@ def test_factors_of_a_command_are_variables() -> None:
         design.check_factors(Document.model_validate(written))
 
     check(workload__environment__RMW_IMPLEMENTATION=["rmw_cyclonedds_cpp", "rmw_fastrtps_cpp"])
-    with pytest.raises(BadInput, match=r"of a command there is workload\.environment\.NAME"):
+    with pytest.raises(BadInput, match=r"of a command there are workload\.environment\.NAME"):
         check(workload__depth=[1, 10])
     with pytest.raises(BadInput, match="is there twice"):
         check(workload__environment__A=[1, 1])

@@ -415,7 +415,12 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "queue_sizes": (["baseline", "cpu_load"] * 3, 45),
     "shared_memory": (["baseline"] * 2, 16),
     "success": (["baseline", "cpu_load"], 15),
+    "sweep_cpu_load": (["baseline", *(f"cpu_load load={n}" for n in (15, 30, 45, 60, 75, 90))], 42),
+    "sweep_cpus": (["baseline", *(f"cpu_pinning count={n}" for n in (1, 2, 4, 8))], 30),
+    "sweep_flood_publishers": (["baseline", *(f"message_flood publishers={n}" for n in (1, 5, 10, 20, 50))], 36),
+    "sweep_flood_rate": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000, 3000))], 36),
 }  # fmt: skip
+SEARCHES = {"breaking_flood_rate": ("message_flood.rate", 100, 4000)}
 
 
 def experiment_of(name: str) -> Experiment:
@@ -428,7 +433,21 @@ def experiment_of(name: str) -> Experiment:
 
 
 def test_every_example_is_known_here() -> None:
-    assert {entry.name for entry in catalog.experiments()} == set(EXAMPLES)
+    assert {entry.name for entry in catalog.experiments()} == {*EXAMPLES, *SEARCHES}
+
+
+@needs_native
+@pytest.mark.parametrize("name", SEARCHES)
+def test_an_example_of_a_search_searches_what_it_says(name: str) -> None:
+    experiment = experiment_of(name)
+    assert experiment.search is not None
+    space = experiment.search.goal.space
+    assert (experiment.search.goal.factor, space.low, space.high) == SEARCHES[name]
+    assert experiment.order == ()
+    first = experiment.course().next()
+    assert first is not None
+    assert first.treatment.label == BASELINE
+    assert experiment.course().most == 1 + experiment.search.goal.aim.max_trials
 
 
 @needs_native

@@ -59,7 +59,20 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
         ({"cpu_load": {"load": 5}}, [{"cpu_load": {"load": 5}}]),
         (["cpu_load:load=5", {"io_load": None}], ["cpu_load:load=5", {"io_load": None}]),
     ],
-    "factors": [({"cpu_load.load": [20, 80.5, "x", True]}, {"cpu_load.load": [20, 80.5, "x", True]})],
+    "factors": [
+        ({"cpu_load.load": [20, 80.5, "x", True]}, {"cpu_load.load": [20, 80.5, "x", True]}),
+        ({"cpu_load.load": "0..90:30"}, {"cpu_load.load": [0, 30, 60, 90]}),
+        ({"workload.depth": "1, 10"}, {"workload.depth": [1, 10]}),
+    ],
+    "sweep": [("on", True), (False, False)],
+    "breaking_point": [
+        (None, None),
+        (
+            {"factor": "cpu_load.load", "low": 1, "high": "90", "precision": "5 %"},
+            {"factor": "cpu_load.load", "low": 1.0, "high": 90.0, "scale": "auto", "breaks": "above",
+             "criterion": "success", "share": None, "precision": 5.0, "max_trials": 60, "confidence": 95.0},
+        ),
+    ],
     "observers": [("monitor", ["monitor"]), ([{"hiccup": {"interval": "1ms"}}], [{"hiccup": {"interval": "1ms"}}])],
     "observer_control": [("off", False)],
     "success": [("lost == 0", ["lost == 0"]), (["lost == 0", "late < 1"], ["lost == 0", "late < 1"])],

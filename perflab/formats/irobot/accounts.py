@@ -23,6 +23,7 @@ from perflab.statistics import histogram as hg
 from perflab.statistics import irobot
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Delivery, Options, Row, Total
+from perflab.statistics.target import machine_cpus
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,20 +120,6 @@ def options_of(manifest: Mapping[str, Any], *, tracking: bool) -> Options:
         too_late_percentage=int(thresholds["too_late_percent"]),
         too_late_absolute_us=thresholds["too_late_ns"] // 1000,
     )
-
-
-def machine_cpus(manifest: Mapping[str, Any]) -> int | None:
-    """How many CPUs the machine of a run had online."""
-    text = (manifest.get("host") or {}).get("cpus_online")
-    if not isinstance(text, str):
-        return None
-    count = 0
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            return None
-        count += int(last or first) - int(first) + 1
-    return count or None
 
 
 def _streams(run: RunData, trial: TrialTables) -> list[Stream]:

@@ -35,6 +35,27 @@ class Target:
     comments: str | None
     bounds: dict[str, float]
 
+    @property
+    def topology(self) -> str | None:
+        """The name of the topology that it is for."""
+        return Path(self.topology_file).stem if self.topology_file else None
+
+
+def find(word: str, option: str) -> Target:
+    """The target in a file, or of this name in the catalog. Raises BadInput, which names `option`."""
+    from perflab import catalog
+
+    try:
+        if Path(word).is_file():
+            return read(Path(word))
+    except OSError as error:
+        raise BadInput(f"cannot read target {word!r}: {error.strerror}") from error
+    known = {entry.name: entry.path for entry in catalog.targets()}
+    if word in known:
+        return read(known[word])
+    names = f"; the catalog has {', '.join(known)}" if known else ""
+    raise BadInput(f"{option} {word!r} is neither a file nor a target of the catalog{names}")
+
 
 def read(path: Path) -> Target:
     """The target in a file. Raises BadInput."""

@@ -1,0 +1,255 @@
+"""The search for a breaking point: trials at levels that are chosen one by one (docs/breaking_point.md).
+
+Each treatment that a level makes (one per variant, entry of `conditions` and combination of the other factors) has a
+search of its own; they take turns, so that drifts of the machine meet all alike. A trial that was invalid, or that the
+laboratory failed, tells a search nothing but that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from perflab.errors import BadInput
+from perflab.experiment.design import MEASURED, Planned, Treatment
+from perflab.experiment.document import BreakingPoint, Scalar
+from perflab.formats.irobot import target as targets
+from perflab.formats.irobot.target import Target
+from perflab.statistics.breaking_point import Aim, Search, Space
+from perflab.statistics.curves_words import level_words
+from perflab.statistics.metrics import Criterion, parse_criterion
+from perflab.statistics.selection import place_words
+from perflab.statistics.summary import Json, TrialData, figures_of
+from perflab.statistics.target import exceeded, processes_of
+
+SUCCESS = "success"
+TARGET = "target:"
+SHARE_OF_SUCCESS, SHARE_OF_BOUND = 0.9, 0.5
+LOG_FROM = 10.0  # a range of at least this ratio is searched by ratios
+NO_VERDICT = ("invalid", "harness_error")
+
+
+class Judge(Protocol):
+    """Whether a trial meets the criterion; None where it says nothing about it.
+
+    Raises BadInput where no trial of this kind could be judged.
+    """
+
+    def __call__(self, data: TrialData) -> bool | None: ...
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is searched for."""
+
+    factor: str
+    criterion: str
+    judge: Judge
+    space: Space
+    aim: Aim
+
+    def level(self, value: float) -> Scalar:
+        """A level as a condition or a program is given it."""
+        return int(value) if self.space.integer or value == int(value) else value
+
+
+def goal(asked: BreakingPoint, integer: bool, cpus: int | None) -> Goal:
+    """The goal that a document asks for, on a machine of `cpus` CPUs. `integer`: levels are whole numbers.
+
+    Raises BadInput.
+    """
+    if asked.low >= asked.high:
+        raise BadInput(f"--low {asked.low:g} is not below --high {asked.high:g}: there is nothing to search")
+    scale = asked.scale
+    if scale == "auto":
+        scale = "log" if asked.low > 0 and asked.high / asked.low >= LOG_FROM else "linear"
+    if scale == "log" and asked.low <= 0:
+        raise BadInput(f"--low {asked.low:g}: a logarithmic scale begins above 0; use --scale linear")
+    for option, value in (("--low", asked.low), ("--high", asked.high)):
+        if integer and value != int(value):
+            raise BadInput(f"{option} {value:g}: {asked.factor} takes whole numbers alone")
+    judge, share = _judge(asked.criterion, cpus)
+    return Goal(
+        factor=asked.factor,
+        criterion=asked.criterion.strip(),
+        judge=judge,
+        space=Space(asked.low, asked.high, scale, integer=integer, falls=asked.breaks == "below"),
+        aim=Aim(
+            share=share if asked.share is None else asked.share,
+            confidence=asked.confidence / 100,
+            precision=asked.precision / 100,
+            max_trials=asked.max_trials,
+        ),
+    )
+
+
+def _judge(text: str, cpus: int | None) -> tuple[Judge, float]:
+    """What judges a trial, and the share of trials that has to meet it unless another is asked for."""
+    word = text.strip()
+    if word == SUCCESS:
+        return _is_success, SHARE_OF_SUCCESS
+    if word.startswith(TARGET):
+        return _OfTarget(targets.find(word.removeprefix(TARGET), "--criterion target:"), cpus), SHARE_OF_BOUND
+    try:
+        return _OfBound(parse_criterion(word, "--criterion")), SHARE_OF_BOUND
+    except BadInput as error:
+        if any(sign in word for sign in "<>="):
+            raise
+        raise BadInput(
+            f"--criterion {word!r} is none; write success, a bound like 'latency.p99 <= 5ms', or target:FILE"
+        ) from error
+
+
+def _is_success(data: TrialData) -> bool | None:
+    return None if data.outcome in NO_VERDICT else data.outcome == "success"
+
+
+@dataclass(frozen=True)
+class _OfBound:
+    criterion: Criterion
+
+    def __call__(self, data: TrialData) -> bool | None:
+        if data.outcome in NO_VERDICT:
+            return None
+        judgement = self.criterion.evaluate(figures_of(data))
+        if judgement.met is None and data.measured:
+            raise BadInput(f"--criterion: {judgement.words}; longer trials (--time), or another criterion")
+        return bool(judgement.met)  # what broke before it could be measured has not met it
+
+
+@dataclass(frozen=True)
+class _OfTarget:
+    target: Target
+    cpus: int | None
+
+    def __call__(self, data: TrialData) -> bool | None:
+        if data.outcome in NO_VERDICT:
+            return None
+        if not data.measured:
+            return False
+        trial = {**figures_of(data), "edges": []}
+        over, unknown = exceeded(self.target.bounds, trial, processes_of(trial, self.target.topology), self.cpus)
+        if unknown and not over:
+            raise BadInput(f"--criterion: {', '.join(unknown)} of the target {self.target.path.name} was not measured")
+        return not over
+
+
+def _tell(search: Search, level: float, met: bool | None, data: TrialData) -> None:
+    if met is not None:
+        search.add(level, met)
+    else:
+        search.invalid(level, "harness_error" if data.outcome == "harness_error" else "invalid")
+
+
+class Searching:
+    """A course that asks searches for the next level. Baselines come first: one of each place."""
+
+    def __init__(
+        self,
+        goal: Goal,
+        baselines: Sequence[Treatment],
+        at_level: Callable[[Scalar], Sequence[Treatment]],
+        seed: int,
+        count: int,
+    ) -> None:
+        """`at_level` makes the treatments of a level, always `count` of them and in one order."""
+        self._goal = goal
+        self._baselines = baselines
+        self._at_level = at_level
+        self._searches = [Search(goal.space, goal.aim, seed + number) for number in range(count)]
+        self._turn = 0
+        self._over = 0
+        self._now: tuple[Planned, int | None, float] | None = None
+
+    @property
+    def most(self) -> int:
+        return len(self._baselines) + self._goal.aim.max_trials * len(self._searches)
+
+    def next(self) -> Planned | None:
+        if self._now is None:
+            self._now = self._choose()
+        return None if self._now is None else self._now[0]
+
+    def ended(self, planned: Planned, data: TrialData) -> None:
+        assert self._now is not None and self._now[0] is planned, "next comes first"
+        _, number, level = self._now
+        self._over += 1
+        self._now = None
+        met = self._goal.judge(data)
+        if number is None:
+            return
+        self._turn = (number + 1) % len(self._searches)
+        _tell(self._searches[number], level, met, data)
+
+    def _choose(self) -> tuple[Planned, int | None, float] | None:
+        order = self._over + 1
+        if self._over < len(self._baselines):
+            return Planned(order, order, self._baselines[self._over]), None, 0.0
+        for turn in range(len(self._searches)):
+            number = (self._turn + turn) % len(self._searches)
+            level = self._searches[number].next()
+            if level is not None:
+                treatment = self._at_level(self._goal.level(level))[number]
+                return Planned(order, order, treatment), number, level
+        return None
+
+
+def results(goal: Goal, trials: Iterable[TrialData], seed: int) -> list[Json]:
+    """`breaking_points` of summary.json, from the trials of a run alone.
+
+    The trials of each search are told to one like it again, in the order in which they ran.
+    """
+    groups: dict[tuple[object, ...], list[TrialData]] = {}
+    for data in sorted(trials, key=lambda t: t.order):
+        if goal.factor in data.factors and data.purpose == MEASURED:
+            groups.setdefault(_search_of(goal, data), []).append(data)
+    return [_result(goal, group, seed + number) for number, group in enumerate(groups.values())]
+
+
+def _search_of(goal: Goal, data: TrialData) -> tuple[object, ...]:
+    """What the trials of one search have in common: everything but the level."""
+    path, key = goal.factor, goal.factor.partition(".")[2]
+    parameters = {
+        label: {k: v for k, v in given.items() if k != key} if label.startswith(path.partition(".")[0]) else given
+        for label, given in data.condition_parameters.items()
+    }
+    others = {k: v for k, v in data.factors.items() if k != path}
+    asked = (data.middleware, data.executor, data.ipc, data.pass_by, data.conditions)
+    return (*asked, str(parameters), str(sorted(others.items())))
+
+
+def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> Json:
+    search = Search(goal.space, goal.aim, seed)
+    course: list[Json] = []
+    for data in trials:
+        level = float(data.factors[goal.factor])
+        met = goal.judge(data)
+        _tell(search, level, met, data)
+        course.append({"order": data.order, "level": level, "met": met})
+    first = trials[0]
+    others = {path: level for path, level in first.factors.items() if path != goal.factor}
+    result: Mapping[str, Any] = {
+        "middleware": first.middleware,
+        "executor": first.executor,
+        "ipc": first.ipc,
+        "pass_by": first.pass_by,
+        "conditions": first.conditions,
+        "factors": others,
+    }
+    found = search.result()
+    return {
+        "variant": place_words(result),
+        "treatment": _label(first, goal),
+        "factor": goal.factor,
+        "others": others,
+        "criterion": goal.criterion,
+        **found.document(lambda level: level_words(goal.factor, float(f"{level:.4g}"))),
+        "course": course,
+    }
+
+
+def _label(data: TrialData, goal: Goal) -> str:
+    """What the treatment is called but for its level."""
+    words = f"{goal.factor.partition('.')[2]}={data.factors[goal.factor]}"
+    return str(data.treatment or "").replace(words, "").strip()

@@ -1,0 +1,114 @@
+"""Sweeps: experiments with factors, whose conditions need not be named and whose impossible levels are left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.errors import BadInput, Unavailable
+from perflab.experiment.design import Planned, Treatment
+from perflab.experiment.document import Written
+from perflab.experiment.levels import listed
+from perflab.experiment.settings import Experiment, UnavailableLevel
+from perflab.host import Host
+from perflab.workload import command
+from perflab.workload.command import Command
+
+
+def as_sweep(written: Written) -> Written:
+    """With every condition that a factor names. Raises BadInput where there is nothing to sweep over."""
+    factors = written.mapping.get("factors")
+    if not isinstance(factors, Mapping) or not factors:
+        raise BadInput(f"{written.where(('factors',))}: a sweep needs a factor, e.g. --factor cpu_load.load=0..90:15")
+    for path, levels in factors.items():
+        try:
+            count = len(listed(levels)) if isinstance(levels, str | list) else 2
+        except ValueError:
+            continue  # whoever reads the document says so, at its place
+        if count < 2 and len(factors) == 1:
+            raise BadInput(
+                f"{written.where(('factors', path))}: factor {path} has one level; a sweep needs two or more"
+            )
+    return with_conditions(written, factors)
+
+
+def as_search(written: Written) -> Written:
+    """With the condition that the searched factor is of. Raises BadInput where it is not said what is searched."""
+    asked = written.mapping.get("breaking_point")
+    missing = [key for key in ("factor", "low", "high") if not isinstance(asked, Mapping) or key not in asked]
+    if missing:
+        options = ", ".join(f"--{key}" for key in missing)
+        raise BadInput(
+            f"{options} missing: say what is searched and where, e.g. --factor message_flood.rate --low 100 --high 8000"
+        )
+    return with_conditions(written, [str(asked["factor"])] if isinstance(asked, Mapping) else [])
+
+
+def with_conditions(written: Written, paths: Iterable[str]) -> Written:
+    """With the conditions of these factors added to every entry of `conditions` that lacks them."""
+    names = list(dict.fromkeys(name for path in paths if (name := path.partition(".")[0]) in CONDITIONS))
+    given = written.mapping.get("conditions")
+    entries = [given] if isinstance(given, str | Mapping) else list(given or [])
+    if not names or any(not isinstance(entry, str | Mapping) for entry in entries):
+        return written
+    changed = [_with_names(entry, names) for entry in entries] or ["+".join(names)]
+    return dataclasses.replace(written, mapping={**written.mapping, "conditions": changed})
+
+
+def _with_names(entry: str | Mapping[str, Any], names: Iterable[str]) -> str | dict[str, Any]:
+    if isinstance(entry, str):
+        there = {word.strip().partition(":")[0] for word in entry.split("+")}
+        return "+".join([entry, *(name for name in names if name not in there)])
+    return {**entry, **{name: None for name in names if name not in entry}}
+
+
+def possible(experiment: Experiment, host: Host) -> Experiment:
+    """The experiment without the levels that this machine cannot do, which it then names.
+
+    Nothing else is left out: what no level of a factor has to do with, and a factor of which fewer than two levels
+    would remain, is for the caller to refuse as ever.
+    """
+    if not experiment.document.sweep:
+        return experiment
+    unavailable: dict[tuple[str, str], UnavailableLevel] = {}
+    gone: set[int] = set()
+    for treatment in experiment.treatments:
+        reason = _why_not(experiment, treatment, host)
+        blamed = None if reason is None else _blamed(experiment, treatment, host)
+        if reason is None or blamed is None:
+            continue
+        gone.add(id(treatment))
+        unavailable[blamed, str(treatment.factors[blamed])] = UnavailableLevel(
+            blamed, treatment.factors[blamed], reason
+        )
+    for path in {level.factor for level in unavailable.values()}:
+        left = {str(t.factors[path]) for t in experiment.treatments if id(t) not in gone and path in t.factors}
+        if len(left) < 2:
+            return experiment
+    kept = tuple(t for t in experiment.treatments if id(t) not in gone)
+    order = [p for p in experiment.order if id(p.treatment) not in gone]
+    renumbered = tuple(Planned(n, p.block, p.treatment, p.after) for n, p in enumerate(order, 1))
+    return dataclasses.replace(experiment, treatments=kept, order=renumbered, unavailable=tuple(unavailable.values()))
+
+
+def _why_not(experiment: Experiment, treatment: Treatment, host: Host) -> str | None:
+    runtime = command.KIND if isinstance(experiment.workload, Command) else treatment.variant.runtime
+    for condition in treatment.conditions:
+        try:
+            condition.check(host, treatment.graph, runtime)
+        except (Unavailable, BadInput) as error:
+            return str(error)
+    return None
+
+
+def _blamed(experiment: Experiment, treatment: Treatment, host: Host) -> str | None:
+    """The factor but for whose level the treatment could be done: another level of it alone can."""
+    for path in treatment.factors:
+        for other in experiment.treatments:
+            differing = [k for k in treatment.factors if other.factors.get(k) != treatment.factors[k]]
+            same = other.variant.key == treatment.variant.key and other.conditions
+            if same and differing == [path] and path in other.factors and _why_not(experiment, other, host) is None:
+                return path
+    return None

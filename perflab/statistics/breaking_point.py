@@ -1,0 +1,548 @@
+"""The search for a breaking point: the level at which the probability that a trial meets a criterion falls to a share.
+
+Each trial is run where it tells most of the breaking point (breaking_point_model), every sixth one somewhere in the
+range whatever is believed. The interval is the set of levels whose credibility has not fallen below a fixed part of
+what it was before the trials; it may be looked at after every trial, so that the search can stop when it is narrow.
+What it covers in simulations, and when not, is in docs/breaking_point.md.
+
+Example, with a function trial() that says whether a trial at a level met the criterion:
+
+    search = Search(Space(100, 3000, "log"), Aim(share=0.9), seed=1)
+    while (level := search.next()) is not None:
+        search.add(level, trial(level))
+    print(search.result().words(lambda x: f"{x:.0f} msg/s"))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from perflab.statistics import breaking_point_model as model
+from perflab.statistics import breaking_point_monotone as monotone
+from perflab.statistics import breaking_point_words as in_words
+from perflab.statistics.breaking_point_words import Form, State
+from perflab.statistics.proportion import wilson
+from perflab.statistics.sample import Floats, Json
+
+FEWEST = 8  # trials before a search may stop
+FILLING = 6  # every so manieth trial is placed to fill the range
+INVALID_AT_A_LEVEL = 3  # in a row, and the level is not tried again
+SLACK = 2.0  # the interval's threshold is 1 / (SLACK alpha); by Ville's inequality 1 / alpha is always enough
+RISES = 0.005  # a p of monotonicity up to this is "not monotone"
+SUSPICIOUS = 2.0  # nats of a dip after which one of its levels is tried again
+REPEATS = 4  # so often
+COARSEST, FINEST = 100, 300  # cells of the grid over the range
+CELLS_PER_PRECISION = 12
+CURVE_PLACES = 41
+
+Left = Literal["invalid", "harness_error"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The levels that are searched. Disturbance grows from `low` to `high`, or with `falls` from `high` to `low`.
+
+    Raises ValueError where there is nothing to search.
+    """
+
+    low: float
+    high: float
+    scale: Literal["linear", "log"] = "linear"
+    integer: bool = False
+    falls: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"a range needs low < high, not {self.low:g} and {self.high:g}")
+        if self.scale == "log" and self.low <= 0:
+            raise ValueError(f"a logarithmic scale needs low > 0, not {self.low:g}")
+        if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
+            raise ValueError(f"a factor of whole numbers needs whole ends, not {self.low:g} and {self.high:g}")
+
+    def place(self, level: float) -> float:
+        """Where a level is on the scale: 0 at the harmless end, 1 at the other."""
+        if self.scale == "log":
+            place = math.log(level / self.low) / math.log(self.high / self.low)
+        else:
+            place = (level - self.low) / (self.high - self.low)
+        return 1 - place if self.falls else place
+
+    def level(self, place: float) -> float:
+        """The level at a place, not rounded."""
+        place = 1 - place if self.falls else place
+        if self.scale == "log":
+            return self.low * math.exp(place * math.log(self.high / self.low))
+        return self.low + (self.high - self.low) * place
+
+    def rounded(self, level: float, step: float) -> float:
+        """As it is run: an integer, or three digits and more where a step of the scale needs them; never outside."""
+        if level <= self.low or level >= self.high:
+            return min(max(level, self.low), self.high)
+        if self.integer:
+            return float(round(level))
+        slope = level * math.log(self.high / self.low) if self.scale == "log" else self.high - self.low
+        unit = _exponent(slope * step) if level == 0 else min(_exponent(level) - 2, _exponent(slope * step))
+        return min(max(round(level, -unit), self.low), self.high)
+
+    @property
+    def steps(self) -> int | None:
+        """The steps between the integers of the range; None for real levels."""
+        return round(self.high - self.low) if self.integer else None
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is searched, how surely, and with how many trials at most.
+
+    `share`: the breaking point is where the probability that a trial meets the criterion falls to this.
+    `precision`: the width of an interval that is narrow enough, as a part of the range on the scale of the search:
+    linear (high - low) / range; log: log(high / low) of the interval / log(high / low) of the range. Integers are never
+    asked for more than one step. Raises ValueError where a value makes no sense.
+    """
+
+    share: float = 0.5
+    confidence: float = 0.95
+    precision: float = 0.1
+    max_trials: int = 60
+
+    def __post_init__(self) -> None:
+        if not 0.05 <= self.share <= 0.99:
+            raise ValueError(
+                f"share must be 0.05 to 0.99, not {self.share:g}: nearer to 0 or 1 takes thousands of trials"
+            )
+        if not 0.5 <= self.confidence <= 0.999:
+            raise ValueError(f"confidence must be 0.5 to 0.999, not {self.confidence:g}")
+        if not 0.01 <= self.precision <= 0.5:
+            raise ValueError(f"precision must be 0.01 to 0.5 of the range, not {self.precision:g}; or narrow the range")
+        if self.max_trials < FEWEST:
+            raise ValueError(f"max_trials must be at least {FEWEST}, not {self.max_trials}")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An interval of levels. `beyond`: it goes on below or above the range, whose end stands for it."""
+
+    low: float
+    high: float
+    level: float
+    beyond: Literal["low", "high", "both"] | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """What came of the trials at one level; `low` and `high` are Wilson's interval of the share that met."""
+
+    level: float
+    met: int
+    n: int
+    low: float | None
+    high: float | None
+    invalid: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """A trial of the search; `met` is None where it said nothing."""
+
+    order: int
+    level: float
+    met: bool | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The probability to meet the criterion over the levels, by the model, and its pointwise credible band."""
+
+    level: tuple[float, ...]
+    share: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of the breaking point. `interval` is there whenever there are trials and an end is in the range."""
+
+    space: Space
+    aim: Aim
+    state: State
+    value: float | None
+    interval: Bounds | None
+    stopped: str
+    finished: bool
+    trials: int
+    invalid: int
+    harness_errors: int
+    levels: tuple[Level, ...]
+    course: tuple[Step, ...]
+    fit: Fit | None
+    monotone_p: float | None
+    rises: (
+        tuple[float, float, float, float] | None
+    )  # from, to (fails there) and from, to (met there), where not monotone
+    producible: float | None  # the last level before those that could not be produced
+
+    def words(self, form: Form = in_words.plain) -> list[str]:
+        """Sentences for people; `form` writes a level with its unit."""
+        return in_words.sentences(self, form)
+
+    def document(self, form: Form = in_words.plain) -> Json:
+        """As in summary.json, without variant, factor, others and criterion."""
+        number = _number if not self.space.integer else _whole
+        interval = self.interval
+        return {
+            "share": self.aim.share,
+            "low": number(self.space.low),
+            "high": number(self.space.high),
+            "scale": self.space.scale,
+            "integer": self.space.integer,
+            "falls": self.space.falls,
+            "state": self.state,
+            "value": None if self.value is None else number(self.value),
+            "interval": None
+            if interval is None
+            else {
+                "low": number(interval.low),
+                "high": number(interval.high),
+                "level": interval.level,
+                "beyond": interval.beyond,
+            },
+            "precision": self.aim.precision,
+            "max_trials": self.aim.max_trials,
+            "stopped": self.stopped,
+            "trials": self.trials,
+            "left_out": {"invalid": self.invalid, "harness_error": self.harness_errors},
+            "levels": [
+                {"level": number(x.level), "met": x.met, "n": x.n, "low": x.low, "high": x.high, "invalid": x.invalid}
+                for x in self.levels
+            ],
+            "course": [{"order": s.order, "level": number(s.level), "met": s.met} for s in self.course],
+            "fit": None
+            if self.fit is None
+            else {
+                "level": list(self.fit.level),
+                "share": list(self.fit.share),
+                "low": list(self.fit.low),
+                "high": list(self.fit.high),
+            },
+            "monotone_p": self.monotone_p,
+            "words": self.words(form),
+        }
+
+
+@dataclass
+class _Tally:
+    """Trials at one level."""
+
+    place: float
+    met: int = 0
+    n: int = 0
+    invalid: int = 0
+    invalid_in_a_row: int = 0
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    level: float
+    place: float
+    line: int = field(compare=False)
+
+
+class Search:
+    """Says at which level the next trial is to be, and at the end what was found.
+
+    A pure function of space, aim, seed and the calls of add() and invalid(): the same calls give the same levels.
+    """
+
+    def __init__(self, space: Space, aim: Aim, seed: int) -> None:
+        self.space, self.aim, self._seed = space, aim, seed
+        self._width = max(aim.precision, 1 / space.steps if space.steps else 0.0)
+        self._posterior = model.posterior(aim.share, 1 / _cells(self._width, space))
+        self._candidates = list(_candidates(space, self._posterior.cells))
+        self._offset = float(np.random.default_rng(seed).random())
+        self._tallies: dict[float, _Tally] = {}
+        self._course: list[Step] = []
+        self._trials = 0
+        self._left: dict[str, int] = {"invalid": 0, "harness_error": 0}
+        self._repeats = 0
+        self._suspected: float | None = None
+        self._next: float | None = None
+        self._known = False
+
+    def next(self) -> float | None:
+        """The level of the next trial; None when the search is finished. Stays the same until add() or invalid()."""
+        if not self._known:
+            self._next = None if self._why_stopped() is not None else self._choose()
+            self._known = True
+        return self._next
+
+    def add(self, level: float, met: bool) -> None:
+        """A trial that met the criterion or did not. Raises ValueError for a level outside the range."""
+        tally = self._tally(level)
+        if level == self._suspected:
+            self._repeats += 1
+        self._course.append(Step(len(self._course) + 1, level, bool(met)))
+        self._trials += 1
+        tally.n += 1
+        tally.met += bool(met)
+        tally.invalid_in_a_row = 0
+        self._posterior.add(tally.place, bool(met))
+        self._known = False
+        self._suspected = self._find_suspect()
+
+    def invalid(self, level: float, why: Left = "invalid") -> None:
+        """A trial that says nothing of the criterion. Raises ValueError for a level outside the range."""
+        tally = self._tally(level)
+        self._course.append(Step(len(self._course) + 1, level, None))
+        self._left[why] += 1
+        tally.invalid += 1
+        tally.invalid_in_a_row += 1
+        self._known = False
+
+    def result(self) -> Found:
+        """What is known now; also before the search is finished."""
+        stopped = self._why_stopped()
+        p, rises = self._monotone()
+        low, high = self._interval()
+        state = self._state(stopped, p)
+        located = state in ("found", "unsettled", "not_monotone") and self._trials > 0 and high > 0 and low < 1
+        farthest, limit = self._limits()
+        value = self._value(low, high) if located and state in ("found", "unsettled") else None
+        return Found(
+            space=self.space,
+            aim=self.aim,
+            state=state,
+            value=value,
+            interval=self._bounds(low, high) if located and state != "not_monotone" else None,
+            stopped=stopped or "not finished",
+            finished=stopped is not None,
+            trials=self._trials,
+            invalid=self._left["invalid"],
+            harness_errors=self._left["harness_error"],
+            levels=tuple(self._levels()),
+            course=tuple(self._course),
+            fit=self._fit() if self._trials else None,
+            monotone_p=p,
+            rises=rises if state == "not_monotone" else None,
+            producible=None if math.isinf(limit) or not self._trials else self._level_at(farthest),
+        )
+
+    # -- where the next trial is
+
+    def _choose(self) -> float:
+        allowed = self._allowed()
+        suspect = self._suspected
+        filling = (self._trials + 1) % FILLING == 0
+        if suspect is not None and self._repeats < REPEATS and (filling or self._settled()):
+            return suspect
+        if filling:
+            wanted = self._filling((self._trials + 1) // FILLING)
+            return min(allowed, key=lambda c: (abs(c.place - wanted), c.place)).level
+        told = np.round(self._posterior.information(), 12)  # so that the last bits of a machine do not choose
+        return max(allowed, key=lambda c: (told[c.line], -c.place)).level
+
+    def _filling(self, number: int) -> float:
+        """The harmful end, the harmless one, then van der Corput's sequence from an offset of the seed."""
+        if number <= 2:
+            return 2.0 - number
+        place, part, rest = 0.0, 0.5, number - 2
+        while rest:
+            place, part, rest = place + part * (rest & 1), part / 2, rest >> 1
+        return (place + self._offset) % 1.0
+
+    def _limits(self) -> tuple[float, float]:
+        """The farthest place with a valid trial, and the nearest one beyond it that was given up, or infinity."""
+        farthest = max((t.place for t in self._tallies.values() if t.n), default=0.0)
+        none_valid = not any(t.n for t in self._tallies.values())
+        given_up = (
+            t.place
+            for t in self._tallies.values()
+            if t.invalid_in_a_row >= INVALID_AT_A_LEVEL and (t.place > farthest or none_valid)
+        )
+        return farthest, min(given_up, default=math.inf)
+
+    def _allowed(self) -> list[_Candidate]:
+        """Levels that can be produced as far as is known, and half of the way from them to one that cannot."""
+        farthest, limit = self._limits()
+        closed = {t.place for t in self._tallies.values() if t.invalid_in_a_row >= INVALID_AT_A_LEVEL}
+        nearer = [c for c in self._candidates if c.place < limit and c.place not in closed]
+        if math.isinf(limit):
+            return nearer
+        halfway = max(farthest, (farthest + limit) / 2)
+        return [c for c in nearer if c.place <= halfway] or nearer[:1]
+
+    def _end(self) -> float | None:
+        """The farthest place that can be produced, where one beyond it that cannot is near or next; else None."""
+        farthest, limit = self._limits()
+        between = any(farthest < c.place < limit for c in self._candidates)
+        return farthest if not math.isinf(limit) and (limit - farthest <= self._width or not between) else None
+
+    def _find_suspect(self) -> float | None:
+        """A level whose trials speak against a falling share, and are few."""
+        tallies, met, n = self._ordered()
+        found = monotone.dip(met, n)
+        if found is None or found.statistic < SUSPICIOUS:
+            return None
+        stretches = [range(a, b + 1) for a, b in (found.lower, found.upper)]
+        fewer = min(stretches, key=lambda s: sum(n[i] for i in s))
+        chosen = fewer[len(fewer) // 2]
+        return next(level for level, tally in self._tallies.items() if tally is tallies[chosen])
+
+    # -- when it ends
+
+    def _why_stopped(self) -> str | None:
+        left = sum(self._left.values())
+        if not self._allowed():
+            return "no level can be produced"
+        if self._trials >= self.aim.max_trials:
+            return f"all {self.aim.max_trials} trials used up"
+        if left >= max(4 * INVALID_AT_A_LEVEL, self.aim.max_trials):
+            return f"{left} trials said nothing"
+        if self._trials < FEWEST or not self._settled():
+            return None
+        if self._suspected is not None and self._repeats < REPEATS:
+            return None
+        return "the interval is narrow enough" if self._where() == "inside" else "the range has been left"
+
+    def _settled(self) -> bool:
+        return self._trials >= FEWEST and self._where() is not None
+
+    def _where(self) -> Literal["inside", "below", "above", "not_producible"] | None:
+        """Where the breaking point is, as surely as was asked for; None: that is not known yet."""
+        tail = (1 - self.aim.confidence) / 2
+        end = self._end()
+        if end is not None and self._posterior.beyond(end) >= 1 - tail:
+            return "not_producible"
+        if self._posterior.beyond(1.0) >= 1 - tail:
+            return "above"
+        if self._posterior.beyond(0.0) <= tail:
+            return "below"
+        low, high = self._interval()
+        if low < -1e-9 or high > 1 + 1e-9:
+            return None
+        bounds = self._bounds(low, high)
+        narrow = abs(self.space.place(bounds.high) - self.space.place(bounds.low)) <= self._width + 1e-9
+        one_step = self.space.integer and bounds.high - bounds.low <= 1
+        return "inside" if narrow or one_step else None
+
+    def _state(self, stopped: str | None, p: float | None) -> State:
+        if p is not None and p <= RISES:
+            return "not_monotone"
+        if not self._trials:
+            return "not_producible" if stopped == "no level can be produced" else "unsettled"
+        states: dict[str | None, State] = {
+            "inside": "found",
+            "above": "not_reached",
+            "below": "below_low",
+            "not_producible": "not_producible",
+        }
+        return states.get(self._where() if self._trials >= FEWEST else None, "unsettled")
+
+    # -- what was found
+
+    def _interval(self) -> tuple[float, float]:
+        """As places; beyond 0 and 1 where it is open there."""
+        return self._posterior.region(1 / (SLACK * (1 - self.aim.confidence)))
+
+    def _bounds(self, low: float, high: float) -> Bounds:
+        outside = (low < -1e-9, high > 1 + 1e-9)
+        if self.space.falls:
+            outside = (outside[1], outside[0])
+        ends = sorted((self._reported(low, up=True), self._reported(high, up=False)))
+        beyond: Literal["low", "high", "both"] | None = None
+        if any(outside):
+            beyond = "both" if all(outside) else "low" if outside[0] else "high"
+        return Bounds(ends[0], ends[1], self.aim.confidence, beyond)
+
+    def _value(self, low: float, high: float) -> float:
+        return self._reported(min(max(self._posterior.quantile(0.5), low), high), up=False)
+
+    def _reported(self, place: float, up: bool) -> float:
+        """The level of a threshold; of integers the first one that lies beyond it.
+
+        A threshold exactly at an integer is taken for one right after it (`up`) or right before it.
+        """
+        level = self.space.level(min(max(place, 0.0), 1.0))
+        if not self.space.integer:
+            return level
+        nudge = 1e-6 if up != self.space.falls else -1e-6
+        first = math.floor(level + nudge) if self.space.falls else math.ceil(level + nudge)
+        return float(min(max(first, self.space.low), self.space.high))
+
+    def _monotone(self) -> tuple[float | None, tuple[float, float, float, float] | None]:
+        """The p of a falling share, and where it rises most; None where there is nothing to test."""
+        tallies, met, n = self._ordered()
+        if len(tallies) < 2:
+            return None, None
+        found = monotone.dip(met, n)
+        if found is None:
+            return 1.0, None
+        places = np.array([t.place for t in tallies])
+        fitted = (monotone.falling_fit(met, n) + self._posterior.mean(places)) / 2
+        p = monotone.p_value(met, n, fitted, self._seed)
+        a, b, c, d = (self.space.level(float(places[i])) for i in (*found.lower, *found.upper))
+        return p, (a, b, c, d)
+
+    def _fit(self) -> Fit:
+        places = np.linspace(0.0, 1.0, CURVE_PLACES)
+        if self.space.falls:
+            places = places[::-1]
+        share, low, high = self._posterior.curve(places, self.aim.confidence, self._seed)
+        levels = tuple(self.space.level(float(place)) for place in places)
+        return Fit(levels, *(tuple(map(float, values)) for values in (share, low, high)))
+
+    def _levels(self) -> Iterator[Level]:
+        for level, tally in sorted(self._tallies.items()):
+            bounds = wilson(tally.met, tally.n, self.aim.confidence)
+            low, high = (None, None) if bounds is None else bounds
+            yield Level(level, tally.met, tally.n, low, high, tally.invalid)
+
+    def _level_at(self, place: float) -> float:
+        return next(level for level, tally in self._tallies.items() if tally.place == place and tally.n)
+
+    def _ordered(self) -> tuple[list[_Tally], Floats, Floats]:
+        tallies = sorted((t for t in self._tallies.values() if t.n), key=lambda t: t.place)
+        return tallies, np.array([t.met for t in tallies], dtype=float), np.array([t.n for t in tallies], dtype=float)
+
+    def _tally(self, level: float) -> _Tally:
+        if not self.space.low <= level <= self.space.high:
+            raise ValueError(f"level {level:g} is outside of {self.space.low:g} to {self.space.high:g}")
+        if self.space.integer and not float(level).is_integer():
+            raise ValueError(f"level {level:g} is not a whole number")
+        return self._tallies.setdefault(level, _Tally(self.space.place(level)))
+
+
+def _cells(width: float, space: Space) -> int:
+    """Of the grid: fine enough for the precision; with integers a whole number of cells between neighbours."""
+    cells = min(max(math.ceil(CELLS_PER_PRECISION / width), COARSEST), FINEST)
+    if space.steps is not None and space.scale == "linear" and space.steps <= FINEST:
+        return space.steps * max(1, math.ceil(cells / space.steps)) if space.steps < cells else space.steps
+    return cells
+
+
+def _candidates(space: Space, cells: int) -> Iterator[_Candidate]:
+    """The levels that may be tried, by place."""
+    seen = set()
+    for line in range(cells + 1):
+        level = space.rounded(space.level(line / cells), 1 / cells)
+        if level not in seen:
+            seen.add(level)
+            place = space.place(level)
+            yield _Candidate(level, place, min(max(round(place * cells), 0), cells))
+
+
+def _exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value)))
+
+
+def _number(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _whole(value: float) -> float:
+    return round(value)

@@ -1,0 +1,133 @@
+"""What was found of a breaking point, in sentences that claim no more than was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from perflab.statistics.breaking_point import Bounds, Found, Level
+
+Form = Callable[[float], str]
+State = Literal["found", "not_reached", "below_low", "not_monotone", "unsettled", "not_producible"]
+
+
+def plain(value: float) -> str:
+    """A level without a unit, with four digits or all of its whole ones."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def sentences(found: Found, form: Form) -> list[str]:
+    """The finding first, then what bears on how far to trust it."""
+    said = [_finding(found, form)]
+    if found.state != "not_producible" and found.producible is not None:
+        said.append(f"Beyond {form(found.producible)} no level could be produced.")
+    if left := _left_out(found):
+        said.append(left)
+    if found.state in ("found", "unsettled") and found.monotone_p is not None and found.monotone_p < 0.05:
+        said.append(f"The share of trials that meet it may not fall everywhere (p = {found.monotone_p:.2g}).")
+    return said
+
+
+def _finding(found: Found, form: Form) -> str:
+    share, n = f"{100 * found.aim.share:g} %", _trials(found.trials)
+    first, last = _ends(found)
+    match found.state:
+        case "found" if found.value is not None and found.interval is not None:
+            return f"{_falls(found, form)} {_interval(found.interval, form)} ({_sure(found)}, {n})."
+        case "not_reached":
+            return (
+                f"Not reached: up to {form(last)} at least {share} of the trials meet it "
+                f"({_sure(found)}, {n}{_seen(found, last, form)})."
+            )
+        case "below_low":
+            missing = f"{100 - 100 * found.aim.share:g} %"
+            return (
+                f"More than {missing} fail already at {form(first)} ({_sure(found)}, {n}{_seen(found, first, form)})."
+            )
+        case "not_monotone" if found.rises is not None and found.monotone_p is not None:
+            a, b, c, d = found.rises
+            return (
+                f"Not monotone: the criterion is met less often at {_span(a, b, form)} than at {_span(c, d, form)}"
+                f"{_counts(found, (a, b), (c, d))} (p = {found.monotone_p:.2g}, {n}): there is no one breaking point."
+            )
+        case "not_producible" if found.producible is None or not found.trials:
+            return f"Not producible: no level gave a valid trial from {form(first)} on."
+        case "not_producible" if found.producible is not None:
+            return (
+                f"Not reached as far as levels can be produced: up to {form(found.producible)} at least {share} of the "
+                f"trials meet it ({_sure(found)}, {n}{_seen(found, found.producible, form)})."
+            )
+    if not found.trials:
+        return "Unsettled: there is no valid trial yet."
+    if found.interval is None:
+        return f"Unsettled after {n}: nothing is known of where success falls to {share} ({found.stopped})."
+    where = f"somewhere in {_interval(found.interval, form)}"
+    return (
+        f"Unsettled after {n}: success falls to {share} {where} ({_sure(found)}), "
+        f"which is wider than was asked for ({found.stopped})."
+    )
+
+
+def _falls(found: Found, form: Form) -> str:
+    share, value = f"{100 * found.aim.share:g} %", found.value
+    assert value is not None
+    if found.space.integer:
+        return f"{form(value)} is the first level at which less than {share} of the trials succeed"
+    return f"Success falls to {share} at {form(value)}"
+
+
+def _interval(bounds: Bounds, form: Form) -> str:
+    below = bounds.beyond in ("low", "both")
+    above = bounds.beyond in ("high", "both")
+    text = f"[{form(bounds.low)}, {form(bounds.high)}]"
+    if below and above:
+        return f"{text} or beyond either end"
+    return f"{text} or {'below' if below else 'above'}" if below or above else text
+
+
+def _ends(found: Found) -> tuple[float, float]:
+    """The harmless end and the other."""
+    space = found.space
+    return (space.high, space.low) if space.falls else (space.low, space.high)
+
+
+def _seen(found: Found, level: float, form: Form) -> str:
+    """What was seen at one level, with Wilson's interval."""
+    at: Level | None = next((x for x in found.levels if x.level == level and x.n), None)
+    if at is None or at.low is None or at.high is None:
+        return f"; none at {form(level)} itself"
+    return f"; {at.met} of {at.n} at {form(level)}, share [{100 * at.low:.0f} %, {100 * at.high:.0f} %]"
+
+
+def _counts(found: Found, lower: tuple[float, float], upper: tuple[float, float]) -> str:
+    texts = []
+    for ends in (lower, upper):
+        low, high = min(ends) * (1 - 1e-9), max(ends) * (1 + 1e-9)
+        inside = [x for x in found.levels if low <= x.level <= high]
+        texts.append(f"{sum(x.met for x in inside)} of {sum(x.n for x in inside)}")
+    return f", {texts[0]} against {texts[1]} trials"
+
+
+def _span(a: float, b: float, form: Form) -> str:
+    return form(a) if form(a) == form(b) else f"{form(min(a, b))} to {form(max(a, b))}"
+
+
+def _sure(found: Found) -> str:
+    return f"{100 * found.aim.confidence:g} %"
+
+
+def _left_out(found: Found) -> str | None:
+    parts = []
+    if found.invalid:
+        parts.append(f"{found.invalid} invalid")
+    if found.harness_errors:
+        parts.append(f"{found.harness_errors} with an error of the harness")
+    if not parts:
+        return None
+    left = found.invalid + found.harness_errors
+    return f"Left out: {' and '.join(parts)} {'trial' if left == 1 else 'trials'}; they count neither way."
+
+
+def _trials(n: int) -> str:
+    return "1 trial" if n == 1 else f"{n} trials"

@@ -1,0 +1,67 @@
+"""Whether a metric rises or falls over the levels, by all of its trials: a test of trend within blocks.
+
+With five blocks a comparison of two levels cannot reach p = 0.05 (two arrangements of each block), but the order of all
+levels can: the levels of each block are exchanged at random, and the sum of rank times level is compared with what
+that makes of it. Page's test (1963) for trials whose blocks' means are taken out before they are ranked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from perflab.statistics.sample import Floats, Sample
+
+RESAMPLES = 4999
+_NOISE = 1e-9  # of floating point, measured by the largest value
+
+
+@dataclass(frozen=True)
+class Trend:
+    """`sign` 1: rising, -1: falling. `attainable` is the smallest p that these numbers of trials can give."""
+
+    sign: int
+    p: float  # two-sided
+    attainable: float
+
+
+def trend(samples: Sequence[Sample], seed: int = 0) -> Trend | None:
+    """Over levels in the order of the samples; None where no test can be made, as of values that never vary."""
+    blocked = all(s.blocks is not None for s in samples)
+    members: dict[Hashable, list[tuple[int, float]]] = {}
+    for level, sample in enumerate(samples):
+        blocks = sample.blocks if blocked and sample.blocks else [0] * sample.n
+        for value, block in zip(sample.values, blocks, strict=True):
+            members.setdefault(block, []).append((level, value))
+    usable = [m for m in members.values() if len({level for level, _ in m}) > 1]
+    if not usable:
+        return None
+    levels = [np.asarray([level for level, _ in m], dtype=np.float64) for m in usable]
+    values = [np.asarray([value for _, value in m]) for m in usable]
+    size = max(float(np.abs(v).max()) for v in values) or 1.0
+    aligned = np.concatenate([np.round((v - v.mean()) / (size * _NOISE)) for v in values])
+    if np.ptp(aligned) == 0:
+        return None
+    ranks = np.split(stats.rankdata(aligned), np.cumsum(list(map(len, values)))[:-1])
+    rng = np.random.default_rng(seed)
+    observed, null = 0.0, np.zeros(RESAMPLES)
+    for of_block, of_ranks in zip(levels, ranks, strict=True):
+        centred = of_block - of_block.mean()
+        observed += float(centred @ of_ranks)
+        null += rng.permuted(np.broadcast_to(of_ranks, (RESAMPLES, len(of_ranks))), axis=1) @ centred
+    slack = 1e-9 * abs(observed)
+    higher = (np.count_nonzero(null >= observed - slack) + 1) / (RESAMPLES + 1)
+    lower = (np.count_nonzero(null <= observed + slack) + 1) / (RESAMPLES + 1)
+    arrangements = sum(_log_arrangements(of_block) for of_block in levels)
+    attainable = min(1.0, 2 * max(math.exp(-arrangements), 1 / (RESAMPLES + 1)))
+    return Trend(1 if higher < lower else -1, float(min(1.0, 2 * min(higher, lower))), attainable)
+
+
+def _log_arrangements(levels: Floats) -> float:
+    """The logarithm of the number of ways to give these levels to the trials of a block."""
+    counts = np.unique(levels, return_counts=True)[1]
+    return math.lgamma(len(levels) + 1) - sum(math.lgamma(count + 1) for count in counts)

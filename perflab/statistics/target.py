@@ -1,0 +1,108 @@
+"""The figures that a performance target of irobot_benchmark bounds, of a result or of one trial."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perflab.statistics.totals import counted, owners
+
+Json = dict[str, Any]
+
+
+def measured(
+    result: Json, processes: Sequence[Json], cpus: int | None, *, one_class_of_loss: bool = False
+) -> dict[str, float | None]:
+    """Every figure by the name of its column, over subscriptions and clients, as latency_total.txt is; None: not
+    measured.
+
+    CPU is of `processes` together and of all `cpus` of the machine, memory that of the largest of them.
+    `one_class_of_loss`: only gaps are known, as of a run that another program made.
+    """
+    one = total([p["cpu_percent_mean"] for p in processes])
+    machine = total([p.get("cpu_percent_of_machine") for p in processes])
+    if machine is None and one is not None and cpus is not None:
+        machine = one / cpus
+    peaks = [p["rss_kb_max"] for p in processes if p["rss_kb_max"] is not None]
+    received = counted(result, lambda owner: owner["received"])
+    late = counted(result, lambda owner: owner["late"])
+    too_late = counted(result, lambda owner: owner["too_late"])
+    lost = counted(result, lambda owner: _lost(owner["lost"], one_class_of_loss))
+    mean_ns = _mean_ns(result)
+    return {
+        "cpu_perc": machine,
+        "rss_KB": max(peaks, default=None),
+        "mean_us": None if mean_ns is None else mean_ns / 1000,
+        "late_msgs": late,
+        "late_perc": _percent(late, received),
+        "too_late_msgs": too_late,
+        "too_late_perc": _percent(too_late, received),
+        "lost_msgs": lost,
+        "lost_perc": None if lost is None or received is None else _percent(lost, received + lost),
+    }
+
+
+def exceeded(
+    bounds: Mapping[str, float], result: Json, processes: Sequence[Json], cpus: int | None
+) -> tuple[list[str], list[str]]:
+    """The columns that lie above their bounds, and those that were not measured."""
+    values = measured(result, processes, cpus)
+    over = [key for key, bound in bounds.items() if (value := values[key]) is not None and value > bound]
+    return over, [key for key in bounds if values[key] is None]
+
+
+def machine_cpus(manifest: Mapping[str, Any]) -> int | None:
+    """How many CPUs the machine of a run had online."""
+    text = (manifest.get("host") or {}).get("cpus_online")
+    if not isinstance(text, str):
+        return None
+    count = 0
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            return None
+        count += int(last or first) - int(first) + 1
+    return count or None
+
+
+def processes_of(result: Json, topology: str | None) -> list[Json]:
+    """The process that is named like a target's topology; where there is none, all."""
+    processes: list[Json] = result["resources"]["processes"]
+    return [p for p in processes if p["process"] == topology] or processes
+
+
+def total(values: Sequence[float | None]) -> float | None:
+    """The sum; None where there is no value or one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _mean_ns(result: Json) -> float | None:
+    """Of all messages and replies; None where some of them have no known mean."""
+    means: list[float] = []
+    counts: list[int | None] = []
+    for owner in owners(result):
+        times = owner["round_trip_ns" if "round_trip_ns" in owner else "latency_ns"] or {}
+        count = times.get("count")
+        if count is None:
+            count = owner["received"]
+        if count == 0:
+            continue
+        if times.get("mean") is None:
+            return None
+        means.append(times["mean"])
+        counts.append(count)
+    if len(means) < 2:
+        return means[0] if means else None
+    known = [count for count in counts if count is not None]
+    return sum(map(operator.mul, known, means)) / sum(known) if len(known) == len(counts) else None
+
+
+def _lost(classes: Json, one_class: bool) -> int | None:
+    values = [classes["gap"]] if one_class else list(classes.values())
+    return None if None in values else sum(values)
+
+
+def _percent(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else 100 * part / whole

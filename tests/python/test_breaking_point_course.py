@@ -1,0 +1,205 @@
+"""The course of a search: which trial comes next, what a trial tells, and that it is the same when it is told again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import graph, node
+
+from perflab.errors import BadInput
+from perflab.experiment import breaking_point
+from perflab.experiment.breaking_point import Goal, Searching, goal, results
+from perflab.experiment.course import AsPlanned
+from perflab.experiment.design import BASELINE, Planned, Treatment
+from perflab.experiment.document import BreakingPoint, Scalar
+from perflab.experiment.variant import Variant
+from perflab.middleware import Middleware
+from perflab.statistics.summary import TrialData
+from perflab.workload import Graph
+
+GRAPH = Graph(graph({"p": [node("/a", {"/t": 10}), node("/b", None, ["/t"])]}))
+VARIANTS = tuple(Variant((Middleware(name, "dds", None, None),)) for name in ("one", "other"))
+BREAKS_AT = 400.0
+
+
+def asked(**keys: Any) -> BreakingPoint:
+    return BreakingPoint.model_validate({"factor": "workload.rate", "low": 1, "high": 1000, **keys})
+
+
+def treatments(level: Scalar) -> list[Treatment]:
+    factors = {"workload.rate": level}
+    return [Treatment(BASELINE, variant, GRAPH, factors=factors) for variant in VARIANTS]
+
+
+def course(wanted: Goal, count: int = 1) -> Searching:
+    baselines = [Treatment(BASELINE, VARIANTS[0], GRAPH)]
+    return Searching(wanted, baselines, lambda level: treatments(level)[:count], seed=1, count=count)
+
+
+def trial(planned: Planned, outcome: str = "success", **keys: Any) -> TrialData:
+    treatment = planned.treatment
+    told: dict[str, Any] = {
+        "number": planned.order, "order": planned.order, "workload": "w",
+        "middleware": treatment.variant.middleware_name, "conditions": (), "outcome": outcome, "reason": None,
+        "drain": None, "duration_s": 1.0, "measured_s": None,
+        "started_ns": None, "accounts": None, "resources": (), "treatment": treatment.label,
+        "factors": dict(treatment.factors),
+    }  # fmt: skip
+    return TrialData(**{**told, **keys})
+
+
+def run(searching: Searching, outcomes: Any) -> list[TrialData]:
+    """All trials; `outcomes` says how one at a level ends."""
+    done: list[TrialData] = []
+    while (planned := searching.next()) is not None:
+        assert searching.next() is planned, "asked again it says the same"
+        level = planned.treatment.factors.get("workload.rate")
+        done.append(trial(planned, "success" if level is None else outcomes(float(level), len(done))))
+        searching.ended(planned, done[-1])
+        assert len(done) <= searching.most
+    return done
+
+
+def steep(level: float, _: int) -> str:
+    return "success" if level < BREAKS_AT else "failed"
+
+
+def test_a_plan_is_gone_through_in_its_order() -> None:
+    planned = [Planned(n, 1, treatments(n)[0]) for n in (1, 2, 3)]
+    plan = AsPlanned(planned)
+    assert plan.most == 3
+    seen = []
+    while (one := plan.next()) is not None:
+        assert plan.next() is one
+        seen.append(one)
+        plan.ended(one, trial(one))
+    assert seen == planned
+
+
+def test_a_search_begins_with_the_baseline_and_finds_what_breaks() -> None:
+    done = run(course(goal(asked(share=0.5), False, None)), steep)
+    assert done[0].factors == {}
+    assert [t.order for t in done] == list(range(1, len(done) + 1))
+    (found,) = results(goal(asked(share=0.5), False, None), done, seed=1)
+    assert found["state"] == "found"
+    assert found["interval"]["low"] <= BREAKS_AT <= found["interval"]["high"]
+    assert (found["factor"], found["criterion"], found["variant"]) == ("workload.rate", "success", "one")
+    assert found["trials"] == len(done) - 1
+    assert [step["order"] for step in found["course"]] == [t.order for t in done[1:]]
+
+
+def test_trials_that_say_nothing_change_nothing_but_the_order() -> None:
+    wanted = goal(asked(share=0.5), False, None)
+    plain = run(course(wanted), steep)
+
+    def spoilt(level: float, n: int) -> str:
+        return "invalid" if n in (3, 7) else "harness_error" if n == 5 else steep(level, n)
+
+    done = run(course(wanted), spoilt)
+    (without,), (found,) = results(wanted, plain, 1), results(wanted, done, 1)
+    assert found["left_out"] == {"invalid": 2, "harness_error": 1}
+    assert {k: found[k] for k in ("state", "value", "interval", "trials")} == {
+        k: without[k] for k in ("state", "value", "interval", "trials")
+    }
+    assert [s["met"] for s in found["course"]].count(None) == 3
+    assert sum(level["n"] for level in found["levels"]) == found["trials"]
+
+
+def test_several_searches_take_turns_and_know_nothing_of_each_other() -> None:
+    wanted = goal(asked(share=0.5), False, None)
+
+    def of_two(searching: Searching) -> list[TrialData]:
+        done: list[TrialData] = []
+        while (planned := searching.next()) is not None:
+            level = float(planned.treatment.factors.get("workload.rate", 0))
+            limit = BREAKS_AT if planned.treatment.variant is VARIANTS[0] else 20.0
+            done.append(trial(planned, "success" if level < limit else "failed"))
+            searching.ended(planned, done[-1])
+        return done
+
+    done = of_two(course(wanted, count=2))
+    names = [t.middleware for t in done[1:]]
+    shorter = min(names.count("one"), names.count("other"))
+    assert names[: 2 * shorter] == ["one", "other"] * shorter
+    one, other = results(wanted, done, 1)
+    assert one["interval"]["low"] <= BREAKS_AT <= one["interval"]["high"]
+    assert other["interval"]["low"] <= 20.0 <= other["interval"]["high"]
+
+
+def test_told_again_a_search_goes_on_where_it_stopped() -> None:
+    wanted = goal(asked(share=0.5), False, None)
+    done = run(course(wanted), steep)
+    again = course(wanted)
+    for before in done[:9]:
+        planned = again.next()
+        assert planned is not None
+        assert planned.treatment.factors == before.factors
+        again.ended(planned, before)
+    assert [t.factors for t in run_rest(again)] == [t.factors for t in done[9:]]
+
+
+def run_rest(searching: Searching) -> Sequence[TrialData]:
+    done = []
+    while (planned := searching.next()) is not None:
+        done.append(trial(planned, steep(float(planned.treatment.factors["workload.rate"]), 0)))
+        searching.ended(planned, done[-1])
+    return done
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"low": 9, "high": 1}, "--low 9 is not below --high 1"),
+        ({"low": 5, "high": 5}, "is not below"),
+        ({"low": 0, "high": 5, "scale": "log"}, "begins above 0; use --scale linear"),
+        ({"low": -1, "high": 5, "scale": "log"}, "begins above 0"),
+        ({"criterion": "quick"}, "write success, a bound like"),
+        ({"criterion": "latency.p99 <= 5"}, "has no unit"),
+        ({"criterion": "target:nowhere"}, "is neither a file nor a target of the catalog"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(keys: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        goal(asked(**keys), False, None)
+    assert complaint in str(caught.value)
+
+
+def test_ends_between_whole_numbers_are_refused_where_there_is_nothing_between() -> None:
+    with pytest.raises(BadInput, match=r"--high 9\.5: workload\.depth takes whole numbers alone"):
+        goal(asked(factor="workload.depth", high=9.5), True, None)
+
+
+@pytest.mark.parametrize(
+    ("keys", "share", "scale"),
+    [
+        ({}, 0.9, "log"),
+        ({"high": 9}, 0.9, "linear"),
+        ({"low": 0, "high": 1000}, 0.9, "linear"),
+        ({"criterion": "lost == 0"}, 0.5, "log"),
+        ({"criterion": "lost == 0", "share": 0.8, "scale": "linear"}, 0.8, "linear"),
+    ],
+)
+def test_defaults_that_depend_on_what_is_searched(keys: dict[str, Any], share: float, scale: str) -> None:
+    wanted = goal(asked(**keys), False, None)
+    assert (wanted.aim.share, wanted.space.scale) == (share, scale)
+
+
+def test_levels_are_given_as_whole_numbers_where_they_are_some() -> None:
+    real, whole = goal(asked(), False, None), goal(asked(), True, None)
+    assert [real.level(v) for v in (3.0, 2.5)] == [3, 2.5]
+    assert type(real.level(3.0)) is type(whole.level(3.0)) is int
+
+
+def test_a_target_is_met_or_not_and_what_it_bounds_must_be_measured(tmp_path: Path) -> None:
+    path = tmp_path / "target.json"
+    path.write_text('{"resources": {"rss[KB]": 10}}')
+    judge = goal(asked(criterion=f"target:{path}"), False, 2).judge
+    planned = Planned(1, 1, treatments(1)[0])
+    assert judge(trial(planned, "invalid")) is None
+    assert judge(trial(planned, "failed")) is False, "what broke before it was measured has not met it"
+    assert breaking_point.NO_VERDICT == ("invalid", "harness_error")
+    assert dataclasses.is_dataclass(judge)
