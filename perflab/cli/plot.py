@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perflab.report.pictures import Pictures
     from perflab.report.results import Result
 
-FORMATS = ("html", "svg", "png")
+FORMATS = ("html", "svg", "png", "pdf")
 THEMES = ("auto", "light", "dark")
 DEFAULT_FORMATS = ("html", "svg")
 MIN_DPI, MAX_DPI = 50, 600
@@ -41,11 +41,16 @@ def plot(
         ),
     ],
     kind: Annotated[
-        str, typer.Option(metavar="K[,K]", help="all, or some of: percentiles, edges, time, cpu, rss.")
+        str,
+        typer.Option(
+            metavar="K[,K]",
+            help="all, or some of: percentiles, edges, time, distributions, curves, breaking_points, cores, affinity, "
+            "cpu, rss.",
+        ),
     ] = "all",
     fmt: Annotated[
         str | None,
-        typer.Option("--format", metavar="F[,F]", help="html, svg, png; default html,svg.", show_default=False),
+        typer.Option("--format", metavar="F[,F]", help="html, svg, png, pdf; default html,svg.", show_default=False),
     ] = None,
     figure: Annotated[
         str | None,
@@ -112,8 +117,11 @@ def plot(
     results = _selected(results, only)
     measured, missing = _measured(runs, results, named)
     drawable = [k for k in kinds if measured or named is None or k not in made.OF_FIGURES]
-    pictures = made.build(results, drawable, measured, limits, together=named is not None)
-    pictures = replace(pictures, missing=(*missing, *pictures.missing))
+    pictures = made.build(results, drawable, measured, limits, together=named is not None, runs=runs)
+    # Of what nobody asked for nothing is said.
+    unsaid = made.SPECIAL if kind == "all" else ()
+    said = (line for line in pictures.missing if line.partition(":")[0] not in unsaid)
+    pictures = replace(pictures, missing=(*missing, *said))
     if not pictures.figures:
         raise BadInput(f"nothing to draw: {'; '.join(pictures.missing)}")
     files = _files(pictures, formats, output, runs[0].path / FOLDER)
@@ -229,12 +237,8 @@ def _write(
             choice = next(c for c in draw_html.CHOICES if c == theme)
             content = draw_html.page(pictures.figures, title, notes, choice).encode()
         else:
-            content = draw_static.draw(
-                pictures.figures[index],
-                "png" if path.suffix.lower() == ".png" else "svg",
-                "dark" if theme == "dark" else "light",
-                dpi,
-            )
+            kind = next(f for f in draw_static.FORMATS if f == path.suffix.lower().removeprefix("."))
+            content = draw_static.draw(pictures.figures[index], kind, "dark" if theme == "dark" else "light", dpi)
         _write_whole(path, content)
 
 

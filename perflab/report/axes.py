@@ -16,10 +16,19 @@ Ticks = tuple[tuple[float, str], ...]
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of time and how many nanoseconds it has."""
+    """A unit of an axis and how many nanoseconds it has, or how many of what else was measured."""
 
     name: str
     ns: float
+
+    def of(self, value: float) -> float:
+        """A value in this unit; of a time at least 1 ns, for logarithmic axes."""
+        return value if self.ns == 0 else max(value, 1.0) / self.ns
+
+
+def plain_unit(name: str) -> Unit:
+    """A unit in which values are drawn as they are, on a linear axis."""
+    return Unit(name, 0.0)
 
 
 def time_unit(values_ns: Iterable[float]) -> Unit:

@@ -10,7 +10,19 @@ import numpy as np
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Series, Sign, Stroke, Weight
-from perflab.report.parts import WHAT, Draft, groups, left_out, low, subtitle, time_axis, unmeasured, words
+from perflab.report.parts import (
+    WHAT,
+    Draft,
+    groups,
+    left_out,
+    low,
+    not_single,
+    single,
+    subtitle,
+    time_axis,
+    unmeasured,
+    words,
+)
 from perflab.report.results import ROUND_TRIP, Numbers, Result, histogram, numbers
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
@@ -42,12 +54,11 @@ def percentiles(results: Sequence[Result], measured: Sequence[str]) -> Figure | 
     for group, result, name, merged in curves:
         stroke = _stroke(measured.index(name))
         label = result.label if len(measured) == 1 else f"{result.label}, {words(name)}"
-        if len(result.trials) > 1:
-            for trial in result.trials:
-                single = histogram((trial,), name)
-                if single is not None:
-                    line = _curve(f"{label}, trial {trial.number}", group, single, unit, stroke, "thin")
-                    draft.series += line[:1]
+        for trial in single(result.trials):
+            own = histogram((trial,), name)
+            if own is not None:
+                line = _curve(f"{label}, trial {trial.number}", group, own, unit, stroke, "thin")
+                draft.series += line[:1]
         draft.series += _curve(label, group, merged, unit, stroke, "thick")
         top = max(top, _last_percentile(merged))
         if _reliable_percentile(merged) is None:
@@ -56,7 +67,7 @@ def percentiles(results: Sequence[Result], measured: Sequence[str]) -> Figure | 
                 "the maximum."
             )
     _note_zero(draft, (h for *_, h in curves))
-    draft.notes += left_out(results) + unmeasured(results, measured)
+    draft.notes += not_single(results) + left_out(results) + unmeasured(results, measured)
     keys = [Key(words(name), _stroke(i), "thick") for i, name in enumerate(measured)] if len(measured) > 1 else []
     signs = {s.sign for s in draft.series}
     if "ring" in signs:

@@ -5,13 +5,28 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Literal
 
 from perflab.report import axes
-from perflab.report.figures import Axis, Figure, Key, Series
-from perflab.report.palette import DARK, LIGHT, MARKS, THEMES, Background, Theme, color, mark
+from perflab.report.figures import Axis, Cells, Figure, Key, Label, Series, Span, Spans, stretches
+from perflab.report.palette import (
+    BAND_OPACITY,
+    DARK,
+    LIGHT,
+    MARKS,
+    SHADES,
+    THEMES,
+    Background,
+    Theme,
+    color,
+    faded,
+    ground,
+    mark,
+    shade,
+)
 
 Choice = Literal["auto", "light", "dark"]
 
@@ -20,37 +35,78 @@ PLOT_HEIGHT_PX = 430
 NARROW_HEIGHT_PX = 340
 ROW_HEIGHT_PX = 30
 MORE_PER_RESULT_PX = 12
+WIDE_SPAN = 0.035  # of the axis: a number fits in, on a telephone too
 AXIS_HEIGHT_PX = 90  # with the title of the axis and the buttons
 
 _FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
 _WEIGHTS = {"thick": 2.6, "normal": 1.8, "thin": 1.0}
 _STROKES = {"solid": "solid", "dashed": "7px,4px", "dotted": "1.5px,3px"}
-_SIZES = {"full": 8.0, "hollow": 8.0, "bar": 9.0, "dot": 5.0, "cross": 6.0, "ring": 14.0, "lost": 9.0}
+_SIZES = {"full": 8.0, "hollow": 8.0, "bar": 9.0, "dot": 5.0, "cross": 6.0, "ring": 14.0, "box": 13.0, "lost": 9.0}
 _CLEAR = "rgba(0,0,0,0)"
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """What a page with figures is put together from: each member is the text within an element, and safe there.
+
+    `style` belongs into a <style>; `sections` are HTML by the names of figures, in their order; `data` belongs into
+    <script id="figures" type="application/json"> and `scripts` into a <script> behind it. The root element says by
+    data-theme ("auto", "light" or "dark") which colours are shown, and may change it at any time; `switch` is a
+    <label> with the list of these, to be put where it is wanted. A plot is drawn when it comes near what is seen, and
+    all before printing; data-drawn of the root element counts them, and `perflabDrawAll()` draws the rest.
+    """
+
+    style: str
+    sections: dict[str, str]
+    data: str
+    scripts: str
+    switch: str
+
+
+def parts(figures: Sequence[Figure], theme: Choice = "auto") -> PageParts:
+    """The parts of a page with these figures; `theme` is what `switch` shows at first.
+
+    Raises ValueError where two have the same name.
+    """
+    from plotly.offline import get_plotlyjs
+
+    sections = {figure.name: _section(figure) for figure in figures}
+    if len(sections) < len(figures):
+        raise ValueError(f"figures of the same name: {', '.join(figure.name for figure in figures)}")
+    document = {"figures": [_embedded(figure) for figure in figures]}
+    choices = "".join(
+        f'<option value="{c}"{" selected" if c == theme else ""}>{c.capitalize()}</option>' for c in CHOICES
+    )
+    return PageParts(
+        style=_variables() + _asset("page.css"),
+        sections=sections,
+        # "<" would end the script, whatever a topic is called.
+        data=json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        scripts=f"{get_plotlyjs()}\n;{_asset('page.js')}",
+        switch=f'<label class="theme">Theme <select id="theme">{choices}</select></label>',
+    )
 
 
 def page(figures: Sequence[Figure], title: str, notes: Sequence[str] = (), theme: Choice = "auto") -> str:
     """The page: one section per figure, each with its legend; notes above them."""
-    from plotly.offline import get_plotlyjs
-
-    document = {"figures": [_embedded(figure) for figure in figures]}
-    parts = {
+    made = parts(figures, theme)
+    pieces = {
         "theme": theme,
         "title": html.escape(title),
-        "themes": "".join(
-            f'<option value="{c}"{" selected" if c == theme else ""}>{c.capitalize()}</option>' for c in CHOICES
-        ),
-        "style": _variables() + _asset("page.css"),
+        "switch": made.switch,
+        "style": made.style,
         "notes": _paragraphs(notes),
-        "sections": "\n".join(_section(figure) for figure in figures),
-        # "<" would end the script, whatever a topic is called.
-        "figures": json.dumps(document, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-        "script": _asset("page.js"),
-        "plotly": get_plotlyjs(),
+        "sections": "\n".join(made.sections.values()),
+        "data": made.data,
+        "scripts": made.scripts,
     }
-    # One pass over the template: what is put in is not looked at again.
-    pieces = _asset("page.html").split("{{")
-    return pieces[0] + "".join(parts[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
+    return filled(_asset("page.html"), pieces)
+
+
+def filled(template: str, pieces: Mapping[str, str]) -> str:
+    """A template with a piece in place of each {{name}}, in one pass: what is put in is not looked at again."""
+    head, *rest = template.split("{{")
+    return head + "".join(pieces[name] + text for name, text in (piece.split("}}", 1) for piece in rest))
 
 
 def _asset(name: str) -> str:
@@ -63,7 +119,8 @@ def _variables() -> str:
     def block(theme: Theme) -> str:
         groups = "".join(f"--group{i}: {tone}; " for i, tone in enumerate(theme.groups))
         tones = f"--background: {theme.background}; --ink: {theme.ink}; --faint: {theme.faint}; --grid: {theme.grid}; "
-        return tones + groups
+        shades = "".join(f"--shade{percent}: {shade(theme, percent)}; " for percent in SHADES)
+        return f"{tones}--ground: {ground(theme)}; {shades}{groups}"
 
     light, dark = f"color-scheme: light; {block(LIGHT)}", f"color-scheme: dark; {block(DARK)}"
     return (
@@ -104,122 +161,262 @@ def _glyph(key: Key, group: int | None) -> str:
     """A stroke with its sign as a small SVG, in the colour of a group or of the text."""
     tone = "var(--faint)" if group is None else f"var(--group{group % len(LIGHT.groups)})"
     parts = []
+    if key.shade is not None:
+        parts.append(f'<path d="M-14,-6H14V6H-14Z" fill="var(--shade{key.shade:g})" stroke="var(--faint)"/>')
     if key.stroke is not None:
         dash = {"solid": "", "dashed": ' stroke-dasharray="6 3"', "dotted": ' stroke-dasharray="1.5 2.5"'}[key.stroke]
         parts.append(f'<path d="M-17,0H17" fill="none" stroke="{tone}" stroke-width="{_WEIGHTS[key.weight]}"{dash}/>')
     path = (MARKS[0] if group is None else mark(group)).svg
-    match key.sign:
-        case "full":
-            parts.append(f'<path d="{path}" fill="{tone}"/>')
-        case "dot":
-            parts.append(f'<circle r="2.5" fill="{tone}"/>')
-        case "hollow":
-            parts.append(f'<path d="{path}" fill="var(--background)" stroke="{tone}" stroke-width="1.5"/>')
-        case "ring":
-            parts.append(f'<circle r="6" fill="none" stroke="{tone}" stroke-width="1.5"/>')
-        case "bar" | "lost":
-            parts.append(f'<path d="M0,-6V6" stroke="{tone}" stroke-width="2.2"/>')
-        case "cross":
-            parts.append(f'<path d="M-4,-4L4,4M-4,4L4,-4" stroke="{tone}" stroke-width="2"/>')
-        case "none":
-            pass
+    drawn = {
+        "none": "",
+        "full": f'<path d="{path}" fill="{tone}"/>',
+        "dot": f'<circle r="2.5" fill="{tone}"/>',
+        "hollow": f'<path d="{path}" fill="var(--background)" stroke="{tone}" stroke-width="1.5"/>',
+        "ring": f'<circle r="6" fill="none" stroke="{tone}" stroke-width="1.5"/>',
+        "box": f'<path d="M-5.5,-5.5H5.5V5.5H-5.5Z" fill="none" stroke="{tone}" stroke-width="1.5"/>',
+        "bar": f'<path d="M0,-6V6" stroke="{tone}" stroke-width="2.2"/>',
+        "lost": f'<path d="M0,-6V6" stroke="{tone}" stroke-width="2.2"/>',
+        "cross": f'<path d="M-4,-4L4,4M-4,4L4,-4" stroke="{tone}" stroke-width="2"/>',
+        "whisker": f'<path d="M-11,-4V4M-11,0H11M11,-4V4" fill="none" stroke="{tone}" stroke-width="1.8"/>',
+        "band": f'<path d="M-14,-5H14V5H-14Z" fill="{tone}" fill-opacity="{BAND_OPACITY}"/>',
+        "ground": '<path d="M-14,-5H14V5H-14Z" fill="var(--ground)"/>',
+    }
+    parts.append(drawn[key.sign])
     return f'<svg viewBox="-18 -7 36 14" aria-hidden="true">{"".join(parts)}</svg>'
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """A trace of plotly, and what of it depends on the theme: members by their paths."""
+
+    trace: dict[str, Any]
+    tones: Callable[[Theme], dict[str, Any]]
 
 
 def _embedded(figure: Figure) -> dict[str, Any]:
     """What the page's script needs: the plot, and its colours for either theme."""
-    import plotly.graph_objects as go
-
-    traces: list[Any] = []
-    origins: list[Series] = []
-    for series in figure.series:
-        for trace in _traces(figure, series):
-            traces.append(trace)
-            origins.append(series)
+    traces = [trace for cells in figure.cells for trace in _cell_traces(figure, cells)]
+    traces += [trace for spans in figure.spans for trace in _span_traces(figure, spans)]
+    traces += [trace for series in figure.series for trace in _traces(figure, series)]
+    traces += [_label_trace(figure, label) for label in figure.labels]
     height, narrow = PLOT_HEIGHT_PX, NARROW_HEIGHT_PX
     if figure.y.scale == "rows":
         rows = len(figure.y.ticks)
-        height = narrow = AXIS_HEIGHT_PX + rows * (ROW_HEIGHT_PX + MORE_PER_RESULT_PX * (len(figure.groups) - 1))
-    layout = go.Layout(
-        height=height,
-        minreducedheight=2,  # else the axis of a picture with one row gets no room
-        margin={"l": 8, "r": 12, "t": 30, "b": 8},  # the buttons of the plot stand above it
-        xaxis=_axis(figure.x, upright=False),
-        yaxis=_axis(figure.y, upright=True),
-        showlegend=False,
-        hovermode="closest",
-        font={"family": _FONT, "size": 13},
-        separators=".\u2009",
-        annotations=_annotations(figure),
-        shapes=[
+        lanes = figure.lanes or max(1, len(figure.groups))
+        height = narrow = AXIS_HEIGHT_PX + rows * (ROW_HEIGHT_PX + MORE_PER_RESULT_PX * (lanes - 1))
+    layout = {
+        "height": height,
+        "minreducedheight": 2,  # else the axis of a picture with one row gets no room
+        "margin": {"l": 8, "r": 12, "t": 30, "b": 8},  # the buttons of the plot stand above it
+        "xaxis": _axis(figure.x, upright=False),
+        "yaxis": _axis(figure.y, upright=True),
+        "showlegend": False,
+        "hovermode": "closest",
+        "font": {"family": _FONT, "size": 13},
+        "separators": ".\u2009",
+        "annotations": _annotations(figure),
+        "shapes": [
             {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": r.value, "y1": r.value,
              "line": {"width": 1.5, "dash": "6px,4px"}} for r in figure.references
         ],
-    )  # fmt: skip
-    plot = json.loads(go.Figure(data=traces, layout=layout).to_json(remove_uids=True))
-    plot["layout"].pop("template", None)  # a theme of plotly's own, of which every member is set here
+    }  # fmt: skip
     return {
         "id": figure.name,
-        "plot": plot,
+        "plot": {"data": [t.trace for t in traces], "layout": layout},
         "narrow_height": narrow,
-        "colors": {name: _colors(figure, traces, origins, name) for name in THEMES},
+        "colors": {name: _colors(figure, traces, name) for name in THEMES},
     }
 
 
-def _traces(figure: Figure, series: Series) -> list[Any]:
+def _traces(figure: Figure, series: Series) -> list[_Trace]:
     """One trace for a line and one for the signs on it: where only some points carry one, hovering finds the line."""
-    import plotly.graph_objects as go
-
     x, y = _places(figure.x, series.x), _places(figure.y, series.y)
-    texts = [html.escape(text).replace("&lt;br&gt;", "<br>") for text in series.hover]
-    common = {"name": series.name, "meta": {"group": series.group}}
-    hovering: dict[str, Any] = {"hovertext": texts, "hoverinfo": "text"} if texts else {"hoverinfo": "skip"}
+    common = {"type": "scatter", "name": series.name, "meta": {"group": series.group}}
+    if series.shape == "band":
+        return [_band(series, common)]
+    thin = series.shape == "line" and series.weight == "thin" and series.stroke != "dotted"
+    # Of a thin line, of which there are many, a word for each point would be most of the page.
+    texts = [_hover(text) for text in series.hover]
+    hovering: dict[str, Any] = {"hovertext": _hover(series.name) if thin else texts, "hoverinfo": "text"}
+    hovering = hovering if texts else {"hoverinfo": "skip"}
     traces = []
     if series.shape in ("line", "ranges"):
         wide = series.shape == "ranges"
-        thin = series.weight == "thin" and series.stroke != "dotted"
         line = {"width": 4 if wide else _WEIGHTS[series.weight], "dash": _STROKES[series.stroke]}
         opacity = 0.45 if wide else 0.5 if thin else 1.0
-        traces.append(
-            go.Scatter(x=x, y=y, mode="lines", line=line, opacity=opacity, connectgaps=False, **common, **hovering)
-        )
+        trace = {"x": x, "y": y, "mode": "lines", "line": line, "opacity": opacity, **common, **hovering}
+        traces.append(_Trace(trace, lambda theme: {"line.color": color(theme, series.group)}))
         hovering = {"hoverinfo": "skip"}
     if series.sign != "none":
+        if series.shape == "points" and not texts:
+            hovering = {"hoverinfo": "skip"}
         chosen = range(len(x)) if series.signed is None else series.signed
-        if series.shape == "points":
-            hovering = hovering if texts else {"hoverinfo": "skip"}
-        xs, ys = [x[i] for i in chosen], [y[i] for i in chosen]
-        traces.append(
-            go.Scatter(
-                x=xs, y=ys, mode="markers", marker=_marker(figure, series), cliponaxis=False, **common, **hovering
-            )
-        )
+        trace = {"x": [x[i] for i in chosen], "y": [y[i] for i in chosen], "mode": "markers", "cliponaxis": False}
+        trace |= {"marker": _marker(figure, series), **common, **hovering}
+        if series.shape == "whiskers":
+            trace |= _whiskers(series)
+        traces.append(_Trace(trace, lambda theme: _sign_tones(series, theme)))
     return traces
+
+
+def _hover(text: str) -> str:
+    return html.escape(text).replace("&lt;br&gt;", "<br>")
+
+
+def _whiskers(series: Series) -> dict[str, Any]:
+    at = series.x if series.across else series.y
+    ends = list(zip(at, series.low, series.high, strict=True))
+    whole = [v is not None and low is not None and high is not None for v, low, high in ends]
+    bars = {
+        "type": "data",
+        "symmetric": False,
+        "array": [_rounded(max(0.0, e[2] - e[0])) if ok else 0 for e, ok in zip(ends, whole, strict=True)],  # type: ignore[operator]
+        "arrayminus": [_rounded(max(0.0, e[0] - e[1])) if ok else 0 for e, ok in zip(ends, whole, strict=True)],  # type: ignore[operator]
+        "thickness": {"thick": 3, "normal": 1.6, "thin": 1.2}[series.weight],
+        "width": 5 if series.weight == "thick" else 4,
+    }
+    return {"error_x" if series.across else "error_y": bars}
+
+
+def _sign_tones(series: Series, theme: Theme) -> dict[str, Any]:
+    tone = color(theme, series.group)
+    tones: dict[str, Any] = {
+        "marker.color": theme.background if series.sign == "hollow" else tone,
+        "marker.line.color": theme.background if series.sign == "full" else tone,
+    }
+    if series.shape == "whiskers":
+        bars = faded(tone, 0.5) if series.weight == "thin" else tone
+        tones[f"error_{'x' if series.across else 'y'}.color"] = bars
+    return tones
+
+
+def _band(series: Series, common: dict[str, Any]) -> _Trace:
+    """One outline for each stretch without a gap."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for stretch in stretches(series):
+        there = [(x, high) for x, _, high in stretch]
+        back = [(x, low) for x, low, _ in reversed(stretch)]
+        outline = [*there, *back, there[0]]
+        xs += [*(_rounded(x) for x, _ in outline), None]
+        ys += [*(_rounded(y) for _, y in outline), None]
+    trace = {"x": xs, "y": ys, "mode": "lines", "fill": "toself", "hoverinfo": "skip", **common}
+    trace["line"] = {"width": 0.8, "dash": _STROKES["dotted"]}
+    return _Trace(
+        trace,
+        lambda theme: {
+            "line.color": color(theme, series.group),
+            "fillcolor": faded(color(theme, series.group), BAND_OPACITY),
+        },
+    )
+
+
+def _cell_traces(figure: Figure, cells: Cells) -> list[_Trace]:
+    """A heat map whose rows are the strips and, empty, what lies between them."""
+    tops = [_places(figure.y, (strip.top, strip.bottom)) for strip in cells.strips]
+    edges = sorted({_rounded(edge) for pair in tops for edge in pair if edge is not None})
+    rows: dict[float, list[float | None]] = {}
+    for strip, (top, _) in zip(cells.strips, tops, strict=True):
+        if top is not None:
+            rows[_rounded(top)] = [None if v is None else round(v, 1) for v in strip.values]
+    columns = max((len(strip.values) for strip in cells.strips), default=0)
+    trace = {
+        "type": "heatmap", "name": cells.name, "meta": {"group": None}, "x0": _rounded(cells.begin + cells.step / 2),
+        "dx": _rounded(cells.step), "y": edges, "z": [rows.get(edge, [None] * columns) for edge in edges[:-1]],
+        "zmin": 0, "zmax": 100, "showscale": False, "zsmooth": False, "hoverongaps": False,
+        "hovertemplate": f"{html.escape(cells.name)}<br>at %{{x:.4~g}} s: %{{z:.3~g}} %<extra></extra>",
+    }  # fmt: skip
+
+    def tones(theme: Theme) -> dict[str, Any]:
+        last = len(theme.shades) - 1
+        return {"colorscale": [[i / last, tone] for i, tone in enumerate(theme.shades)]}
+
+    return [_Trace(trace, tones)]
+
+
+def _span_traces(figure: Figure, spans: Spans) -> list[_Trace]:
+    """The areas, the labels of those that are wide enough, and what is said when one is pointed at."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    middles: list[tuple[float, float, Span]] = []
+    for span in spans.spans:
+        top, bottom = _places(figure.y, (span.top, span.bottom))
+        if top is None or bottom is None:
+            continue
+        begin, end = _rounded(span.begin), _rounded(span.end)
+        xs += [begin, end, end, begin, begin, None]
+        ys += [top, top, bottom, bottom, top, None]
+        middles.append((_rounded((begin + end) / 2), _rounded((top + bottom) / 2), span))
+    common = {"type": "scatter", "name": spans.name, "meta": {"group": spans.group}}
+    area: dict[str, Any] = {
+        "x": xs,
+        "y": ys,
+        "mode": "lines",
+        "fill": "toself",
+        "hoverinfo": "skip",
+        "line": {"width": 0},
+        **common,
+    }
+    traces = [
+        _Trace(area, lambda theme: {"fillcolor": ground(theme) if spans.group is None else color(theme, spans.group)})
+    ]
+    wide = WIDE_SPAN * (figure.x.high - figure.x.low)
+    if labelled := [m for m in middles if m[2].label and m[2].end - m[2].begin >= wide]:
+        words: dict[str, Any] = {
+            "x": [m[0] for m in labelled],
+            "y": [m[1] for m in labelled],
+            "mode": "text",
+            "hoverinfo": "skip",
+        }
+        words |= {"text": [html.escape(m[2].label) for m in labelled], "textfont": {"size": 10}, **common}
+        traces.append(_Trace(words, lambda theme: {"textfont.color": theme.background}))
+    if hovered := [m for m in middles if m[2].hover]:
+        points: dict[str, Any] = {
+            "x": [m[0] for m in hovered],
+            "y": [m[1] for m in hovered],
+            "mode": "markers",
+            "hoverinfo": "text",
+        }
+        points |= {"hovertext": [_hover(m[2].hover) for m in hovered], "marker": {"size": 8, "opacity": 0}, **common}
+        traces.append(_Trace(points, lambda theme: {"marker.color": theme.ink}))
+    return traces
+
+
+def _label_trace(figure: Figure, label: Label) -> _Trace:
+    (x,), (y,) = _places(figure.x, (label.x,)), _places(figure.y, (label.y,))
+    side = "left" if figure.x.is_right(label.x) else "right"
+    where = f"{'bottom' if label.below else 'top'} {side}"
+    trace = {
+        "type": "scatter", "name": label.text, "meta": {"group": label.group}, "x": [x], "y": [y], "mode": "text",
+        "text": [f"\u2002{html.escape(label.text)}\u2002"], "textposition": where, "textfont": {"size": 12},
+        "hoverinfo": "skip", "cliponaxis": False,
+    }  # fmt: skip
+    return _Trace(trace, lambda theme: {"textfont.color": color(theme, label.group)})
 
 
 def _marker(figure: Figure, series: Series) -> dict[str, Any]:
     bar = "line-ns-open" if figure.y.scale == "rows" else "line-ew-open"
-    symbols = {"bar": bar, "dot": "circle", "cross": "x-thin-open", "ring": "circle-open", "lost": "line-ns-open"}
+    symbols = {
+        "bar": bar, "dot": "circle", "cross": "x-thin-open", "ring": "circle-open", "box": "square-open",
+        "lost": "line-ns-open",
+    }  # fmt: skip
     width = {"full": 0.5, "hollow": 1.6, "dot": 0.0, "cross": 1.4}.get(series.sign, 2.0)
+    size = _SIZES[series.sign]
+    if series.sign == "bar" and series.shape == "whiskers":
+        size = 12.0
     return {
         "symbol": symbols.get(series.sign, mark(series.group).plotly),
-        "size": _SIZES[series.sign],
-        "line": {"width": width},
+        "size": [round(size * factor, 2) for factor in series.sizes] if series.sizes else size,
+        "line": {"width": 3.0 if series.shape == "whiskers" and series.weight == "thick" else width},
         "opacity": 0.7 if series.sign in ("dot", "cross") else 1.0,
     }
 
 
-def _colors(figure: Figure, traces: Sequence[Any], origins: Sequence[Series], name: Background) -> dict[str, Any]:
-    """The changes of traces and layout that paint a plot for one background."""
+def _colors(figure: Figure, traces: Sequence[_Trace], name: Background) -> dict[str, Any]:
+    """The changes of traces and layout that paint a plot for one background; null where a trace has no such member."""
     theme = THEMES[name]
-    lines: list[str] = []
-    fills: list[str] = []
-    rims: list[str] = []
-    for series in origins:
-        tone = color(theme, series.group)
-        lines.append(tone)
-        fills.append(theme.background if series.sign == "hollow" else tone)
-        rims.append(theme.background if series.sign == "full" else tone)
+    tones = [t.tones(theme) for t in traces]
+    paths = dict.fromkeys(path for of in tones for path in of)
     layout: dict[str, Any] = {
         "paper_bgcolor": _CLEAR,
         "plot_bgcolor": _CLEAR,
@@ -234,8 +431,7 @@ def _colors(figure: Figure, traces: Sequence[Any], origins: Sequence[Series], na
     for axis in ("xaxis", "yaxis"):
         layout |= {f"{axis}.gridcolor": theme.grid, f"{axis}.linecolor": theme.faint, f"{axis}.tickcolor": theme.faint}
     layout |= {f"shapes[{i}].line.color": theme.ink for i in range(len(figure.references))}
-    assert len(lines) == len(traces)
-    return {"traces": {"line.color": lines, "marker.color": fills, "marker.line.color": rims}, "layout": layout}
+    return {"traces": {path: [of.get(path) for of in tones] for path in paths}, "layout": layout}
 
 
 def _axis(axis: Axis, *, upright: bool) -> dict[str, Any]:
@@ -257,7 +453,7 @@ def _axis(axis: Axis, *, upright: bool) -> dict[str, Any]:
             made |= {"range": [-0.06, axes.nines(high) * 1.02], "tickmode": "array"}
             made |= {"tickvals": [axes.nines(at) for at, _ in axis.ticks], "ticktext": [name for _, name in axis.ticks]}
         case "linear":
-            made |= {"range": [low, high], "nticks": 8, "rangemode": "nonnegative"}
+            made |= {"range": [low, high], "nticks": 8, "rangemode": "nonnegative", "separatethousands": True}
         case "rows":
             # Names stand above their row and not beside it: so they have room on a telephone, too.
             made |= {"range": [high, low], "showticklabels": False, "ticks": "", "automargin": False}
@@ -274,11 +470,16 @@ def _log10(low: float, high: float) -> list[float]:
 
 
 def _places(axis: Axis, values: Sequence[float | None]) -> list[float | None]:
+    """Where values stand on an axis, to six digits: more are not seen, and would be most of the page."""
     if axis.scale == "nines":
-        return [None if v is None else axes.nines(v) for v in values]
+        return [None if v is None else _rounded(axes.nines(v)) for v in values]
     if axis.scale == "rows":
-        return [None if v is None else _below_name(v) for v in values]
-    return list(values)
+        return [None if v is None else _rounded(_below_name(v)) for v in values]
+    return [None if v is None else _rounded(v) for v in values]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
 
 
 def _below_name(row: float) -> float:

@@ -6,19 +6,22 @@ picture; of a result with several processes the first one has it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from perflab.report.axes import Ticks
 
-KINDS = ("percentiles", "edges", "time", "cpu", "rss")
+KINDS = (
+    "percentiles", "edges", "time", "distributions", "curves", "breaking_points", "cores", "affinity", "cpu", "rss",
+)  # fmt: skip
 
 
 Scale = Literal["linear", "log", "nines", "rows"]
-Shape = Literal["line", "points", "ranges"]
+Shape = Literal["line", "points", "ranges", "whiskers", "band"]
 Stroke = Literal["solid", "dashed", "dotted"]
 Weight = Literal["thick", "normal", "thin"]
-Sign = Literal["none", "full", "hollow", "bar", "dot", "cross", "ring", "lost"]
+Sign = Literal["none", "full", "hollow", "bar", "dot", "cross", "ring", "box", "lost", "whisker", "band", "ground"]
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,20 @@ class Axis:
     high: float
     ticks: Ticks = ()
 
+    def is_right(self, value: float) -> bool:
+        """Whether a place is so far to the right that words beside it stand better to its left."""
+        if self.scale == "log":
+            return math.log(value / self.low) > 0.6 * math.log(self.high / self.low)
+        return value - self.low > 0.6 * (self.high - self.low)
+
 
 @dataclass(frozen=True)
 class Series:
-    """Points, or a line through them; None breaks a line. Signs stand at the points with indices `signed` (or all)."""
+    """Points, or a line through them; None breaks a line. Signs stand at the points with indices `signed` (or all).
+
+    "whiskers" reach from `low` to `high` through each point, upright or `across`; a "band" is the area between them
+    along x, which breaks where one is None. `sizes` are factors of the signs' usual size.
+    """
 
     name: str
     group: int
@@ -46,6 +59,61 @@ class Series:
     sign: Sign = "none"
     signed: tuple[int, ...] | None = None
     hover: tuple[str, ...] = ()
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    across: bool = False
+    sizes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One row of cells, from `top` to `bottom` on a scale of rows; None is a cell of which nothing is known."""
+
+    top: float
+    bottom: float
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Strips of cells that all begin at `begin` and are `step` wide along x: a heat map of shares, 0 to 100 %."""
+
+    name: str
+    begin: float
+    step: float
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch along x within a row; `label` is printed in it where there is room."""
+
+    begin: float
+    end: float
+    top: float
+    bottom: float
+    label: str = ""
+    hover: str = ""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Stretches of one group; those of group None are a faint ground for others."""
+
+    name: str
+    group: int | None
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words beside a point, above it or `below`."""
+
+    text: str
+    x: float
+    y: float
+    group: int
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,17 +126,21 @@ class Reference:
 
 @dataclass(frozen=True)
 class Key:
-    """What a stroke or a sign means, whatever its colour."""
+    """What a stroke or a sign means, whatever its colour; `shade` is that of a cell with this share, in per cent."""
 
     label: str
     stroke: Stroke | None = None
     weight: Weight = "normal"
     sign: Sign = "none"
+    shade: float | None = None
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One picture. `groups` names the groups of the series, `keys` their strokes and signs."""
+    """One picture. `groups` names the groups of the series, `keys` their strokes and signs.
+
+    `lanes` is how many things stand below each other in a row; None: one for each group.
+    """
 
     name: str  # of its file
     kind: str
@@ -81,6 +153,10 @@ class Figure:
     keys: tuple[Key, ...] = ()
     references: tuple[Reference, ...] = ()
     notes: tuple[str, ...] = ()
+    cells: tuple[Cells, ...] = ()
+    spans: tuple[Spans, ...] = ()
+    labels: tuple[Label, ...] = ()
+    lanes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,3 +166,14 @@ class Target:
     name: str
     cpu_percent: float | None
     rss_kb: float | None
+
+
+def stretches(band: Series) -> list[list[tuple[float, float, float]]]:
+    """The parts of a band that have no gap, as (x, low, high)."""
+    found: list[list[tuple[float, float, float]]] = [[]]
+    for x, low, high in zip(band.x, band.low, band.high, strict=True):
+        if x is None or low is None or high is None:
+            found.append([])
+        else:
+            found[-1].append((x, low, high))
+    return [stretch for stretch in found if len(stretch) > 1]

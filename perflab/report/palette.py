@@ -21,6 +21,7 @@ class Theme:
     faint: str  # secondary text, axes
     grid: str
     groups: tuple[str, ...]
+    shades: tuple[str, str, str]  # of cells: 0, 50 and 100 %, ever further from the background
 
 
 LIGHT = Theme(
@@ -29,6 +30,7 @@ LIGHT = Theme(
     faint="#59606b",
     grid="#e1e4e9",
     groups=("#002bda", "#de7100", "#01a188", "#951d8b", "#6b5529", "#1b0b2a"),
+    shades=("#eaedf3", "#6f94f0", "#0b1c70"),
 )
 DARK = Theme(
     background="#15181d",
@@ -36,6 +38,7 @@ DARK = Theme(
     faint="#a3abb8",
     grid="#333943",
     groups=("#5a86ff", "#f0561a", "#22dd88", "#d865ae", "#ffdf3d", "#dcf3ec"),
+    shades=("#262c36", "#3c66d6", "#dbe7ff"),
 )
 THEMES: dict[Background, Theme] = {"light": LIGHT, "dark": DARK}
 
@@ -58,6 +61,8 @@ MARKS = (
     Mark("P", "cross", "M-2,-5H2V-2H5V2H2V5H-2V2H-5V-2H-2Z"),
     Mark("*", "star", "M0,-6L1.6,-2L6,-1.8L2.5,0.9L3.7,5L0,2.6L-3.7,5L-2.5,0.9L-6,-1.8L-1.6,-2Z"),
 )
+SHADES = (0, 50, 100)  # per cent; those of Theme.shades
+BAND_OPACITY = 0.18
 
 
 def color(theme: Theme, group: int) -> str:
@@ -68,3 +73,26 @@ def color(theme: Theme, group: int) -> str:
 def mark(group: int) -> Mark:
     """The mark of a result."""
     return MARKS[group % len(MARKS)]
+
+
+def shade(theme: Theme, percent: float) -> str:
+    """The colour of a cell: between the shades of the theme, linearly."""
+    place = min(max(percent, 0.0), 100.0) / 50
+    first = min(int(place), len(theme.shades) - 2)
+    low, high = (_channels(theme.shades[i]) for i in (first, first + 1))
+    mixed = (round(a + (b - a) * (place - first)) for a, b in zip(low, high, strict=True))
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+
+
+def faded(tone: str, opacity: float) -> str:
+    """A colour that lets through what is below it, as CSS writes it."""
+    return f"rgba({', '.join(map(str, _channels(tone)))}, {opacity:g})"
+
+
+def ground(theme: Theme) -> str:
+    """The colour of areas on which others stand."""
+    return theme.grid
+
+
+def _channels(tone: str) -> tuple[int, ...]:
+    return tuple(int(tone[i : i + 2], 16) for i in (1, 3, 5))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Series
 from perflab.report.results import ROUND_TRIP, Result, was_measured
 from perflab.statistics.histogram import Histogram
+from perflab.statistics.metrics import KILOBYTES, NS
 from perflab.units import format_count, format_duration
 
 WHAT = {
@@ -22,6 +23,12 @@ WHAT = {
     "work": "Work, the duration of the callback",
     "round_trip": "Round trip, from a request to the callback of its reply",
 }
+
+
+MAX_SINGLE = 10  # trials of a result drawn one by one
+
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -72,6 +79,18 @@ def left_out(results: Sequence[Result]) -> list[str]:
     return notes
 
 
+def single(trials: Sequence[T]) -> list[T]:
+    """What is drawn one by one of the trials of a result, evenly chosen in their order; nothing where there is one."""
+    return [trials[i] for i in axes.spread(len(trials), MAX_SINGLE)] if len(trials) > 1 else []
+
+
+def not_single(results: Sequence[Result]) -> list[str]:
+    """That not every trial has a line of its own, where that is so."""
+    if all(len(result.trials) <= MAX_SINGLE for result in results):
+        return []
+    return [f"At most {MAX_SINGLE} trials of a result have a line of their own; the thick lines are of all of them."]
+
+
 def unmeasured(results: Sequence[Result], measured: Sequence[str]) -> list[str]:
     """Results that are not in the picture although another one is."""
     return [
@@ -101,3 +120,28 @@ def groups(results: Sequence[Result], series: Sequence[Series]) -> tuple[tuple[i
 
 def low(h: Histogram) -> float:
     return float(max(h.min or 1, 1))
+
+
+def value_unit(unit: str, values: Iterable[float]) -> Unit:
+    """What a metric of this unit is drawn in: times in the unit that suits them, all else as it is."""
+    return (
+        axes.time_unit(values)
+        if unit == NS
+        else axes.Unit("MiB", 1024.0)
+        if unit == KILOBYTES
+        else axes.plain_unit(unit)
+    )
+
+
+def value_axis(title: str, metric_unit: str, unit: Unit, series: Sequence[Series], side: Literal["x", "y"]) -> Axis:
+    """A logarithmic axis for times, a linear one from 0 for the rest, over values and the ends of their intervals."""
+    values = [v for s in series for v in (*getattr(s, side), *s.low, *s.high) if v is not None]
+    name = f"{title} ({unit.name})" if unit.name else title
+    if metric_unit == NS:
+        low, high = axes.log_range(values)
+        return Axis(name, "log", low, high, axes.log_ticks(low, high))
+    high = max(values, default=0.0) * 1.06 or 1.0
+    low = min(0.0, min(values, default=0.0) * 1.06)
+    if min(values, default=high) < 0.02 * high:
+        low -= 0.03 * (high - low)  # marks at 0 are seen whole
+    return Axis(name, "linear", low, high, axes.linear_ticks(low if low < -0.04 * high else 0.0, high))

@@ -6,17 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from perflab.formats.rundata import PERFLAB
+from perflab.formats.rundata import PERFLAB, RunData
+from perflab.report.cpus import affinity, cores
+from perflab.report.degradation import curves
 from perflab.report.distributions import edges, percentiles
 from perflab.report.figures import Figure, Target
 from perflab.report.parts import words
+from perflab.report.per_trial import per_trial
 from perflab.report.resources import cpu, rss
 from perflab.report.results import ROUND_TRIP, Result, histogram, numbers
+from perflab.report.thresholds import breaking_points
 from perflab.report.timelines import time
 from perflab.statistics import histogram as hg
 
 MAX_RESULTS = 12  # in one picture; more cannot be told apart
-OF_FIGURES = ("percentiles", "edges", "time")  # the others show resources
+OF_FIGURES = ("percentiles", "edges", "time", "distributions")  # the others do not depend on a figure
+# What most runs do not have, because nobody asked for it: that is said where such a picture is named.
+SPECIAL = ("distributions", "curves", "breaking_points", "cores", "affinity")
+PER_TRIAL = ("p50", "p99")
 
 
 @dataclass(frozen=True)
@@ -35,15 +42,32 @@ def build(
     target: Target | None = None,
     *,
     together: bool = True,
+    runs: Sequence[RunData] | None = None,
+    chosen: Sequence[Result] | None = None,
+    others: str = "choose others with --only",
 ) -> Pictures:
-    """The pictures of `kinds`, of at most MAX_RESULTS results.
+    """The pictures of `kinds`, of at most MAX_RESULTS results; those with a row for each have rows for more.
+
+    `chosen` are the results that are drawn where there are too many; None: the fastest.
+
+    Curves and breaking points are those of `runs`; None: of the runs of the results. `others` says how to see results
+    that are not drawn.
 
     Percentiles show the figures `measured` together, or each by itself; edges and time always show one in each picture.
     """
-    shown = fastest(results, measured[0] if measured else None)
+    shown = fastest(results, measured[0] if measured else None) if chosen is None else chosen
     made: list[tuple[Figure | None, str]] = []  # each with what to say where it is None
+    several = list({id(result.run): result.run for result in results}.values()) if runs is None else runs
     for kind in kinds:
-        if kind in OF_FIGURES:
+        if kind == "distributions":
+            made += _per_trial(results, measured)
+        elif kind in ("curves", "breaking_points"):
+            made += _of_sweeps(kind, several)
+        elif kind == "cores":
+            made.append((cores(results), f"cores: {_UNWATCHED}"))
+        elif kind == "affinity":
+            made.append((affinity(results), f"affinity: {_UNWATCHED}"))
+        elif kind in OF_FIGURES:
             made += _of_figures(kind, shown, measured, together)
         elif kind == "cpu":
             made.append((cpu(shown, target), "cpu: no CPU time was sampled"))
@@ -56,9 +80,36 @@ def build(
     notes = []
     if len(shown) < len(results):
         which = f"those with the lowest p99 of {words(measured[0])}" if measured else "the first ones"
-        notes = [f"{len(shown)} of {len(results)} results are drawn, {which}; choose others with --only."]
-        figures = [replace(figure, notes=(*notes, *figure.notes)) for figure in figures]
+        which = which if chosen is None else "evenly over their levels"
+        notes = [f"{len(shown)} of {len(results)} results are drawn, {which}; {others}."]
+        figures = [f if f.kind in SPECIAL else replace(f, notes=(*notes, *f.notes)) for f in figures]
     return Pictures(tuple(figures), tuple(missing), tuple(notes))
+
+
+_UNWATCHED = "no trial was watched by perflab-monitor; run with --observer monitor"
+_NOT_ASKED = {
+    "curves": "curves: no factor was swept in these runs; `perflab sweep` does it",
+    "breaking_points": "breaking_points: none was searched in these runs; `perflab breaking-point` does it",
+}
+
+
+def _per_trial(results: Sequence[Result], measured: Sequence[str]) -> list[tuple[Figure | None, str]]:
+    # A search has a trial or two at each of many levels.
+    results = [r for r in results if not r.run.summary.get("breaking_points")]
+    if not measured:
+        return [(None, "distributions: neither latency nor round trips were measured")]
+    return [
+        (per_trial(results, f"{name}.{statistic}"), "distributions: no result has several trials that count")
+        for name in measured
+        for statistic in PER_TRIAL
+    ]
+
+
+def _of_sweeps(kind: str, runs: Sequence[RunData]) -> list[tuple[Figure | None, str]]:
+    having = [run for run in runs if run.summary.get(kind)]
+    found = [(run.name if len(having) > 1 else "", entry) for run in having for entry in run.summary[kind]]
+    figures = curves(found) if kind == "curves" else breaking_points(found)
+    return [(figure, "") for figure in figures] or [(None, _NOT_ASKED[kind])]
 
 
 def _of_figures(

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from perflab.formats.irobot.accounts import machine_cpus
 from perflab.formats.rundata import IROBOT_LEGACY, PERFLAB, TrialTables
 from perflab.report import axes
 from perflab.report.figures import Axis, Figure, Key, Reference, Series, Target, Weight
-from perflab.report.parts import Draft, durations, left_out, seconds_axis, workloads
+from perflab.report.parts import Draft, durations, left_out, not_single, seconds_axis, single, workloads
 from perflab.report.results import Result
+from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S, format_count
 
 MAX_LINES = 12  # processes in one picture
@@ -149,15 +149,14 @@ def _resource(
         lines = sorted(lines, key=lambda line: _mean(line.trials), reverse=True)[:MAX_LINES]
     draft = Draft(notes=notes)
     for line in lines:
-        single = f"{line.name}, a single trial"
-        if len(line.trials) > 1:
-            draft.series += [_resource_line(single, line.group, samples, unit, "thin") for samples in line.trials]
+        name = f"{line.name}, a single trial"
+        draft.series += [_resource_line(name, line.group, samples, unit, "thin") for samples in single(line.trials)]
         merged = line.trials[0] if len(line.trials) == 1 else _mean_line(line.trials)
         weight: Weight = "normal" if len(line.trials) == 1 else "thick"
         draft.series.append(_resource_line(line.name, line.group, merged, unit, weight))
     high = max([y for s in draft.series for y in s.y if y is not None] + [r.value for r in references])
     high = high * 1.08 or 1.0
-    draft.notes += left_out(results)
+    draft.notes += not_single(results) + left_out(results)
     count = sum(len(samples) for line in lines for samples in line.trials)
     several = any(len(line.trials) > 1 for line in lines)
     shown = [result for result in results if any(line.result is result for line in lines)]

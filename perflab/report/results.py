@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from perflab.statistics.histogram import Histogram
 
 if TYPE_CHECKING:
     import polars as pl
+
+Json = dict[str, Any]
 
 ROUND_TRIP = "round_trip"  # of services
 FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:], ROUND_TRIP)
@@ -68,6 +71,38 @@ def results_of(runs: Sequence[RunData]) -> list[Result]:
     if names == [UNKNOWN]:
         names = [groups[0][0].name]
     return [_result(name, run, trials) for name, (run, trials) in zip(names, groups, strict=True)]
+
+
+def by_level(results: Sequence[Result]) -> list[Result] | None:
+    """Results of one factor with numbers as levels in the order of these, variant by variant; None where they are not.
+
+    A result without the factor stands before the others.
+    """
+    factors = {path for result in results for path in result.trials[0].factors}
+    if len(factors) != 1:
+        return None
+    (factor,) = factors
+    levels = [result.trials[0].factors.get(factor) for result in results]
+    if not all(level is None or isinstance(level, (int, float)) for level in levels):
+        return None
+
+    def variant(result: Result) -> tuple[object, ...]:
+        trial = result.trials[0]
+        return id(result.run), trial.workload, trial.middleware, trial.executor, trial.ipc, trial.pass_by
+
+    variants = list(dict.fromkeys(map(variant, results)))
+    places = [
+        (variants.index(variant(result)), -math.inf if level is None else float(level))
+        for result, level in zip(results, levels, strict=True)
+    ]
+    return [results[i] for i in sorted(range(len(results)), key=places.__getitem__)]
+
+
+def evenly(results: Sequence[Result], count: int) -> list[Result]:
+    """At most so many of results in their order, the first and the last among them."""
+    if len(results) <= count:
+        return list(results)
+    return [results[round(i * (len(results) - 1) / (count - 1))] for i in range(count)]
 
 
 def histogram(trials: Iterable[TrialTables], figure: str) -> Histogram | None:
@@ -132,6 +167,15 @@ def timeline(result: Result, trial: TrialTables, figure: str) -> tuple[Interval,
         except OSError as error:
             raise BadInput(f"cannot read {path}: {error.strerror}") from error
     return checkpoints.shifted(checkpoints.merge(sources), -trial.started_ns)
+
+
+def summary_of(result: Result) -> Json | None:
+    """The entry of summary.json with the trials of a result; None where the summary does not know them."""
+    numbers = {trial.number for trial in (*result.trials, *result.left_out)}
+    for entry in result.run.summary.get("results") or ():
+        if any(trial.get("trial") in numbers for trial in entry.get("trials_detail") or ()):
+            return dict(entry)
+    return None
 
 
 def _record_files(run: Path, number: int) -> list[Path]:

@@ -17,7 +17,9 @@ from perflab.report.parts import (
     groups,
     left_out,
     low,
+    not_single,
     seconds_axis,
+    single,
     subtitle,
     time_axis,
     unmeasured,
@@ -29,6 +31,7 @@ from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S, format_count, format_time
 
 MAX_EVENTS = 1000  # late messages of a result drawn one by one
+MAX_ALL_EVENTS = 4000  # of all results, in equal parts
 
 _EVENT_KEYS: dict[Sign, str] = {"dot": "a late message", "cross": "a too late message", "lost": "messages lost"}
 
@@ -44,15 +47,15 @@ def time(results: Sequence[Result], name: str) -> Figure | None:
         merged = trials[0] if len(trials) == 1 else checkpoints.merge(trials)
         if not any(i.histogram.count for i in merged):
             continue
-        if len(trials) > 1:
-            for trial, line in zip(result.trials, trials, strict=True):
-                lines.append((group, f"{result.label}, trial {trial.number}", line, False))
+        for trial, line in single(list(zip(result.trials, trials, strict=True))):
+            lines.append((group, f"{result.label}, trial {trial.number}", line, False))
         lines.append((group, result.label, merged, True))
         merged_lines.append((result, merged))
     if not lines:
         return None
     draft = Draft()
-    events = [_events(result, draft) for result in results] if name == "latency" else []
+    most = min(MAX_EVENTS, MAX_ALL_EVENTS // len(results))
+    events = [_events(result, draft, most) for result in results] if name == "latency" else []
     values: list[float] = [low(i.histogram) for *_, line, _ in lines for i in line if i.histogram.count]
     values += [i.histogram.max for *_, line, _ in lines for i in line if i.histogram.max is not None]
     values += [latency for found in events for _, latency, _ in found]
@@ -65,7 +68,8 @@ def time(results: Sequence[Result], name: str) -> Figure | None:
     y = time_axis(words(name), unit, draft.series, "y")
     draft.series += _lost_series(results, y.low * (y.high / y.low) ** 0.015)
     gaps = {i.end_ns - i.begin_ns for _, _, line, whole in lines if whole for i in line}
-    draft.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *left_out(results)]
+    draft.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *not_single(results)]
+    draft.notes += left_out(results)
     draft.notes += unmeasured(results, (name,))
     signs = {s.sign for s in draft.series}
     keys = [
@@ -141,7 +145,7 @@ def _quantile(h: Histogram, percentile: float) -> float | None:
     return value if value is None or h.max is None else min(value, h.max)
 
 
-def _events(result: Result, draft: Draft) -> list[Event]:
+def _events(result: Result, draft: Draft, most: int) -> list[Event]:
     """Late and too late messages of the trials shown; the slowest where there are very many."""
     found: list[Event] = []
     dropped = 0
@@ -156,11 +160,11 @@ def _events(result: Result, draft: Draft) -> list[Event]:
                 found.append(((row["at_ns"] - start_ns) / NS_PER_S, float(latency_ns), str(row["code"])))
     if dropped:
         draft.notes.append(f"{result.label}: more messages were late than could be recorded one by one.")
-    if len(found) > MAX_EVENTS:
+    if len(found) > most:
         draft.notes.append(
-            f"{result.label}: the slowest {format_count(MAX_EVENTS)} of {format_count(len(found))} late messages."
+            f"{result.label}: the slowest {format_count(most)} of {format_count(len(found))} late messages."
         )
-        found = sorted(sorted(found, key=lambda e: e[1], reverse=True)[:MAX_EVENTS])
+        found = sorted(sorted(found, key=lambda e: e[1], reverse=True)[:most])
     return found
 
 

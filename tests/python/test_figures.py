@@ -21,7 +21,7 @@ from perflab.formats import checkpoints, rundata
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
 from perflab.formats.rundata import RunData, TrialTables
-from perflab.report import axes, distributions, palette, pictures, resources, results, timelines
+from perflab.report import axes, distributions, palette, parts, pictures, resources, results, timelines
 from perflab.report.figures import Figure, Series, Target
 from perflab.report.results import Result, results_of
 from perflab.statistics import histogram as hg
@@ -159,6 +159,39 @@ def test_curves_merge_edges_and_trials_exactly() -> None:
     assert at(the_series(figure, "m"), 90.0) * unit_ns == pytest.approx(expected)
     assert {s.weight for s in series_named(figure, "m, trial 1")} == {"thin"}
     assert any(key.label == "single trials" for key in figure.keys)
+
+
+def test_of_many_trials_ten_have_a_line_of_their_own_and_all_are_in_the_thick_one() -> None:
+    found = one_result(*(trial(values_edge(thousand(k)), number=k) for k in range(1, 26)))
+    figure = distributions.percentiles(found, ("latency",))
+    assert figure is not None
+    thin = [s.name for s in figure.series if s.weight == "thin" and s.stroke == "solid"]
+    assert 5 <= len(thin) <= parts.MAX_SINGLE
+    assert thin[0].endswith("trial 1")
+    assert figure.subtitle.startswith("w: 25 000 messages, 25 trials")
+    assert any(note.startswith("At most 10 trials of a result have a line") for note in figure.notes)
+
+
+def test_levels_of_one_factor_stand_in_their_order_with_what_has_none_before_them() -> None:
+    def at_level(level: float | None, middleware: str) -> TrialTables:
+        factors = {} if level is None else {"flood.rate": level}
+        return trial(values_edge([1]), middleware=middleware, factors=factors, treatment=f"rate={level}")
+
+    asked = [(1000, "b"), (20, "b"), (None, "b"), (300, "a"), (4, "a")]
+    found = results_of([run(*(at_level(level, middleware) for level, middleware in asked))])
+    ordered = results.by_level(found)
+    assert ordered is not None
+    levels = [result.trials[0].factors.get("flood.rate") for result in ordered]
+    assert levels == [None, 20, 1000, 4, 300]
+    assert [r.label for r in results.evenly(ordered, 3)] == [ordered[i].label for i in (0, 2, 4)]
+    assert results.evenly(ordered, 9) == ordered
+
+
+def test_levels_that_are_no_numbers_or_of_several_factors_have_no_order() -> None:
+    words = [trial(values_edge([1]), factors={"flood.qos": level}, treatment=level) for level in ("x", "y")]
+    assert results.by_level(results_of([run(*words)])) is None
+    two = [trial(values_edge([1]), factors={name: 1}, treatment=name) for name in ("a.b", "c.d")]
+    assert results.by_level(results_of([run(*two)])) is None
 
 
 def test_few_messages_have_no_reliable_percentile() -> None:
@@ -598,6 +631,15 @@ def test_colours_have_contrast_and_stay_apart_whatever_the_eye(theme: palette.Th
         seen = [lab(np.array(matrix) @ linear(c)) for c in theme.groups]
         nearest = min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
         assert nearest > 20, kind
+
+
+@pytest.mark.parametrize("theme", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
+def test_shades_of_cells_tell_shares_without_colour(theme: palette.Theme) -> None:
+    steps = [luminance(palette.shade(theme, percent)) for percent in range(0, 101, 5)]
+    away = [abs(step - luminance(theme.background)) for step in steps]
+    assert away == sorted(away), "ever further from the background"
+    assert away[-1] - away[0] > 0.5
+    assert (palette.shade(theme, -3), palette.shade(theme, 120)) == (theme.shades[0], theme.shades[2])
 
 
 def test_colour_and_mark_together_repeat_late() -> None:

@@ -17,14 +17,21 @@ from typing import Any
 import pytest
 from conftest import Perflab
 from made_run import MadeTrial, Stream, arrivals, make_run
+from made_sweep import made_breaking_point, made_curve
+from made_watched import watched
 from support import SOURCE, two_processes
 from test_cli import one_line
 from test_figures import one_result, sample, thousand, trial, values_edge
 
 from perflab.cli import main
-from perflab.report import draw_html, draw_static, pictures
-from perflab.report.figures import KINDS, Figure
+from perflab.report import cpus, draw_html, draw_static, pictures
+from perflab.report.degradation import curves
+from perflab.report.figures import Figure
 from perflab.report.palette import DARK, LIGHT
+from perflab.report.per_trial import per_trial
+from perflab.report.thresholds import breaking_points
+
+DRAWN = ["latency_percentiles", "latency_edges", "latency_time", "cpu", "rss"]  # of a single trial
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_TIMEOUT_S = 120
@@ -96,12 +103,11 @@ class Page(HTMLParser):
 def test_a_run_is_drawn_as_a_page_and_as_pictures_beside_it(perflab: Perflab, run: Path) -> None:
     done = perflab("plot", run)
     assert (done.returncode, done.stderr) == (0, "")
-    names = ["latency_percentiles", "latency_edges", "latency_time", "cpu", "rss"]
-    expected = [run / "plots" / name for name in ["plots.html", *(f"{name}.svg" for name in names)]]
+    expected = [run / "plots" / name for name in ["plots.html", *(f"{name}.svg" for name in DRAWN)]]
     assert done.stdout.split() == [str(path) for path in expected]
     assert sorted(p.name for p in (run / "plots").iterdir()) == sorted(p.name for p in expected)
     page = Page((run / "plots/plots.html").read_text())
-    assert page.plots == names
+    assert page.plots == DRAWN
     texts = svg_text((run / "plots/latency_edges.svg").read_bytes())
     assert "ping → listener · ping" in texts
     assert "latency (µs)" in texts
@@ -136,9 +142,9 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are percentiles, edges, time, cpu, rss"),
+        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are percentiles, edges, time, distributions, "),
         (["RUN", "--kind", ""], "--kind '' is no picture"),
-        (["RUN", "--format", "pdf"], "--format 'pdf' is no format; there are html, svg, png"),
+        (["RUN", "--format", "gif"], "--format 'gif' is no format; there are html, svg, png, pdf"),
         (["RUN", "--figure", "lateness"], "--figure 'lateness' is no figure; there are latency, response"),
         (["RUN", "--figure", "latency,response,publish_call"], "names 3 figures; one or two"),
         (
@@ -314,7 +320,7 @@ def test_a_page_loads_nothing_and_says_so_to_the_browser() -> None:
     page = Page(draw_html.page(figures(), "title"))
     assert page.loads == []
     assert "default-src 'none'" in draw_html.page(figures(), "title")
-    assert len(page.scripts) == 3
+    assert len(page.scripts) == 2
     assert "plotly.js v" in page.scripts[1][:200]
 
 
@@ -326,7 +332,7 @@ def test_names_cannot_become_markup() -> None:
     text = draw_html.page(made, HOSTILE, [HOSTILE])
     page = Page(text)
     assert "img" not in page.tags
-    assert len(page.scripts) == 3
+    assert len(page.scripts) == 2
     assert any(HOSTILE in trace["name"] for trace in page.figures[0]["plot"]["data"])
     assert HOSTILE in svg_text(draw_static.draw(made[0], "svg"))
 
@@ -335,7 +341,7 @@ def test_colours_of_the_page_follow_the_theme() -> None:
     (figure, *_) = Page(draw_html.page(figures(), "t")).figures
     for name, theme in (("light", LIGHT), ("dark", DARK)):
         colors = figure["colors"][name]
-        assert set(colors["traces"]["line.color"]) == {theme.groups[0]}
+        assert set(colors["traces"]["line.color"]) - {None} == {theme.groups[0]}
         assert len(colors["traces"]["line.color"]) == len(figure["plot"]["data"])
         assert colors["layout"]["font.color"] == theme.ink
     assert '<html lang="en" data-theme="dark">' in draw_html.page(figures(), "t", theme="dark")
@@ -363,19 +369,101 @@ def browse(page: Path, folder: Path) -> tuple[str, str]:
     return done.stdout, "\n".join(complaints)
 
 
+def changed(page: Path, script: str) -> Path:
+    """A copy of the page that does something more at its end."""
+    copy = page.with_name(f"changed_{page.name}")
+    copy.write_text(page.read_text().replace("</body>", f"<script>{script}</script></body>"))
+    return copy
+
+
+def rgb(tone: str) -> str:
+    return f"rgb({', '.join(str(int(tone[i : i + 2], 16)) for i in (1, 3, 5))})"
+
+
 def test_every_plot_of_a_page_draws_in_a_browser(perflab: Perflab, run: Path, tmp_path: Path) -> None:
     assert perflab("plot", run, "--format", "html", "--theme", "dark").returncode == 0
-    dom, complaints = browse(run / "plots/plots.html", tmp_path)
+    dom, complaints = browse(changed(run / "plots/plots.html", "perflabDrawAll()"), tmp_path)
     assert complaints == ""
-    assert f'data-drawn="{len(KINDS)}"' in dom
+    assert f'data-drawn="{len(DRAWN)}"' in dom
     sections = dom.split("<section")[1:]
-    assert len(sections) == len(KINDS)
+    assert len(sections) == len(DRAWN)
     for section in sections:
         assert re.search(r'<path class="js-line" d="M[^"]+"', section) or "points" in section, section[:300]
         assert re.search(r'<path class="point"[^>]* d="M', section), section[:300]
-        red, green, blue = (int(DARK.groups[0][i : i + 2], 16) for i in (1, 3, 5))
-        assert f"rgb({red}, {green}, {blue})" in section
+        assert rgb(DARK.groups[0]) in section
         assert 'class="xtick"' in section
+
+
+@pytest.fixture(scope="module")
+def page_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with every shape that a figure can have, far longer than a screen."""
+    folder = tmp_path_factory.mktemp("all")
+    results = watched(folder / "run", {"": [100, 120], "load": [200, 220]})
+    seen = [per_trial(results, "latency.p99"), cpus.cores(results), cpus.affinity(results)]
+    swept = curves([("", made_curve()), ("", made_curve("fastdds", None))])
+    searched = breaking_points([("", made_breaking_point()), ("", made_breaking_point("fastdds", 2100))])
+    made = [figure for figure in seen if figure is not None] + swept + searched
+    assert len(made) == 10
+    page = folder / "all.html"
+    page.write_text(draw_html.page(made, "all"))
+    return page
+
+
+def test_what_is_far_below_is_drawn_when_it_comes_near(page_of_all: Path, tmp_path: Path) -> None:
+    dom, complaints = browse(page_of_all, tmp_path)
+    assert complaints == ""
+    drawn = re.search(r'data-drawn="(\d+)"', dom)
+    assert drawn is not None
+    assert 1 <= int(drawn[1]) < 10
+    assert dom.split("<section")[10].count('class="main-svg"') == 0
+    last = "document.querySelector('section:last-of-type').scrollIntoView()"
+    dom, complaints = browse(changed(page_of_all, f"addEventListener('load', () => {last})"), tmp_path)
+    assert complaints == ""
+    assert dom.split("<section")[10].count('class="main-svg"') > 0
+
+
+def test_every_shape_draws_and_follows_the_theme(page_of_all: Path, tmp_path: Path) -> None:
+    script = "perflabDrawAll(); setTimeout(() => { document.documentElement.dataset.theme = 'dark'; })"
+    dom, complaints = browse(changed(page_of_all, script), tmp_path)
+    assert complaints == ""
+    assert 'data-drawn="10"' in dom
+    for section in dom.split("<section")[1:]:
+        plot = section.partition('<div class="legend')[0]
+        assert rgb(LIGHT.ink) not in plot
+        assert rgb(DARK.ink) in plot
+        assert not any(rgb(tone) in plot for tone in LIGHT.groups)
+    assert dom.count('class="hm"') == 2, "cells"
+    assert dom.count('class="errorbar"') > 20
+    assert dom.count('class="js-fill"') > 4, "areas and spans"
+
+
+def test_before_printing_all_is_drawn_light_and_as_wide_as_paper(page_of_all: Path, tmp_path: Path) -> None:
+    text = page_of_all.read_text().replace('data-theme="auto"', 'data-theme="dark"')
+    dark = page_of_all.with_name("dark.html")
+    dark.write_text(text)
+    dom, complaints = browse(changed(dark, "dispatchEvent(new Event('beforeprint'))"), tmp_path)
+    assert complaints == ""
+    assert 'data-drawn="10"' in dom
+    for section in dom.split("<section")[1:]:
+        assert (
+            'class="main-svg" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ' in section
+        )
+        assert 'width="680"' in section
+        assert rgb(LIGHT.ink) in section
+    dom, _ = browse(
+        changed(dark, "dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))"), tmp_path
+    )
+    assert all(rgb(DARK.ink) in section for section in dom.split("<section")[1:])
+
+
+def test_a_result_that_is_hidden_before_its_plot_is_drawn_stays_hidden(page_of_all: Path, tmp_path: Path) -> None:
+    script = "document.querySelector('[data-plot$=success][data-group=\"0\"]').click(); perflabDrawAll()"
+    dom, complaints = browse(changed(page_of_all, script), tmp_path)
+    assert complaints == ""
+    (plot,) = [s for s in dom.split("<section")[1:] if 'id="curve_message_flood_rate_success"' in s]
+    drawn = plot.partition('<div class="legend')[0]
+    assert rgb(LIGHT.groups[0]) not in drawn
+    assert rgb(LIGHT.groups[1]) in drawn
 
 
 def test_the_browser_test_sees_what_a_page_does_wrong(tmp_path: Path) -> None:
