@@ -1,0 +1,313 @@
+"""What a smoke test looks at: short real trials, each made by the code that `perflab run` uses, and judged exactly.
+
+A check is a small experiment. What this machine does not have is unavailable, with the words of whoever needs it; what
+is there and does not do what it must has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.errors import DAMAGE, Interrupted, PerflabError, Unavailable
+from perflab.experiment import rundir
+from perflab.experiment.build import build
+from perflab.experiment.display import Display
+from perflab.experiment.document import Written
+from perflab.experiment.run import RunResult, execute
+from perflab.experiment.rundir import RunDirectory
+from perflab.host import Host
+from perflab.middleware import REGISTRY as MIDDLEWARES
+from perflab.middleware import available
+from perflab.native import Native
+from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.report.evidence import in_words
+from perflab.units import format_count, format_time
+
+Json = dict[str, Any]
+
+WORKLOAD = "sierra_nevada"  # one process, and messages enough in a second for a p99
+VIRTUAL = "virtual"
+RTPS = "rtps"  # the protocol of DDS, over the network
+
+OK, UNAVAILABLE, FAILED = "ok", "unavailable", "FAILED"
+
+# So gently that a small machine can do it beside its other work; what is not here is taken as it comes.
+_GENTLY: dict[str, str] = {
+    "cpu_load": "cpu_load:workers=1,load=30",
+    "message_flood": "message_flood:publishers=1,rate=200,at_least=80",
+    "cpu_pinning": "cpu_pinning:count=1",
+    "memory_pressure": "memory_pressure:bytes=32MiB",
+    "io_load": "io_load:bytes=1MiB",
+    "network_shaping": "network_shaping:rate=1Gbit",
+    "priority_inhibitor": "priority_inhibitor:load=10",
+}
+# What one condition can do only where the kernel has more.
+_FURTHER = {"network_shaping with delay": "network_shaping:delay=1ms"}
+
+# These have trials of their own as a rule, which a smoke test does not need twice.
+_OBSERVED: dict[str, str] = {"tracing": "tracing:trials=all", "cpu_profile": "cpu_profile:trials=all"}
+
+SEARCH_BOUND = 0.1  # of the share of messages lost
+
+
+class NotAsExpected(Exception):
+    """What was measured is not what must come out. One line."""
+
+
+Judge = Callable[[RunDirectory, Json], str]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: an experiment, and what says in words that its result is right, or raises NotAsExpected.
+
+    `unavailable` says beforehand why it cannot be made here.
+    """
+
+    kind: str  # "middleware", "condition", "observer", "search"
+    name: str
+    written: Mapping[str, Any]
+    judge: Judge
+    unavailable: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a check came out."""
+
+    kind: str
+    name: str
+    state: str  # OK, UNAVAILABLE, FAILED
+    text: str
+    run: Path | None = None  # what it left; None: nothing
+
+
+def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
+    """All checks, in order; `names` are the middlewares to look at, by default those that there are."""
+    usable: list[str] = []
+    for name in names or MIDDLEWARES:
+        found = available(MIDDLEWARES[name], native)
+        if found.usable:
+            usable.append(name)
+        yield Check(
+            "middleware", name, _experiment(name), exact_counts, None if found.usable else found.text or "is missing"
+        )
+    # The others are made on one of them, preferably on one that reaches across processes.
+    real = [name for name in usable if MIDDLEWARES[name].runtime != VIRTUAL]
+    base = next((n for n in real if available(MIDDLEWARES[n], native).across_processes), next(iter(real), None))
+    missing = None
+    if base is None:
+        missing = "needs a middleware with processes, and there is none; `perflab doctor` says what is missing"
+    for name, text in _conditions().items():
+        written = _experiment(base, conditions=[text], baseline=False, **_over_network(base, text))
+        yield Check("condition", name, written, condition_in_effect, missing or _cannot(base, text, native))
+    for name in OBSERVERS:
+        written = _experiment(base, observers=[_OBSERVED.get(name, name)], observer_control=False)
+        yield Check("observer", name, written, _RECORDED.get(name, exact_counts), missing)
+    if names is None or VIRTUAL in names:
+        yield Check("search", "breaking point", _search(), known_breaking_point)
+
+
+def _cannot(middleware: str | None, condition: str, native: Native) -> str | None:
+    """Why a middleware is none for this condition."""
+    if middleware is None:
+        return None
+    kind, name = MIDDLEWARES[middleware], condition.partition(":")[0]
+    if name == "message_flood" and not available(kind, native).across_processes:  # whose publishers are beside it
+        return f"{middleware} does not reach across processes"
+    if name == "network_shaping" and kind.wire != RTPS:
+        return f"{middleware} sends nothing over the network"
+    return None
+
+
+def _over_network(middleware: str | None, condition: str) -> dict[str, Any]:
+    """What makes messages go over the network where something else is usual."""
+    shaped = middleware == "fastdds" and condition.startswith("network_shaping")
+    return {"middleware_options": {"fastdds.transport": "udp"}} if shaped else {}
+
+
+def _conditions() -> dict[str, str]:
+    """What is applied, by the name of its check."""
+    found = {}
+    for name in CONDITIONS:
+        found[name] = _GENTLY.get(name, name)
+        found |= {check: text for check, text in _FURTHER.items() if text.partition(":")[0] == name}
+    return found
+
+
+def _experiment(middleware: str | None, **more: Any) -> dict[str, Any]:
+    return {
+        "workload": [WORKLOAD],
+        "middlewares": [middleware or VIRTUAL],
+        "time": "1s",
+        "cool_down": {"limit": 0},
+        "name": "smoke",
+        **more,
+    }
+
+
+def _search() -> dict[str, Any]:
+    """Of a system in virtual time whose breaking point is known: it loses the share of messages that it is told to."""
+    return {
+        **_experiment(VIRTUAL),
+        "breaking_point": {
+            "factor": "virtual.loss",
+            "low": SEARCH_BOUND / 10,
+            "high": SEARCH_BOUND * 5,
+            "criterion": f"lost_share <= {100 * SEARCH_BOUND:g} %",
+            "precision": 50,
+            "max_trials": 40,
+        },
+    }
+
+
+def carry_out(check: Check, native: Native, host: Host, display: Display, folder: Path) -> Answer:
+    """Makes the experiment in a new folder and judges it; what failed stays there. Raises Interrupted."""
+    if check.unavailable is not None:
+        return Answer(check.kind, check.name, UNAVAILABLE, check.unavailable)
+    written = Written(dict(check.written), given=frozenset(check.written))
+    try:
+        experiment = build(written, native, output=folder, command_line=("perflab", "smoke-test"))
+        result = execute(experiment, native, host, display)
+    except Unavailable as error:
+        return Answer(check.kind, check.name, UNAVAILABLE, str(error))
+    except Interrupted:
+        raise
+    except PerflabError as error:
+        return Answer(check.kind, check.name, FAILED, str(error), folder if folder.exists() else None)
+    return _judged(check, result)
+
+
+def _judged(check: Check, result: RunResult) -> Answer:
+    if isinstance(result.error, Interrupted):
+        raise result.error
+    path = result.directory.path
+    if result.error is not None:
+        return Answer(check.kind, check.name, FAILED, str(result.error), path)
+    try:
+        return Answer(check.kind, check.name, OK, check.judge(result.directory, result.summary), path)
+    except NotAsExpected as problem:
+        return Answer(check.kind, check.name, FAILED, str(problem), path)
+    except DAMAGE as problem:
+        text = f"its results are not what they must be: {type(problem).__name__}: {problem}"
+        return Answer(check.kind, check.name, FAILED, text, path)
+
+
+# -- judges ----------------------------------------------------------------------------------------------------------
+
+
+def exact_counts(_: RunDirectory, summary: Json) -> str:
+    """Every message that the graph's timers are due to send was sent, received once, and none was lost."""
+    result = summary["results"][0]
+    totals = result["totals"]
+    lost = totals["lost"]
+    for what, count in (*lost.items(), *((key, totals[key]) for key in ("duplicate", "reordered", "write_errors"))):
+        if count != 0:
+            raise NotAsExpected(f"{'not known' if count is None else count} messages {what.replace('_', ' ')}")
+    if totals["received"] != totals["sent"]:
+        raise NotAsExpected(f"{totals['received']} of {totals['sent']} messages received")
+    for edge in result["edges"]:
+        due = round(edge["frequency_hz"] * result["duration_s"]) if edge["frequency_hz"] else None
+        if due is not None and edge["published"] + edge["not_sent"] != due:
+            raise NotAsExpected(
+                f"{edge['publisher']} published {edge['published']} messages on {edge['topic']} and left out "
+                f"{edge['not_sent']}, {due} were due"
+            )
+    words = f"{format_count(totals['received'])} of {format_count(totals['sent'])} messages"
+    p99 = (totals["latency_ns"] or {}).get("p99")
+    late = f", {totals['not_sent']} ticks not sent" if totals["not_sent"] else ""
+    return f"{words}{'' if p99 is None else f', p99 {format_time(p99)}'}{late}"
+
+
+def condition_in_effect(_: RunDirectory, summary: Json) -> str:
+    """The evidence of every condition of the trial; a trial without it would be no success."""
+    evidence = summary["results"][0]["trials_detail"][0]["evidence"]
+    if not evidence:
+        raise NotAsExpected("the trial has no evidence of it")
+    for label, found in evidence.items():
+        if found.get("in_effect") is not True:
+            raise NotAsExpected(f"{label}: {found.get('reason') or 'not in effect'}")
+    return "; ".join(in_words(label, found) for label, found in evidence.items())
+
+
+def _trial(summary: Json) -> Json:
+    found: Json = summary["results"][0]["trials_detail"][0]
+    return found
+
+
+def _artifact(directory: RunDirectory, kind: str) -> Path:
+    for trial in directory.trials():
+        for artifact in rundir.read_json(trial.trial_json)["artifacts"]:
+            path = Path(artifact["path"])
+            if artifact["kind"] == kind and path.exists():
+                return path
+    raise NotAsExpected(f"it left no {kind}")
+
+
+def hiccups(_: RunDirectory, summary: Json) -> str:
+    found = _trial(summary)["hiccup_ns"]
+    if not found or not found["count"]:
+        raise NotAsExpected("no wake-up was recorded")
+    return f"{format_count(found['count'])} wake-ups, p99 {format_time(found['p99'])}"
+
+
+def allocations(_: RunDirectory, summary: Json) -> str:
+    found = _trial(summary)["allocations"]
+    if found is None:
+        raise NotAsExpected("no allocation was counted")
+    return f"{format_count(found)} allocations"
+
+
+def watched_threads(directory: RunDirectory, _: Json) -> str:
+    import polars as pl
+
+    table = pl.read_parquet(_artifact(directory, "table"))
+    if not table.height:
+        raise NotAsExpected("no thread was watched")
+    return f"{format_count(table.height)} rows on threads"
+
+
+def traced_messages(directory: RunDirectory, summary: Json) -> str:
+    """The trace has every message that the trial counted."""
+    _artifact(directory, "trace")
+    why, received = _trial(summary)["why"], _trial(summary)["totals"]["received"]
+    if why is None:
+        raise NotAsExpected("the trace does not tell why messages were late")
+    if why["messages"] != received:
+        raise NotAsExpected(f"{why['messages']} messages in the trace, {received} were received")
+    return f"{format_count(why['messages'])} messages in the trace, as many as were received"
+
+
+def profiled(directory: RunDirectory, _: Json) -> str:
+    samples = rundir.read_json(_artifact(directory, "profile"))["quality"]["samples"]
+    if not samples:
+        raise NotAsExpected("no sample was taken")
+    return f"{format_count(samples)} samples"
+
+
+def known_breaking_point(_: RunDirectory, summary: Json) -> str:
+    """The interval of the breaking point has the level above which the criterion cannot be met."""
+    found = summary["breaking_points"][0]
+    interval = found["interval"]
+    if found["state"] != "found" or interval is None:
+        raise NotAsExpected(f"a known breaking point was not found: {'; '.join(found['words'])}")
+    words = (
+        f"{found['value']:.3g} [{interval['low']:.3g}, {interval['high']:.3g}] after {found['trials']} trials, "
+        f"known to be {SEARCH_BOUND:g}"
+    )
+    if not interval["low"] <= SEARCH_BOUND <= interval["high"]:
+        raise NotAsExpected(words)
+    return words
+
+
+_RECORDED: dict[str, Judge] = {
+    "hiccup": hiccups,
+    "allocations": allocations,
+    "monitor": watched_threads,
+    "tracing": traced_messages,
+    "cpu_profile": profiled,
+}

@@ -1,0 +1,252 @@
+r"""A run for a paper: tables and numbers as LaTeX, figures as PDF, and a document that shows all of it.
+
+Every file of tables needs `booktabs` alone. What is printed comes from summary.json and manifest.json, as everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import DAMAGE, BadInput, PerflabError
+from perflab.formats.rundata import RunData
+from perflab.report.latex_figures import Picture, pictures
+from perflab.report.latex_machine import inventory_of, machine
+from perflab.report.latex_table import Table
+from perflab.report.latex_tables import breaking_points, comparisons, conditions, curves, results
+from perflab.report.latex_text import breakable, escape
+from perflab.report.latex_values import COMMANDS, values
+from perflab.units import format_duration
+
+Json = dict[str, Any]
+
+DOCUMENT, VALUES, FIGURES = "report.tex", "values.tex", "figures.tex"
+
+_HEAD = r"""% Written by perflab; it is written anew with the run. Needs \usepackage{booktabs}.
+% For two columns: \newcommand{\perflabfloat}{table*} before it is read.
+\providecommand{\perflabfloat}{table}
+"""
+_HEAD_OF_FIGURES = r"""% Written by perflab; it is written anew with the run. Needs \usepackage{graphicx}.
+\providecommand{\perflabfigure}{figure}
+"""
+_HEAD_OF_VALUES = r"""% Written by perflab; it is written anew with the run. Needs no package.
+"""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one run has: sentences, the names of its files of tables, and what is in them."""
+
+    run: RunData
+    prefix: str  # of files and labels; empty where there is one run
+    tables: dict[str, str]
+
+
+def write(runs: Sequence[RunData], folder: Path) -> list[Path]:
+    """Writes everything into `folder`, which is made; the files in the order in which a reader wants them.
+
+    Files of an earlier call are replaced, others are left alone. Raises BadInput where there is nothing to tell or a
+    run is damaged, and PerflabError where the folder cannot be written.
+    """
+    if not any(run.summary["results"] for run in runs):
+        names = ", ".join(run.name for run in runs)
+        raise BadInput(f"nothing to write: {names} recorded no trial")
+    drawn = pictures(runs)
+    try:
+        parts = [_part(run, f"{_letter(i)}_" if len(runs) > 1 else "") for i, run in enumerate(runs)]
+        files: dict[str, bytes] = {DOCUMENT: _document(parts, drawn).encode()}
+        listed = "".join(values(p.run.summary, p.run.manifest, p.prefix.replace("_", "/")) for p in parts)
+    except DAMAGE as error:
+        names = " or ".join(str(run.path) for run in runs)
+        raise BadInput(f"{names} is damaged: {type(error).__name__}: {error}") from error
+    for part in parts:
+        files |= {f"{name}.tex": text.encode() for name, text in part.tables.items()}
+    files[VALUES] = (_HEAD_OF_VALUES + COMMANDS + listed).encode()
+    if drawn:
+        files[FIGURES] = (_HEAD_OF_FIGURES + "\n".join(_figure(p) for p in drawn)).encode()
+    files |= {f"{picture.name}.pdf": picture.content for picture in drawn}
+    return _write(files, folder)
+
+
+def table_file(text: str) -> str:
+    """A table with the head that says what it needs."""
+    return _HEAD + text
+
+
+def _letter(i: int) -> str:
+    return chr(ord("a") + i) if i < 26 else f"z{i}"
+
+
+def _part(run: RunData, prefix: str) -> _Part:
+    summary = run.summary
+    one: tuple[Callable[[Json], Table | None], ...] = (results, comparisons)
+    tables = [table for make in one if (table := make(summary)) is not None]
+    tables += curves(summary)
+    tables += [table for make in (breaking_points, conditions) if (table := make(summary)) is not None]
+    if prefix:
+        tables = [replace(t, caption=f"{_title(prefix)}: {t.caption}") for t in tables]
+    files = {f"{prefix}{t.name}": _HEAD + t.floats(_label("tab", f"{prefix}{t.name}")) for t in tables}
+    if (inventory := inventory_of(run.manifest)) is not None:
+        files[f"{prefix}machine"] = _HEAD + machine(
+            inventory, _label("tab", f"{prefix}machine"), f"{_title(prefix)}: " if prefix else ""
+        )
+    return _Part(run, prefix, files)
+
+
+def _title(prefix: str) -> str:
+    return prefix.removesuffix("_").upper()
+
+
+def _label(kind: str, name: str) -> str:
+    return f"{kind}:perflab-{name.replace('_', '-')}"
+
+
+# -- the document ----------------------------------------------------------------------------------------------------
+
+_PREAMBLE = r"""% Written by perflab; it is written anew with the run. pdflatex report.tex, twice for the references.
+\documentclass[a4paper,10pt]{article}
+\usepackage[margin=2.2cm]{geometry}
+\usepackage{booktabs}
+\usepackage{graphicx}
+\setlength{\emergencystretch}{3em}
+\setlength{\belowcaptionskip}{6pt}
+\setlength{\parindent}{0pt}
+\renewcommand{\topfraction}{0.9}
+\renewcommand{\floatpagefraction}{0.7}
+\input{values}
+"""
+
+
+def _document(parts: Sequence[_Part], drawn: Sequence[Picture]) -> str:
+    names = " and ".join(breakable(name) for name in dict.fromkeys(p.run.name for p in parts))
+    lines = [
+        _PREAMBLE,
+        r"\begin{document}",
+        rf"\begin{{center}}{{\Large\bfseries {names}\par}}\medskip {_date(parts)}\end{{center}}",
+    ]
+    for part in parts:
+        if part.prefix:
+            lines.append(rf"\section{{{_title(part.prefix)}: {breakable(part.run.name)}}}")
+        lines += [_introduction(part.run), _findings(part.run)]
+    several = len(parts) > 1
+    lines.append(r"\section{Tables}" if not several else r"\section{All tables}")
+    lines += [rf"\input{{{name}}}" for part in parts for name in part.tables]
+    if drawn:
+        lines += [r"\clearpage", r"\section{Figures}", r"\input{figures}"]
+    return "\n".join([*lines, r"\end{document}", ""])
+
+
+def _date(parts: Sequence[_Part]) -> str:
+    """Of the runs, not of the writing: the same run gives the same document."""
+    days = {str(p.run.manifest.get("created_utc") or "")[:10] for p in parts} - {""}
+    return escape(", ".join(sorted(days)))
+
+
+def _introduction(run: RunData) -> str:
+    """What was run, and first of all what is wrong with it."""
+    summary, manifest = run.summary, run.manifest
+    sentences = []
+    if wrong := _wrong(summary, manifest):
+        sentences.append(rf"\textbf{{{escape(wrong)}}}")
+    found = summary["results"]
+    workloads = ", ".join(dict.fromkeys(str(r["workload"]) for r in found))
+    seconds = sorted({r["duration_s"] for r in found if r.get("duration_s")})
+    trials = sum(r["trials"] for r in found)
+    of = f" of {' and '.join(format_duration(s) for s in seconds)}" if seconds else ""
+    # Each once: with other options it is listed again.
+    middlewares = dict.fromkeys(
+        f"{m['name']} {m['version']}" if m.get("version") else str(m["name"]) for m in manifest.get("middlewares") or ()
+    )
+    on = f" on {', '.join(middlewares)}" if middlewares else ""
+    sentences.append(escape(f"{workloads}{on}: {'1 trial' if trials == 1 else f'{trials} trials'}{of}."))
+    sentences += [escape(_sentence(note)) for note in run.notes]
+    command = manifest.get("command_line")
+    if command:
+        sentences.append(
+            "\n\n\\begin{flushleft}\\ttfamily\\footnotesize\n" + breakable(_quoted(command)) + "\n\\end{flushleft}"
+        )
+    return "\n".join(sentences) + "\n"
+
+
+def _quoted(command: Sequence[str]) -> str:
+    import shlex
+
+    return shlex.join(str(word) for word in command)
+
+
+def _wrong(summary: Json, manifest: Json) -> str:
+    outcomes: dict[str, int] = {}
+    for result in summary["results"]:
+        for outcome, n in result["outcomes"].items():
+            outcomes[outcome] = outcomes.get(outcome, 0) + n
+    parts = [
+        f"{outcomes[key]} {words}" for key, words in (("failed", "failed"), ("invalid", "invalid")) if outcomes.get(key)
+    ]
+    if outcomes.get("harness_error"):
+        parts.append(f"{outcomes['harness_error']} with an error of the laboratory")
+    sentences = [f"Not every trial was a success: {', '.join(parts)}."] if parts else []
+    planned, ran = len(manifest.get("trials") or ()), sum(r["trials"] for r in summary["results"])
+    if planned > ran:
+        sentences.insert(0, f"The run was not finished: {ran} of {planned} planned trials are in it.")
+    return " ".join(sentences)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _findings(run: RunData) -> str:
+    remarks = (run.summary.get("findings") or {}).get("remarks") or ()
+    of_curves = [
+        f"{c['variant']}, {c['factor']}: {words}"
+        for c in run.summary.get("curves") or ()
+        for of in c["metrics"].values()
+        for words in of.get("words") or ()
+    ]
+    of_points = [words for p in run.summary.get("breaking_points") or () for words in p.get("words") or ()]
+    sentences = [*(str(r["words"]) for r in remarks), *of_curves, *of_points]
+    if not sentences:
+        return ""
+    items = "\n".join(rf"\item {breakable(_sentence(s))}" for s in sentences)
+    return (
+        f"\\subsection*{{Findings}}\n\\begin{{itemize}}\n\\setlength{{\\itemsep}}{{0pt}}\n{items}\n\\end{{itemize}}\n"
+    )
+
+
+def _figure(picture: Picture) -> str:
+    caption = escape(_sentence(f"{picture.title}: {picture.subtitle}" if picture.subtitle else picture.title))
+    return (
+        "\\begin{\\perflabfigure}[htbp]\n\\centering\n"
+        f"\\includegraphics[width=0.85\\linewidth,height=0.85\\textheight,keepaspectratio]{{{picture.name}}}\n"
+        f"\\caption{{{caption}}}\n\\label{{{_label('fig', picture.name)}}}\n\\end{{\\perflabfigure}}\n"
+    )
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def _write(files: dict[str, bytes], folder: Path) -> list[Path]:
+    """Each whole or not at all."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PerflabError(f"cannot make {folder}: {error.strerror}; choose another place with --latex") from error
+    written = []
+    for name, content in files.items():
+        path, temporary = folder / name, folder / f".{name}.tmp"
+        try:
+            try:
+                with temporary.open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            raise PerflabError(f"cannot write {path}: {error.strerror}; choose another place with --latex") from error
+        written.append(path)
+    return written

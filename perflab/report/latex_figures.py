@@ -1,0 +1,41 @@
+"""Figures as PDF files, for papers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perflab.formats.rundata import RunData
+from perflab.report import draw_static
+from perflab.report.figures import Figure
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture. `name` is that of its file, without a suffix."""
+
+    name: str
+    title: str
+    subtitle: str
+    content: bytes
+
+
+def pictures(runs: Sequence[RunData]) -> list[Picture]:
+    """Everything that can be drawn of runs, in the order of a report; each name once."""
+    found: list[Picture] = []
+    for figure in _figures(runs):
+        name = stem = re.sub(r"[^A-Za-z0-9_-]+", "-", figure.name)
+        number = 1
+        while any(name == other.name for other in found):
+            number += 1
+            name = f"{stem}_{number}"
+        content = draw_static.draw(figure, "pdf", "light")
+        found.append(Picture(name, figure.title, figure.subtitle, content))
+    return found
+
+
+def _figures(runs: Sequence[RunData]) -> list[Figure]:
+    from perflab.report import report_figures
+
+    return [figure for _, figure in report_figures.of(runs)]
