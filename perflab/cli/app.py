@@ -10,17 +10,22 @@ import typer
 from perflab import __version__
 from perflab.cli import (
     archive,
+    breaking_point,
     check,
     clean,
     compare,
     doctor,
     export,
+    inventory,
     list_,
     plot,
     profile,
+    report,
     run,
     show,
+    smoke_test,
     statistics_,
+    sweep,
     trace,
 )
 from perflab.cli.grouped import CommandAfterDashes
@@ -35,11 +40,14 @@ app = typer.Typer(
 )
 
 app.command(name="run", cls=CommandAfterDashes)(run.run)
+app.command(name="sweep", cls=CommandAfterDashes)(sweep.sweep)
+app.command(name="breaking-point", cls=CommandAfterDashes)(breaking_point.breaking_point)
 app.command(name="show")(show.show)
 app.command(name="compare")(compare.compare)
 app.command(name="check")(check.check)
 app.command(name="export")(export.export)
 app.command(name="plot")(plot.plot)
+app.command(name="report")(report.report)
 app.command(name="statistics")(statistics_.statistics)
 app.add_typer(trace.app, name="trace")
 app.command(name="profile")(profile.profile)
@@ -47,6 +55,8 @@ app.command(name="archive")(archive.archive)
 app.command(name="clean")(clean.clean)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="list")(list_.list_)
+app.command(name="inventory")(inventory.inventory)
+app.command(name="smoke-test")(smoke_test.smoke_test)
 
 
 def _print_version(wanted: bool) -> None:

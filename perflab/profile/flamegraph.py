@@ -67,8 +67,8 @@ def page(
     parts = {
         "title": html.escape(title),
         "groups": html.escape(groups),
-        "style": asset("flamegraph.css") + _colors(list(titles)),
-        "patterns": "".join(_pattern(number) for number in range(1, len(titles))),
+        "style": asset("flamegraph.css") + colors(list(titles)),
+        "patterns": "".join(pattern(number) for number in range(1, len(titles))),
         "facts": "".join(f"<p>{html.escape(fact)}</p>" for fact in facts),
         # "<" would end the script, whatever a function is called.
         "data": json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
@@ -154,7 +154,7 @@ def _in_order(root: _Node) -> tuple[list[int], list[int], list[int]]:
     return numbers, depths, own
 
 
-def _pattern(number: int) -> str:
+def pattern(number: int) -> str:
     path = _PATTERNS[(number - 1) % len(_PATTERNS)]
     return (
         f'<pattern id="p{number}" width="8" height="8" patternUnits="userSpaceOnUse">'
@@ -163,7 +163,7 @@ def _pattern(number: int) -> str:
     )
 
 
-def _colors(names: Sequence[str]) -> str:
+def colors(names: Sequence[str]) -> str:
     """Of each family a ground and the lines on it, for both schemes; text is readable on either."""
 
     def block(ground: tuple[float, int], lines: tuple[float, int]) -> str:

@@ -16,7 +16,7 @@ from perflab.units import format_count
 Json = dict[str, Any]
 
 # The causes of perflab.trace.why and what they are called above a column.
-_COLUMNS = {
+CAUSES = {
     "cpu": "CPU of others",
     "callback_ahead": "callbacks ahead",
     "own_work": "sender's work",
@@ -63,7 +63,7 @@ def _labels(traced: Sequence[Json]) -> list[str]:
 
 def _columns(found: Sequence[tuple[str, Json]]) -> list[Column]:
     shares = [{row["cause"]: row["total_percent"] for row in why["causes"]} for _, why in found]
-    largest = {cause: max((share.get(cause) or 0.0 for share in shares), default=0.0) for cause in _COLUMNS}
+    largest = {cause: max((share.get(cause) or 0.0 for share in shares), default=0.0) for cause in CAUSES}
     shown = [cause for cause, share in largest.items() if share >= LEAST_SHARE]
     kept = set(sorted(shown, key=lambda cause: -largest[cause])[:MOST_COLUMNS])
     return [
@@ -71,7 +71,7 @@ def _columns(found: Sequence[tuple[str, Json]]) -> list[Column]:
         Column("late", 0, [Text(format_count(why["late"])) for _, why in found]),
         Column("of", 1, [Text(format_count(why["messages"])) for _, why in found]),
         *(
-            Column(_COLUMNS[cause], 2 + number, [Text(_percent(share.get(cause))) for share in shares])
+            Column(CAUSES[cause], 2 + number, [Text(_percent(share.get(cause))) for share in shares])
             for number, cause in enumerate(cause for cause in shown if cause in kept)
         ),
     ]

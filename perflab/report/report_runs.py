@@ -1,0 +1,133 @@
+"""A run as a report reads it: its summary, what its trials say beside the summary, and how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import BadInput, PerflabError
+from perflab.experiment import rundir
+from perflab.experiment.collect import own_trials
+from perflab.experiment.rundir import RunDirectory
+from perflab.formats.rundata import PERFLAB, RunData
+from perflab.report.label import labels
+
+Json = dict[str, Any]
+
+VERBS = ("run", "sweep", "breaking-point")  # that make runs
+
+
+@dataclass(frozen=True)
+class TrialFile:
+    """trial.json and the folder it is in."""
+
+    path: Path
+    document: Json
+
+
+@dataclass(frozen=True)
+class ReportRun:
+    """`labels` are those of the results, by what these differ in; `files` are by the numbers of trials."""
+
+    data: RunData
+    labels: tuple[str, ...]
+    files: dict[int, TrialFile] = field(repr=False)
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.data.name
+
+    @property
+    def manifest(self) -> Json:
+        return self.data.manifest
+
+    @property
+    def summary(self) -> Json:
+        return self.data.summary
+
+    @property
+    def results(self) -> list[Json]:
+        results: list[Json] = self.summary.get("results") or []
+        return results
+
+    @property
+    def own(self) -> bool:
+        """Whether it is one of perflab's."""
+        return self.data.origin == PERFLAB
+
+    @property
+    def planned(self) -> int | None:
+        """How many trials the plan has; None of a foreign run, and of a search, which plans as it goes."""
+        plan = self.manifest.get("trials")
+        return len(plan) if self.own and isinstance(plan, list) and plan else None
+
+    @property
+    def verb(self) -> str:
+        """Of the command line that made it, and that makes it again."""
+        words = self.manifest.get("command_line")
+        verb = words[1] if isinstance(words, list) and len(words) > 1 else None
+        return verb if verb in VERBS else "run"
+
+    @property
+    def trials(self) -> list[tuple[str, Json, Json]]:
+        """Every trial with its result and the label of it, in the order in which they ran."""
+        found = [(label, r, t) for label, r in zip(self.labels, self.results, strict=True) for t in r["trials_detail"]]
+        return sorted(found, key=lambda entry: (entry[2].get("order") or 0, entry[2].get("trial") or 0))
+
+    def file(self, trial: Json) -> Json:
+        """trial.json of an entry of trials_detail; empty where there is none."""
+        found = self.files.get(trial["trial"])
+        return {} if found is None else found.document
+
+
+def read(data: RunData) -> ReportRun:
+    """What a report needs beside the data. Raises PerflabError or one of DAMAGE where the summary cannot be read."""
+    results = data.summary["results"]
+    for result in results:  # what no part of a report can do without
+        _ = result["workload"], result["outcomes"].items(), [t["trial"] + 0 for t in result["trials_detail"]]
+    names = labels(results, [data.name] * len(results)) if results else []
+    notes: list[str] = list(data.notes)
+    files = dict(_files(data, notes)) if data.origin == PERFLAB else {}
+    return ReportRun(data, tuple(names), files, tuple(dict.fromkeys(notes)))
+
+
+def _files(data: RunData, notes: list[str]) -> Iterator[tuple[int, TrialFile]]:
+    """A trial.json that cannot be read is a note: the summary has what matters of it."""
+    directory = RunDirectory(data.path, created=False)
+    try:
+        for trial, document in own_trials(directory, data.manifest, []):
+            if document is not None and isinstance(document.get("trial"), int):
+                yield document["trial"], TrialFile(trial.path, document)
+    except (PerflabError, OSError) as error:
+        notes.append(f"{error}; what trial.json says of this and later trials is missing here")
+
+
+def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Json]]:
+    """Every result of every run, with its label."""
+    for run in runs:
+        for label, result in zip(run.labels, run.results, strict=True):
+            yield run, label, result
+
+
+def open_all(words: Sequence[str]) -> list[ReportRun]:
+    """The runs of these paths or names, each once. Raises BadInput with one line."""
+    from perflab.errors import DAMAGE
+    from perflab.formats.rundata import open_run
+
+    found: list[ReportRun] = []
+    seen: dict[Path, str] = {}
+    for text in words:
+        data = open_run(text)
+        place = data.path.resolve()
+        if place in seen:
+            raise BadInput(f"{data.name} is named twice; name each run once")
+        seen[place] = text
+        try:
+            found.append(read(data))
+        except DAMAGE as error:
+            where = data.path / rundir.SUMMARY
+            raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
+    return found

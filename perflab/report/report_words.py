@@ -1,0 +1,202 @@
+"""Conditions, treatments and comparisons in the words of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from perflab.report.label import BASELINE, treatment
+from perflab.statistics.metric_comparison import CLAIMS
+from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.words import p_in_words
+from perflab.units import NS_PER_S, format_bytes, format_count, format_duration, format_rate, format_time
+
+Json = dict[str, Any]
+
+
+def _cpus(value: object) -> str:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        return ""
+    return f" on CPU{'s' if len(value) > 1 else ''} {', '.join(map(str, value))}"
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _rate(hz: float) -> str:
+    return format_count(round(hz)) if hz >= 1000 else format_rate(hz)
+
+
+def _cpu_load(p: Mapping[str, Any]) -> str:
+    workers = f"{p['workers']} × " if p.get("workers") is not None else ""
+    return f"{workers}{_number(p['load'])} % CPU load"
+
+
+def _flood(p: Mapping[str, Any]) -> str:
+    parts = []
+    if p["publishers"] and p["rate"]:
+        size = "" if p.get("readers") == "topics" else f" of {format_bytes(p['payload'])}"
+        readers = {"none": " without readers", "inside": " read inside the workload", "topics": " on its own topics"}
+        how = readers.get(str(p.get("readers")), "")
+        parts.append(f"a flood of {p['publishers']} × {_rate(p['rate'])} messages/s{size}{how}")
+    if p.get("churn"):
+        parts.append(f"{_number(p['churn'])} {p['churn_of']} coming and going per second")
+    return " and ".join(parts) or "message_flood switched off"
+
+
+def _pinning(p: Mapping[str, Any]) -> str:
+    if p.get("count") is not None:
+        return f"pinning to {p['count']} CPU{'s' if p['count'] != 1 else ''}"
+    return f"pinning{_cpus(p.get('cpus'))}"
+
+
+def _memory(p: Mapping[str, Any]) -> str:
+    amount = f"{_number(p['percent'])} % of memory" if p.get("percent") is not None else format_bytes(p.get("bytes"))
+    return f"{amount} {'rewritten' if p.get('access') == 'rewrite' else 'held'} by {p['workers']} worker(s)"
+
+
+def _io(p: Mapping[str, Any]) -> str:
+    rate = f" at {_number(p['rate'])} MB/s" if p.get("rate") else ""
+    return f"{p['workers']} writer{'s' if p['workers'] != 1 else ''} to storage{rate}"
+
+
+def _network(p: Mapping[str, Any]) -> str:
+    parts = []
+    if p.get("rate"):
+        parts.append(f"{_number(p['rate'] / 1e6)} Mbit/s")
+    if p.get("delay"):
+        parts.append(f"{format_time(p['delay'])} delay")
+    if p.get("jitter"):
+        parts.append(f"{format_time(p['jitter'])} jitter")
+    if p.get("loss"):
+        parts.append(f"{_number(p['loss'])} % loss")
+    return f"a network with {', '.join(parts)}" if parts else "network_shaping"
+
+
+def _inhibitor(p: Mapping[str, Any]) -> str:
+    priority = f" {p['priority']}" if p.get("priority") is not None else ""
+    return f"{_number(p['load'])} % load of {p['policy']}{priority}{_cpus(p.get('cpus'))}"
+
+
+_WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "cpu_load": _cpu_load,
+    "message_flood": _flood,
+    "cpu_pinning": _pinning,
+    "memory_pressure": _memory,
+    "io_load": _io,
+    "network_shaping": _network,
+    "priority_inhibitor": _inhibitor,
+}
+
+
+def condition_in_words(label: str, parameters: object) -> str:
+    """ "4 × 80 % CPU load"; of a condition that this does not know, or that lacks a parameter, its label."""
+    form = _WORDS.get(label) or _WORDS.get(label.rpartition("_")[0])  # a trial may have several of a kind
+    if form is None or not isinstance(parameters, Mapping):
+        return label
+    try:
+        return form(parameters)
+    except (KeyError, TypeError, ValueError):
+        return label
+
+
+def treatment_in_words(result: Json) -> str:
+    """ "4 × 80 % CPU load and pinning to 1 CPU"; the treatment's name where it was given one. "" of a baseline."""
+    conditions = result.get("conditions") or ()
+    if not conditions:
+        return ""
+    given = result.get("condition_parameters") or {}
+    words = " and ".join(condition_in_words(label, parameters) for label, parameters in given.items())
+    name = treatment(result)
+    known = any(name.startswith(condition) for condition in conditions)
+    return (words or name) if known else f"“{name}” ({words})" if words else f"“{name}”"
+
+
+def in_words(results: Sequence[Json]) -> dict[str, str]:
+    """By the names of treatments what to call them; where two would be called alike, with their names."""
+    words = {treatment(r): treatment_in_words(r) for r in results}
+    counts: dict[str, int] = {}
+    for text in words.values():
+        counts[text] = counts.get(text, 0) + 1
+    return {name: f"{text} ({name})" if text and counts[text] > 1 else text or BASELINE for name, text in words.items()}
+
+
+def size(metric: Metric, comparison: Json) -> str:
+    """ "2.1× [1.8, 2.5]", "+12 [+3, +20]"."""
+    from perflab.statistics.metric_comparison import size_words
+
+    return (
+        size_words(metric, comparison).replace("x", "×", 1)
+        if comparison["scale"] == "ratio"
+        else size_words(metric, comparison)
+    )
+
+
+def change(metric: Metric, comparison: Json, *, between: bool = False) -> str:
+    """ "latency p99 rose 2.1× [1.8, 2.5]", "lost rose: +12 [+3, +20]".
+
+    `between` two that are there at once nothing rises: "latency p99 is 2.1× [1.8, 2.5]".
+    """
+    higher = comparison["verdict"] == "higher"
+    value = comparison["estimate"]["value"]
+    ratio = comparison["scale"] == "ratio"
+    verb = ("is" if ratio else "differs:") if between else "rose" if higher else "fell"
+    if value is None or value == (1.0 if ratio else 0.0):
+        return f"{metric.words} {'is higher' if higher else 'is lower'} in rank"
+    if between:
+        return f"{metric.words} {verb} {size(metric, comparison)}"
+    return f"{metric.words} {verb}{(' ' if higher else ' to ') if ratio else ': '}{size(metric, comparison)}"
+
+
+def from_to(metric: Metric, comparison: Json, *, between: bool = False) -> str:
+    """ "from 502 µs to 893 µs", the medians; "893 µs against 502 µs" between two; empty where one is not known."""
+    medians = [(comparison[side].get("median") or {}).get("value") for side in ("baseline", "treatment")]
+    if None in medians:
+        return ""
+    if between:
+        return f"{metric.format(medians[1])} against {metric.format(medians[0])}"
+    return f"from {metric.format(medians[0])} to {metric.format(medians[1])}"
+
+
+def numbers(comparison: Json) -> str:
+    """ "n = 8 and 24"; the treatment's is the first one."""
+    return f"n = {comparison['treatment']['n']} and {comparison['baseline']['n']}"
+
+
+def certainty(comparison: Json) -> str:
+    """ "n = 8 and 24, p = 0.001 after Holm"."""
+    p = comparison.get("p_adjusted")
+    if comparison["verdict"] == "equivalent":
+        p = (comparison.get("equivalence") or {}).get("p_adjusted")
+    after = " after Holm" if comparison.get("family_size", 1) > 1 else ""
+    return numbers(comparison) + ("" if p is None else f", {p_in_words(p)}{after}")
+
+
+def is_claim(comparison: Json) -> bool:
+    return comparison["verdict"] in CLAIMS
+
+
+def metric_of(name: str) -> Metric | None:
+    return METRICS.get(name)
+
+
+def seconds(ns: float | None) -> str:
+    return "" if ns is None else format_duration(ns / NS_PER_S)
+
+
+def plain(value: Any) -> str:
+    """A value of a manifest or of evidence for people: switches, lists, numbers with at most four digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}".replace(",", " ")
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", " ") if abs(value) >= 10_000 else str(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {plain(v)}" for k, v in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(v) for v in value) or "none"
+    return str(value)

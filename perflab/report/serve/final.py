@@ -1,0 +1,13 @@
+"""The report of runs that have ended, made in this process when somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def report(runs: Sequence[str]) -> str:
+    """The page that `perflab report` writes. Raises PerflabError where there is nothing to report."""
+    from perflab.report.report_page import report as made  # plotly and more, which nothing else here needs
+    from perflab.report.report_runs import open_all
+
+    return made(open_all(runs)).page

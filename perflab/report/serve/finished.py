@@ -1,0 +1,223 @@
+"""Trials that are over, each read once, and what they say together so far."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perflab.experiment.collect import collect
+from perflab.experiment.rundir import TrialDirectory
+from perflab.report import label
+from perflab.report.serve import searching
+from perflab.statistics.metrics import METRICS
+from perflab.statistics.proportion import wilson
+from perflab.statistics.summary import MEASURED, TrialData, figures_of
+from perflab.statistics.totals import all_lost, delivered
+
+if TYPE_CHECKING:
+    from perflab.experiment.breaking_point import Goal
+
+Json = dict[str, Any]
+
+KEYS = ("middleware", "executor", "ipc", "pass_by", "treatment", "factors", "observers", "purpose")
+SUCCESS, FAILED = "success", "failed"
+QUANTILES = ("p50", "p99")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What one trial of the run says; times in ns, None where it was not measured."""
+
+    number: int
+    order: int
+    place: Mapping[str, Any]  # KEYS of its treatment
+    conditions: tuple[str, ...]
+    condition_parameters: Mapping[str, Any]
+    outcome: str
+    reason: str | None
+    interrupted: bool
+    unfinished: bool  # its trial.json says that it runs; it may be closed yet
+    started_utc: str | None
+    took_s: float | None
+    measured: bool
+    figure: str  # "latency", or "round_trip" where there are services alone
+    p50_ns: float | None  # of all its messages
+    p99_ns: float | None
+    lost: int | None
+    received: int | None
+    p99_reason: str | None  # why its p99 enters no statistics
+    met: bool | None  # the criterion of a search; None: there is none, or the trial says nothing
+    data: TrialData | None  # of a search, without histograms
+
+    @property
+    def key(self) -> str:
+        return key_of(self.place)
+
+    @property
+    def totals(self) -> Json:
+        """As much of a summary's totals as report/progress.py asks for."""
+        return {"latency_ns": {"p50": self.p50_ns, "p99": self.p99_ns}, "lost": {"all": self.lost}}
+
+
+def place_of(document: Mapping[str, Any]) -> Json:
+    """KEYS of an entry of the plan, of a treatment, or of trial.json."""
+    place = {key: document.get(key) for key in KEYS}
+    if isinstance(place["middleware"], dict):
+        place["middleware"] = place["middleware"].get("name")
+    return place
+
+
+def key_of(place: Mapping[str, Any]) -> str:
+    return json.dumps(place, sort_keys=True)
+
+
+def read(directory: TrialDirectory, document: Json, manifest: Json, goal: Goal | None = None) -> Finished:
+    """`goal` is that of a search. Raises what damaged files raise: one of DAMAGE, BadInput, OSError."""
+    edges = [tuple(e) for e in manifest["workload"]["edges"]]
+    services = [tuple(s) for s in manifest["workload"].get("services", ())]
+    told = dict(document)
+    if told["status"] != "finished":
+        told["outcome"] = told["outcome"] or "harness_error"
+        told["reason"] = told["reason"] or "perflab ended before the trial did"
+    data = collect(directory, told, edges, services).data
+    figures = figures_of(data)
+    figure = "latency" if edges or not services else "round_trip"
+    readings = {q: METRICS[f"{figure}.{q}"].read(figures) for q in QUANTILES}
+    shown = figures["totals"]["latency_ns"] or {} if figure == "latency" else {}
+    return Finished(
+        number=directory.number,
+        order=data.order,
+        place=place_of(document),
+        conditions=data.conditions,
+        condition_parameters=data.condition_parameters,
+        outcome=data.outcome,
+        reason=data.reason,
+        interrupted=bool(document.get("interrupted")) or document["status"] != "finished",
+        unfinished=document["status"] != "finished",
+        started_utc=document.get("started_utc"),
+        took_s=_took_s(directory, document) if document["status"] == "finished" else None,
+        measured=data.measured,
+        figure=figure,
+        p50_ns=shown.get("p50") if figure == "latency" else readings["p50"].value,
+        p99_ns=shown.get("p99") if figure == "latency" else readings["p99"].value,
+        lost=all_lost({**figures, "edges": edges}) if data.accounts is not None else None,
+        received=delivered({**figures, "edges": edges}) if data.accounts is not None else None,
+        p99_reason=readings["p99"].reason,
+        met=None if goal is None else searching.judged(goal, data),
+        data=None if goal is None else searching.slim(data),
+    )
+
+
+def _took_s(directory: TrialDirectory, document: Mapping[str, Any]) -> float | None:
+    """From the beginning of the trial until its last file was written: its summary is part of what a trial takes."""
+    from datetime import datetime
+
+    try:
+        began = datetime.fromisoformat(str(document["started_utc"])).timestamp()
+        return max(0.0, directory.trial_json.stat().st_mtime - began)
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+# -- together --------------------------------------------------------------------------------------------------------
+
+
+def results(trials: Sequence[Finished], treatments: Sequence[Mapping[str, Any]], alpha: float) -> list[Json]:
+    """The results so far, in the order of the design; treatments without a trial are there, too, without figures."""
+    places: dict[str, Json] = {}
+    for entry in treatments:
+        place = place_of(entry)
+        places[key_of(place)] = {**place, **_conditions(entry.get("conditions"), entry.get("condition_parameters"))}
+    for trial in trials:
+        places.setdefault(trial.key, {**trial.place, **_conditions(trial.conditions, trial.condition_parameters)})
+    names = label.labels([{**place, "duration_s": None} for place in places.values()])
+    return [
+        {"label": name, **place, **_together([t for t in trials if t.key == key], alpha)}
+        for name, (key, place) in zip(names, places.items(), strict=True)
+    ]
+
+
+def _conditions(names: Sequence[str] | None, parameters: Mapping[str, Any] | None) -> Json:
+    return {"conditions": list(names or ()), "condition_parameters": dict(parameters or {})}
+
+
+def _together(trials: Sequence[Finished], alpha: float) -> Json:
+    valid = [t for t in trials if not t.interrupted]
+    judged = [t for t in valid if t.outcome in (SUCCESS, FAILED)]
+    successes = sum(t.outcome == SUCCESS for t in judged)
+    interval = wilson(successes, len(judged), 1 - alpha)
+    measured = [t for t in valid if t.measured]
+    lost = [t.lost for t in measured if t.lost is not None]
+    return {
+        "trials": len(valid),
+        "invalid": sum(t.outcome == "invalid" for t in valid),
+        "harness_errors": sum(t.outcome == "harness_error" for t in valid),
+        "judged": len(judged),
+        "successes": successes,
+        "success_low": None if interval is None else interval[0],
+        "success_high": None if interval is None else interval[1],
+        "p50_ns": median([t.p50_ns for t in measured], alpha),
+        # Of so few messages a p99 is their maximum, and no statistic of a run takes it.
+        "p99_ns": median([t.p99_ns if t.p99_reason is None else None for t in measured], alpha)
+        | {"trial_reason": next((t.p99_reason for t in measured if t.p99_reason is not None), None)},
+        "lost": sum(lost) if lost and len(lost) == len(measured) else None,
+    }
+
+
+def median(values: Sequence[float | None], alpha: float) -> Json:
+    """The median over trials, with its interval as soon as there are enough of them."""
+    known = [v for v in values if v is not None]
+    told: Json = {"value": None, "low": None, "high": None, "n": len(known), "needed": needed(alpha)}
+    if not known:
+        return told
+    if len(known) < told["needed"]:
+        middle = sorted(known)[(len(known) - 1) // 2 : len(known) // 2 + 1]
+        return told | {"value": sum(middle) / len(middle)}
+    from perflab.statistics import estimate  # scipy takes half a second to import, and a short run needs none of it
+    from perflab.statistics.sample import Sample
+
+    found = estimate.median(Sample.of(known), 1 - alpha)
+    interval = found.interval
+    return told | {
+        "value": found.value,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+    }
+
+
+def needed(alpha: float) -> int:
+    """How many values an interval of a median takes: all of them lie on one side with probability 2^(1 - n)."""
+    return max(2, math.ceil(1 - math.log2(alpha) - 1e-9))
+
+
+def levels(made: Sequence[Json]) -> list[Json]:
+    """For each factor with numeric levels the curves that a sweep has: which results stand at which level."""
+    measured = [result | {"at": n} for n, result in enumerate(made) if result["purpose"] == MEASURED]
+    factors = dict.fromkeys(path for result in measured for path in result["factors"] or {})
+    if not factors:
+        return []
+    from perflab.statistics import curves  # scipy takes half a second to import
+
+    found = []
+    for factor in factors:
+        placed = [c for c in curves.placed(factor, measured) if len(c[2]) > 1]
+        variants = {words for words, _, _ in placed}
+        told = [
+            {
+                "label": _curve_label(words if len(variants) > 1 else "", others, [o for _, o, _ in placed]),
+                "points": [{"level": level, "result": r["at"]} for level, of in by_level.items() for r in of],
+            }
+            for words, others, by_level in placed
+        ]
+        if told:
+            found.append({"factor": factor, "curves": told})
+    return found
+
+
+def _curve_label(variant: str, others: Mapping[str, Any], all_others: Sequence[Mapping[str, Any]]) -> str:
+    """What a curve differs in from the others of its factor; empty where there is but one."""
+    different = [path for path in others if len({str(o.get(path)) for o in all_others}) > 1]
+    return ", ".join([*([variant] if variant else []), *(f"{p.partition('.')[2]}={others[p]}" for p in different)])

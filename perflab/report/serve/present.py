@@ -1,0 +1,216 @@
+"""The trial that runs, from what its processes have recorded so far.
+
+Progress records are cumulative and come once a second, so two of them differ by exactly what that second had; of a
+long trial neighbouring seconds are put together, which is as exact.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import DAMAGE
+from perflab.experiment.rundir import TrialDirectory
+from perflab.formats.checkpoints import difference
+from perflab.report.serve.tail import Tail
+from perflab.statistics import histogram as hg
+from perflab.statistics.histogram import Histogram
+from perflab.units import NS_PER_S
+
+MAX_POINTS = 300  # of a curve; more than a telephone or a column of a page can show
+MAX_PROCESSES = 8  # whose CPU use is shown
+
+# Most lines are events and checkpoints, which cost time to parse and say nothing more here.
+_TYPE = re.compile(rb'"type": ?"(\w+)"')
+_CODE = re.compile(rb'"code": ?"(\w+)"')
+
+Json = dict[str, Any]
+Point = tuple[float, float | None, float | None, float | None]
+
+
+class Seconds:
+    """Latency second by second, of all processes together. `width` is how many seconds a point has by now."""
+
+    def __init__(self) -> None:
+        self.width = 1
+        self._parts: dict[int, Histogram] = {}
+        self._points: dict[int, Point] = {}
+
+    def add(self, second: int, counted: Histogram) -> None:
+        """What was counted in a second, from 1."""
+        place = max(0, second - 1) // self.width
+        known = self._parts.get(place)
+        self._parts[place] = counted if known is None else hg.merge([known, counted])
+        self._points.pop(place, None)
+        if len(self._parts) > MAX_POINTS:
+            self._widen()
+
+    def points(self) -> list[Point]:
+        """The end of each interval in seconds from the start of the measured part, p50, p99, and maximum in ns."""
+        for place, counted in self._parts.items():
+            if place not in self._points:
+                self._points[place] = ((place + 1) * self.width, *quantiles(counted), counted.max)
+        return [self._points[place] for place in sorted(self._parts)]
+
+    def _widen(self) -> None:
+        self.width *= 2
+        joined: dict[int, list[Histogram]] = {}
+        for place, counted in self._parts.items():
+            joined.setdefault(place // 2, []).append(counted)
+        self._parts = {place: hg.merge(parts) for place, parts in joined.items()}
+        self._points.clear()
+
+
+def quantiles(counted: Histogram) -> tuple[int | None, int | None]:
+    """p50 and p99, never above the maximum."""
+    found = [hg.value_at_percentile(counted, p) for p in (50.0, 99.0)]
+    p50, p99 = (v if v is None or counted.max is None else min(v, counted.max) for v in found)
+    return p50, p99
+
+
+class Usage:
+    """CPU use of one process between its samples; neighbours are put together where there are many."""
+
+    def __init__(self) -> None:
+        self.samples: list[tuple[int, int, int]] = []  # at_ns, interval_ns, of it on a CPU
+
+    def add(self, at_ns: int, interval_ns: int, cpu_ns: int) -> None:
+        self.samples.append((at_ns, interval_ns, cpu_ns))
+        if len(self.samples) > MAX_POINTS:
+            pairs = [self.samples[i : i + 2] for i in range(0, len(self.samples), 2)]
+            self.samples = [(p[-1][0], sum(s[1] for s in p), sum(s[2] for s in p)) for p in pairs]
+
+    def points(self, from_ns: int, until_ns: int) -> list[tuple[float, float]]:
+        """Seconds from the start of the measured part, and percent of one CPU; starting up and ending are left out."""
+        return [
+            (round((at - from_ns) / NS_PER_S, 2), round(100 * used / wall, 1))
+            for at, wall, used in self.samples
+            if at - wall >= from_ns - wall // 2 and at <= until_ns + wall // 2
+        ]
+
+
+class _Process:
+    """What one process of the workload has recorded so far."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        self.tail = Tail(path)
+        self.start: tuple[int, int] | None = None  # begin and end of the measured part
+        self.last: Json | None = None  # its last progress
+        self.latency: Histogram | None = None  # everything so far
+        self.usage = Usage()
+        self.late = self.too_late = self.unreadable = 0
+
+    def read(self, seconds: Seconds) -> bool:
+        """Takes in what is new; whether there was anything."""
+        lines = self.tail.lines()
+        for line in lines:
+            try:
+                self._take(line, seconds)
+            except DAMAGE:
+                self.unreadable += 1
+        return bool(lines)
+
+    def _take(self, line: bytes, seconds: Seconds) -> None:
+        found = _TYPE.search(line)
+        if found is None or not line.endswith(b"}"):
+            raise ValueError("not a record")
+        match found[1]:
+            case b"progress":
+                self._progress(json.loads(line), seconds)
+            case b"resources":
+                record = json.loads(line)
+                if record["interval_ns"] and record["cpu_interval_ns"] is not None:
+                    self.usage.add(int(record["at_ns"]), int(record["interval_ns"]), int(record["cpu_interval_ns"]))
+            case b"start":
+                record = json.loads(line)
+                self.start = (int(record["measured_from_ns"]), int(record["measured_until_ns"]))
+            case b"event" if (code := _CODE.search(line)) is not None:
+                self.late += code[1] == b"late"
+                self.too_late += code[1] == b"too_late"
+
+    def _progress(self, record: Json, seconds: Seconds) -> None:
+        elapsed_ns = int(record["elapsed_ns"])
+        if elapsed_ns <= 0 and self.last is None:
+            return  # warming up
+        self.last = record
+        if record.get("latency") is None:
+            return
+        counted = hg.decode(record["latency"])
+        new = counted if self.latency is None else difference(counted, self.latency)
+        self.latency = counted
+        if new.count:
+            seconds.add(max(1, round(elapsed_ns / NS_PER_S)), new)
+
+
+class PresentTrial:
+    """One trial's records, followed from their beginning."""
+
+    def __init__(self, directory: TrialDirectory) -> None:
+        self.directory = directory
+        self.seconds = Seconds()
+        self._processes: dict[str, _Process] = {}
+
+    def refresh(self, document: Mapping[str, Any]) -> bool:
+        """Reads what is new of the workload's own processes, those of `document` (trial.json); whether there was."""
+        for name, told in document["processes"].items():
+            if not told.get("condition") and name not in self._processes:
+                self._processes[name] = _Process(name, self.directory.records(name))
+        new = [process.read(self.seconds) for process in self._processes.values()]
+        if any(process.tail.restarted for process in self._processes.values()):
+            # Not the file that was followed: what came from it is forgotten, and everything read anew.
+            self.seconds, self._processes = Seconds(), {}
+            return self.refresh(document)
+        return any(new)
+
+    @property
+    def measured(self) -> tuple[int, int] | None:
+        """Begin and end of the measured part, CLOCK_MONOTONIC (virtual time on the virtual runtime)."""
+        starts = [p.start for p in self._processes.values() if p.start is not None]
+        return (min(s[0] for s in starts), max(s[1] for s in starts)) if starts else None
+
+    @property
+    def elapsed_ns(self) -> int | None:
+        """How far the processes say that they are."""
+        return max((int(p.last["elapsed_ns"]) for p in self._processes.values() if p.last is not None), default=None)
+
+    @property
+    def publishing(self) -> bool:
+        """Whether any process says that it still sends."""
+        return any(p.last["publishing"] for p in self._processes.values() if p.last is not None)
+
+    def document(self) -> Json:
+        """The figures so far; null is what nobody has told yet."""
+        processes = list(self._processes.values())
+        told = [p.last for p in processes if p.last is not None]
+        latencies = [p.latency for p in processes if p.latency is not None]
+        p50, p99 = quantiles(hg.merge(latencies)) if latencies else (None, None)
+        return {
+            "p50_ns": p50,
+            "p99_ns": p99,
+            "received": _total(told, "received"),
+            "sent": _total(told, "sent"),
+            "lost": _total(told, "lost"),
+            "late": sum(p.late for p in processes) if told else None,
+            "too_late": sum(p.too_late for p in processes) if told else None,
+            "seconds_per_point": self.seconds.width,
+            "latency": self.seconds.points(),
+            "cpu": self._cpu(processes),
+            "processes_not_shown": max(0, len(processes) - MAX_PROCESSES),
+            "unreadable_lines": sum(p.unreadable for p in processes),
+        }
+
+    def _cpu(self, processes: Sequence[_Process]) -> list[Json]:
+        """Of the processes that used most; in the order of the graph, so that their marks stay."""
+        if self.measured is None:
+            return []
+        busiest = sorted(processes, key=lambda p: -sum(s[2] for s in p.usage.samples))[:MAX_PROCESSES]
+        return [{"process": p.name, "points": p.usage.points(*self.measured)} for p in processes if p in busiest]
+
+
+def _total(records: Sequence[Mapping[str, Any]], key: str) -> int | None:
+    known = [n for r in records if (n := r.get(key)) is not None]
+    return sum(known) if known and len(known) == len(records) else None

@@ -1,0 +1,70 @@
+"""A search for a breaking point while it goes on: what its trials say by now, by the functions that judge its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perflab.errors import DAMAGE, BadInput
+from perflab.statistics.summary import TrialData
+
+if TYPE_CHECKING:
+    from perflab.experiment.breaking_point import Goal
+
+Json = dict[str, Any]
+
+# Of an entry of `breaking_points` in summary.json.
+SHOWN = (
+    "variant", "treatment", "factor", "criterion", "share", "low", "high", "scale", "state", "value", "interval",
+    "trials", "levels", "fit", "words",
+)  # fmt: skip
+
+
+def asked(manifest: Mapping[str, Any]) -> Json | None:
+    """What a search was asked for; None of other runs."""
+    found = ((manifest.get("experiment") or {}).get("document") or {}).get("breaking_point")
+    return found if isinstance(found, dict) else None
+
+
+def goal_of(manifest: Mapping[str, Any]) -> Goal | None:
+    """None of runs without a search, and where its target is not on this machine. Raises one of DAMAGE."""
+    wanted = asked(manifest)
+    if wanted is None:
+        return None
+    from perflab.experiment.breaking_point import goal  # scipy takes half a second to import
+    from perflab.experiment.design import is_whole
+    from perflab.experiment.document import BreakingPoint
+    from perflab.statistics.target import machine_cpus
+
+    read = BreakingPoint.model_validate(wanted)
+    try:
+        return goal(read, is_whole(read.factor, read.low, read.high), machine_cpus(manifest))
+    except BadInput:
+        return None
+
+
+def judged(goal: Goal, data: TrialData) -> bool | None:
+    """Whether a trial met the criterion; None where it says nothing."""
+    try:
+        return goal.judge(data)
+    except BadInput:
+        return None
+
+
+def slim(data: TrialData) -> TrialData:
+    """What a search needs of a trial that is judged: without its histograms."""
+    return replace(data, accounts=None, resources=(), threads=None, passing=None, evidence={}, hiccup=None, why=None)
+
+
+def found(goal: Goal, trials: Sequence[tuple[TrialData, bool | None]], manifest: Mapping[str, Any]) -> list[Json]:
+    """The breaking points as of now, with SHOWN of their keys. `trials` are slim ones, each with its judgement."""
+    from perflab.experiment.breaking_point import results
+
+    verdicts = {data.order: met for data, met in trials}
+    told = replace(goal, judge=lambda data: verdicts[data.order])
+    try:
+        points = results(told, [data for data, _ in trials], int(manifest["settings"]["seed"]))
+    except (BadInput, *DAMAGE):
+        return []  # trials of another search, which the end of the run will tell
+    return [{key: point.get(key) for key in SHOWN} for point in points]

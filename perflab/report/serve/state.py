@@ -1,0 +1,535 @@
+"""What a run is doing, from its files alone: read when somebody asks, and only what is new.
+
+Nothing is written into the run, and nothing is asked of its processes: it does not know that it is watched. The keys
+are in docs/formats.md, "Live state".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.errors import DAMAGE, BadInput
+from perflab.experiment import rundir
+from perflab.experiment.clean import ELSEWHERE, GONE, RUNNING, controller_state
+from perflab.experiment.display import PlannedTrial, RunPlan
+from perflab.experiment.rundir import RunDirectory, TrialDirectory
+from perflab.host import Host
+from perflab.report.progress import RunProgress
+from perflab.report.serve import finished, searching
+from perflab.report.serve.finished import Finished
+from perflab.report.serve.present import PresentTrial
+from perflab.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from perflab.experiment.breaking_point import Goal
+
+SCHEMA = 1
+LOOK_INTERVAL_S = 0.9  # files are not looked at more often, however many ask
+READING_S = 0.25  # spent on finished trials in one look; the rest comes with the next ones
+ALPHA = 0.05  # of runs from before there were statistics
+
+# States of a run beside RUNNING and ELSEWHERE.
+WAITING, FINISHED, ENDED_EARLY, CRASHED, DAMAGED = "waiting", "finished", "ended_early", "crashed", "damaged"
+COMMAND = "running"  # the phase of a command, whose figures are known after the trial
+ENDED = (FINISHED, ENDED_EARLY, CRASHED)
+
+Json = dict[str, Any]
+Signature = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class State:
+    """The state as it is sent. `version` changes with anything in it but the cost of the server itself."""
+
+    version: str
+    run_version: str
+    kind: str
+    run: bytes
+    now: bytes
+
+    def body(self, server: Mapping[str, Any], known: str | None = None) -> bytes:
+        """The document; without `run` for a reader that has this version of it."""
+        parts = {
+            "schema": _json(SCHEMA),
+            "version": _json(self.version),
+            "run_version": _json(self.run_version),
+            "server": _json(server),
+            "now": self.now,
+            "run": b"null" if known == self.run_version else self.run,
+        }
+        return b"{" + b",".join(b'"%s":%s' % (key.encode(), value) for key, value in parts.items()) + b"}"
+
+
+class _Document:
+    """A JSON file that is parsed again only when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.content: Json | None = None
+        self.problem: str | None = None
+        self.signature: Signature | None = None
+
+    def refresh(self) -> None:
+        """A file that is not there has no content; a damaged one has a problem."""
+        found = _signature(self.path)
+        if found == self.signature:
+            return
+        self.signature, self.content, self.problem = found, None, None
+        if found is not None:
+            try:
+                self.content = rundir.read_json(self.path)
+            except BadInput as error:
+                self.problem = str(error)
+
+    @property
+    def there(self) -> bool:
+        return self.signature is not None
+
+
+class Watch:
+    """One run, looked at when `state` is called; from any thread."""
+
+    def __init__(self, word: str, host: Host | None = None) -> None:
+        """`word` is a run directory or its name in runs/, which may come later. Raises BadInput where it is a file."""
+        self.word = word
+        self._host = host or Host()
+        self._lock = threading.Lock()
+        self._looked_s: float | None = None
+        self._state: State | None = None
+        self._followed: _Followed | None = None
+        if Path(word).exists() and not Path(word).is_dir():
+            raise BadInput(f"{word!r} is a file; name the run directory, which may also come later")
+
+    @property
+    def name(self) -> str:
+        """The run's name, as far as it is known."""
+        return Path(self.word).name or self.word
+
+    @property
+    def path(self) -> Path | None:
+        """The run directory, as soon as there is one."""
+        return None if self._followed is None else self._followed.run.path
+
+    def state(self) -> State:
+        """The state, which is no older than LOOK_INTERVAL_S."""
+        with self._lock:
+            if self._state is None or self._looked_s is None or time.monotonic() - self._looked_s >= LOOK_INTERVAL_S:
+                self._state = self._look()
+                self._looked_s = time.monotonic()
+            return self._state
+
+    def _look(self) -> State:
+        if self._followed is not None and not self._followed.run.manifest.exists():
+            self._followed = None  # taken away; perhaps another one comes in its place
+        if self._followed is None:
+            try:
+                self._followed = _Followed(rundir.open_run(self.word), self._host)
+            except BadInput:
+                return _encoded(*_nothing(self.name, WAITING, self._missing()))
+        path = self._followed.run.path
+        try:
+            return _encoded(*self._followed.look())
+        except BadInput as error:
+            return _encoded(*_nothing(self.name, DAMAGED, str(error)))
+        except DAMAGE as error:
+            return _encoded(*_nothing(self.name, DAMAGED, f"{path} is damaged: {type(error).__name__}: {error}"))
+        except OSError as error:
+            return _encoded(*_nothing(self.name, DAMAGED, f"cannot read {error.filename or path}: {error.strerror}"))
+
+    def _missing(self) -> str:
+        """perflab makes the folder a little before what makes it a run; what lies in one for longer is no run."""
+        path = Path(self.word)
+        if path.is_dir() and any(path.iterdir()):
+            return f"{self.word} is not a run directory, it has no {rundir.MANIFEST}; waiting for one"
+        return f"there is no run {self.word} yet; waiting for it"
+
+
+class _Followed:
+    """A run that is there, with what has been read of it."""
+
+    def __init__(self, run: RunDirectory, host: Host) -> None:
+        self.run = run
+        self._host = host
+        self._manifest, self._summary = _Document(run.manifest), _Document(run.summary)
+        self._documents: dict[str, _Document] = {}  # trial.json, by the names of the trials' folders
+        self._finished: dict[str, Finished] = {}
+        self._notes: dict[str, str] = {}
+        self._present: PresentTrial | None = None
+        self._present_whole = False
+        self._measured_from: dict[str, float] = {}
+        self._made: tuple[object, Json] | None = None
+        self._goal: Goal | None = None
+        self._goal_of: Signature | None = None  # the manifest that it is of
+
+    def look(self) -> tuple[Json, Json]:
+        """The slow and the quick part of the state. Raises BadInput, OSError, or one of DAMAGE."""
+        self._manifest.refresh()
+        self._summary.refresh()
+        manifest = self._manifest.content
+        if manifest is None:
+            raise BadInput(self._manifest.problem or f"{self.run.manifest} has gone")
+        if manifest.get("schema") != 1:
+            raise BadInput(
+                f"{self.run.manifest} is damaged, or of another version: schema {manifest.get('schema')!r} instead of 1"
+            )
+        if self._goal_of != self._manifest.signature:
+            self._goal, self._goal_of = searching.goal_of(manifest), self._manifest.signature
+        controller = controller_state(manifest, self._host)
+        ended = self._has_summary(controller)
+        directories = self._own(manifest)
+        present = directories[-1] if directories else None
+        going_on = controller != GONE and not ended
+        unread = self._read([d for d in directories if d is not present or not going_on or self._over(d)], manifest)
+        trials = self._valid()
+        planned = [int(entry["order"]) for entry in manifest["trials"] if "order" in entry]
+        kind = RUNNING if controller == RUNNING else ELSEWHERE
+        if ended:
+            kind = FINISHED if self._whole(planned, trials) or unread else ENDED_EARLY
+        elif controller == GONE:
+            kind = CRASHED
+        current = present if going_on and present is not None and not self._over(present) else None
+        run = self._run_part(manifest, trials, current)
+        return run, {
+            "state": kind,
+            "words": _words(kind, trials, run, unread),
+            "resume": f"perflab run --resume {shlex.quote(str(self.run.path))}"
+            if kind in (CRASHED, ENDED_EARLY)
+            else None,
+            "unread": unread,
+            "report": kind in ENDED and not unread and any(t.received is not None for t in trials),
+            **self._time_left(run, trials, current if kind == RUNNING else None, going_on),
+            "trial": None if present is None else self._trial(present, current, manifest, controller, run),
+        }
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def _has_summary(self, controller: str) -> bool:
+        """Whether the run has ended. While a run is resumed the summary of its former part is still there."""
+        made, begun = self._summary.signature, self._manifest.signature
+        if made is None or begun is None:
+            return False
+        return controller != RUNNING or made[0] >= begun[0]
+
+    def _own(self, manifest: Json) -> list[TrialDirectory]:
+        """The folders of the run's own trials whose trial.json can be read, in order."""
+        own = []
+        for directory in self.run.trials():
+            name = directory.path.name
+            document = self._documents.setdefault(name, _Document(directory.trial_json))
+            known = self._finished.get(name)
+            if known is None or known.unfinished:
+                document.refresh()
+            if document.problem is not None:
+                self._notes[name] = document.problem
+            elif document.content is not None and manifest.get("run_id") not in (None, document.content.get("run_id")):
+                self._notes[name] = f"{name} is of another run and left out"
+            elif document.content is not None:
+                own.append(directory)
+        return own
+
+    def _told(self, directory: TrialDirectory) -> Json:
+        return self._documents[directory.path.name].content or {}
+
+    def _over(self, directory: TrialDirectory) -> bool:
+        return self._told(directory).get("status") == "finished"
+
+    def _read(self, directories: Sequence[TrialDirectory], manifest: Json) -> int:
+        """Reads trials that are over and new, for a while; how many are left for the next time."""
+        began = time.monotonic()
+        unread = 0
+        for directory in directories:
+            name = directory.path.name
+            known = self._finished.get(name)
+            if name in self._notes or (known is not None and not (known.unfinished and self._over(directory))):
+                continue
+            if time.monotonic() - began > READING_S:
+                unread += 1
+                continue
+            try:
+                self._finished[name] = finished.read(directory, self._told(directory), manifest, self._goal)
+            except (BadInput, OSError) as error:
+                self._notes[name] = str(error)
+            except DAMAGE as error:
+                self._notes[name] = f"{name} is damaged: {type(error).__name__}: {error}"
+        return unread
+
+    def _valid(self) -> list[Finished]:
+        """Trials that were read, without those that were interrupted and whose place was run again."""
+        trials = sorted(self._finished.values(), key=lambda t: t.number)
+        again = {t.order: t.number for t in trials}
+        return [t for t in trials if not (t.interrupted and again[t.order] > t.number)]
+
+    def _whole(self, planned: Sequence[int], trials: Sequence[Finished]) -> bool:
+        """Whether the run came to the end of its plan. A search has no plan; it ends where no trial was broken off."""
+        if any(t.interrupted for t in trials):
+            return False
+        searched = searching.asked(self._manifest.content or {}) is not None
+        return searched or set(planned) <= {t.order for t in trials}
+
+    # -- the slow part: changes when a trial begins or ends ----------------------------------------------------------
+
+    def _run_part(self, manifest: Json, trials: Sequence[Finished], current: TrialDirectory | None) -> Json:
+        of_current = None if current is None else self._told(current)
+        key = (
+            self._manifest.signature,
+            tuple(t.number for t in trials),
+            None if current is None else current.path.name,
+            tuple(self._notes.items()),
+        )
+        if self._made is not None and self._made[0] == key:
+            return self._made[1]
+        document = (manifest.get("experiment") or {}).get("document") or {}
+        alpha = float((document.get("statistics") or {}).get("alpha") or ALPHA)
+        treatments = manifest.get("treatments") or ()
+        results = finished.results(trials, [*treatments, *([of_current] if of_current else [])], alpha)
+        places = {finished.key_of(finished.place_of(result)): n for n, result in enumerate(results)}
+        settings = manifest["settings"]
+        run = {
+            "name": str(manifest["run"]),
+            "path": str(self.run.path.absolute()),
+            "workload": str(manifest["workload"]["name"]),
+            "created_utc": manifest.get("created_utc"),
+            "command_line": shlex.join(map(str, manifest.get("command_line") or ())) or None,
+            "duration_s": _seconds(settings.get("duration_ns")),
+            "warmup_s": _seconds(settings.get("warmup_ns")) or 0.0,
+            "figure": trials[0].figure if trials else "latency",
+            "confidence": 1 - alpha,
+            "search": searching.asked(manifest),
+            "breaking_points": self._searched(manifest, trials),
+            "planned": None if searching.asked(manifest) is not None else len(manifest["trials"]),
+            "trials": _rows(manifest["trials"], trials, of_current, places),
+            "results": results,
+            "levels": finished.levels(results),
+            "unavailable_levels": manifest.get("unavailable_levels") or [],
+            "notes": list(self._notes.values()),
+        }
+        self._made = (key, run)
+        return run
+
+    def _searched(self, manifest: Json, trials: Sequence[Finished]) -> list[Json]:
+        """Where the breaking points are, as far as a search knows by now."""
+        if self._goal is None:
+            return []
+        told = [(t.data, t.met) for t in trials if t.data is not None and not t.interrupted]
+        return searching.found(self._goal, told, manifest)
+
+    # -- the quick part ----------------------------------------------------------------------------------------------
+
+    def _time_left(self, run: Json, trials: Sequence[Finished], current: TrialDirectory | None, going_on: bool) -> Json:
+        """As the terminal tells it (report/progress.py); null where nothing runs, or nobody knows how many will."""
+        done = {t.order: t for t in trials if not t.interrupted}
+        told: Json = {"done": len(done), "left_s": None, "left_words": None}
+        if not going_on or not run["planned"] or not run["duration_s"]:
+            return told
+        names = [result["label"] for result in run["results"]]
+        seconds = run["duration_s"] + run["warmup_s"]
+        of_current = None if current is None else int(self._told(current)["order"])
+        # In the order in which they ran: of a resumed run that is not the plan's.
+        rows = sorted(run["trials"], key=lambda r: (r["order"] not in done, r["order"] != of_current, r["order"]))
+        entries = [
+            PlannedTrial(
+                r["order"], names[r["result"]] if r["result"] is not None else "", "", seconds, run["warmup_s"]
+            )
+            for r in rows
+        ]
+        clock_s = 0.0
+        progress = RunProgress(RunPlan(len(entries), tuple(entries)), clock=lambda: clock_s)
+        for entry in entries[: len(done)]:
+            trial = done[entry.order]
+            took_s = trial.took_s if trial.took_s is not None else seconds
+            progress.start(entry.order)
+            progress.finish(entry.order, trial.outcome, trial.reason, trial.totals, took_s)
+        if current is not None and of_current is not None:
+            progress.start(of_current)
+            began_s = _epoch_s(self._told(current).get("started_utc"))
+            clock_s = max(0.0, time.time() - began_s) if began_s is not None else 0.0
+        if progress.current is None and progress.next is None:
+            return told  # its summary is being made
+        return told | {"left_s": round(progress.left_s()), "left_words": progress.left_in_words()}
+
+    def _trial(
+        self, directory: TrialDirectory, current: TrialDirectory | None, manifest: Json, controller: str, run: Json
+    ) -> Json:
+        """The present trial; where none runs, the last one."""
+        document = self._told(directory)
+        if self._present is None or self._present.directory.path != directory.path:
+            self._present, self._present_whole = PresentTrial(directory), False
+        if not self._present_whole:
+            new = self._present.refresh(document)
+            self._present_whole = current is None and not new
+        measured = self._present.measured
+        elapsed_ns = self._present.elapsed_ns
+        places = {finished.key_of(finished.place_of(result)): n for n, result in enumerate(run["results"])}
+        place = finished.place_of(document)
+        virtual = place["middleware"] == "virtual"
+        return {
+            "name": directory.path.name,
+            "number": directory.number,
+            "order": int(document["order"]),
+            "result": places.get(finished.key_of(place)),
+            "treatment": document.get("treatment"),
+            "variant": _variant(place),
+            "running": current is not None,
+            "phase": self._phase(document, manifest, controller, virtual) if current is not None else None,
+            "outcome": document.get("outcome"),
+            "reason": document.get("reason"),
+            "started_utc": document.get("started_utc"),
+            "duration_s": float(document["duration_s"]),
+            "warmup_s": float(document.get("warmup_s") or 0.0),
+            # Since when it has been measured, for a clock that goes on between two states.
+            "measured_since": self._since(directory, measured, virtual, controller) if current is not None else None,
+            "elapsed_s": None if elapsed_ns is None else round(max(0.0, elapsed_ns / NS_PER_S), 1),
+            **self._present.document(),
+        }
+
+    def _phase(self, document: Json, manifest: Json, controller: str, virtual: bool) -> str:
+        """What the trial does, as far as its files tell."""
+        assert self._present is not None
+        measured = self._present.measured
+        if measured is None:
+            command = manifest["workload"].get("kind") == "command"
+            launched = any(p.get("pid") is not None for p in document["processes"].values())
+            if command and launched:
+                return COMMAND
+            return "starting" if launched else "preparing"
+        elapsed_ns = self._present.elapsed_ns
+        if controller == RUNNING and not virtual:  # the clock of this machine is that of the records
+            now_ns = time.monotonic_ns()
+            if now_ns < measured[0]:
+                return "warming up" if document.get("warmup_s") else "starting"
+            return "measuring" if now_ns < measured[1] else "draining"
+        if elapsed_ns is None:
+            return "warming up"
+        return "measuring" if self._present.publishing else "draining"
+
+    def _since(
+        self, directory: TrialDirectory, measured: tuple[int, int] | None, virtual: bool, controller: str
+    ) -> float | None:
+        """Seconds since the epoch; null where the records' clock is not that of this machine."""
+        if measured is None or virtual or controller != RUNNING:
+            return None
+        name = directory.path.name
+        if name not in self._measured_from:
+            ago_s = (time.monotonic_ns() - measured[0]) / NS_PER_S
+            self._measured_from = {name: round(time.time() - ago_s, 2)}
+        return self._measured_from[name]
+
+
+def _rows(
+    plan: Sequence[Json], trials: Sequence[Finished], current: Json | None, places: Mapping[str, int]
+) -> list[Json]:
+    """The trials of the plan in its order, with their outcomes; those of a search, which has no plan, as they ran."""
+    done = {t.order: t for t in trials}
+    rows: dict[int, Json] = {}
+    for entry in plan:
+        if "order" in entry:  # manifests from before there were experiments have empty ones
+            rows[int(entry["order"])] = _row(int(entry["order"]), entry, places)
+    for trial in trials:
+        row = rows.setdefault(trial.order, _row(trial.order, trial.place, places))
+        row |= {
+            "number": trial.number,
+            "outcome": trial.outcome,
+            "interrupted": trial.interrupted,
+            "reason": trial.reason,
+            "p50_ns": trial.p50_ns,
+            "p99_ns": trial.p99_ns,
+            "received": trial.received,
+            "lost": trial.lost,
+            "met": trial.met,
+            "took_s": None if trial.took_s is None else round(trial.took_s, 1),
+        }
+    if current is not None:
+        order = int(current["order"])
+        if order not in done or done[order].interrupted:
+            rows[order] = _row(order, current, places) | {"number": int(current["trial"]), "outcome": "running"}
+    return [rows[order] for order in sorted(rows)]
+
+
+def _row(order: int, entry: Mapping[str, Any], places: Mapping[str, int]) -> Json:
+    return {
+        "order": order,
+        "number": None,
+        "result": places.get(finished.key_of(finished.place_of(entry))),
+        "outcome": None,
+        "interrupted": False,
+        "reason": None,
+        "p50_ns": None,
+        "p99_ns": None,
+        "received": None,
+        "lost": None,
+        "met": None,
+        "took_s": None,
+    }
+
+
+def _words(kind: str, trials: Sequence[Finished], run: Json, unread: int) -> str:
+    """One sentence about the run."""
+    if unread:
+        return f"reading what is there: {len(trials)} of {len(trials) + unread} trials"
+    valid = [t for t in trials if not t.interrupted]
+    of = f"{len(valid)} of {run['planned']} trials" if run["planned"] else f"{len(valid)} trials"
+    match kind:
+        case "running":
+            return f"running: {of} done"
+        case "elsewhere":
+            return f"runs on another machine or in another container, or did: {of} are here so far"
+        case "finished":
+            bad = sum(t.outcome != finished.SUCCESS for t in valid)
+            return f"finished: {of}" + (f", {bad} of them no success" if bad else ", all successes")
+        case "ended_early":
+            return f"ended before its plan did: {of}"
+        case _:
+            return f"perflab has gone without ending the run: {of} are whole"
+
+
+def _variant(place: Mapping[str, Any]) -> str:
+    words = [place["middleware"], place["executor"]]
+    words.append("intra-process" if place["ipc"] == "on" else None)
+    words.append(f"by {place['pass_by']}" if place["pass_by"] else None)
+    return ", ".join(str(word) for word in words if word)
+
+
+def _nothing(name: str, kind: str, words: str) -> tuple[Json, Json]:
+    """The state of a run that cannot be read."""
+    run: Json = {"name": name, "planned": None, "trials": [], "results": [], "levels": [], "notes": []}
+    quick: Json = {"state": kind, "words": words, "resume": None, "unread": 0, "report": False, "done": 0}
+    return run, {**quick, "left_s": None, "left_words": None, "trial": None}
+
+
+def _encoded(run: Json, now: Json) -> State:
+    slow, quick = _json(run), _json(now)
+    run_version = hashlib.sha256(slow).hexdigest()[:16]
+    version = hashlib.sha256(slow + quick).hexdigest()[:16]
+    return State(version, run_version, str(now["state"]), slow, quick)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _seconds(ns: object) -> float | None:
+    return ns / NS_PER_S if isinstance(ns, int | float) else None
+
+
+def _epoch_s(text: object) -> float | None:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return None

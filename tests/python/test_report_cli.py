@@ -1,0 +1,80 @@
+"""`perflab report` as a user meets it: a file, what is said of it, and one line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from made_experiment import Made, write_run
+from test_cli import one_line
+
+from perflab.cli import main
+from perflab.statistics import findings
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    summary = Made(blocks=3).summary()
+    findings.add(summary)
+    return write_run(tmp_path / "run", summary)
+
+
+def test_the_page_stands_in_the_first_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run / 'report.html'}\n"
+    text = (run / "report.html").read_text()
+    assert text.startswith("<!doctype html>") and '<html lang="en" data-theme="auto">' in text
+    assert [path.name for path in run.iterdir() if "part" in path.name] == []
+
+
+def test_json_has_the_files_and_the_notes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "summary.json").write_text("{")
+    target = tmp_path / "new" / "page.html"
+    assert main(["report", str(run), "-o", str(target), "--theme", "dark", "--title", "Mine", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["files"] == [str(target)]
+    assert any("summary.json" in note for note in document["notes"])
+    text = target.read_text()
+    assert 'data-theme="dark"' in text and "<h1>Mine</h1>" in text
+    assert any("summary.json" in line for line in text.splitlines())
+
+
+def test_latex_writes_into_a_folder(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run), "--latex", str(tmp_path / "paper")]) == 0
+    files = capsys.readouterr().out.split()
+    assert files and all(Path(file).is_file() and Path(file).parent == tmp_path / "paper" for file in files)
+    assert not (run / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "nowhere"),
+        (["RUN", "--theme", "blue"], "--theme 'blue' is not one of auto, light, dark"),
+        (["RUN", "RUN"], "run is named twice"),
+        (["RUN", "--port", "80"], "--port goes with --serve"),
+        (["RUN", "--serve", "--port", "70000"], "--port 70000 is not within 0..65535"),
+        (["RUN", "--serve", "--json"], "--serve shows runs and writes nothing: it does not go with --json"),
+        (["RUN", "--latex", "x", "--title", "y"], "--latex DIR writes no page"),
+        (["RUN", "-o", "."], "is a folder; name a file, such as report.html"),
+    ],
+)
+def test_bad_input_gets_one_line(
+    run: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run.parent)
+    assert main(["report", *(str(run) if word == "RUN" else word for word in arguments)]) == 2
+    assert said in one_line(capsys.readouterr().err)
+
+
+def test_a_damaged_summary_gets_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "summary.json").write_text(json.dumps({"schema": 1, "run": "run", "results": [{"outcomes": 3}]}))
+    assert main(["report", str(run)]) == 2
+    assert "summary.json is damaged" in one_line(capsys.readouterr().err)
+
+
+def test_a_place_that_cannot_be_written_gets_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "file").write_text("")
+    assert main(["report", str(run), "-o", str(run / "file" / "page.html")]) == 1
+    assert "cannot write" in one_line(capsys.readouterr().err)

@@ -1,0 +1,422 @@
+"""What is in a report: the sentences, what is said first, the tables, and that nothing is loaded or runs by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_experiment import Effect, Made, result, trial, write_run
+from made_run import MadeTrial, Stream, arrivals, make_run
+
+from perflab.errors import BadInput
+from perflab.host import Host
+from perflab.report.report_page import report
+from perflab.report.report_runs import open_all
+
+Json = dict[str, Any]
+
+LOAD = {"workers": 4, "load": 80.0, "method": "matrixprod", "cpus": [0, 1]}
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \"quoted\" 'too' {{script}}"
+VOID = ("meta", "link", "img", "input", "br", "hr")
+
+
+class Page(HTMLParser):
+    """The text of a page by its sections, its tables, what it would load, and its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+        self.handlers: list[str] = []
+        self.text: dict[str, str] = {"": ""}
+        self.order: list[str] = []
+        self.rows: list[list[str]] = []
+        self._section, self._open, self._silent = "", list[str](), False
+        self.feed(text)
+        self.close()
+        assert self._open == [], f"not closed: {self._open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append(tag)
+        self.loads += [v or "" for name, v in attrs if name in ("src", "href", "srcset", "data", "action", "poster")]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag not in VOID:
+            self._open.append(tag)
+        self._silent = tag in ("script", "style")
+        if tag == "section" and given.get("id"):
+            self._section = given["id"] or ""
+            self.order.append(self._section)
+            self.text[self._section] = ""
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("svg", "path", "circle", "rect") and (not self._open or self._open[-1] != tag):
+            return  # closed where it was opened
+        assert self._open and self._open[-1] == tag, f"</{tag}> closes {self._open[-1:]}"
+        self._open.pop()
+        self._silent = False
+        if tag in ("p", "li", "td", "th", "dt", "dd", "h1", "h2", "h3", "h4", "summary", "span", "div"):
+            self.text[self._section] += "\n"
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self._silent:
+            return
+        self.text[self._section] += data.replace("\u00a0", " ")
+        if "td" in self._open or "th" in self._open:
+            self.rows[-1][-1] += data.replace("\u00a0", " ")
+
+    def said(self, section: str) -> str:
+        return re.sub(r"\s+", " ", self.text[section])
+
+
+def made(path: Path, summary: Json, **manifest: Any) -> Path:
+    from perflab.statistics import findings
+
+    findings.add(summary)
+    return write_run(path, summary, **manifest)
+
+
+def page_of(*paths: Path, title: str | None = None) -> Page:
+    return Page(report(open_all([str(path) for path in paths]), title=title).page)
+
+
+def loaded(factor: float = 2.0, blocks: int = 8, **changes: Any) -> Json:
+    experiment = Made(
+        treatments={"cpu_load": Effect(latency=factor)},
+        blocks=blocks,
+        condition_parameters={"cpu_load": LOAD},
+        **changes,
+    )
+    return experiment.summary()
+
+
+def test_a_difference_is_said_in_words_with_interval_and_numbers(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "run", loaded(2.1)))
+    said = page.said("findings")
+    found = re.search(
+        r"worse Under 4 × 80 % CPU load, latency p99 rose (\S+)× \[(\S+), (\S+)\]\. "
+        r"from \d+ µs to [\d.]+ ms, n = 8 and 16, p = \S+ after Holm",
+        said,
+    )
+    assert found is not None, said
+    value, low, high = (float(text) for text in found.groups())
+    assert low <= value <= high and low <= 2.1 <= high
+    assert re.search(r"= no difference Under 4 × 80 % CPU load: no difference larger than 5 % in CPU \(\S+× \[", said)
+    assert "Of 5 comparisons 3 worse" in page.said("")
+
+
+def test_a_difference_for_the_better_stands_below_those_for_the_worse(tmp_path: Path) -> None:
+    experiment = Made(treatments={"cpu_load": Effect(latency=0.5), "cpu_pinning": Effect(cpu=2)})
+    said = page_of(made(tmp_path / "run", experiment.summary())).said("findings")
+    assert "▼ better Under cpu_load, latency p50 fell to 0.5" in said
+    assert said.index("▲ worse") < said.index("▼ better")
+
+
+def test_too_few_trials_are_said_with_what_would_be_enough(tmp_path: Path) -> None:
+    said = page_of(made(tmp_path / "run", loaded(2.0, blocks=2))).said("findings")
+    assert "too few trials Under 4 × 80 % CPU load: not enough trials to tell; seen were latency p50 (" in said
+    assert re.search(r"n = 2 and 4; --trials \d+ or more", said)
+    assert "worse" not in said
+
+
+def test_one_trial_has_nothing_to_compare_and_says_what_to_run(tmp_path: Path) -> None:
+    summary = {"schema": 1, "run": "run", "valid": True, "results": [result([trial(1)])]}
+    experiment = {"written": {"workload": ["my robot.yaml"]}}
+    said = page_of(write_run(tmp_path / "run", {**summary, "findings": None}, experiment=experiment)).said("findings")
+    assert "One trial: there is nothing to compare" in said
+    assert "perflab run 'my robot.yaml' --trials 10 --condition cpu_load:load=80" in said
+
+
+def test_variants_are_compared_as_what_they_are_not_as_what_they_became(tmp_path: Path) -> None:
+    experiment = Made(variants={"cyclonedds": Effect(), "fastdds": Effect(latency=3)})
+    said = page_of(made(tmp_path / "run", experiment.summary())).said("findings")
+    assert re.search(r"fastdds against cyclonedds: latency p99 is (2\.9|3\.0)\d× \[", said)
+
+
+def test_failed_trials_have_their_share_with_an_interval_and_a_reason(tmp_path: Path) -> None:
+    trials = [trial(n, n) for n in range(1, 6)]
+    for one in trials[:4]:
+        one |= {"outcome": "failed", "reason": "latency p99 <= 200 µs: not met with 840 µs"}
+    summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
+    said = page_of(made(tmp_path / "run", summary)).said("findings")
+    assert "✖ failed At the baseline: 1 of 5 trials succeeded, 20 % [4 %, 62 %]." in said
+    assert "n = 5; for example latency p99 <= 200 µs: not met with 840 µs" in said
+
+
+def test_invalid_trials_are_said_before_all_else_with_their_numbers_and_reason(tmp_path: Path) -> None:
+    summary = loaded(1.0, blocks=4)
+    disturbed = summary["results"][1]
+    for one in disturbed["trials_detail"][:2]:
+        one |= {"outcome": "invalid", "reason": "cpu_load: a worker ended", "measured": False}
+    disturbed["outcomes"] |= {"success": 2, "invalid": 2}
+    page = page_of(made(tmp_path / "run", summary))
+    first = page.said("")
+    numbers = [one["trial"] for one in disturbed["trials_detail"][:2]]
+    assert "read this first 2 of 12 trials were invalid: a condition was not in effect" in first
+    assert f"Trials {numbers[0]} and {numbers[1]} (cpu_load): cpu_load: a worker ended." in first
+    assert page.order[0] == "findings"
+    assert first.index("read this first") < first.index("12 trials: 10 successful, 2 invalid")
+
+
+def test_an_interrupted_run_says_so_first_and_how_to_go_on(tmp_path: Path) -> None:
+    trials = [trial(1), trial(2, outcome="harness_error", reason="interrupted by SIGINT", measured=False)]
+    summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
+    page = page_of(made(tmp_path / "run", summary, trials=[{}, {}, {}, {}]))
+    first = page.said("")
+    assert "This run was ended before it was complete during trial 2: 1 of 4 planned trials are here" in first
+    assert f"perflab run --resume {tmp_path / 'run'} goes on" in first
+    assert "failed by the laboratory" not in first
+    assert "1 successful, 1 interrupted" in first
+
+
+def test_a_run_that_goes_on_says_so(tmp_path: Path) -> None:
+    started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    controller = {"pid": os.getpid(), "start_ticks": started, "boot_id": Host().boot_id()}
+    streams = [Stream("a", "t", "b", 10, 100, arrivals([50] * 100))]
+    path = make_run(tmp_path / "run", {"p": ["a", "b"]}, [MadeTrial(streams)], with_summary=False)
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**manifest, "controller": controller, "trials": [{}, {}, {}]}))
+    assert "This run is still going on: 1 of 3 planned trials are here." in page_of(path).said("")
+
+
+def test_a_search_that_was_interrupted_goes_on_by_its_own_verb(tmp_path: Path) -> None:
+    trials = [trial(1), trial(2, outcome="harness_error", reason="interrupted by SIGINT", measured=False)]
+    summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
+    page = page_of(made(tmp_path / "run", summary, command_line=["perflab", "breaking-point", "x"], trials=[]))
+    assert "during trial 2: 1 trial is here. perflab breaking-point --resume" in page.said("")
+
+
+def test_a_whole_run_has_no_box(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "run", loaded()))
+    assert "read this first" not in page.said("")
+
+
+def test_sections_come_in_the_order_in_which_a_reader_wants_them(tmp_path: Path) -> None:
+    runs = make_run(
+        tmp_path / "run", {"p": ["a", "b"]}, [MadeTrial([Stream("a", "t", "b", 10, 100, arrivals([50] * 100))])]
+    )
+    page = page_of(runs)
+    assert page.order == ["findings", "setup", "tables", "pictures", "quality", "repeat"]
+    links = [link for link in page.loads if link.startswith("#")]
+    assert links == ["#findings", *(f"#{name}" for name in page.order)]
+
+
+def test_evidence_is_promised_beside_achieved_over_all_trials(tmp_path: Path) -> None:
+    summary = loaded(1.0, blocks=3)
+    for n, one in enumerate(summary["results"][1]["trials_detail"]):
+        one["evidence"] = {
+            "cpu_load": {
+                "promised": {"demand_cpus": 3.2, "workers": 4},
+                "achieved": {"cpus_wanted": 3.0 + n, "cpus_used": 1.5, "workers_alive": 4},
+                "in_effect": n != 2,
+                "reason": None if n != 2 else "worker 3 of 4 slept",
+                "note": None,
+            }
+        }
+    page = page_of(made(tmp_path / "run", summary))
+    last = summary["results"][1]["trials_detail"][2]["trial"]
+    said = page.said("conditions")
+    assert "4 × 80 % CPU load" in said and "✖ in effect in 2 of 3 trials" in said
+    assert f"trial {last}: worker 3 of 4 slept" in said
+    assert ["CPUs wanted", "3.2", "4", "3 to 5"] in page.rows
+
+
+def test_tables_have_every_trial_with_what_it_says(tmp_path: Path) -> None:
+    page = page_of(made(tmp_path / "run", loaded(1.0, blocks=3)))
+    head = next(row for row in page.rows if row[:3] == ["trial", "order", "block"])
+    assert [*head] == [
+        "trial", "order", "block", "result", "after", "outcome", "latency p50", "latency p99", "latency max",
+        "received", "lost", "late", "CPU",
+    ]  # fmt: skip
+    rows = [row for row in page.rows if len(row) == len(head) and "✔ success" in row]
+    assert [row[0] for row in rows] == [str(n) for n in range(1, 10)]
+
+
+def test_cells_sort_by_their_values_and_not_by_their_text(tmp_path: Path) -> None:
+    text = report(open_all([str(made(tmp_path / "run", loaded(2.0)))])).page
+    cells = re.findall(r'data-by="([^"]*)">(?:<b[^>]*>[^<]*</b>\u00a0)?([\d.]+\u00a0(?:µs|ms))<', text)
+    assert len(cells) > 40
+    for by, shown in cells:
+        value, unit = shown.split("\u00a0")
+        assert float(by) == pytest.approx(float(value) * {"µs": 1e3, "ms": 1e6}[unit], rel=6e-3)
+
+
+def test_a_long_table_is_folded_and_has_a_filter(tmp_path: Path) -> None:
+    text = report(open_all([str(made(tmp_path / "run", loaded(2.0, blocks=20)))])).page
+    assert 'aria-label="Filter Trials"' in text and "Show all 60 rows" in text
+    short = report(open_all([str(made(tmp_path / "short", loaded(2.0, blocks=3)))])).page
+    assert 'class="filter"' not in short and "Show all 9 rows" not in short
+
+
+def test_several_runs_stand_side_by_side_and_are_compared(tmp_path: Path) -> None:
+    first = made(tmp_path / "before", Made(seed=1).summary())
+    second = made(tmp_path / "after", Made(seed=2, variants={"cyclonedds": Effect(latency=2)}).summary())
+    page = page_of(first, second, title="Before and after")
+    said = page.said("findings")
+    assert re.search(r"after against before .*worse latency p99 is (1\.9|2\.0)\d× \[", said)
+    assert "The runs were not interleaved" in said
+    assert "Before and after" in page.said("") and "before, after" in page.said("")
+    head = next(row for row in page.rows if row[0] == "trial")
+    assert head[1] == "run"
+
+
+def test_a_run_named_twice_is_refused(tmp_path: Path) -> None:
+    path = made(tmp_path / "run", loaded())
+    with pytest.raises(BadInput, match="run is named twice"):
+        open_all([str(path), f"{tmp_path}/./run"])
+
+
+def test_whatever_is_called_what_stays_text_and_nothing_is_loaded(tmp_path: Path) -> None:
+    streams = [Stream("a", EVIL, "b", 10, 100, arrivals([50] * 100))]
+    path = make_run(tmp_path / "<b>run", {"p": ["a", "b"]}, [MadeTrial(streams)], workload=EVIL)
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest |= {"command_line": ["perflab", "run", EVIL], "environment": {"LD_PRELOAD": EVIL}}
+    manifest["experiment"] = {"written": {"workload": EVIL}, "sources": [{"path": EVIL, "text": EVIL}]}
+    manifest["preflight"] = [{"name": EVIL, "status": "warn", "value": EVIL, "advice": EVIL}]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    text = report(open_all([str(path)]), title=EVIL).page
+    page = Page(text)
+    assert page.tags.count("script") == 3 and "img" not in page.tags
+    assert page.handlers == []
+    assert all(link.startswith("#") for link in page.loads)
+    assert text.count("default-src 'none'") == 1
+    for section in ("tables", "repeat", "setup"):
+        assert "<img src=x onerror=alert(2)>" in page.said(section)
+
+
+def test_no_address_of_the_network_is_in_what_the_report_adds(tmp_path: Path) -> None:
+    from perflab.report import report_page
+
+    for name in ("report.html", "report.css", "report.js"):
+        assert "http:" not in report_page._asset(name) and "https:" not in report_page._asset(name)
+    assert "@import" not in report_page._asset("report.css") and "url(" not in report_page._asset("report.css")
+
+
+def test_it_can_be_repeated_from_the_page(tmp_path: Path) -> None:
+    source = "workload: sierra_nevada\ntrials: 5  # blocks\n"
+    manifest = {
+        "command_line": ["/usr/bin/perflab", "run", "my experiment.yaml", "--trials", "7"],
+        "run_id": "abcdef",
+        "experiment": {
+            "written": {"workload": ["sierra_nevada"], "trials": 7},
+            "sources": [{"path": "/home/me/my experiment.yaml", "sha256": "0123", "text": source}],
+        },
+        "inventory": {
+            "environment": {"CYCLONEDDS_URI": "file:///x.xml"},
+            "software": {"perflab": {"version": "0.1.0", "git": {"revision": "cafe", "modified": True}}},
+        },
+        "middlewares": [{"name": "cyclonedds", "version": "0.10.2", "options": {}}],
+    }
+    page = page_of(made(tmp_path / "run", loaded(), **manifest))
+    text = page.text["repeat"]
+    assert "perflab run 'my experiment.yaml' --trials 7" in text
+    assert source in text and "trials: 7" in text
+    for word in ("cafe, with changes", "abcdef", "CYCLONEDDS_URI", "file:///x.xml", "cyclonedds 0.10.2", "0123"):
+        assert word in page.said("repeat")
+
+
+def test_noise_of_the_machine_is_shown_with_what_helps(tmp_path: Path) -> None:
+    checks = [
+        {"name": "load", "status": "warn", "value": "1.5 on 2 CPUs", "advice": "end it"},
+        {"name": "turbo", "status": "ok", "value": "off", "advice": None},
+    ]
+    page = page_of(made(tmp_path / "run", loaded(), preflight=checks))
+    assert ["load", "1.5 on 2 CPUs", "noisy", "end it"] in page.rows
+    assert "1 other check of the machine found nothing." in page.said("setup")
+
+
+def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> None:
+    summary = loaded()
+    points = [{"value": 1e5, "low": 9e4, "high": 1.1e5, "n": 5}, None]
+    level = {"treatment": "x", "n": 5, "successes": 4, "judged": 5, "success_low": 0.38, "success_high": 0.96}
+    summary["curves"] = [
+        {
+            "variant": "cyclonedds", "factor": "message_flood.rate", "others": {}, "scale": "linear",
+            "levels": [{**level, "level": n, "invalid": 1, "harness_errors": 0} for n in (100, 1000)],
+            "metrics": {"latency.p99": {
+                "unit": "ns", "points": points, "confidence": 0.95, "knee": {"level": 400, "low": 300, "high": 500,
+                "confidence": 0.95}, "knee_reason": None, "saturation": None,
+                "saturation_reason": "it never levels off",
+                "words": ["latency p99 rises from 400 /s on"],
+            }},
+        }
+    ]  # fmt: skip
+    summary["breaking_points"] = [
+        {
+            "variant": "cyclonedds", "factor": "message_flood.rate", "others": {}, "criterion": "lost == 0",
+            "share": 0.5, "low": 100, "high": 3000, "scale": "log", "integer": False, "state": "found", "value": 740.0,
+            "interval": {"low": 700.0, "high": 790.0, "level": 0.95}, "precision": 0.1, "stopped": "narrow enough",
+            "trials": 24, "left_out": {"invalid": 2, "harness_error": 0},
+            "levels": [{"level": 740, "met": 3, "n": 6, "low": 0.19, "high": 0.81, "invalid": 0}], "course": [],
+            "fit": None, "monotone_p": None, "words": ["breaks at 740 /s [700, 790]"],
+        }
+    ]  # fmt: skip
+    page = page_of(made(tmp_path / "run", summary))
+    said = page.said("findings")
+    assert "curve Latency p99 rises from 400 /s on." in said
+    assert "breaking point Breaks at 740 /s [700, 790]." in said
+    assert said.index("Breaks at") < said.index("Every level against the baseline") < said.index("worse Under")
+    assert ["latency p99", "400 [300, 500]", "–it never levels off"] in page.rows
+    assert any(row[0] == "100" and "100 µs [90.0 µs, 110 µs]" in row for row in page.rows)
+    assert ["740", "3", "6", "50 % [19, 81]", "0"] in page.rows
+    assert "740 [700, 790] at 95 %" in page.said("breaking") and "24; left out: 2 invalid" in page.said("breaking")
+
+
+def test_why_messages_were_late_is_told_with_its_causes(tmp_path: Path) -> None:
+    share = {
+        "messages": 10, "messages_percent": 100.0, "total_ns": 22_000_000, "total_percent": 92.0, "having": 10,
+        "each_p50_ns": 2_200_000, "each_max_ns": 4_000_000, "stages": "sender",
+    }  # fmt: skip
+    why = {
+        "sentence": "Of 10 late messages 10 waited for CPU 1 behind stress-ng", "late": 10, "messages": 1054,
+        "causes": [{"cause": "cpu", **share}], "totals": [{"what": "CPU 1: stress-ng", **share}],
+    }  # fmt: skip
+    summary = {"schema": 1, "run": "run", "valid": True, "results": [result([trial(1, why=why)])]}
+    page = page_of(write_run(tmp_path / "run", {**summary, "findings": None}))
+    assert "Of 10 late messages 10 waited for CPU 1 behind stress-ng." in page.said("why")
+    assert ["CPU of others", "10", "100 %", "22.0 ms", "92 %", "10", "2.20 ms", "4.00 ms"] in page.rows
+    assert any(row[0] == "CPU 1: stress-ng" for row in page.rows)
+
+
+def test_what_is_damaged_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+    summary = loaded()
+    path = made(tmp_path / "run", summary)
+    document = json.loads((path / "summary.json").read_text())
+    del document["results"][0]["edges"]
+    document["findings"]["success_rates"][0].pop("n")
+    (path / "summary.json").write_text(json.dumps(document))
+    whole = report(open_all([str(path)]))
+    page = Page(whole.page)
+    assert any(note.startswith("the findings: damaged data: KeyError: 'n'") for note in whole.notes)
+    assert any(note.startswith("the tables: damaged data: KeyError: 'edges'") for note in whole.notes)
+    assert "not everything could be shown" in page.said("")
+    assert "cyclonedds" in page.said("setup")
+
+
+def test_a_run_without_a_trial_says_so(tmp_path: Path) -> None:
+    summary = {"schema": 1, "run": "run", "valid": False, "results": [], "findings": None}
+    page = page_of(write_run(tmp_path / "run", summary, trials=[{}, {}]))
+    assert "0 of 2 planned trials are here" in page.said("") and "No trial was recorded." in page.said("")
+
+
+@pytest.mark.parametrize("name", ["csv", "legacy", "two"])
+def test_a_run_of_irobot_benchmark_has_a_report_of_what_it_holds(name: str) -> None:
+    folder = Path(__file__).resolve().parent.parent / "data" / "irobot" / name
+    whole = report(open_all([str(folder)]))
+    page = Page(whole.page)
+    assert whole.notes == ()
+    assert "there is nothing to compare within it" in page.said("findings")
+    assert "This run is not one of perflab's" in page.said("repeat")
+    assert any(row[0] == "publisher → subscription" for row in page.rows)

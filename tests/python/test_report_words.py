@@ -1,0 +1,102 @@
+"""Conditions, evidence and cells in the words of a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perflab.report.report_evidence import observed
+from perflab.report.report_html import Cell, Column, Table, facts, inline, number, unbroken, word
+from perflab.report.report_words import condition_in_words, in_words, plain, treatment_in_words
+
+FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "readers": "external", "churn": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("label", "parameters", "words"),
+    [
+        ("cpu_load", {"workers": 4, "load": 80.0}, "4 × 80 % CPU load"),
+        ("cpu_load_2", {"workers": 1, "load": 30.0}, "1 × 30 % CPU load"),
+        ("message_flood", FLOOD, "a flood of 4 × 1 000 messages/s of 1 KiB"),
+        ("message_flood", {**FLOOD, "readers": "none"}, "a flood of 4 × 1 000 messages/s of 1 KiB without readers"),
+        ("message_flood", {**FLOOD, "rate": 0.0}, "message_flood switched off"),
+        (
+            "message_flood",
+            {**FLOOD, "publishers": 0, "churn": 20.0, "churn_of": "endpoints"},
+            "20 endpoints coming and going per second",
+        ),
+        ("cpu_pinning", {"count": 1, "cpus": None}, "pinning to 1 CPU"),
+        ("cpu_pinning", {"count": None, "cpus": [0, 2]}, "pinning on CPUs 0, 2"),
+        (
+            "network_shaping",
+            {"rate": 1e7, "delay": 5_000_000, "jitter": 0, "loss": 1.0},
+            "a network with 10 Mbit/s, 5.00 ms delay, 1 % loss",
+        ),
+        (
+            "priority_inhibitor",
+            {"load": 90.0, "policy": "FIFO", "priority": 50, "cpus": [1]},
+            "90 % load of FIFO 50 on CPU 1",
+        ),
+        ("cpu_load", {"of": "another version"}, "cpu_load"),
+        ("solar_flare", {"class": "X"}, "solar_flare"),
+    ],
+)  # fmt: skip
+def test_a_condition_is_called_by_what_it_does(label: str, parameters: dict[str, Any], words: str) -> None:
+    assert condition_in_words(label, parameters) == words
+
+
+def disturbed(name: str, **parameters: Any) -> dict[str, Any]:
+    return {"treatment": name, "conditions": ["cpu_load"], "condition_parameters": {"cpu_load": parameters}}
+
+
+def test_a_treatment_that_has_a_name_keeps_it() -> None:
+    assert treatment_in_words(disturbed("busy", workers=2, load=50.0)) == "“busy” (2 × 50 % CPU load)"
+    assert treatment_in_words(disturbed("cpu_load load=50", workers=2, load=50.0)) == "2 × 50 % CPU load"
+
+
+def test_treatments_that_sound_alike_have_their_names_beside() -> None:
+    one, other = disturbed("cpu_load cpus=0", workers=1, load=50.0), disturbed("cpu_load cpus=1", workers=1, load=50.0)
+    assert in_words([one, other]) == {
+        "cpu_load cpus=0": "1 × 50 % CPU load (cpu_load cpus=0)",
+        "cpu_load cpus=1": "1 × 50 % CPU load (cpu_load cpus=1)",
+    }
+
+
+def test_evidence_has_what_was_promised_beside_what_was_achieved() -> None:
+    promised = {"rate_hz": 100.0, "workers": 2, "cpus": [0, 1]}
+    achieved = [
+        {"rate_hz": 90.0, "workers_alive": 2, "part_s": 0.5, "sent_in_second": [90, 95], "threads": [{"tid": 1}]},
+        {"rate_hz": 110.0, "workers_alive": 2, "part_s": 0.5, "sent_in_second": [100, None], "threads": []},
+    ]
+    rows = {row[0]: row[1:] for row in observed([promised, promised], achieved)}
+    assert rows["rate"] == ("100 Hz", "100 Hz", "90 Hz to 110 Hz")
+    assert rows["workers alive"] == ("2", "2", "2")
+    assert rows["cpus"] == ("0, 1", "–", "–")
+    assert rows["part"] == ("–", "500 ms", "500 ms")
+    assert rows["sent in second"] == ("–", "95", "90 to 100")
+    assert "threads" not in rows
+
+
+def test_values_for_people() -> None:
+    shown = [plain(value) for value in (None, True, 0.5, 12345.6, 1078176, [1, 2], {}, {"a": False})]
+    assert shown == ["–", "on", "0.5", "12 346", "1 078 176", "1, 2", "none", "a off"]
+
+
+def test_numbers_stay_with_their_units_and_code_is_code() -> None:
+    assert unbroken("1 054 messages in 2 s") == "1\u00a0054 messages in 2\u00a0s"
+    assert unbroken("3 seconds") == "3 seconds"
+    assert inline("run `a <b>` now") == "run <code>a &lt;b&gt;</code> now"
+
+
+def test_a_column_in_which_nothing_is_known_is_left_out() -> None:
+    table = Table("t", [Column("a", False), Column("b"), Column("c")], [[word("x"), number("–", None), number("1", 1)]])
+    assert ">b<" not in table.html() and ">c<" in table.html()
+    assert Table("t", [Column("a")]).html() == ""
+    assert facts([("a", None), ("b", "")]) == ""
+
+
+def test_what_is_not_known_is_sorted_by_nothing_and_infinity_neither() -> None:
+    assert "data-by" not in number("–", None).html()
+    assert "data-by" not in Cell("∞", float("inf")).html()
+    assert 'data-by="0.123456789012"' in number("0.12", 0.1234567890123).html()
