@@ -11,6 +11,7 @@ from perflab.report.report_words import metric_of, size
 from perflab.statistics.metric_comparison import BETTER, WORSE
 from perflab.statistics.metrics import Metric
 from perflab.statistics.pairs import CONDITION
+from perflab.statistics.remarks import SAME, no_difference_of
 from perflab.statistics.selection import CONTROL, place_words, purpose_of
 from perflab.statistics.totals import all_lost, counted, delivered, expected, lost
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
@@ -80,7 +81,7 @@ def results(runs: Sequence[ReportRun]) -> Table:
     notes = (
         [
             "Medians over trials, one value per trial, with their intervals; below them the change against the "
-            "baseline: ▲ worse, ▼ better, = no difference that matters, ? not decided."
+            "baseline: ▲ worse, ▼ better, = no difference that matters, ≈ within the noise, ? not decided."
         ]
         if told
         else ["Medians over trials, one value per trial, with their intervals."]
@@ -122,7 +123,8 @@ def _interval(result: Json, metric: Metric, comparison: Json | None) -> Cell:
         return Cell(text, float(found["value"]), below=(between,))
     tones: dict[str | None, Tone] = {WORSE: "bad", BETTER: "good"}
     tone = tones.get(comparison["effect"], "")
-    sign = SIGNS[tone] if tone else {"equivalent": "="}.get(comparison["verdict"], "?")
+    alike = comparison["verdict"] == "equivalent" or no_difference_of(comparison) == SAME
+    sign = SIGNS[tone] if tone else "=" if alike else "≈" if comparison["verdict"] == "below_noise_floor" else "?"
     return Cell(text, float(found["value"]), tone, (between, f"{sign} {size(metric, comparison)}"))
 
 
