@@ -186,7 +186,7 @@ def _as_json(document: Json) -> str:
 
 def _as_latex(document: Json) -> str:
     from perflab.report.latex import table_file
-    from perflab.report.latex_machine import machine
+    from perflab.report.latex.machine import machine
 
     _rows(document)
     return table_file(machine(document, "tab:perflab-machine"))

@@ -13,7 +13,7 @@ from perflab.cli.show import complete_run
 from perflab.errors import BadInput, PerflabError
 
 if TYPE_CHECKING:
-    from perflab.report.report_runs import ReportRun
+    from perflab.report.run_page.runs import ReportRun
 
 THEMES = ("auto", "light", "dark")
 PAGE = "report.html"
@@ -65,7 +65,7 @@ def report(
 
         serve_run(run, port or 0)
         return 0
-    from perflab.report.report_runs import open_all
+    from perflab.report.run_page.runs import open_all
 
     runs = open_all(run)
     files, notes = _latex(runs, latex) if latex is not None else _page(runs, output, title, theme)
@@ -116,7 +116,7 @@ def _latex(runs: list[ReportRun], folder: Path) -> tuple[list[Path], list[str]]:
 
 def _page(runs: list[ReportRun], output: Path | None, title: str | None, theme: str) -> tuple[list[Path], list[str]]:
     from perflab.report.draw_html import CHOICES
-    from perflab.report.report_page import report as made
+    from perflab.report.run_page.page import report as made
 
     target = _target(runs, output)
     choice = next(c for c in CHOICES if c == theme)

@@ -17,9 +17,9 @@ from made_run import MadeTrial, Stream, arrivals, make_run
 from perflab.errors import BadInput, PerflabError
 from perflab.formats.rundata import RunData, open_run
 from perflab.report import latex
-from perflab.report.latex_table import Column, Names, Table, Texts, Value, Values
-from perflab.report.latex_tables import unit_of
-from perflab.report.latex_text import aligned, breakable, decimals, escape, number
+from perflab.report.latex.table import Column, Names, Table, Texts, Value, Values
+from perflab.report.latex.tables import unit_of
+from perflab.report.latex.text import aligned, breakable, decimals, escape, number
 from perflab.statistics.findings import add
 from perflab.statistics.metrics import METRICS
 

@@ -15,8 +15,8 @@ from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.errors import BadInput
 from perflab.host import Host
-from perflab.report.report_page import report
-from perflab.report.report_runs import open_all
+from perflab.report.run_page.page import report
+from perflab.report.run_page.runs import open_all
 
 Json = dict[str, Any]
 
@@ -297,11 +297,11 @@ def test_whatever_is_called_what_stays_text_and_nothing_is_loaded(tmp_path: Path
 
 
 def test_no_address_of_the_network_is_in_what_the_report_adds(tmp_path: Path) -> None:
-    from perflab.report import report_page
+    from perflab.report.run_page import page
 
     for name in ("report.html", "report.css", "report.js"):
-        assert "http:" not in report_page._asset(name) and "https:" not in report_page._asset(name)
-    assert "@import" not in report_page._asset("report.css") and "url(" not in report_page._asset("report.css")
+        assert "http:" not in page._asset(name) and "https:" not in page._asset(name)
+    assert "@import" not in page._asset("report.css") and "url(" not in page._asset("report.css")
 
 
 def test_it_can_be_repeated_from_the_page(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from perflab.report.report_evidence import observed
-from perflab.report.report_html import Cell, Column, Table, facts, inline, number, unbroken, word
-from perflab.report.report_words import condition_in_words, in_words, plain, treatment_in_words
+from perflab.report.run_page.elements import Cell, Column, Table, facts, inline, number, unbroken, word
+from perflab.report.run_page.evidence import observed
+from perflab.report.run_page.words import condition_in_words, in_words, plain, treatment_in_words
 
 FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "readers": "external", "churn": 0.0}
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perflab.report.inventory import Row, rows
-from perflab.report.latex_table import FLOAT
-from perflab.report.latex_text import breakable, escape
+from perflab.report.latex.table import FLOAT
+from perflab.report.latex.text import breakable, escape
 
 Json = Mapping[str, Any]
 

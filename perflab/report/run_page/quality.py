@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from perflab.errors import DAMAGE, one_line
-from perflab.report.report_findings import OF_QUALITY, numbered
-from perflab.report.report_html import Column, Table, escape, items, paragraph, word
-from perflab.report.report_runs import ReportRun, of_all
-from perflab.report.report_tables import count, run_cell, run_column, time
+from perflab.report.run_page.elements import Column, Table, escape, items, paragraph, word
+from perflab.report.run_page.findings import OF_QUALITY, numbered
+from perflab.report.run_page.runs import ReportRun, of_all
+from perflab.report.run_page.tables import count, run_cell, run_column, time
 from perflab.statistics.totals import owners
 from perflab.units import format_count
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.profile import flamegraph, result
-from perflab.report.report_html import Column, Table, escape, facts, number, paragraph, paragraphs, word
-from perflab.report.report_runs import ReportRun
+from perflab.report.run_page.elements import Column, Table, escape, facts, number, paragraph, paragraphs, word
+from perflab.report.run_page.runs import ReportRun
 from perflab.report.why import CAUSES
 from perflab.units import format_count, format_time
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from perflab.report.latex_text import aligned, breakable, decimals, decimals_of, escape, number
+from perflab.report.latex.text import aligned, breakable, decimals, decimals_of, escape, number
 
 TEXT_PT = 468.0  # width of the text that a table may fill: A4 with margins of 2.2 cm
 LETTER_PT = 4.1  # of a mean letter or digit of \small

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from perflab.report import report_findings
 from perflab.report.evidence import Quantity, quantities
-from perflab.report.report_evidence import observed
-from perflab.report.report_html import (
+from perflab.report.run_page import findings
+from perflab.report.run_page.elements import (
     Cell,
     Column,
     Table,
@@ -30,8 +29,9 @@ from perflab.report.report_html import (
     unbroken,
     word,
 )
-from perflab.report.report_runs import ReportRun, of_all
-from perflab.report.report_words import condition_in_words, in_words, plain, seconds
+from perflab.report.run_page.evidence import observed
+from perflab.report.run_page.runs import ReportRun, of_all
+from perflab.report.run_page.words import condition_in_words, in_words, plain, seconds
 from perflab.units import format_bytes, format_duration
 
 Json = dict[str, Any]
@@ -135,7 +135,7 @@ def _versions(manifest: Json) -> str | None:
 
 
 def _trials(run: ReportRun, document: Mapping[str, Any]) -> str | None:
-    ran = report_findings.count_trials(run)
+    ran = findings.count_trials(run)
     if run.planned is None:  # a foreign run, or a search
         return str(ran) if ran else None
     blocks = document.get("trials")
@@ -324,7 +324,7 @@ def evidence(runs: Sequence[ReportRun]) -> str:
 def _evidence_of(run: ReportRun) -> str:
     found: dict[tuple[str, str], list[Json]] = {}
     for label, _, trial in run.trials:
-        if report_findings.is_interrupted(run, trial):
+        if findings.is_interrupted(run, trial):
             continue
         for condition, given in (trial.get("evidence") or {}).items():
             found.setdefault((condition, label), []).append({**given, "trial": trial["trial"]})
@@ -373,7 +373,7 @@ def _condition(condition: str, label: str, entries: Sequence[Json], parameters: 
     for entry in entries:
         if not entry.get("in_effect"):
             reasons.setdefault(str(entry.get("reason") or "no reason was recorded"), []).append(entry["trial"])
-    told = [f"{report_findings.numbered(trials)}: {reason}" for reason, trials in reasons.items()]
+    told = [f"{findings.numbered(trials)}: {reason}" for reason, trials in reasons.items()]
     notes: dict[str, int] = {}
     for entry in entries:
         for note in [*(entry.get("notes") or ()), *([entry["note"]] if entry.get("note") else [])]:

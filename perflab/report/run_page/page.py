@@ -13,19 +13,12 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.formats.rundata import RunData
-from perflab.report import (
-    draw_html,
-    report_curves,
-    report_findings,
-    report_profiles,
-    report_quality,
-    report_setup,
-    report_tables,
-)
+from perflab.report import draw_html
 from perflab.report.draw_html import Choice, PageParts
 from perflab.report.figures import Figure
-from perflab.report.report_html import box, escape, paragraph
-from perflab.report.report_runs import ReportRun
+from perflab.report.run_page import curves, findings, profiles, quality, setup, tables
+from perflab.report.run_page.elements import box, escape, paragraph
+from perflab.report.run_page.runs import ReportRun
 
 Json = dict[str, Any]
 
@@ -80,30 +73,28 @@ def report(runs: Sequence[ReportRun], *, title: str | None = None, theme: Choice
         return box(f"{what} cannot be shown", [said], "warn")
 
     sections = [
-        _Section("findings", "Findings", guarded(report_findings.section, "the findings")),
-        _Section("setup", "What was run, and on what", guarded(report_setup.section, "what was run")),
-        _Section(
-            "conditions", "Did the conditions hold?", guarded(report_setup.evidence, "the evidence of conditions")
-        ),
-        _Section("tables", "Tables", guarded(report_tables.section, "the tables")),
+        _Section("findings", "Findings", guarded(findings.section, "the findings")),
+        _Section("setup", "What was run, and on what", guarded(setup.section, "what was run")),
+        _Section("conditions", "Did the conditions hold?", guarded(setup.evidence, "the evidence of conditions")),
+        _Section("tables", "Tables", guarded(tables.section, "the tables")),
         _Section("pictures", "Pictures", _pictures(by_key)),
         _Section(
             "curves",
             "Degradation curves",
-            "".join(by_key.get("curves", ())) + guarded(report_curves.curves, "the curves"),
+            "".join(by_key.get("curves", ())) + guarded(curves.curves, "the curves"),
         ),
         _Section(
             "breaking",
             "Breaking points",
-            "".join(by_key.get("breaking_points", ())) + guarded(report_curves.breaking_points, "the breaking points"),
+            "".join(by_key.get("breaking_points", ())) + guarded(curves.breaking_points, "the breaking points"),
         ),
-        _Section("quality", "Data quality", guarded(report_quality.section, "the quality of the data")),
-        _Section("why", "Why messages were late", guarded(report_profiles.why, "why messages were late")),
-        _Section("profiles", "Where the CPU time went", guarded(report_profiles.profiles, "the CPU profiles")),
-        _Section("repeat", "How to repeat it", guarded(report_setup.repeat, "how to repeat it")),
+        _Section("quality", "Data quality", guarded(quality.section, "the quality of the data")),
+        _Section("why", "Why messages were late", guarded(profiles.why, "why messages were late")),
+        _Section("profiles", "Where the CPU time went", guarded(profiles.profiles, "the CPU profiles")),
+        _Section("repeat", "How to repeat it", guarded(setup.repeat, "how to repeat it")),
     ]
-    first = guarded(report_findings.first, "what is wrong with the runs")
-    verdict = guarded(lambda them: paragraph(report_findings.verdict(them), "verdict"), "the verdict")
+    first = guarded(findings.first, "what is wrong with the runs")
+    verdict = guarded(lambda them: paragraph(findings.verdict(them), "verdict"), "the verdict")
     if notes:
         first += box("not everything could be shown", notes, "warn")
     shown = [section for section in sections if section.html]
@@ -150,7 +141,7 @@ def _asset(name: str) -> str:
 def _page(
     runs: Sequence[ReportRun], title: str, theme: Choice, parts: PageParts, first: str, sections: Sequence[_Section]
 ) -> str:
-    dates = list(dict.fromkeys(date for run in runs if (date := report_setup.when(run)) is not None))
+    dates = list(dict.fromkeys(date for run in runs if (date := setup.when(run)) is not None))
     told = [
         ", ".join(run.name for run in runs),
         *([dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"] if dates else []),
@@ -172,7 +163,7 @@ def _page(
         ),
         "data": parts.data,
         "scripts": parts.scripts if parts.sections else "",
-        "flames": report_profiles.scripts() if flames else "",
+        "flames": profiles.scripts() if flames else "",
         "script": _asset("report.js"),
     }
     return draw_html.filled(_asset("report.html"), pieces)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perflab.report.report_html import SIGNS, Cell, Column, Table, Tone, number, word
-from perflab.report.report_runs import ReportRun, of_all
-from perflab.report.report_words import metric_of, size
+from perflab.report.run_page.elements import SIGNS, Cell, Column, Table, Tone, number, word
+from perflab.report.run_page.runs import ReportRun, of_all
+from perflab.report.run_page.words import metric_of, size
 from perflab.statistics.metric_comparison import BETTER, WORSE
 from perflab.statistics.metrics import Metric
 from perflab.statistics.pairs import CONDITION

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perflab.report.inventory import rows
-from perflab.report.latex_machine import inventory_of
-from perflab.report.latex_table import Value
-from perflab.report.latex_tables import breaking_points, confidence_of, median_of, metrics_of, place_of, share, unit_of
-from perflab.report.latex_text import escape
+from perflab.report.latex.machine import inventory_of
+from perflab.report.latex.table import Value
+from perflab.report.latex.tables import breaking_points, confidence_of, median_of, metrics_of, place_of, share, unit_of
+from perflab.report.latex.text import escape
 from perflab.statistics.metrics import COUNT, METRICS, Metric
 from perflab.statistics.pairs import CONDITION, Result, places_of
 from perflab.statistics.proportion import wilson

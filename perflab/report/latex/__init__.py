@@ -13,12 +13,12 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.rundata import RunData
-from perflab.report.latex_figures import Picture, pictures
-from perflab.report.latex_machine import inventory_of, machine
-from perflab.report.latex_table import Table
-from perflab.report.latex_tables import breaking_points, comparisons, conditions, curves, results
-from perflab.report.latex_text import breakable, escape
-from perflab.report.latex_values import COMMANDS, values
+from perflab.report.latex.figures import Picture, pictures
+from perflab.report.latex.machine import inventory_of, machine
+from perflab.report.latex.table import Table
+from perflab.report.latex.tables import breaking_points, comparisons, conditions, curves, results
+from perflab.report.latex.text import breakable, escape
+from perflab.report.latex.values import COMMANDS, values
 from perflab.units import format_duration
 
 Json = dict[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perflab.report.report_html import Cell, Column, Table, escape, facts, number, word
-from perflab.report.report_runs import ReportRun
-from perflab.report.report_words import metric_of, plain
+from perflab.report.run_page.elements import Cell, Column, Table, escape, facts, number, word
+from perflab.report.run_page.runs import ReportRun
+from perflab.report.run_page.words import metric_of, plain
 
 Json = dict[str, Any]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from perflab.report.evidence import Quantity, of_trials, quantities
-from perflab.report.latex_table import Names, Table, Texts, Value, Values, own_decimals
-from perflab.report.latex_text import escape, listed, number
+from perflab.report.latex.table import Names, Table, Texts, Value, Values, own_decimals
+from perflab.report.latex.text import escape, listed, number
 from perflab.statistics.metrics import COUNT, DEFAULT, KILOBYTES, METRICS, NS, PERCENT, Metric
 from perflab.statistics.pairs import CONDITION, FACTOR, OBSERVER, VARIANT, Result, places_of
 from perflab.statistics.proportion import wilson

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perflab.report.label import treatment
-from perflab.report.report_html import box, details, escape, inline, items, paragraph
-from perflab.report.report_runs import ReportRun
-from perflab.report.report_words import certainty, change, from_to, in_words, is_claim, metric_of, numbers, size
+from perflab.report.run_page.elements import box, details, escape, inline, items, paragraph
+from perflab.report.run_page.runs import ReportRun
+from perflab.report.run_page.words import certainty, change, from_to, in_words, is_claim, metric_of, numbers, size
 from perflab.statistics.metric_comparison import BETTER, WORSE
 from perflab.statistics.metrics import chosen
 from perflab.statistics.pairs import CONDITION, FACTOR, OBSERVER
