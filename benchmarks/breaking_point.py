@@ -40,6 +40,7 @@ from perflab.statistics.breaking_point import Aim, Found, Search, Space
 PER_POINT = 20
 LIMIT = 1 / 3
 CONFIDENCE = 0.95
+GRID = 120  # steps of a search with the default precision
 PERCENT = Space(0.0, 100.0)
 
 Curve = Callable[[float], float]  # P(met) at a place of the scale
@@ -453,13 +454,18 @@ def converse(channel: socket.socket) -> None:
 
 
 def table_of(system: System, seeds: int, folder: Path) -> tuple[list[float], list[list[bool]]]:
-    """Outcomes of real trials by level and seed, at 41 levels or all integers."""
+    """Outcomes of real trials by level and seed: at 41 levels, or at all of a search where trials are alike.
+
+    Between the levels of a table outcomes are drawn from both neighbours. That would make a slope of a step.
+    """
     space = system.space
     if space.integer:
         levels = [float(x) for x in range(round(space.low), round(space.high) + 1)]
-    else:
+    elif system.random:
         levels = [space.level(i / 40) for i in range(41)]
-    numbers = range(1, (seeds if system.random else 2) + 1)
+    else:
+        levels = [space.rounded(space.level(i / GRID), 1 / GRID) for i in range(GRID + 1)]
+    numbers = range(1, (seeds if system.random else 1) + 1)
     with ThreadPoolExecutor(8) as pool:  # a trial mostly waits
         jobs = [[pool.submit(virtual_trial, system, level, seed, folder) for seed in numbers] for level in levels]
         return levels, [[job.result() for job in row] for row in jobs]
@@ -475,6 +481,8 @@ def of_table(number: int, levels: list[float], table: list[list[bool]], searches
         """A real trial at the level of the table above or below, each the more probable the nearer it is."""
         upper = min(max(int(np.searchsorted(places, place)), 1), len(places) - 1)
         part = (place - places[upper - 1]) / (places[upper] - places[upper - 1])
+        if not system.random:
+            part = round(part)
         row = table[upper if generator.random() < part else upper - 1]
         return row[int(generator.integers(len(row)))]
 
