@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from perflab.cli.run import carry_out
-from perflab.cli.run_options import takes
+from perflab.cli.run_options import complete_factor, takes
 from perflab.errors import BadInput
 
 _SEARCH = "What is searched"
@@ -27,18 +27,22 @@ def searched(
         typer.Option(
             metavar="PATH",
             help="What is turned up: message_flood.rate, cpu_load.load, workload.rate, sim.delay ...",
+            autocompletion=complete_factor,
             show_default=False,
             rich_help_panel=_SEARCH,
         ),
     ] = None,
     low: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            metavar="A", help="The search goes from this level ...", show_default=False, rich_help_panel=_SEARCH
+            metavar="A",
+            help="The search goes from this level, e.g. 100 or 1ms, ...",
+            show_default=False,
+            rich_help_panel=_SEARCH,
         ),
     ] = None,
     high: Annotated[
-        float | None,
+        str | None,
         typer.Option(metavar="B", help="... to this one.", show_default=False, rich_help_panel=_SEARCH),
     ] = None,
     scale: Annotated[

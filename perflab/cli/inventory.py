@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab.cli.show import complete_run
-from perflab.errors import BadInput, PerflabError
+from perflab.errors import BadInput
+from perflab.report import whole_file
 
 if TYPE_CHECKING:
     from perflab.middleware import Middleware
@@ -75,7 +76,7 @@ def inventory(
     if output is None:
         sys.stdout.write(text)
     else:
-        _write(output, text)
+        whole_file.write(output, text)
     return 0
 
 
@@ -204,16 +205,3 @@ _MAKERS: dict[str, Callable[[Json], str]] = {
     "latex": _as_latex,
     "markdown": _as_markdown,
 }
-
-
-def _write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all. Raises PerflabError."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise PerflabError(f"cannot write {path}: {error.strerror}; choose another place with --output") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +13,8 @@ import typer
 
 from perflab.cli.check import complete_target, open_target
 from perflab.cli.show import complete_run
-from perflab.errors import BadInput, PerflabError
+from perflab.errors import BadInput
+from perflab.report import whole_file
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData
@@ -239,21 +239,4 @@ def _write(
         else:
             kind = next(f for f in draw_static.FORMATS if f == path.suffix.lower().removeprefix("."))
             content = draw_static.draw(pictures.figures[index], kind, "dark" if theme == "dark" else "light", dpi)
-        _write_whole(path, content)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all. Raises PerflabError where that is not possible."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise PerflabError(f"cannot write {path}: {error.strerror}; choose another place with --output") from error
+        whole_file.write(path, content, parents=True)

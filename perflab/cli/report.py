@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perflab.cli.show import complete_run
-from perflab.errors import BadInput, PerflabError
+from perflab.errors import BadInput
+from perflab.report import whole_file
 
 if TYPE_CHECKING:
     from perflab.report.run_page.runs import ReportRun
@@ -32,15 +33,23 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Default: report.html in the first run.", show_default=False
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Default: report.html in the first run; - for stdout.",
+            show_default=False,
         ),
     ] = None,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Above the page; default the workload.", show_default=False)
     ] = None,
     theme: Annotated[
-        str, typer.Option(metavar="T", help="light, dark, or auto: the page follows the screen.")
-    ] = "auto",
+        str | None,
+        typer.Option(metavar="T", help="light, dark, or auto: the page follows the screen.", show_default="auto"),
+    ] = None,
+    still: Annotated[
+        bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 5 MB.")
+    ] = False,
     latex: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write tables and figures for a paper there, instead.", show_default=False),
@@ -57,9 +66,9 @@ def report(
 
     Example: perflab report RUN ANOTHER_RUN --output both.html --title "Before and after"
     """
-    if theme not in THEMES:
+    if theme is not None and theme not in THEMES:
         raise BadInput(f"--theme {theme!r} is not one of {', '.join(THEMES)}")
-    _check_combination(run, output, title, latex, serve, port, as_json)
+    _check_combination(output, title, theme, latex, serve, port, as_json, still=still)
     if serve:
         from perflab.report.serve import serve as serve_run
 
@@ -68,26 +77,33 @@ def report(
     from perflab.report.run_page.runs import open_all
 
     runs = open_all(run)
-    files, notes = _latex(runs, latex) if latex is not None else _page(runs, output, title, theme)
+    files, notes = (
+        _latex(runs, latex) if latex is not None else _page(runs, output, title, theme or "auto", still=still)
+    )
     if as_json:
         document = {"files": [str(file) for file in files], "notes": notes}
         sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         return 0
+    # Where the page itself is on stdout, nothing else is.
+    out = sys.stderr if output == whole_file.STDOUT else sys.stdout
     for file in files:
-        sys.stdout.write(f"{file}\n")
+        if file != whole_file.STDOUT:
+            out.write(f"{file}\n")
     for line in notes:
-        sys.stdout.write(f"Note: {line}\n")
+        out.write(f"Note: {line}\n")
     return 0
 
 
 def _check_combination(
-    run: list[str],
     output: Path | None,
     title: str | None,
+    theme: str | None,
     latex: Path | None,
     serve: bool,
     port: int | None,
     as_json: bool,
+    *,
+    still: bool,
 ) -> None:
     """Raises BadInput for options that do not go together."""
     if port is not None and not serve:
@@ -99,12 +115,16 @@ def _check_combination(
             "--latex": latex is not None,
             "--output": output is not None,
             "--title": title is not None,
+            "--theme": theme is not None,
+            "--still": still,
             "--json": as_json,
         }
         if given := [name for name, is_given in others.items() if is_given]:
             raise BadInput(f"--serve shows runs and writes nothing: it does not go with {', '.join(given)}")
-    if latex is not None and (output is not None or title is not None):
-        raise BadInput("--latex DIR writes no page: it does not go with --output or --title")
+    if as_json and output == whole_file.STDOUT:
+        raise BadInput("--json and --output - both write to stdout: give one of them")
+    if latex is not None and (output is not None or title is not None or theme is not None or still):
+        raise BadInput("--latex DIR writes no page: it does not go with --output, --title, --theme or --still")
 
 
 def _latex(runs: list[ReportRun], folder: Path) -> tuple[list[Path], list[str]]:
@@ -114,14 +134,16 @@ def _latex(runs: list[ReportRun], folder: Path) -> tuple[list[Path], list[str]]:
     return files, [_named(run, note, len(runs) > 1) for run in runs for note in run.notes]
 
 
-def _page(runs: list[ReportRun], output: Path | None, title: str | None, theme: str) -> tuple[list[Path], list[str]]:
+def _page(
+    runs: list[ReportRun], output: Path | None, title: str | None, theme: str, *, still: bool
+) -> tuple[list[Path], list[str]]:
     from perflab.report.draw_html import CHOICES
     from perflab.report.run_page.page import report as made
 
     target = _target(runs, output)
     choice = next(c for c in CHOICES if c == theme)
-    whole = made(runs, title=title, theme=choice)
-    _write(target, whole.page)
+    whole = made(runs, title=title, theme=choice, still=still)
+    whole_file.write(target, whole.page, parents=True)
     return [target], [*(_named(run, note, len(runs) > 1) for run in runs for note in run.notes), *whole.notes]
 
 
@@ -137,15 +159,3 @@ def _target(runs: list[ReportRun], output: Path | None) -> Path:
     if output.is_dir():
         raise BadInput(f"--output {output} is a folder; name a file, such as {output / PAGE}")
     return output
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8", errors="replace")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True) if part.parent.is_dir() else None
-        raise PerflabError(f"cannot write {path}: {error.strerror}") from error

@@ -116,6 +116,17 @@ def _complete_condition(incomplete: str) -> list[str]:
     return [f"{before}{name}" for name in REGISTRY if name.startswith(incomplete[len(before) :])]
 
 
+def complete_factor(incomplete: str) -> list[str]:
+    from perflab.condition.kinds import REGISTRY
+    from perflab.experiment.design import QOS_LEVELS, RATE
+    from perflab.middleware import REGISTRY as MIDDLEWARES
+
+    of_conditions = [f"{name}.{key}" for name, kind in REGISTRY.items() for key in kind.model.model_fields]
+    of_workload = [f"workload.{key}" for key in (*QOS_LEVELS, RATE)]
+    options = [f"{name}.{option.key}" for name, kind in MIDDLEWARES.items() for option in kind.options]
+    return [path for path in (*of_conditions, *of_workload, *options) if path.startswith(incomplete)]
+
+
 def _complete_observer(incomplete: str) -> list[str]:
     from perflab.observer.kinds import REGISTRY
 
@@ -343,6 +354,7 @@ def declared(
             metavar="PATH=LEVEL,LEVEL...",
             help="Levels of a parameter: cpu_load.load=20,80 or a range, 0..90:15 (step) or 100..3000/6log (number); "
             "also workload.depth, workload.rate, fastdds.transport; repeatable.",
+            autocompletion=complete_factor,
             show_default=False,
             rich_help_panel=_AROUND,
         ),

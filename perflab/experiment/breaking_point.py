@@ -14,14 +14,16 @@ from typing import Any, Protocol
 from perflab.errors import BadInput
 from perflab.experiment.design import MEASURED, Planned, Treatment
 from perflab.experiment.document import BreakingPoint, Scalar
+from perflab.experiment.levels import quantity, with_unit
 from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.target import Target
 from perflab.statistics.breaking_point import Aim, Search, Space
 from perflab.statistics.curves_words import level_words
-from perflab.statistics.metrics import Criterion, parse_criterion
+from perflab.statistics.metrics import Criterion, needed, parse_criterion
 from perflab.statistics.selection import place_words
 from perflab.statistics.summary import Json, TrialData, figures_of
 from perflab.statistics.target import exceeded, processes_of
+from perflab.statistics.totals import delivered, expected
 
 SUCCESS = "success"
 TARGET = "target:"
@@ -41,17 +43,27 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class Goal:
-    """What is searched for."""
+    """What is searched for. Levels are numbers of `unit`, which is "" where they have none."""
 
     factor: str
     criterion: str
     judge: Judge
     space: Space
     aim: Aim
+    unit: str = ""
 
-    def level(self, value: float) -> Scalar:
+    def level(self, number: float) -> Scalar:
         """A level as a condition or a program is given it."""
-        return int(value) if self.space.integer or value == int(value) else value
+        return with_unit(number, self.unit)
+
+    def number(self, level: Scalar) -> float:
+        """The other way round."""
+        return quantity(level)[0]
+
+    def words(self, number: float) -> str:
+        """A level for people."""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{level_words(self.factor, float(f'{number:.4g}'))}{unit}"
 
 
 def goal(asked: BreakingPoint, integer: bool, cpus: int | None) -> Goal:
@@ -59,29 +71,46 @@ def goal(asked: BreakingPoint, integer: bool, cpus: int | None) -> Goal:
 
     Raises BadInput.
     """
-    if asked.low >= asked.high:
-        raise BadInput(f"--low {asked.low:g} is not below --high {asked.high:g}: there is nothing to search")
+    low, high, unit = _range(asked)
     scale = asked.scale
     if scale == "auto":
-        scale = "log" if asked.low > 0 and asked.high / asked.low >= LOG_FROM else "linear"
-    if scale == "log" and asked.low <= 0:
-        raise BadInput(f"--low {asked.low:g}: a logarithmic scale begins above 0; use --scale linear")
-    for option, value in (("--low", asked.low), ("--high", asked.high)):
-        if integer and value != int(value):
-            raise BadInput(f"{option} {value:g}: {asked.factor} takes whole numbers alone")
+        scale = "log" if low > 0 and high / low >= LOG_FROM else "linear"
+    if scale == "log" and low <= 0:
+        raise BadInput(f"--low {_shown(asked.low)}: a logarithmic scale begins above 0; use --scale linear")
+    for option, end, number in (("--low", asked.low, low), ("--high", asked.high, high)):
+        if integer and number != int(number):
+            raise BadInput(f"{option} {_shown(end)}: {asked.factor} takes whole numbers alone")
     judge, share = _judge(asked.criterion, cpus)
     return Goal(
         factor=asked.factor,
         criterion=asked.criterion.strip(),
         judge=judge,
-        space=Space(asked.low, asked.high, scale, integer=integer, falls=asked.breaks == "below"),
+        space=Space(low, high, scale, integer=integer, falls=asked.breaks == "below"),
         aim=Aim(
             share=share if asked.share is None else asked.share,
             confidence=asked.confidence / 100,
             precision=asked.precision / 100,
             max_trials=asked.max_trials,
         ),
+        unit=unit,
     )
+
+
+def _range(asked: BreakingPoint) -> tuple[float, float, str]:
+    """Its ends as numbers of one unit. Raises BadInput."""
+    (low, unit), (high, other) = quantity(asked.low), quantity(asked.high)
+    both = f"--low {_shown(asked.low)} and --high {_shown(asked.high)}"
+    if unit != other and (low or unit):  # 0 is 0 in every unit
+        raise BadInput(f"{both} have different units; write both in one, e.g. --low 1ms --high 20ms")
+    if low >= high:
+        raise BadInput(
+            f"--low {_shown(asked.low)} is not below --high {_shown(asked.high)}: there is nothing to search"
+        )
+    return low, high, other
+
+
+def _shown(end: int | float | str) -> str:
+    return end if isinstance(end, str) else f"{end:g}"
 
 
 def _judge(text: str, cpus: int | None) -> tuple[Judge, float]:
@@ -112,10 +141,24 @@ class _OfBound:
     def __call__(self, data: TrialData) -> bool | None:
         if data.outcome in NO_VERDICT:
             return None
-        judgement = self.criterion.evaluate(figures_of(data))
-        if judgement.met is None and data.measured:
+        if not data.measured:
+            return False  # what broke before it could be measured has not met it
+        figures = figures_of(data)
+        judgement = self.criterion.evaluate(figures)
+        if judgement.met is None and not _for_losses(self.criterion, figures):
             raise BadInput(f"--criterion: {judgement.words}; longer trials (--time), or another criterion")
-        return bool(judgement.met)  # what broke before it could be measured has not met it
+        return bool(judgement.met)
+
+
+def _for_losses(criterion: Criterion, figures: Json) -> bool:
+    """Whether a criterion cannot be judged because of lost messages alone: enough were sent, and did not arrive.
+
+    That is a failure of the system. What no trial measures the baseline, which comes first, has shown.
+    """
+    sent, received = expected(figures), delivered(figures)
+    if sent is None or received is None or sent <= received:
+        return False
+    return sent >= needed(criterion.metric.name.rpartition(".")[2])
 
 
 @dataclass(frozen=True)
@@ -204,7 +247,12 @@ def results(goal: Goal, trials: Iterable[TrialData], seed: int) -> list[Json]:
     for data in sorted(trials, key=lambda t: t.order):
         if goal.factor in data.factors and data.purpose == MEASURED:
             groups.setdefault(_search_of(goal, data), []).append(data)
-    return [_result(goal, group, seed + number) for number, group in enumerate(groups.values())]
+    found = [_result(goal, group, seed + number) for number, group in enumerate(groups.values())]
+    called = [(f["variant"], str(f["others"])) for f in found]
+    for entry, name in zip(found, called, strict=True):
+        if called.count(name) > 1:  # they differ in their conditions
+            entry["variant"] += f", {entry['treatment']}"
+    return found
 
 
 def _search_of(goal: Goal, data: TrialData) -> tuple[object, ...]:
@@ -223,9 +271,13 @@ def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> Json:
     search = Search(goal.space, goal.aim, seed)
     course: list[Json] = []
     for data in trials:
-        level = float(data.factors[goal.factor])
-        met = goal.judge(data)
-        _tell(search, level, met, data)
+        level = goal.number(data.factors[goal.factor])
+        try:
+            met = goal.judge(data)
+        except BadInput:  # what ended the search: nothing came after it
+            met = None
+        else:
+            _tell(search, level, met, data)
         course.append({"order": data.order, "level": level, "met": met})
     first = trials[0]
     others = {path: level for path, level in first.factors.items() if path != goal.factor}
@@ -242,9 +294,10 @@ def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> Json:
         "variant": place_words(result),
         "treatment": _label(first, goal),
         "factor": goal.factor,
+        "unit": goal.unit or None,
         "others": others,
         "criterion": goal.criterion,
-        **found.document(lambda level: level_words(goal.factor, float(f"{level:.4g}"))),
+        **found.document(goal.words, goal.criterion),
         "course": course,
     }
 

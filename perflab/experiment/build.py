@@ -77,8 +77,10 @@ def build(
         _check_of_command(written, document)
     threads = of("threads", lambda: scheduling.parse(document.threads, loaded.graph.processes))
     of("baseline", lambda: design.check_baseline(document))
+    asked = document.breaking_point
+    at_end = document if asked is None else of("breaking_point", partial(_at_high, document, asked))
     for number in range(len(document.conditions)):
-        of("conditions", partial(design.check_entry, document, number), number)
+        of("conditions", partial(design.check_entry, at_end, number), number)
     of("factors", lambda: design.check_factors(document))
     of("observers", lambda: design.observers(document))
     for number, text in enumerate(document.success):
@@ -87,13 +89,15 @@ def build(
     of("statistics", lambda: chosen(document.statistics.metrics, metrics))
     own = _own_middleware(loaded) if isinstance(loaded, Command) else None
     variants = _variants(written, document, native, of, own)
-    found = of("conditions", lambda: design.treatments(document, variants, loaded.graph))
-    extra = design.extras(document, found)
     search = None
-    if document.breaking_point is not None:
-        search = of("breaking_point", partial(_search, written, document, document.breaking_point, native, own, loaded))
+    if asked is None:
+        found = of("conditions", lambda: design.treatments(document, variants, loaded.graph))
+        extra = design.extras(document, found)
+    else:
+        search = of("breaking_point", partial(_search, written, document, asked, native, own, loaded))
         # What is planned beforehand are the baselines; the ends of the range are there to be judged before the start.
-        found = [t for t in found if not t.conditions] if document.baseline else []
+        alone = document.model_copy(update={"conditions": [], "observer_control": False})
+        found = design.treatments(alone, variants, loaded.graph) if document.baseline else []
         goal = search.goal
         ends = [search.at_level(goal.level(level)) for level in (goal.space.low, goal.space.high)]
         found += [t for end in ends for t in end]
@@ -113,6 +117,16 @@ def build(
     )
     _check_together(experiment, written)
     return experiment
+
+
+def _at_high(document: Document, asked: BreakingPoint) -> Document:
+    """The document with the searched factor at the end of its range, as one of its factors. Raises BadInput."""
+    path = asked.factor
+    if path in document.factors:
+        raise BadInput(f"--factor {path} is what is searched; leave its levels out of `factors`")
+    for end in (asked.low, asked.high):
+        design.check_factors(document.model_copy(update={"factors": {path: [end]}}))
+    return document.model_copy(update={"factors": {**document.factors, path: [asked.high]}})
 
 
 def resumed(
@@ -182,10 +196,6 @@ def _search(
         raise BadInput(
             f"--observer {apart[0]} gets trials of its own, and a search has none; use {apart[0]}:trials=all"
         )
-    if path in document.factors:
-        raise BadInput(f"--factor {path} is what is searched; leave its levels out of `factors`")
-    # Of the named factor one level, and of the others what they have.
-    design.check_factors(document.model_copy(update={"factors": {path: [asked.high]}}))
     whole = design.is_whole(path, asked.low, asked.high)
     goal = breaking_point.goal(asked, whole, machine_cpus({"host": Host().facts()}))
 
@@ -202,10 +212,12 @@ def _search(
 
     for option, level in (("--low", goal.space.low), ("--high", goal.space.high)):
         try:
-            count = len(at_level(goal.level(level)))
+            made = at_level(goal.level(level))
         except BadInput as error:
-            raise BadInput(f"{option} {level:g}: {error}") from error
-    return SearchPlan(goal, functools.cache(at_level), count)
+            raise BadInput(f"{option} {goal.level(level)}: {error}") from error
+        if other := next((t.variant.words for t in made if path not in t.factors), None):
+            raise BadInput(f"--factor {path} changes nothing of {other}; search on what it is of alone")
+    return SearchPlan(goal, functools.cache(at_level), len(made))
 
 
 def _same_command(word: str, document: Document, sources: tuple[Source, ...]) -> Command:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import traced
@@ -17,7 +17,7 @@ from perflab.formats.records import ProcessRecords, RecordError
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account, counted
 from perflab.statistics.histogram import Histogram
-from perflab.statistics.metrics import chosen
+from perflab.statistics.metrics import METRICS, Metric, chosen
 from perflab.statistics.summary import (
     MEASURED,
     PASSING,
@@ -31,6 +31,9 @@ from perflab.statistics.summary import (
 )
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from perflab.experiment.breaking_point import Goal
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ def add_answers(summary: Json, document: Document, seed: int, trials: Sequence[T
         goal = breaking_point.goal(asked, is_whole(asked.factor, asked.low, asked.high), cpus)
         # Levels that were tried once or twice are compared by the search, and by nothing else.
         summary["findings"] = None
-        summary["results"].sort(key=lambda r: float(r["factors"].get(goal.factor, float("-inf"))))
+        summary["results"].sort(key=lambda r: _place_of(goal, r))
         summary["breaking_points"] = breaking_point.results(goal, trials, seed)
         return
     add_findings(summary, document.statistics.model_dump(), seed)
@@ -221,11 +224,29 @@ def add_answers(summary: Json, document: Document, seed: int, trials: Sequence[T
         summary["curves"] = curves.of(
             summary["results"],
             document.factors,
-            chosen(statistics.metrics or None),
+            _metrics(summary, statistics.metrics),
             alpha=statistics.alpha,
             margin=statistics.margin / 100,
             seed=seed,
         )
+        _tell_apart(summary["curves"])
+
+
+def _tell_apart(curves: Sequence[Json]) -> None:
+    """Gives curves that differ in their conditions alone the names of these."""
+    called = [(c["variant"], c["factor"], str(c["others"])) for c in curves]
+    for curve, name in zip(curves, called, strict=True):
+        if called.count(name) > 1:
+            last = curve["levels"][-1]
+            level = f"{curve['factor'].partition('.')[2]}={last['level']}"
+            words = [word for word in str(last["treatment"]).split(" ") if word != level]
+            curve["variant"] = f"{curve['variant']}, {' '.join(words)}"
+
+
+def _place_of(goal: Goal, result: Json) -> float:
+    """Of a result among those of a search: baselines first, then by level."""
+    level = result["factors"].get(goal.factor)
+    return float("-inf") if level is None else goal.number(level)
 
 
 def add_findings(summary: Json, asked: Json, seed: int) -> None:
@@ -239,9 +260,15 @@ def add_findings(summary: Json, asked: Json, seed: int) -> None:
         summary,
         alpha=float(asked["alpha"]),
         margin=float(asked["margin"]) / 100,
-        metrics=chosen(asked["metrics"] or None),
+        metrics=_metrics(summary, asked["metrics"]),
         seed=seed,
     )
+
+
+def _metrics(summary: Json, asked: Sequence[str]) -> tuple[Metric, ...]:
+    """Those that were asked for; else the usual ones, with how long it ran of a command that ends by itself."""
+    ends = any(t.get("run_s") is not None for result in summary["results"] for t in result["trials_detail"])
+    return chosen(asked) if asked or not ends else (METRICS["run_time"], *chosen(None))
 
 
 def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tuple[ProcessRecords, ...], str | None]:

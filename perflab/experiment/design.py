@@ -24,6 +24,7 @@ from perflab.condition import Condition, message_flood
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.errors import BadInput
 from perflab.experiment.document import Document, Location, Scalar
+from perflab.experiment.levels import quantity, with_unit
 from perflab.experiment.variant import Variant
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
@@ -84,9 +85,18 @@ class Treatment:
         return self.variant.key, tuple(sorted((k, v) for k, v in self.factors.items() if not _is_of_conditions(k)))
 
     @property
+    def title(self) -> str:
+        """The label with the levels that it does not name: "baseline rate=5" of a workload, or of a middleware."""
+        levels = (
+            f"{path.rpartition('.')[2]}={_text(v)}" for path, v in self.factors.items() if not _is_of_conditions(path)
+        )
+        return " ".join((self.label, *levels))
+
+    @property
     def words(self) -> str:
         """For messages: "cyclonedds, events, cpu_load"."""
-        return f"{self.variant.words}, {self.label}" if self.conditions else self.variant.words
+        named = self.conditions or self.title != self.label
+        return f"{self.variant.words}, {self.title}" if named else self.variant.words
 
     def document(self) -> dict[str, Any]:
         """The keys by which results are grouped, as in trial.json."""
@@ -285,20 +295,25 @@ def check_factors(document: Document) -> None:
                 raise BadEntry(("factors", path, number), f"factor {path}: level {level!r} is there twice{same}")
 
 
-def is_whole(path: str, low: float, high: float) -> bool:
-    """Whether the levels of a factor between these two are whole numbers alone. Raises BadInput for no factor."""
+def is_whole(path: str, low: Scalar, high: Scalar) -> bool:
+    """Whether the levels of a factor between these two are whole numbers alone. Raises BadInput for no factor.
+
+    What an option of a middleware or a word of a command takes nobody here knows: whole numbers where both ends are
+    written as such and there is one between them.
+    """
     name, _, key = path.partition(".")
     if name == WORKLOAD and key in QOS_LEVELS:
         return True
     if name == WORKLOAD and key == RATE:
         return False
+    (first, unit), (last, _) = quantity(low), quantity(high)
     if name in CONDITIONS:
         try:
-            _meaning(path, (low + high) / 2 + 0.37 * (high - low) / 7)
+            _meaning(path, with_unit(first + 0.553 * (last - first), unit))
         except BadInput:
             return True
         return False
-    return low == int(low) and high == int(high)
+    return isinstance(low, int) and isinstance(high, int) and high - low > 1
 
 
 def _known(key: str, known: Sequence[str]) -> str:

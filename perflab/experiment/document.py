@@ -65,6 +65,17 @@ def _limit(value: Any) -> Any:
 
 
 Words = Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_WORDS_SCHEMA)]
+
+
+def _end(value: Any) -> Any:
+    """Of a range that is searched: a number, or text with a unit."""
+    if not isinstance(value, int | float | str):
+        raise ValueError(f"{value!r} is neither a number nor one with a unit, like 20ms")
+    levels.quantity(value)
+    return levels.scalar(value.strip()) if isinstance(value, str) else value
+
+
+End = Annotated[int | float | str, BeforeValidator(_end), WithJsonSchema({"type": ["number", "string"]})]
 _LEVELS_SCHEMA = {"type": ["string", "array"], "items": {"type": ["boolean", "number", "string"]}}
 Levels = Annotated[list[Scalar], BeforeValidator(levels.listed), WithJsonSchema(_LEVELS_SCHEMA)]
 
@@ -110,8 +121,8 @@ class BreakingPoint(_Part):
     """The search for the level of a factor at which trials no longer meet a criterion (docs/breaking_point.md)."""
 
     factor: str = Field(description="CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION, a number")
-    low: float = Field(description="where the search begins: levels from here ...", allow_inf_nan=False)
-    high: float = Field(description="... up to here", allow_inf_nan=False)
+    low: End = Field(description="where the search begins: levels from here, e.g. 100 or 1ms ...")
+    high: End = Field(description="... up to here, in the same unit")
     scale: Literal["auto", "linear", "log"] = Field(
         "auto", description="auto: log where high is at least ten times low, else linear"
     )

@@ -132,7 +132,7 @@ def execute(
         finally:
             display.close()
             directory.release_reserve()
-        useless = not any(trial.outcome == "success" for trial in trials.values())
+        useless = not any(_is_of_use(experiment, trial) for trial in trials.values())
         if isinstance(error, BadInput | Unavailable) and useless and earlier is None:
             directory.discard()
             raise error
@@ -337,7 +337,7 @@ def _admit(context: _Context, planned: Planned) -> None:
         warmup_s = settings.warmup_ns / NS_PER_S
         seconds = warmup_s + settings.duration_ns / NS_PER_S
         context.display.planned(
-            PlannedTrial(planned.order, treatment.label, treatment.variant.words, seconds, warmup_s)
+            PlannedTrial(planned.order, treatment.title, treatment.variant.words, seconds, warmup_s)
         )
 
 
@@ -498,6 +498,11 @@ def _domain(variant: Variant, before: int | None) -> Iterator[int | None]:
         yield held
 
 
+def _is_of_use(experiment: Experiment, trial: TrialData) -> bool:
+    """Whether there is something to keep where the run cannot go on; baselines alone are no search."""
+    return trial.outcome == "success" and (experiment.search is None or experiment.search.goal.factor in trial.factors)
+
+
 def _fails_for(experiment: Experiment, outcome: str) -> bool:
     """Whether such a trial is a failure of the run; to a sweep or a search one that failed is a result."""
     if experiment.search is not None:
@@ -538,7 +543,7 @@ def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunP
     return RunPlan(
         total=course.most,
         entries=tuple(
-            PlannedTrial(p.order, p.treatment.label, p.treatment.variant.words, seconds, warmup_s)
+            PlannedTrial(p.order, p.treatment.title, p.treatment.variant.words, seconds, warmup_s)
             for p in experiment.order
             if p.order not in finished
         ),

@@ -74,17 +74,27 @@ def parts(figures: Sequence[Figure], theme: Choice = "auto") -> PageParts:
     if len(sections) < len(figures):
         raise ValueError(f"figures of the same name: {', '.join(figure.name for figure in figures)}")
     document = {"figures": [_embedded(figure) for figure in figures]}
-    choices = "".join(
-        f'<option value="{c}"{" selected" if c == theme else ""}>{c.capitalize()}</option>' for c in CHOICES
-    )
     return PageParts(
-        style=_variables() + _asset("page.css"),
+        style=page_style(),
         sections=sections,
         # "<" would end the script, whatever a topic is called.
         data=json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         scripts=f"{get_plotlyjs()}\n;{_asset('page.js')}",
-        switch=f'<label class="theme">Theme <select id="theme">{choices}</select></label>',
+        switch=switch(theme),
     )
+
+
+def page_style() -> str:
+    """The style of a page, with both themes."""
+    return _variables() + _asset("page.css")
+
+
+def switch(theme: Choice) -> str:
+    """What chooses the theme on a page."""
+    choices = "".join(
+        f'<option value="{c}"{" selected" if c == theme else ""}>{c.capitalize()}</option>' for c in CHOICES
+    )
+    return f'<label class="theme">Theme <select id="theme">{choices}</select></label>'
 
 
 def page(figures: Sequence[Figure], title: str, notes: Sequence[str] = (), theme: Choice = "auto") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +104,15 @@ def quantities(label: str, evidence: Json) -> list[Quantity]:
         for kind in kinds
     ]
     return [q for q in found if q.promised is not None or q.achieved is not None]
+
+
+def by_quantity(label: str, evidence: Iterable[Json]) -> dict[tuple[str, str], list[Quantity]]:
+    """The same of several trials, by words and unit."""
+    found: dict[tuple[str, str], list[Quantity]] = {}
+    for one in evidence:
+        for quantity in quantities(label, one):
+            found.setdefault((quantity.words, quantity.unit), []).append(quantity)
+    return found
 
 
 def _alike(promised: Json, achieved: Json) -> tuple[_Kind, ...]:

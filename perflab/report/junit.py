@@ -6,8 +6,6 @@ There is no standard; this is the part that all of them know: `testsuites` with 
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from perflab.errors import BadInput
+from perflab.report import whole_file
 
 # Everything that XML 1.0 cannot hold, not even as a reference.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -55,18 +54,8 @@ def document(name: str, suites: Sequence[Suite]) -> str:
 
 def write(path: Path, name: str, suites: Sequence[Suite]) -> None:
     """Writes the file whole or not at all. Raises BadInput where it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(document(name, suites))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        whole_file.put(path, document(name, suites))
     except OSError as error:
         raise BadInput(f"--junit {path} cannot be written: {error.strerror}") from error
 

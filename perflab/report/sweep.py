@@ -182,7 +182,7 @@ def _print_breaking_point(out: Console, found: Json) -> None:
         bars = [Text(_bar(entry["met"] / entry["n"]) if entry["n"] else "") for entry in levels]
         some_invalid = any(entry.get("invalid") for entry in levels)
         columns = [
-            Column(path.rpartition(".")[2], 0, [Text(level_words(path, entry["level"])) for entry in levels]),
+            Column(_header(found), 0, [Text(level_words(path, entry["level"])) for entry in levels]),
             Column("met", 0, [Text(f"{entry['met']}/{entry['n']}") for entry in levels]),
             Column("", 2, bars, right=False),
             Column("share", 1, [_share(entry) for entry in levels]),
@@ -193,6 +193,11 @@ def _print_breaking_point(out: Console, found: Json) -> None:
     for words in found["words"]:
         out.print(Text(f"- {words.removesuffix('.')}", _STATES.get(found["state"], "")))
     out.print()
+
+
+def _header(found: Json) -> str:
+    """ "rate", "delay (ms)"."""
+    return f"{found['factor'].rpartition('.')[2]}{f' ({unit})' if (unit := found.get('unit')) else ''}"
 
 
 def _share(entry: Json) -> Text:

@@ -113,8 +113,8 @@ def _print_search(out: Console, summary: Json, manifest: Json) -> None:
         first = results[0]
         _line(out, f"{first['workload']}, trials of {format_duration(first['duration_s'])}: {counts}", "bold")
         out.print()
-    for result in (r for r in results if r["outcomes"]["invalid"] or r["outcomes"]["harness_error"]):
-        _print_troubles(out, result)
+    left_out = ("invalid", "harness_error")
+    _print_reasons(out, [t for r in results for t in r["trials_detail"] if t["outcome"] in left_out and t["reason"]])
     print_breaking_points(out, summary)
     if any(result["middleware"] != "virtual" for result in results):
         _print_noise(out, manifest.get("preflight", ()))
@@ -192,7 +192,10 @@ def _print_result(out: Console, result: Json, middleware: str, with_edges: bool)
 
 def _print_troubles(out: Console, result: Json) -> None:
     """Why trials were no successes."""
-    troubled = [t for t in result["trials_detail"] if t["outcome"] != "success" and t["reason"]]
+    _print_reasons(out, [t for t in result["trials_detail"] if t["outcome"] != "success" and t["reason"]])
+
+
+def _print_reasons(out: Console, troubled: Sequence[Json]) -> None:
     for trial in troubled[:MAX_TROUBLES]:
         _line(out, f"trial {trial['trial']}: {trial['reason']}", _OUTCOME_STYLES[trial["outcome"]])
     if len(troubled) > MAX_TROUBLES:

@@ -1,8 +1,10 @@
 """The search for a breaking point: the level at which the probability that a trial meets a criterion falls to a share.
 
 Each trial is run where it tells most of the breaking point (breaking_point_model), every sixth one somewhere in the
-range whatever is believed. The interval is the set of levels whose credibility has not fallen below a fixed part of
-what it was before the trials; it may be looked at after every trial, so that the search can stop when it is narrow.
+range whatever is believed, and in the end no wide stretch of the range is without one. The interval is the set of
+levels whose credibility has not fallen below a fixed part of what it was before the trials; it may be looked at after
+every trial, so that the search can stop when it is narrow. With many trials it is cut to a central credible interval
+of more than the stated level.
 What it covers in simulations, and when not, is in docs/breaking_point.md.
 
 Example, with a function trial() that says whether a trial at a level met the criterion:
@@ -18,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -31,8 +34,11 @@ from perflab.statistics.sample import Floats, Json
 
 FEWEST = 8  # trials before a search may stop
 FILLING = 6  # every so manieth trial is placed to fill the range
+HOLE = 0.2  # of the range: no wider stretch stays without a trial, so that a gap in it is seen
 INVALID_AT_A_LEVEL = 3  # in a row, and the level is not tried again
 SLACK = 2.0  # the interval's threshold is 1 / (SLACK alpha); by Ville's inequality 1 / alpha is always enough
+MANY = 30  # trials from which on the interval lies within a central credible one too
+TIGHTER = 0.4  # of alpha: what that one leaves out
 RISES = 0.005  # a p of monotonicity up to this is "not monotone"
 SUSPICIOUS = 2.0  # nats of a dip after which one of its levels is tried again
 REPEATS = 4  # so often
@@ -187,11 +193,11 @@ class Found:
     )  # from, to (fails there) and from, to (met there), where not monotone
     producible: float | None  # the last level before those that could not be produced
 
-    def words(self, form: Form = in_words.plain) -> list[str]:
-        """Sentences for people; `form` writes a level with its unit."""
-        return in_words.sentences(self, form)
+    def words(self, form: Form = in_words.plain, criterion: str | None = None) -> list[str]:
+        """Sentences for people; `form` writes a level with its unit, `criterion` is the text of what was asked."""
+        return in_words.sentences(self, form, criterion)
 
-    def document(self, form: Form = in_words.plain) -> Json:
+    def document(self, form: Form = in_words.plain, criterion: str | None = None) -> Json:
         """As in summary.json, without variant, factor, others and criterion."""
         number = _number if not self.space.integer else _whole
         interval = self.interval
@@ -231,7 +237,7 @@ class Found:
                 "high": list(self.fit.high),
             },
             "monotone_p": self.monotone_p,
-            "words": self.words(form),
+            "words": self.words(form, criterion),
         }
 
 
@@ -336,10 +342,14 @@ class Search:
 
     def _choose(self) -> float:
         allowed = self._allowed()
+        if not self._trials and not math.isinf(self._limits()[1]):
+            return min(allowed, key=lambda c: c.place).level  # is there any level that can be produced?
         suspect = self._suspected
         filling = (self._trials + 1) % FILLING == 0
         if suspect is not None and self._repeats < REPEATS and (filling or self._settled()):
             return suspect
+        if self._settled() and (hole := self._hole(allowed)) is not None:
+            return hole
         if filling:
             wanted = self._filling((self._trials + 1) // FILLING)
             return min(allowed, key=lambda c: (abs(c.place - wanted), c.place)).level
@@ -354,6 +364,16 @@ class Search:
         while rest:
             place, part, rest = place + part * (rest & 1), part / 2, rest >> 1
         return (place + self._offset) % 1.0
+
+    def _hole(self, allowed: list[_Candidate]) -> float | None:
+        """The level in the middle of the widest stretch without a trial; None where there is none worth a trial."""
+        tried = [t.place for t in self._tallies.values() if t.n]
+        ends = sorted({0.0, max(c.place for c in allowed), *tried})
+        low, high = max(pairwise(ends), key=lambda pair: pair[1] - pair[0], default=(0.0, 0.0))
+        inside = [c for c in allowed if low < c.place < high]
+        if high - low <= HOLE or not inside:
+            return None
+        return min(inside, key=lambda c: (abs(c.place - (low + high) / 2), c.place)).level
 
     def _limits(self) -> tuple[float, float]:
         """The farthest place with a valid trial, and the nearest one beyond it that was given up, or infinity."""
@@ -407,6 +427,8 @@ class Search:
             return None
         if self._suspected is not None and self._repeats < REPEATS:
             return None
+        if self._hole(self._allowed()) is not None:
+            return None
         return "the interval is narrow enough" if self._where() == "inside" else "the range has been left"
 
     def _settled(self) -> bool:
@@ -446,8 +468,18 @@ class Search:
     # -- what was found
 
     def _interval(self) -> tuple[float, float]:
-        """As places; beyond 0 and 1 where it is open there."""
-        return self._posterior.region(1 / (SLACK * (1 - self.aim.confidence)))
+        """As places; beyond 0 and 1 where it is open there.
+
+        With few trials a credible interval is narrow by accident, and the search would stop on that very accident: so
+        only with MANY of them. Both figures are from simulations (docs/breaking_point.md).
+        """
+        alpha = 1 - self.aim.confidence
+        low, high = self._posterior.region(1 / (SLACK * alpha))
+        if self._trials < MANY:
+            return low, high
+        tail = TIGHTER * alpha / 2
+        inner = max(low, self._posterior.quantile(tail)), min(high, self._posterior.quantile(1 - tail))
+        return inner if inner[0] < inner[1] else (low, high)
 
     def _bounds(self, low: float, high: float) -> Bounds:
         outside = (low < -1e-9, high > 1 + 1e-9)

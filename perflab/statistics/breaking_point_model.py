@@ -27,11 +27,13 @@ from perflab.statistics.sample import Floats
 
 BEYOND = 0.3  # thresholds are thought of that far outside the range, in ranges
 OUTSIDE = 0.15  # prior probability of a threshold below the range, and of one above it
-SPREADS = 9  # from a step within one cell to a curve that is as wide as the range
-WIDEST = 0.25
+SPREADS = 10  # from a step within one cell to a curve that does not fall all the way within the range
+WIDEST = 0.5
 STEEPEST = 20  # of a cell: a step between neighbouring levels would else be taken for one beside them
-LAPSES = (0.002, 0.02, 0.05, 0.1)
-GUESSES = (0.002, 0.15)  # of what the share leaves
+# With prior probabilities: many lapses, and luck after the break, occur but are not what is to be expected.
+LAPSES = ((0.002, 0.4), (0.02, 0.3), (0.05, 0.2), (0.1, 0.1))
+GUESSES = ((0.002, 0.8), (0.15, 0.2))  # of what the share leaves
+KINDS = (0.5, 0.25, 0.25)
 TINY = 1e-12
 
 
@@ -61,20 +63,23 @@ class Shapes:
 
 def shapes(share: float, step: float) -> Shapes:
     """The curves for a share, on a grid of thresholds with that step."""
-    lapses = sorted({min(lapse, 0.8 * (1 - share)) for lapse in LAPSES})
+    lapses: dict[float, float] = {}
+    for lapse, probability in LAPSES:
+        cut = min(lapse, 0.8 * (1 - share))
+        lapses[cut] = lapses.get(cut, 0.0) + probability
     spreads = np.geomspace(step / STEEPEST, WIDEST, SPREADS)
     rows = [
-        (kind, spread, lapse, guess * share)
-        for kind in (0, 1, 2)
+        (kind, spread, lapse, guess * share, of_kind * of_lapse * of_guess / SPREADS)
+        for kind, of_kind in enumerate(KINDS)
         for spread in spreads
-        for lapse in lapses
-        for guess in GUESSES
+        for lapse, of_lapse in lapses.items()
+        for guess, of_guess in GUESSES
     ]
-    kind, spread, lapse, guess = np.array(rows).T
+    kind, spread, lapse, guess, prior = np.array(rows).T
     # The survival function at the threshold, and where it has that value.
     s = (share - guess) / (1 - guess - lapse)
     z = np.where(kind == 0, np.log((1 - s) / s), np.where(kind == 1, np.log(-np.log(s)), -np.log(-np.log1p(-s))))
-    return Shapes(kind, spread, lapse, guess, z, np.full(len(rows), -np.log(len(rows))))
+    return Shapes(kind, spread, lapse, guess, z, np.log(prior))
 
 
 class Posterior:

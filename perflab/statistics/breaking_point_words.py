@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from perflab.statistics.breaking_point import Bounds, Found, Level
 
 Form = Callable[[float], str]
+SUCCESS = "success"
 State = Literal["found", "not_reached", "below_low", "not_monotone", "unsettled", "not_producible"]
 
 
@@ -17,9 +18,13 @@ def plain(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def sentences(found: Found, form: Form) -> list[str]:
-    """The finding first, then what bears on how far to trust it."""
-    said = [_finding(found, form)]
+def sentences(found: Found, form: Form, criterion: str | None = None) -> list[str]:
+    """The finding first, then what bears on how far to trust it.
+
+    `criterion`: its text, "success" or "latency.p99 <= 5ms"; None: "the criterion".
+    """
+    finding = _finding(found, form, criterion or "the criterion")
+    said = [f"{finding[0].upper()}{finding[1:]}" if criterion in (None, SUCCESS) else finding]
     if found.state != "not_producible" and found.producible is not None:
         said.append(f"Beyond {form(found.producible)} no level could be produced.")
     if left := _left_out(found):
@@ -29,52 +34,62 @@ def sentences(found: Found, form: Form) -> list[str]:
     return said
 
 
-def _finding(found: Found, form: Form) -> str:
+def _finding(found: Found, form: Form, criterion: str) -> str:
     share, n = f"{100 * found.aim.share:g} %", _trials(found.trials)
     first, last = _ends(found)
     match found.state:
         case "found" if found.value is not None and found.interval is not None:
-            return f"{_falls(found, form)} {_interval(found.interval, form)} ({_sure(found)}, {n})."
+            return f"{_breaks(found, form, criterion)} {_interval(found.interval, form)} ({_sure(found)}, {n})."
         case "not_reached":
             return (
-                f"Not reached: up to {form(last)} at least {share} of the trials meet it "
+                f"Not reached: up to {form(last)} at least {share} of the trials {_meet(criterion)} "
                 f"({_sure(found)}, {n}{_seen(found, last, form)})."
             )
         case "below_low":
-            missing = f"{100 - 100 * found.aim.share:g} %"
             return (
-                f"More than {missing} fail already at {form(first)} ({_sure(found)}, {n}{_seen(found, first, form)})."
+                f"Already at {form(first)} less than {share} of the trials {_meet(criterion)} "
+                f"({_sure(found)}, {n}{_seen(found, first, form)})."
             )
         case "not_monotone" if found.rises is not None and found.monotone_p is not None:
             a, b, c, d = found.rises
             return (
-                f"Not monotone: the criterion is met less often at {_span(a, b, form)} than at {_span(c, d, form)}"
-                f"{_counts(found, (a, b), (c, d))} (p = {found.monotone_p:.2g}, {n}): there is no one breaking point."
+                f"Not monotone: fewer of the trials {_meet(criterion)} at {_span(a, b, form)} "
+                f"than at {_span(c, d, form)}{_counts(found, (a, b), (c, d))} (p = {found.monotone_p:.2g}, {n}): "
+                "there is no one breaking point."
             )
         case "not_producible" if found.producible is None or not found.trials:
             return f"Not producible: no level gave a valid trial from {form(first)} on."
         case "not_producible" if found.producible is not None:
             return (
                 f"Not reached as far as levels can be produced: up to {form(found.producible)} at least {share} of the "
-                f"trials meet it ({_sure(found)}, {n}{_seen(found, found.producible, form)})."
+                f"trials {_meet(criterion)} ({_sure(found)}, {n}{_seen(found, found.producible, form)})."
             )
     if not found.trials:
         return "Unsettled: there is no valid trial yet."
     if found.interval is None:
-        return f"Unsettled after {n}: nothing is known of where success falls to {share} ({found.stopped})."
+        return f"Unsettled after {n}: it is not known where {_falls(criterion, share)} ({found.stopped})."
     where = f"somewhere in {_interval(found.interval, form)}"
     return (
-        f"Unsettled after {n}: success falls to {share} {where} ({_sure(found)}), "
+        f"Unsettled after {n}: {_falls(criterion, share)} {where} ({_sure(found)}), "
         f"which is wider than was asked for ({found.stopped})."
     )
 
 
-def _falls(found: Found, form: Form) -> str:
+def _breaks(found: Found, form: Form, criterion: str) -> str:
     share, value = f"{100 * found.aim.share:g} %", found.value
     assert value is not None
     if found.space.integer:
-        return f"{form(value)} is the first level at which less than {share} of the trials succeed"
-    return f"Success falls to {share} at {form(value)}"
+        return f"{form(value)} is the first level at which less than {share} of the trials {_meet(criterion)}"
+    return f"{_falls(criterion, share)} at {form(value)}"
+
+
+def _meet(criterion: str) -> str:
+    """After "the trials"."""
+    return "succeed" if criterion == SUCCESS else f"meet {criterion}"
+
+
+def _falls(criterion: str, share: str) -> str:
+    return f"success falls to {share}" if criterion == SUCCESS else f"{criterion} is met in {share} of the trials"
 
 
 def _interval(bounds: Bounds, form: Form) -> str:

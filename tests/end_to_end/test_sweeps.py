@@ -11,9 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from .conftest import Json, Run, command, environment
+from .conftest import SOURCE, Json, Run, command, environment
+
+SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 
 # A callback of 1 ms for each message of a timer of 100 Hz, in one thread: from ten times the rate on it cannot keep up.
 # After T s at r times the rate the backlog is T (r / 10 - 1): 90 % of the responses of a trial of 1 s stay below 5 ms
@@ -42,6 +45,8 @@ def busy(tmp_path: Path) -> Path:
 
 def summary(run: Path) -> Json:
     found: Json = json.loads((run / "summary.json").read_text())
+    jsonschema.validate(found, SCHEMA)
+    assert "curves" in found or "breaking_points" in found
     return found
 
 
@@ -150,15 +155,47 @@ def test_a_criterion_that_cannot_be_judged_ends_the_search(run: Run, busy: Path,
     assert done.returncode == 2
     assert "cannot be judged: p99.9 needs 10 000 messages" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists(), "no trial at any level told anything"
+
+
+def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) -> None:
+    """A latency is none of messages that were lost; the search must not end there."""
+    out = tmp_path / "run"
+    options = ["--factor", "virtual.loss", "--low", "0", "--high", "1", "--criterion", "latency.p50 <= 5ms"]
+    done = run("breaking-point", busy, *VIRTUAL, *options, "-o", out)
+    assert done.returncode == 0, done.stderr
+    (found,) = summary(out)["breaking_points"]
+    assert (found["state"], found["integer"]) == ("found", False)
+    # A median takes 20 of the 100 messages.
+    assert found["interval"]["low"] <= 0.8 + 0.1
+    assert found["interval"]["high"] >= 0.8 - 0.1
+
+
+def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    options = ["--factor", "virtual.delay", "--low", "1ms", "--high", "20ms", "--criterion", "latency.p50 <= 5ms"]
+    done = run("breaking-point", busy, *VIRTUAL, *options, "-o", out)
+    assert done.returncode == 0, done.stderr
+    (found,) = summary(out)["breaking_points"]
+    assert (found["state"], found["unit"]) == ("found", "ms")
+    assert found["interval"]["low"] <= 5 <= found["interval"]["high"]
+    assert " ms [" in " ".join(done.stdout.split())
+    before = summary(out)
+    (out / "summary.json").unlink()
+    assert json.loads(run("show", out, "--json").stdout) == before, "made of the records alone"
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
     [
+        ("--factor virtual.delay --low 1us --high 9ms", "different units; write both in one"),
+        ("--factor virtual.delay --low 1 --high 9", "virtual: option 'delay' is '1'; right would be a duration"),
+        ("--factor workload.rate --low -5 --high 9", "-5 is not a number within 0.001..1000"),
+        ("--factor workload.rate --low fast --high 9", "--low 'fast' is not a number, with or without a unit"),
         ("", "--factor, --low, --high missing"),
         ("--factor workload.rate --low 1", "--high missing"),
         ("--factor workload.rate --low 9 --high 1", "--low 9 is not below --high 1"),
-        ("--factor workload.rate --low 0 --high 9 --scale log", "a logarithmic scale begins above 0"),
+        ("--factor virtual.loss --low 0 --high 0.9 --scale log", "a logarithmic scale begins above 0"),
         ("--factor workload.rat --low 1 --high 9", "of a workload there are workload.depth"),
         ("--factor mesage_flood.rate --low 1 --high 9", "did you mean message_flood?"),
         ("--factor message_flood.rat --low 1 --high 9", "did you mean rate?"),
@@ -179,6 +216,11 @@ def test_bad_input_of_a_search_is_one_line(run: Run, busy: Path, tmp_path: Path,
     assert line in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_what_is_running_is_called_with_its_level(run: Run, busy: Path, tmp_path: Path) -> None:
+    done = run("sweep", busy, *VIRTUAL, "--factor", "workload.rate=1,5", "--progress", "lines", "-o", tmp_path / "run")
+    assert done.stderr.count("virtual  baseline rate=5  ") == 5
 
 
 @pytest.mark.parametrize(
@@ -216,12 +258,23 @@ def test_a_real_sweep_under_a_flood(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.native
+def test_curves_under_different_conditions_are_called_differently(run: Run, busy: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    conditions = ["--condition", "cpu_pinning:count=1", "--condition", "cpu_load:load=1,workers=1"]
+    options = ["--factor", "message_flood.rate=20,50", *conditions, "--trials", "1", "--time", "1s"]
+    done = run("sweep", busy, "--middleware", "sim", *options, "--cool-down", "0", "-o", out)
+    assert done.returncode == 0, done.stderr
+    names = [curve["variant"] for curve in summary(out)["curves"]]
+    assert names == ["sim, cpu_pinning+message_flood", "sim, cpu_load+message_flood"]
+
+
+@pytest.mark.native
 def test_levels_that_cannot_be_produced_are_no_breaking(run: Run, tmp_path: Path) -> None:
     """No machine sends this much in messages of this size: each such trial is invalid, and the search says so."""
     out = tmp_path / "run"
-    flood = "message_flood:publishers=64,payload=64kB,processes=2"
-    options = ["--factor", "message_flood.rate", "--low", "99000", "--high", "100000", "--condition", flood]
-    options += ["--time", "1s", "--cool-down", "0", "--max-trials", "8"]
+    flood = "message_flood:publishers=8,payload=64kB,processes=2"
+    options = ["--factor", "message_flood.rate", "--low", "90000", "--high", "100000", "--condition", flood]
+    options += ["--time", "500ms", "--cool-down", "0", "--max-trials", "8"]
     done = run("breaking-point", "sierra_nevada", *options, "-o", out)
     assert done.returncode == 1, "nothing was learned"
     (found,) = summary(out)["breaking_points"]

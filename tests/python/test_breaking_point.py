@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,13 +37,34 @@ def test_the_breaking_point_of_a_step_is_found_within_its_interval() -> None:
     assert found.trials == len(found.course) < 40
 
 
+@pytest.mark.parametrize(
+    ("criterion", "falls"),
+    [
+        (None, "the criterion is met in 50 % of the trials"),
+        ("latency.p99 <= 5ms", "latency.p99 <= 5ms is met in 50 % of the trials"),
+        ("success", "success falls to 50 %"),
+    ],
+)
+def test_the_sentence_names_the_criterion(criterion: str | None, falls: str) -> None:
+    found = run(Space(0, 100), Aim(0.5, precision=0.01), step(37.5))
+    begins = falls if criterion == "latency.p99 <= 5ms" else falls.capitalize()
+    assert found.words(criterion=criterion)[0].startswith(f"{begins} at 37.")
+    assert found.document(criterion=criterion)["words"] == found.words(criterion=criterion)
+    unsettled = run(Space(0, 100), Aim(0.5, max_trials=8), lambda level: 1 / (1 + math.exp((level - 50) / 10)))
+    assert unsettled.words(criterion=criterion)[0].startswith(f"Unsettled after 8 trials: {falls} somewhere in [")
+    below = run(Space(0, 100), Aim(0.5), lambda level: 0.0)
+    assert ("succeed" if criterion == "success" else f"meet {criterion or 'the criterion'}") in below.words(
+        criterion=criterion
+    )[0]
+
+
 def test_of_integers_it_is_the_first_level_that_breaks_and_only_integers_are_tried() -> None:
     found = run(Space(0, 100, integer=True), Aim(0.5, precision=0.03), lambda level: float(level < 13))
     assert found.state == "found" and found.interval is not None
     assert found.interval.low <= 13 <= found.interval.high
     assert found.value == 13
     assert all(float(step.level).is_integer() for step in found.course)
-    assert "13 is the first level at which less than 50 %" in found.words()[0]
+    assert "13 is the first level at which less than 50 % of the trials meet the criterion" in found.words()[0]
 
 
 def test_integers_are_never_asked_for_less_than_one_step() -> None:
@@ -64,7 +86,7 @@ def test_a_factor_that_breaks_from_above_is_the_mirror_image() -> None:
     assert found.value == 3 and found.interval.low <= 3 <= found.interval.high
     assert run(Space(1, 8, integer=True, falls=True), Aim(0.5), lambda level: 1.0).state == "not_reached"
     never = run(Space(1, 8, integer=True, falls=True), Aim(0.5), lambda level: 0.0)
-    assert never.state == "below_low" and "fail already at 8" in never.words()[0]
+    assert never.state == "below_low" and never.words()[0].startswith("Already at 8 less than ")
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -72,7 +94,9 @@ def test_a_system_that_never_breaks_is_not_reached_and_the_sentence_says_what_wa
     found = run(Space(100, 8000), Aim(share), lambda level: 1.0)
     assert found.state == "not_reached" and found.value is None and found.interval is None
     text = found.words(lambda x: f"{x:.0f} msg/s")[0]
-    assert text.startswith(f"Not reached: up to 8000 msg/s at least {100 * share:g} % of the trials meet it (95 %, ")
+    assert text.startswith(
+        f"Not reached: up to 8000 msg/s at least {100 * share:g} % of the trials meet the criterion ("
+    )
     at_the_end = next(x for x in found.levels if x.level == 8000)
     assert f"{at_the_end.met} of {at_the_end.n} at 8000 msg/s, share [" in text
 
@@ -80,7 +104,22 @@ def test_a_system_that_never_breaks_is_not_reached_and_the_sentence_says_what_wa
 def test_a_system_that_always_fails_is_below_the_range() -> None:
     found = run(Space(100, 8000), Aim(0.9), lambda level: 0.0)
     assert found.state == "below_low" and found.value is None
-    assert found.words()[0].startswith("More than 10 % fail already at 100 (95 %, ")
+    assert found.words()[0].startswith("Already at 100 less than 90 % of the trials meet the criterion (95 %, ")
+
+
+def test_with_many_trials_the_interval_lies_within_a_credible_one() -> None:
+    """From 30 trials on, the ratio region, which a search may stop on at any time, is wider than is needed."""
+    generator, search = np.random.default_rng(4), Search(Space(0, 1), Aim(0.5, precision=0.01), 1)
+    for number in range(1, 41):
+        level = search.next()
+        assert level is not None
+        search.add(level, bool(generator.random() < 1 / (1 + math.exp((level - 0.5) / 0.1))))
+        posterior, interval = search._posterior, search.result().interval
+        assert interval is not None
+        region, central = posterior.region(10.0), (posterior.quantile(0.01), posterior.quantile(0.99))
+        wanted = region if number < 30 else (max(region[0], central[0]), min(region[1], central[1]))
+        assert (interval.low, interval.high) == pytest.approx(np.clip(wanted, 0, 1))
+    assert central[0] > region[0] and central[1] < region[1]
 
 
 def test_too_few_trials_leave_it_unsettled_with_an_interval() -> None:
@@ -95,7 +134,7 @@ def test_a_gap_in_the_middle_is_not_monotone() -> None:
     assert found.state == "not_monotone" and found.value is None and found.interval is None
     assert found.monotone_p is not None and found.monotone_p <= 0.005
     assert found.rises is not None and 20 < found.rises[0] <= found.rises[1] < 60 <= found.rises[2]
-    assert found.words()[0].startswith("Not monotone: the criterion is met less often at ")
+    assert found.words()[0].startswith("Not monotone: fewer of the trials meet the criterion at ")
 
 
 def test_invalid_trials_never_count_as_breaking() -> None:
@@ -197,6 +236,33 @@ def test_every_sixth_trial_fills_the_range_beginning_with_its_ends() -> None:
     assert max(filling) - min(filling) > 50
 
 
+@pytest.mark.parametrize("space", [Space(0, 100), Space(100, 3000, "log"), Space(1, 40, integer=True, falls=True)])
+def test_no_wide_stretch_of_the_range_is_without_a_trial(space: Space) -> None:
+    found = run(space, Aim(0.5), lambda level: float(space.place(level) < 0.93))
+    assert found.state == "found" and found.trials < 30
+    places = sorted(space.place(level.level) for level in found.levels)
+    one_step = 1 / space.steps if space.steps else 0.01
+    assert max(b - a for a, b in pairwise([0.0, *places, 1.0])) <= 0.2 + one_step
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_gap_that_is_as_wide_as_that_is_seen(share: float) -> None:
+    said = sum(
+        run(Space(0, 100), Aim(share), lambda level: float(level < 30 or 52 < level < 90), seed).state == "not_monotone"
+        for seed in range(4)
+    )
+    assert said >= 3
+
+
+def test_where_only_the_first_level_can_be_produced_the_search_ends() -> None:
+    search, number = Search(Space(1, 8, integer=True), Aim(0.5), 1), 0
+    while (level := search.next()) is not None and number < 100:
+        search.add(level, True) if level == 1 else search.invalid(level)
+        number += 1
+    found = search.result()
+    assert found.finished and found.state == "not_producible" and found.producible == 1
+
+
 def test_levels_are_written_with_three_digits() -> None:
     found = run(Space(100, 3000, "log"), Aim(0.5), step(1234.5))
     assert all(s.level == float(f"{s.level:.3g}") for s in found.course)
@@ -249,3 +315,13 @@ def test_a_step_between_the_two_lowest_levels_is_found_there_and_not_beside_it()
     found = run(Space(0, 100), Aim(0.9), step(1.2))
     assert found.state == "found" and found.interval is not None
     assert found.interval.low <= 1.2 <= found.interval.high
+
+
+def test_where_nothing_can_be_produced_the_lowest_level_is_asked_next_and_that_is_the_end() -> None:
+    search = Search(Space(90_000, 100_000), Aim(share=0.9), seed=1)
+    asked = []
+    while (level := search.next()) is not None:
+        asked.append(level)
+        search.invalid(level)
+    assert asked[3:] == [90_000.0] * 3
+    assert search.result().state == "not_producible"

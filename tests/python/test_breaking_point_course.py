@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import graph, node
+from support import checkpoint, edge, graph, node, publisher
 
 from perflab.errors import BadInput
 from perflab.experiment import breaking_point
@@ -18,6 +18,8 @@ from perflab.experiment.design import BASELINE, Planned, Treatment
 from perflab.experiment.document import BreakingPoint, Scalar
 from perflab.experiment.variant import Variant
 from perflab.middleware import Middleware
+from perflab.statistics import histogram as hg
+from perflab.statistics.accounting import Accounts, account
 from perflab.statistics.summary import TrialData
 from perflab.workload import Graph
 
@@ -50,6 +52,13 @@ def trial(planned: Planned, outcome: str = "success", **keys: Any) -> TrialData:
         "factors": dict(treatment.factors),
     }  # fmt: skip
     return TrialData(**{**told, **keys})
+
+
+def accounts_of(sent: int, received: int, *, complete: bool = True) -> Accounts:
+    """Of one edge whose last messages did not arrive, with latencies below 2 µs."""
+    latency = hg.to_record(hg.from_values(range(received)))
+    ends = (0, received - 1) if received else (None, None)
+    return account([checkpoint([publisher(sent)], [edge(received, *ends, latency=latency)], final=complete)])
 
 
 def run(searching: Searching, outcomes: Any) -> list[TrialData]:
@@ -130,6 +139,21 @@ def test_several_searches_take_turns_and_know_nothing_of_each_other() -> None:
     assert other["interval"]["low"] <= 20.0 <= other["interval"]["high"]
 
 
+def test_searches_under_different_conditions_are_called_differently() -> None:
+    wanted = goal(asked(share=0.5, factor="message_flood.rate"), False, None)
+
+    def under(name: str, order: int) -> TrialData:
+        level = {"message_flood.rate": 50}
+        label = f"{name}+message_flood rate=50"
+        planned = Planned(order, order, Treatment(label, VARIANTS[0], GRAPH, factors=level))
+        return trial(planned, conditions=(name, "message_flood"))
+
+    one, other = results(wanted, [under("cpu_load", 1), under("cpu_pinning", 2)], 1)
+    assert (one["variant"], other["variant"]) == ("one, cpu_load+message_flood", "one, cpu_pinning+message_flood")
+    (alone,) = results(wanted, [under("cpu_load", 1)], 1)
+    assert alone["variant"] == "one"
+
+
 def test_told_again_a_search_goes_on_where_it_stopped() -> None:
     wanted = goal(asked(share=0.5), False, None)
     done = run(course(wanted), steep)
@@ -155,6 +179,9 @@ def run_rest(searching: Searching) -> Sequence[TrialData]:
     [
         ({"low": 9, "high": 1}, "--low 9 is not below --high 1"),
         ({"low": 5, "high": 5}, "is not below"),
+        ({"low": "9ms", "high": "1ms"}, "--low 9ms is not below --high 1ms"),
+        ({"low": "1us", "high": "9ms"}, "--low 1us and --high 9ms have different units; write both in one"),
+        ({"low": 1, "high": "9ms"}, "--low 1 and --high 9ms have different units"),
         ({"low": 0, "high": 5, "scale": "log"}, "begins above 0; use --scale linear"),
         ({"low": -1, "high": 5, "scale": "log"}, "begins above 0"),
         ({"criterion": "quick"}, "write success, a bound like"),
@@ -192,6 +219,57 @@ def test_levels_are_given_as_whole_numbers_where_they_are_some() -> None:
     real, whole = goal(asked(), False, None), goal(asked(), True, None)
     assert [real.level(v) for v in (3.0, 2.5)] == [3, 2.5]
     assert type(real.level(3.0)) is type(whole.level(3.0)) is int
+
+
+def test_levels_with_a_unit_are_given_with_it_and_told_as_numbers_of_it() -> None:
+    wanted = goal(asked(factor="workload.rate", low="1ms", high="20ms", share=0.5), False, None)
+    assert (wanted.space.low, wanted.space.high, wanted.unit) == (1, 20, "ms")
+    assert [wanted.level(v) for v in (2.5, 20.0)] == ["2.5ms", "20ms"]
+    assert wanted.number("2.5ms") == 2.5
+    assert goal(asked(low=0, high="20ms"), False, None).unit == "ms", "0 needs no unit"
+    searching, done = course(wanted), []
+    while (planned := searching.next()) is not None:
+        level = str(planned.treatment.factors.get("workload.rate", "0ms"))
+        done.append(trial(planned, "success" if float(level.removesuffix("ms")) < 7 else "failed"))
+        searching.ended(planned, done[-1])
+    (found,) = results(wanted, done, 1)
+    assert found["unit"] == "ms"
+    assert found["interval"]["low"] <= 7 <= found["interval"]["high"]
+    assert " ms [" in found["words"][0]
+
+
+def test_what_came_to_nothing_has_not_met_a_bound_and_too_short_a_trial_says_nothing() -> None:
+    """Criteria on latency need messages; that they were sent and lost is what breaking looks like."""
+    judge = goal(asked(criterion="latency.p99 <= 5ms"), False, None).judge
+    planned = Planned(1, 1, treatments(1)[0])
+
+    def counted(sent: int, received: int) -> TrialData:
+        return trial(planned, accounts=accounts_of(sent, received))
+
+    assert judge(counted(2000, 2000)) is True
+    assert judge(counted(2000, 0)) is False
+    assert judge(counted(2000, 500)) is False
+    with pytest.raises(BadInput, match="p99 needs 1 000 messages in a trial, there are 500; longer trials"):
+        judge(counted(500, 500))
+    with pytest.raises(BadInput, match="longer trials"):
+        judge(counted(900, 500))
+    assert judge(trial(planned, "failed", accounts=accounts_of(2000, 2000, complete=False))) is False, "it broke"
+
+
+def test_a_trial_that_cannot_be_judged_is_told_without_a_verdict() -> None:
+    """It ended the search; what was found before it is kept."""
+    wanted = goal(asked(criterion="latency.p99 <= 5ms"), False, None)
+    searching = course(wanted)
+    done: list[TrialData] = []
+    for sent in (2000, 2000, 2000, 10):
+        planned = searching.next()
+        assert planned is not None
+        done.append(trial(planned, accounts=accounts_of(sent, sent)))
+        if sent > 10:
+            searching.ended(planned, done[-1])
+    (found,) = results(wanted, done, 1)
+    assert [step["met"] for step in found["course"]] == [True, True, None]
+    assert (found["trials"], found["left_out"]) == (2, {"invalid": 0, "harness_error": 0})
 
 
 def test_a_target_is_met_or_not_and_what_it_bounds_must_be_measured(tmp_path: Path) -> None:

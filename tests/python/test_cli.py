@@ -589,6 +589,9 @@ def test_what_can_be_completed() -> None:
     from perflab.cli import run_options as run
 
     assert run._complete_executor("events,mul") == ["events,multi_threaded"]
+    assert run.complete_factor("cpu_load.l") == ["cpu_load.load"]
+    assert run.complete_factor("workload.r") == ["workload.reliability", "workload.rate"]
+    assert run.complete_factor("sim.de") == ["sim.delay"]
     assert run._complete_ipc("off,") == ["off,off", "off,on"]
     assert run._complete_pass_by("un") == ["unique"]
     assert run._complete_middleware("sim,cyclonedds+vir") == ["sim,cyclonedds+virtual"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from made_run import MadeTrial, Stream, arrivals, make_run
@@ -14,9 +17,10 @@ from test_plot import HOSTILE, Page, svg_text
 
 from perflab.cli import main
 from perflab.formats.rundata import open_run
-from perflab.report import draw_html, draw_static, report_figures
+from perflab.report import draw_html, draw_static, draw_still, report_figures
 from perflab.report.degradation import APART, curves, level_text, levels_axis, value_at
 from perflab.report.figures import Figure, Series
+from perflab.report.palette import DARK, LIGHT
 from perflab.report.thresholds import MIN_TRIALS, breaking_points
 
 DEFAULT = made_curve()
@@ -42,6 +46,21 @@ def test_each_metric_has_a_picture_and_success_has_one() -> None:
         "curve_message_flood_rate_lost_share",
         "curve_message_flood_rate_success",
     ]
+
+
+@pytest.mark.parametrize(("theme", "background"), [("auto", LIGHT.background), ("dark", DARK.background)])
+def test_still_pictures_are_whole_and_small(theme: draw_html.Choice, background: str) -> None:
+    figures = curves([("", made_curve())])
+    made = draw_still.parts(figures, theme)
+    assert list(made.sections) == [figure.name for figure in figures]
+    assert made.scripts == ""
+    for figure in figures:
+        (coded,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', made.sections[figure.name])
+        svg = base64.b64decode(coded)
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+        assert background.encode() in svg
+        assert figure.y.title.encode() in svg, "text stays text"
+        assert len(svg) <= len(draw_static.draw(figure, "svg", "dark" if theme == "dark" else "light"))
 
 
 def test_a_curve_stands_at_its_levels_with_its_intervals() -> None:

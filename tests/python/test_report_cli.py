@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,43 @@ def test_json_has_the_files_and_the_notes(run: Path, tmp_path: Path, capsys: pyt
     assert any("summary.json" in line for line in text.splitlines())
 
 
+def test_a_still_page_runs_no_plots(run: Path, tmp_path: Path) -> None:
+    still = tmp_path / "still.html"
+    assert main(["report", str(run), "-o", str(still), "--still"]) == 0
+    assert "Plotly" not in still.read_text()
+    assert main(["report", str(run), "--still", "--latex", str(tmp_path / "paper")]) == 2
+
+
+def test_a_dash_writes_the_page_to_stdout_and_nothing_beside_it(
+    run: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    before = sorted(run.iterdir())
+    assert main(["report", str(run), "-o", "-"]) == 0
+    out = capsysbinary.readouterr().out
+    assert out.startswith(b"<!doctype html>") and out.rstrip().endswith(b"</html>")
+    assert sorted(run.iterdir()) == before and not Path("-").exists()
+
+
+def test_a_pipe_is_written_to_and_stays_one(run: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert main(["report", str(run), "-o", str(pipe)]) == 0
+    reader.join(60)
+    assert got and got[0].startswith(b"<!doctype html>") and pipe.is_fifo()
+
+
+def test_a_full_disk_gets_one_line_and_leaves_what_was_there(capsys: pytest.CaptureFixture[str], run: Path) -> None:
+    full = Path("/dev/full")
+    if not full.is_char_device():
+        pytest.skip("no /dev/full here")
+    assert main(["report", str(run), "-o", str(full)]) == 1
+    assert "cannot write /dev/full: No space left on device" in one_line(capsys.readouterr().err)
+    assert full.is_char_device()
+
+
 def test_latex_writes_into_a_folder(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(run), "--latex", str(tmp_path / "paper")]) == 0
     files = capsys.readouterr().out.split()
@@ -56,6 +95,8 @@ def test_latex_writes_into_a_folder(run: Path, tmp_path: Path, capsys: pytest.Ca
         (["RUN", "--port", "80"], "--port goes with --serve"),
         (["RUN", "--serve", "--port", "70000"], "--port 70000 is not within 0..65535"),
         (["RUN", "--serve", "--json"], "--serve shows runs and writes nothing: it does not go with --json"),
+        (["RUN", "--serve", "--theme", "dark"], "it does not go with --theme"),
+        (["RUN", "--json", "-o", "-"], "--json and --output - both write to stdout"),
         (["RUN", "--latex", "x", "--title", "y"], "--latex DIR writes no page"),
         (["RUN", "-o", "."], "is a folder; name a file, such as report.html"),
     ],

@@ -170,6 +170,33 @@ def test_invalid_trials_are_said_before_all_else_with_their_numbers_and_reason(t
     assert first.index("read this first") < first.index("12 trials: 10 successful, 2 invalid")
 
 
+def test_many_reasons_are_said_by_kind_with_an_example_and_the_rest_is_folded(tmp_path: Path) -> None:
+    results = []
+    for level in range(5):
+        trials = [trial(3 * level + i, outcome="invalid") for i in range(1, 4)]
+        for one in trials:
+            one |= {"reason": f"f: {one['trial']}.5 of 900 messages were sent", "measured": False}
+        results.append(result(trials, treatment=f"f rate={level}", conditions=["f"]))
+    results[4]["trials_detail"][2]["reason"] = "f: a process ended"
+    first = page_of(made(tmp_path / "run", {"schema": 1, "run": "run", "valid": False, "results": results})).said("")
+    assert "15 of 15 trials were invalid" in first
+    assert "14 trials, such as trial 1 (f rate=0): f: 1.5 of 900 messages were sent." in first
+    assert "1 trial, trial 15 (f rate=4): f: a process ended." in first
+    assert first.index("a process ended") < first.index("Every one of these trials") < first.index("Trials 4, 5 and 6")
+
+
+def test_levels_of_many_treatments_stand_once_beside_what_they_have_in_common(tmp_path: Path) -> None:
+    treatments = {f"cpu_load load={n}": Effect(latency=1.0) for n in range(10, 90, 10)}
+    summary = Made(treatments=treatments, blocks=2).summary()
+    for one in summary["results"]:
+        if one["conditions"]:
+            level = int(one["treatment"].rpartition("=")[2])
+            one["condition_parameters"] = {"cpu_load": {**LOAD, "load": level}}
+    said = page_of(made(tmp_path / "run", summary)).said("setup")
+    assert "cpu_load, 8 treatments" in said
+    assert "load 10; 20; 30; 40; 50; 60; 70; 80" in said and said.count("matrixprod") == 1
+
+
 def test_an_interrupted_run_says_so_first_and_how_to_go_on(tmp_path: Path) -> None:
     trials = [trial(1), trial(2, outcome="harness_error", reason="interrupted by SIGINT", measured=False)]
     summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
@@ -365,9 +392,14 @@ def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> Non
     ]  # fmt: skip
     page = page_of(made(tmp_path / "run", summary))
     said = page.said("findings")
-    assert "curve Latency p99 rises from 400 /s on." in said
-    assert "breaking point Breaks at 740 /s [700, 790]." in said
-    assert said.index("Breaks at") < said.index("Every level against the baseline") < said.index("worse Under")
+    assert "Over message_flood.rate worse: latency p99. Of" in page.said("")
+    assert "Over message_flood.rate, 8 of 10 trials succeeded. 4/5 at 100 msg/s, 4/5 at 1000 msg/s" in said
+    assert "▲ worse Over message_flood.rate, latency p99 rises from 400 /s on." in said
+    assert "breaking point Over message_flood.rate in msg/s, lost == 0: breaks at 740 /s [700, 790]." in said
+    assert "searched message_flood.rate from 100 to 3000: where “lost == 0” is met in 50 % of trials" in page.said(
+        "setup"
+    )
+    assert said.index("breaks at") < said.index("Every level against the baseline") < said.index("worse Under")
     assert ["latency p99", "400 [300, 500]", "–it never levels off"] in page.rows
     assert any(row[0] == "100" and "100 µs [90.0 µs, 110 µs]" in row for row in page.rows)
     assert ["740", "3", "6", "50 % [19, 81]", "0"] in page.rows

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from perflab.report.run_page.elements import Cell, Column, Table, facts, inline, number, unbroken, word
+from perflab.report.run_page.elements import (
+    Cell,
+    Column,
+    Table,
+    escape,
+    facts,
+    inline,
+    number,
+    text_block,
+    unbroken,
+    word,
+)
 from perflab.report.run_page.evidence import observed
 from perflab.report.run_page.words import condition_in_words, in_words, plain, treatment_in_words
 
@@ -100,3 +111,8 @@ def test_what_is_not_known_is_sorted_by_nothing_and_infinity_neither() -> None:
     assert "data-by" not in number("–", None).html()
     assert "data-by" not in Cell("∞", float("inf")).html()
     assert 'data-by="0.123456789012"' in number("0.12", 0.1234567890123).html()
+
+
+def test_a_name_does_not_turn_the_words_after_it() -> None:
+    assert escape("a\u202eb\u2067 <c> مرحبا") == "a\ufffdb\ufffd &lt;c&gt; مرحبا"
+    assert "\u202e" in text_block("a\u202eb", "a source")  # is copied as it was written

@@ -19,7 +19,7 @@ from perflab.experiment import design
 from perflab.experiment.build import build
 from perflab.experiment.design import BASELINE
 from perflab.experiment.document import Document, Written, validate
-from perflab.experiment.levels import listed, spread
+from perflab.experiment.levels import Scalar, listed, quantity, spread, with_unit
 from perflab.experiment.settings import Experiment
 from perflab.experiment.sweep import as_search, as_sweep, possible
 from perflab.experiment.variant import Variant
@@ -256,10 +256,50 @@ def test_a_factor_that_does_not_exist_has_the_closest_named(path: str, complaint
         ("workload.rate", 1, 10, False),
         ("workload.argument.rate", 1, 10, True),
         ("workload.argument.rate", 0.5, 10, False),
+        ("workload.argument.rate", 1.0, 10.0, False),  # as written
+        ("sim.loss", 0, 1, False),  # no whole number is between them
+        ("sim.loss_every", 2, 100, True),
+        ("sim.delay", "1ms", "20ms", False),
+        ("network_shaping.delay", "1ms", "20ms", False),
+        ("message_flood.payload", "1kB", "64kB", False),
     ],
 )
-def test_which_levels_are_whole(path: str, low: float, high: float, whole: bool) -> None:
+def test_which_levels_are_whole(path: str, low: Scalar, high: Scalar, whole: bool) -> None:
     assert design.is_whole(path, low, high) is whole
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "unit"),
+    [("20ms", 20, "ms"), ("1.5 MiB", 1.5, "MiB"), (3, 3, ""), ("-2", -2, ""), ("10%", 10, "%"), (".5us", 0.5, "us")],
+)
+def test_a_level_is_a_number_with_or_without_a_unit(text: Scalar, number: float, unit: str) -> None:
+    assert quantity(text) == (number, unit)
+
+
+def test_a_level_with_a_unit_is_written_without_an_exponent() -> None:
+    assert [with_unit(n, "ms") for n in (20.0, 2.5, 0.00003, 2e7)] == ["20ms", "2.5ms", "0.00003ms", "20000000ms"]
+    assert [with_unit(n, "") for n in (20.0, 2.5)] == [20, 2.5]
+    for wrong in ("fast", "", "1..2", "nan", "1e999", True, "3 m s"):
+        with pytest.raises(ValueError, match="is not a number"):
+            quantity(wrong)
+
+
+@needs_native
+def test_a_search_over_what_a_condition_must_be_told_needs_no_other_value_of_it() -> None:
+    """cpu_pinning without a count is no condition."""
+    asked = {"factor": "cpu_pinning.count", "low": 1, "high": 2, "breaks": "below"}
+    said = as_search(Written({"workload": "sierra_nevada", "middlewares": "sim", "breaking_point": asked}))
+    search = build(said, NATIVE, output=None, command_line=("perflab",)).search
+    assert search is not None
+    (treatment,) = search.at_level(2)
+    assert [c.parameters["count"] for c in treatment.conditions] == [2]
+
+
+@needs_native
+def test_a_search_on_what_the_factor_is_not_of_is_refused() -> None:
+    asked = {"factor": "virtual.loss", "low": 0, "high": 1}
+    with pytest.raises(BadInput, match=r"--factor virtual\.loss changes nothing of sim; search on what it is of alone"):
+        built(middlewares="sim,virtual", breaking_point=asked)
 
 
 # -- what this machine cannot do -------------------------------------------------------------------------------------

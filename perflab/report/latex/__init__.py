@@ -5,7 +5,6 @@ Every file of tables needs `booktabs` alone. What is printed comes from summary.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.rundata import RunData
+from perflab.report import whole_file
 from perflab.report.latex.figures import Picture, pictures
 from perflab.report.latex.machine import inventory_of, machine
 from perflab.report.latex.table import Table
@@ -234,19 +234,6 @@ def _write(files: dict[str, bytes], folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise PerflabError(f"cannot make {folder}: {error.strerror}; choose another place with --latex") from error
-    written = []
     for name, content in files.items():
-        path, temporary = folder / name, folder / f".{name}.tmp"
-        try:
-            try:
-                with temporary.open("wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
-        except OSError as error:
-            raise PerflabError(f"cannot write {path}: {error.strerror}; choose another place with --latex") from error
-        written.append(path)
-    return written
+        whole_file.write(folder / name, content, "--latex")
+    return [folder / name for name in files]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from perflab.report.evidence import Quantity, of_trials, quantities
+from perflab.report.evidence import Quantity, by_quantity, of_trials
 from perflab.report.latex.table import Names, Table, Texts, Value, Values, own_decimals
 from perflab.report.latex.text import escape, listed, number
 from perflab.statistics.metrics import COUNT, DEFAULT, KILOBYTES, METRICS, NS, PERCENT, Metric
@@ -348,11 +348,7 @@ def conditions(summary: Json) -> Table | None:
             begin = len(rows)
             for label, evidence in of_trials(result.result["trials_detail"]).items():
                 held = sum(e.get("in_effect") is True for e in evidence)
-                by_words: dict[tuple[str, str], list[Quantity]] = {}
-                for e in evidence:
-                    for q in quantities(label, e):
-                        by_words.setdefault((q.words, q.unit), []).append(q)
-                for (words, unit), found in by_words.items() or [(("", ""), [])]:
+                for (words, unit), found in by_quantity(label, evidence).items() or [(("", ""), [])]:
                     rows.append((label, f"{words} ({unit})" if unit else words, found, held, len(evidence)))
             if len(rows) > begin:
                 groups.append((begin, f"{place.words}: {result.treatment}"))

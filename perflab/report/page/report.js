@@ -182,7 +182,7 @@
       return;
     }
     printing = true;
-    opened = all("main details:not([open])");
+    opened = all("main details:not([open]):not(.screen)");
     for (const details of opened) {
       details.open = true;
       if (details.matches(".flame")) drawFlame(details);

@@ -16,6 +16,7 @@ WIDE_COLUMNS = 11  # from more on it stands on pages of its own that lie on thei
 _UNITS = "ns|µs|ms|s|min|h|B|KiB|MiB|GiB|MB|Hz|MHz|GHz|CPUs?"
 
 LONG_TEXT = 18
+SENTENCE = 60  # letters from which on a line of a cell gets more room
 
 Tone = Literal["", "bad", "good", "warn", "faint"]
 
@@ -23,14 +24,18 @@ Tone = Literal["", "bad", "good", "warn", "faint"]
 SIGNS: dict[str, str] = {"bad": "▲", "good": "▼", "warn": "!", "faint": "", "": ""}
 
 
+# They turn the direction of what follows them, too: a name with one would turn the words of the page.
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
 def escape(text: object) -> str:
-    return html.escape(str(text))
+    return html.escape(_TURNS.sub("\ufffd", str(text)))
 
 
 def unbroken(text: object) -> str:
     """Escaped, with numbers and their units kept on one line: "1 054", "45.2 µs"."""
     spaced = re.sub(rf"(?<=\d) (?=\d|%|(?:{_UNITS})\b)", "\u00a0", str(text))
-    return html.escape(spaced)
+    return escape(spaced)
 
 
 def inline(text: object) -> str:
@@ -57,7 +62,9 @@ class Cell:
         by = "" if known is None else f' data-by="{escape(f"{known:.12g}" if isinstance(known, float) else known)}"'
         # What is long gets room for some words in a line.
         long = not right and any(len(line) > LONG_TEXT for line in (self.text, *self.below))
-        classes = " ".join(word for word in ("r" if right else "", self.tone, "long-text" if long else "") if word)
+        sentence = long and any(len(line) > SENTENCE for line in (self.text, *self.below))
+        kinds = ("r" if right else "", self.tone, "long-text" if long else "", "sentence" if sentence else "")
+        classes = " ".join(kind for kind in kinds if kind)
         sign = f'<b class="sign" aria-hidden="true">{escape(self.sign)}</b>\u00a0' if self.sign else ""
         below = "".join(f'<span class="below">{inline(line)}</span>' for line in self.below if line)
         scope = ' scope="row"' if tag == "th" else ""
@@ -171,27 +178,29 @@ def facts(pairs: Iterable[tuple[str, object]]) -> str:
     return f'<dl class="known">{rows}</dl>' if rows else ""
 
 
-def box(heading: str, texts: Sequence[str], tone: Tone) -> str:
-    """What must be read before all else."""
+def box(heading: str, texts: Sequence[str], tone: Tone, more: str = "") -> str:
+    """What must be read before all else; `more` is what stands below it as it is."""
     if not texts:
         return ""
     sign = {"bad": "✖", "warn": "!"}.get(tone, "i")
     inner = paragraph(texts[0]) if len(texts) == 1 else items(texts)
     return (
         f'<div class="box {tone}" role="note"><p class="what"><b class="sign" aria-hidden="true">{sign}</b> '
-        f"{escape(heading)}</p>{inner}</div>"
+        f"{escape(heading)}</p>{inner}{more}</div>"
     )
 
 
-def details(summary: str, inner: str, *, opened: bool = False) -> str:
-    return f"<details{' open' if opened else ''}><summary>{escape(summary)}</summary>{inner}</details>" if inner else ""
+def details(summary: str, inner: str, *, on_paper: bool = True) -> str:
+    """What is folded; on paper it is opened, unless what it holds is said in short elsewhere."""
+    closed = "" if on_paper else ' class="screen"'
+    return f"<details{closed}><summary>{escape(summary)}</summary>{inner}</details>" if inner else ""
 
 
 def text_block(text: str, what: str) -> str:
     """Text as it is, with a button that copies it."""
     return (
         f'<div class="copied"><button type="button" class="copy" aria-label="Copy {escape(what)}">Copy</button>'
-        f'<pre tabindex="0" aria-label="{escape(what)}">{escape(text)}</pre></div>'
+        f'<pre tabindex="0" aria-label="{escape(what)}">{html.escape(text)}</pre></div>'
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,20 @@ from typing import Any
 from perflab.report.label import treatment
 from perflab.report.run_page.elements import box, details, escape, inline, items, paragraph
 from perflab.report.run_page.runs import ReportRun
-from perflab.report.run_page.words import certainty, change, from_to, in_words, is_claim, metric_of, numbers, size
+from perflab.report.run_page.words import (
+    certainty,
+    change,
+    from_to,
+    in_words,
+    is_claim,
+    metric_of,
+    numbers,
+    plain,
+    size,
+)
+from perflab.statistics.curves_words import SAME, UNITS, level_words
 from perflab.statistics.metric_comparison import BETTER, WORSE
-from perflab.statistics.metrics import chosen
+from perflab.statistics.metrics import LOWER, Metric, chosen
 from perflab.statistics.pairs import CONDITION, FACTOR, OBSERVER
 from perflab.statistics.selection import place_words, purpose_of
 from perflab.units import format_count
@@ -21,6 +33,7 @@ from perflab.units import format_count
 Json = dict[str, Any]
 
 MAX_CLAIMS = 10  # the others are folded
+MAX_REASONS = 3  # of trials that do not count, above the findings; the others are folded
 
 # Which remarks of the summary stand here, with the sign and the word before them. Those of differences are said anew,
 # those about the data stand with its quality.
@@ -60,14 +73,15 @@ def first(runs: Sequence[ReportRun]) -> str:
 
 
 def _first_of(run: ReportRun, *, several: bool) -> str:
-    said = _troubles(run)
+    said, folded = _troubles(run)
     notes = list(run.notes)
     if not said and not notes:
         return ""
     where = f"{run.name}: " if several else ""
     if not said:
         return box(f"{where}about the data of this run", notes, "warn")
-    return box(f"{where}read this first", [*said, *notes], "bad" if not is_whole(run) else "warn")
+    more = details("Every one of these trials", items(folded))
+    return box(f"{where}read this first", [*said, *notes], "bad" if not is_whole(run) else "warn", more)
 
 
 def is_whole(run: ReportRun) -> bool:
@@ -101,14 +115,16 @@ def is_interrupted(run: ReportRun, trial: Json) -> bool:
     )
 
 
-def _troubles(run: ReportRun) -> list[str]:
+def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
+    """Sentences, and those that are folded behind them."""
     said: list[str] = []
+    folded: list[str] = []
     if not is_whole(run):
         of = "" if run.planned is None else f" of {run.planned} planned"
         n = count_trials(run)
         here = f"{n}{of} trials are here." if of or n != 1 else "1 trial is here."
         if is_running(run):
-            return [f"This run is still going on: {here}"]
+            return [f"This run is still going on: {here}"], []
         cut = _interrupted(run)
         during = f" during trial {cut[-1]['trial']}" if cut else ""
         said.append(
@@ -128,15 +144,18 @@ def _troubles(run: ReportRun) -> list[str]:
             and not (outcome == "failed" and t.get("measured", True))
         ]
         if found:
-            said += _listed(found, words, len(run.trials))
+            told, rest = _listed(found, words, len(run.trials))
+            said += told
+            folded += rest
     said += [str(r["words"]) for r in _remarks(run) if r["kind"] in _FIRST and not run.trials]
-    return said
+    return said, folded
 
 
-def _listed(found: Sequence[tuple[str, Json]], words: str, all_trials: int) -> list[str]:
+def _listed(found: Sequence[tuple[str, Json]], words: str, all_trials: int) -> tuple[list[str], list[str]]:
     """ "3 of 12 trials were invalid: …. Trials 5, 7 and 9 (message_flood): 1078176 messages were sent …".
 
-    Where there are several reasons each is a line of its own.
+    Where there are several reasons each is a line of its own; where there are many, the most frequent kinds of them
+    with an example, and each of them to be folded.
     """
     by_label: dict[str, list[Json]] = {}
     for label, trial in found:
@@ -148,8 +167,29 @@ def _listed(found: Sequence[tuple[str, Json]], words: str, all_trials: int) -> l
         parts.append(f"{which.capitalize()} ({label}){f': {reason}' if reason else ''}.")
     verb = "was" if len(found) == 1 else "were"
     head = words.replace("they are", "it is").replace("their", "its").replace("have", "has") if verb == "was" else words
+    if len(found) == all_trials:
+        head = head.partition("; what is said below")[0]
     told = f"{len(found)} of {all_trials} trials {'' if head.startswith('failed before') else f'{verb} '}{head}."
-    return [f"{told} {parts[0]}"] if len(parts) == 1 else [told, *parts]
+    if len(parts) == 1:
+        return [f"{told} {parts[0]}"], []
+    return ([told, *parts], []) if len(parts) <= MAX_REASONS else ([told, *_most_frequent(found)], parts)
+
+
+def _most_frequent(found: Sequence[tuple[str, Json]]) -> list[str]:
+    """Reasons that differ in their numbers alone are one kind."""
+    kinds: dict[str, list[tuple[str, Json]]] = {}
+    for label, trial in found:
+        kinds.setdefault(re.sub(r"\d[\d.]*", "0", str(trial.get("reason") or "")), []).append((label, trial))
+    ordered = sorted(kinds.values(), key=len, reverse=True)
+    said = []
+    for members in ordered[:MAX_REASONS]:
+        label, trial = members[0]
+        reason = str(trial.get("reason") or "no reason was recorded")
+        such = "such as " if len(members) > 1 else ""
+        said.append(f"{_trials(len(members))}, {such}trial {trial['trial']} ({label}): {reason}.")
+    if rest := sum(map(len, ordered[MAX_REASONS:])):
+        said.append(f"{_trials(rest)} for other reasons.")
+    return said
 
 
 def numbered(trials: Sequence[int], most: int = 8) -> str:
@@ -183,6 +223,8 @@ def verdict(runs: Sequence[ReportRun]) -> str:
     parts = [f"{format_count(n)} {words.get(name, name)}" for name, n in outcomes.items() if n]
     trials = _trials(total)
     head = f"{trials}, all successful" if outcomes.get("success") == total > 1 else f"{trials}: {', '.join(parts)}"
+    curves = [curve for run in runs for curve in run.summary.get("curves") or ()]
+    head = ". ".join([head, *_courses(curves)])
     comparisons = [c for run in runs for c in _comparisons(run) if c["kind"] != OBSERVER]
     if not comparisons:
         return f"{head}."
@@ -197,7 +239,23 @@ def verdict(runs: Sequence[ReportRun]) -> str:
     rest = len(comparisons) - worse - better - none
     if rest:
         found.append(f"{rest} undecided" if found else "none decided")
-    return f"{head}. Of {len(comparisons)} comparisons {', '.join(found)}."
+    which = f"{len(comparisons)} comparisons{' of single levels' if curves else ''}"
+    return f"{head}. Of {which} {', '.join(found)}."
+
+
+def _courses(curves: Sequence[Json]) -> list[str]:
+    """ "Over `message_flood.rate` worse: latency p50, latency p99"; of several variants those of any of them."""
+    said = []
+    for factor in dict.fromkeys(str(curve["factor"]) for curve in curves):
+        by_kind: dict[str, dict[str, None]] = {WORSE: {}, BETTER: {}}
+        for curve in curves:
+            for name, of_metric in curve["metrics"].items() if curve["factor"] == factor else ():
+                metric, words = metric_of(name), of_metric.get("words")
+                if metric is not None and words and (kind := _course(metric, words[0])) in by_kind:
+                    by_kind[kind].setdefault(metric.words)
+        parts = [f"{kind}: {', '.join(names)}" for kind, names in by_kind.items() if names]
+        said.append(f"Over `{factor}` {'; '.join(parts) or 'no change is shown'}")
+    return said
 
 
 # ---- what was found
@@ -215,7 +273,7 @@ def _of_run(run: ReportRun) -> str:
     findings = [*_of_searches(run), *_of_curves(run)]
     claims, others = _of_comparisons(run)
     remarks = [
-        Finding(*_REMARKS[r["kind"]][:2], _REMARKS[r["kind"]][2], _sentence(_without_head(r)))
+        Finding(*_REMARKS[r["kind"]][:2], _REMARKS[r["kind"]][2], _sentence(_remark(run, r)))
         for r in _remarks(run)
         if r["kind"] in _REMARKS
     ]
@@ -280,9 +338,19 @@ def _comparisons(run: ReportRun) -> list[Json]:
     return comparisons
 
 
-def _without_head(remark: Json) -> str:
-    """Its words without what the sign before it says already."""
-    return str(remark["words"]).replace("the same in every trial: ", "in every trial the same: ", 1)
+def _remark(run: ReportRun, remark: Json) -> str:
+    """Its words without what the sign before it says already; of what is the same everywhere with the value."""
+    head, _, what = str(remark["words"]).partition(f"{SAME}: ")
+    if remark["kind"] != "same" or head:
+        return str(remark["words"])
+    values: dict[str, set[str]] = {}
+    for c in _comparisons(run):
+        if _is_constant(c) and (metric := metric_of(c["metric"])) is not None:
+            values.setdefault(metric.words, set()).add(metric.format(c["baseline"]["smallest"]))
+    names = what.removesuffix(" (everywhere)").split(", ")
+    if what.endswith(" (everywhere)") and all(len(values.get(name, ())) == 1 for name in names):
+        return f"{', '.join(f'{name} {next(iter(values[name]))}' for name in names)} in every trial"
+    return f"in every trial the same: {what}"
 
 
 def _sentence(text: str) -> str:
@@ -383,18 +451,72 @@ def _by_turns(claims: Iterable[Json]) -> list[Json]:
     return [group[i] for i in range(longest) for group in groups.values() if i < len(group)]
 
 
+# How the first sentence on a metric of a curve goes on after its name, and what that is; the rest is not shown.
+_COURSES = (
+    (" rises from", "higher"),
+    (" is higher at", "higher"),
+    (" falls from", "lower"),
+    (" is lower at", "lower"),
+    (": flat:", "equivalent"),
+    (": no difference larger", "equivalent"),
+    (f": {SAME}", "same"),
+    (": not enough trials", "too_few_trials"),
+)
+_KINDS_OF_CURVES = {
+    WORSE: ("▲", "worse", "bad"),
+    BETTER: ("▼", "better", "good"),
+    "equivalent": ("=", "no difference", ""),
+    "same": ("=", "the same", ""),
+    "not_shown": ("?", "not shown", "faint"),
+    "too_few_trials": ("?", "too few trials", "faint"),
+}
+
+
 def _of_curves(run: ReportRun) -> list[Finding]:
     """One for each metric of a curve: how it goes over the levels; behind it knee and saturation."""
-    found: list[Finding] = []
+    found: list[tuple[str, Finding]] = []
     curves = run.summary.get("curves") or []
     several = len({c["variant"] for c in curves}) > 1
     for curve in curves:
-        for of_metric in curve["metrics"].values():
-            if words := of_metric.get("words"):
-                where = f"{curve['variant']}: " if several else ""
-                head = f"{where}{words[0]}" if where else _sentence(words[0])
-                found.append(Finding("∿", "curve", "", head, " ".join(map(_sentence, words[1:]))))
-    return found
+        for name, of_metric in curve["metrics"].items():
+            if words := [_as_signs(text) for text in of_metric.get("words") or ()]:
+                metric = metric_of(name)
+                kind = _course(metric, words[0])
+                head = f"{_over(curve, several)}, {_sentence_within(words[0])}"
+                own = f"{name if metric is None else metric.words}: "
+                detail = " ".join(_sentence(text.removeprefix(own)) for text in words[1:])
+                found.append((kind, Finding(*_KINDS_OF_CURVES[kind], head, detail)))
+    order = list(_KINDS_OF_CURVES)
+    ordered = [one for _, one in sorted(found, key=lambda entry: order.index(entry[0]))]
+    return [*(said for curve in curves if (said := _successes(curve, several)) is not None), *ordered]
+
+
+def _successes(curve: Json, several: bool) -> Finding | None:
+    """ "Over `message_flood.rate`, 26 of 36 trials succeeded." with the shares at the levels; None where all did."""
+    levels = [level for level in curve["levels"] if level.get("judged")]
+    judged, successes = sum(level["judged"] for level in levels), sum(level["successes"] for level in levels)
+    if successes == judged:
+        return None
+    factor = str(curve["factor"])
+    each = ", ".join(f"{v['successes']}/{v['judged']} at {level_words(factor, v['level'])}" for v in levels)
+    words = f"{_over(curve, several)}, {successes} of {_trials(judged)} succeeded."
+    return Finding("✖", "failed", "bad", words, each)
+
+
+def _course(metric: Metric | None, words: str) -> str:
+    if metric is None:  # of a version that knows more
+        return "not_shown"
+    course = next((kind for start, kind in _COURSES if words.startswith(f"{metric.words}{start}")), "not_shown")
+    if course not in ("higher", "lower"):
+        return course
+    return WORSE if (course == "higher") == (metric.better == LOWER) else BETTER
+
+
+def _over(part: Json, several: bool) -> str:
+    """ "Over `message_flood.rate`", "fastdds: over `cpu_load.load` with `message_flood.publishers` = 4"."""
+    others = ", ".join(f"`{path}` = {plain(level)}" for path, level in (part.get("others") or {}).items())
+    factor = f"ver `{part['factor']}`{f' with {others}' if others else ''}"
+    return f"{part['variant']}: o{factor}" if several and part["variant"] else f"O{factor}"
 
 
 def _of_searches(run: ReportRun) -> list[Finding]:
@@ -403,13 +525,25 @@ def _of_searches(run: ReportRun) -> list[Finding]:
     several = len({s["variant"] for s in searches}) > 1
     for search in searches:
         if words := search.get("words"):
-            where = f"{search['variant']}: " if several else ""
             decided = search["state"] == "found"
             sign, kind, tone = ("⊥", "breaking point", "bad") if decided else ("?", "not found", "warn")
-            head = f"{where}{words[0]}" if where else _sentence(words[0])
+            unit = UNITS.get(str(search["factor"]), "").strip()
+            over = f"{_over(search, several)}{f' in {unit}' if unit else ''}"
+            head = f"{over}, `{search['criterion']}`: {_sentence_within(words[0])}"
             detail = " ".join(map(_sentence, words[1:]))
             found.append(Finding(sign, kind, tone, head, detail))
     return found
+
+
+def _sentence_within(text: str) -> str:
+    """It goes on after a comma or colon: small at its beginning, unless that is an abbreviation."""
+    text = text[:1].lower() + text[1:] if text[1:2].islower() else text
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _as_signs(text: str) -> str:
+    """ "2.1x [1.8, 2.5]" as the rest of the page writes it."""
+    return re.sub(r"(?<=\d)x(?=[ ,;.)]|$)", "×", text)
 
 
 def _nothing_to_compare(run: ReportRun) -> str:

@@ -1,11 +1,11 @@
 """A report: one HTML page of one or several runs that needs nothing else, and loads nothing from anywhere.
 
-What its sections hold is made by the modules report_*.py; here they are put in the order in which a reader wants them.
+What its sections hold is made by the modules beside this one; here they are put in the order in which a reader wants
+them.
 """
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -13,7 +13,7 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.formats.rundata import RunData
-from perflab.report import draw_html
+from perflab.report import draw_html, draw_still
 from perflab.report.draw_html import Choice, PageParts
 from perflab.report.figures import Figure
 from perflab.report.run_page import curves, findings, profiles, quality, setup, tables
@@ -50,11 +50,13 @@ class _Section:
     html: str
 
 
-def report(runs: Sequence[ReportRun], *, title: str | None = None, theme: Choice = "auto") -> Report:
-    """The report of these runs, in this order."""
+def report(
+    runs: Sequence[ReportRun], *, title: str | None = None, theme: Choice = "auto", still: bool = False
+) -> Report:
+    """The report of these runs, in this order; `still` has pictures that do not move, and is small."""
     notes: list[str] = []
     figures, found = _figures([run.data for run in runs], notes)
-    parts = draw_html.parts(figures, theme)
+    parts = (draw_still if still else draw_html).parts(figures, theme)
     by_key: dict[str, list[str]] = {}
     for key, figure in found:
         # Above its title stand that of the section and that of its group.
@@ -150,7 +152,7 @@ def _page(
     flames = any('class="flame"' in s.html for s in sections)
     pieces = {
         "theme": theme,
-        "title": html.escape(title),
+        "title": escape(title),
         "style": parts.style + _asset("report.css"),
         "switch": parts.switch,
         "runs": escape(" · ".join(told)),

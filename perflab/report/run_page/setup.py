@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from perflab.report.evidence import Quantity, quantities
+from perflab.report.evidence import by_quantity
 from perflab.report.run_page import findings
 from perflab.report.run_page.elements import (
     Cell,
@@ -82,6 +82,7 @@ def _what(run: ReportRun) -> list[tuple[str, object]]:
             f"{measured} per trial{f', after {seconds(warmup)} of warm-up' if warmup else ''}" if measured else None,
         ),
         ("trials", _trials(run, document)),
+        ("searched", "; ".join(map(_searched, run.summary.get("breaking_points") or ()))),
         ("order", _order(document) if document else None),
         ("seed", settings.get("seed")),
         ("factors", _factors(document)),
@@ -108,8 +109,9 @@ def _size(workload: Mapping[str, Any]) -> str:
         return ""
     nodes = sum(len(p.get("nodes") or ()) for p in processes)
     edges, services = len(workload.get("edges") or ()), len(workload.get("services") or ())
-    parts = [_many(len(processes), "process", "processes"), _many(nodes, "node"), _many(edges, "edge")]
-    return f" ({', '.join([*parts, *([_many(services, 'service')] if services else [])])})"
+    parts = [_many(len(processes), "process", "processes")]  # a command has no others that are known beforehand
+    parts += [_many(n, what) for n, what in ((nodes, "node"), (edges, "edge"), (services, "service")) if n]
+    return f" ({', '.join(parts)})"
 
 
 def _many(n: int, one: str, more: str = "") -> str:
@@ -143,7 +145,18 @@ def _trials(run: ReportRun, document: Mapping[str, Any]) -> str | None:
     return f"{ran}{of}" + (f", in {_many(blocks, 'block')}" if isinstance(blocks, int) else "")
 
 
+def _searched(search: Json) -> str:
+    """ "the message_flood.rate from 100 to 4000 at which `lost == 0` is met in 50 % of trials; at most 40 trials"."""
+    between = f"{search['factor']} from {plain(search.get('low'))} to {plain(search.get('high'))}"
+    share = f" is met in {100 * search['share']:.3g} % of trials" if search.get("share") is not None else ""
+    most = f"; at most {search['max_trials']} trials" if search.get("max_trials") else ""
+    variant = f" ({search['variant']})" if search.get("variant") else ""
+    return f"{between}: where “{search.get('criterion')}”{share}{most}{variant}"
+
+
 def _order(document: Mapping[str, Any]) -> str:
+    if document.get("breaking_point"):
+        return "as the search went: each level where a trial told most"
     words = (
         "in random order within each block" if document.get("order") == "randomised" else "as written, in each block"
     )
@@ -183,23 +196,40 @@ def _unavailable(manifest: Json) -> str | None:
 
 
 def _conditions(run: ReportRun) -> str:
-    """Each treatment with all parameters of its conditions."""
-    shown: dict[str, str] = {}
-    words = in_words([r for r in run.results if r.get("conditions")])
+    """Each treatment with all parameters of its conditions; of many that differ in levels alone what is common once."""
+    treatments: dict[str, Mapping[str, Any]] = {}
     for result in run.results:
-        name = str(result.get("treatment"))
-        if not result.get("conditions") or name in shown:
+        if result.get("conditions"):
+            treatments.setdefault(str(result.get("treatment")), _mapping(result.get("condition_parameters")))
+    words = in_words([r for r in run.results if r.get("conditions")])
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, given in treatments.items():
+        alike.setdefault(tuple(given), []).append(name)
+    shown = []
+    for labels, names in alike.items():
+        if len(names) > MOST_BLOCKS:
+            shown.append(_levels(labels, {name: treatments[name] for name in names}))
             continue
-        parameters = "".join(
-            f"<h4>{escape(label)}</h4>{facts([(key, plain(value)) for key, value in _mapping(given).items()])}"
-            for label, given in (result.get("condition_parameters") or {}).items()
-        )
-        title = name if words.get(name, name) == name else f"{name}: {words[name]}"
-        shown[name] = details(title, parameters) or paragraph(name)
-    inner = "".join(shown.values())
-    if len(shown) > MOST_BLOCKS:
-        inner = details(f"{len(shown)} treatments", inner)
-    return f'<div class="treatments">{heading(3, "Conditions")}{inner}</div>' if shown else ""
+        for name in names:
+            title = name if words.get(name, name) == name else f"{name}: {words[name]}"
+            blocks = "".join(_block(label, _mapping(given)) for label, given in treatments[name].items())
+            shown.append(details(title, blocks) or paragraph(name))
+    return f'<div class="treatments">{heading(3, "Conditions")}{"".join(shown)}</div>' if shown else ""
+
+
+def _block(label: str, parameters: Mapping[str, Any]) -> str:
+    return f"<h4>{escape(label)}</h4>{facts([(key, plain(value)) for key, value in parameters.items()])}"
+
+
+def _levels(labels: Sequence[str], treatments: Mapping[str, Mapping[str, Any]]) -> str:
+    """Treatments with the same conditions: a parameter that differs has all its levels."""
+    blocks = []
+    for label in labels:
+        given = [_mapping(parameters[label]) for parameters in treatments.values()]
+        keys = dict.fromkeys(key for one in given for key in one)
+        levels = {key: "; ".join(dict.fromkeys(plain(one.get(key)) for one in given)) for key in keys}
+        blocks.append(_block(label, levels))
+    return details(f"{' and '.join(labels)}, {len(treatments)} treatments", "".join(blocks))
 
 
 def _machine(run: ReportRun) -> str:
@@ -335,14 +365,28 @@ def _evidence_of(run: ReportRun) -> str:
     if len(blocks) <= MOST_BLOCKS:
         return "".join(blocks.values())
     failed = "".join(text for key, text in blocks.items() if not all(e.get("in_effect") for e in found[key]))
-    return failed + _overview(found, parameters).html() + details("Each of them", "".join(blocks.values()))
+    each = details("Each of them", "".join(blocks.values()), on_paper=False)
+    return failed + _held(found) + _overview(found, parameters, run.labels).html() + each
 
 
-def _overview(found: Mapping[tuple[str, str], Sequence[Json]], parameters: Mapping[tuple[str, str], object]) -> Table:
+def _held(found: Mapping[tuple[str, str], Sequence[Json]]) -> str:
+    """The answer above a table with many rows, where all of them are alike."""
+    entries = [entry for of_one in found.values() for entry in of_one]
+    if not all(entry.get("in_effect") for entry in entries):
+        return ""
+    sign, _ = SIGN_OF_HELD[True]
+    return paragraph(f"{sign} Yes, in all {len(entries)} trials with a condition.")
+
+
+def _overview(
+    found: Mapping[tuple[str, str], Sequence[Json]],
+    parameters: Mapping[tuple[str, str], object],
+    order: Sequence[str],
+) -> Table:
     """A row for each condition of each result, with the first of what counts of its evidence."""
     columns = [
-        Column("condition", False),
         Column("result", False),
+        Column("condition", False),
         Column("in effect"),
         Column("figure", False),
         Column("promised"),
@@ -350,13 +394,13 @@ def _overview(found: Mapping[tuple[str, str], Sequence[Json]], parameters: Mappi
         Column("range over trials", False),
     ]
     rows = []
-    for (condition, label), entries in found.items():
+    for (condition, label), entries in sorted(found.items(), key=lambda item: order.index(item[0][1])):
         held = sum(bool(e.get("in_effect")) for e in entries)
         sign, tone = SIGN_OF_HELD[held == len(entries)]
         effect = Cell(f"{held} of {len(entries)}", held / len(entries), tone, sign=sign)
         figures = next(iter(_quantities(condition, entries)), [word(None)] * 4)
         rows.append(
-            [word(condition_in_words(condition, parameters.get((condition, label)))), word(label), effect, *figures]
+            [word(label), word(condition_in_words(condition, parameters.get((condition, label)))), effect, *figures]
         )
     return Table("Promised and achieved", columns, rows)
 
@@ -408,12 +452,8 @@ def _condition(condition: str, label: str, entries: Sequence[Json], parameters: 
 
 def _quantities(condition: str, entries: Sequence[Json]) -> list[list[Cell]]:
     """What counts of the evidence; the rest is folded."""
-    by_words: dict[tuple[str, str], list[Quantity]] = {}
-    for entry in entries:
-        for quantity in quantities(condition, entry):
-            by_words.setdefault((quantity.words, quantity.unit), []).append(quantity)
     rows = []
-    for (words, unit), found in by_words.items():
+    for (words, unit), found in by_quantity(condition, entries).items():
         promised = next((q.promised for q in found if q.promised is not None), None)
         achieved = [q.achieved for q in found if q.achieved is not None]
         ends = {_amount(end, unit): end for end in (min(achieved), max(achieved))} if achieved else {}

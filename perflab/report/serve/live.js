@@ -5,6 +5,7 @@
   const POLL_MS = { running: 1000, elsewhere: 2000, waiting: 1000, damaged: 3000, crashed: 5000 };
   const ENDED_POLL_MS = 10000; // somebody may resume the run
   const LOST_POLL_MS = 3000;
+  const SLOW_MS = 4000; // from which on a reader is told why an answer takes so long
   const MAX_ROWS = 100; // of the table of trials
   const CHART_HEIGHT = 190;
   const SVG = "http://www.w3.org/2000/svg";
@@ -474,11 +475,17 @@
 
   // -- asking -----------------------------------------------------------------------------------------------------
 
+  // The server gives way to everything else on its machine: an answer may take long where all CPUs are loaded.
+  function waiting() {
+    by("slow").hidden = false;
+  }
+
   async function ask() {
     clearTimeout(timer);
     if (document.hidden || asking) return;
     asking = true;
     let next = LOST_POLL_MS;
+    const slow = setTimeout(waiting, SLOW_MS);
     try {
       const known = run === null ? "" : `&known=${state.run_version}`;
       const headers = state === null ? {} : { "If-None-Match": `"${state.version}"` };
@@ -504,6 +511,8 @@
       by("state-sign").setAttribute("d", STATES.damaged.path);
     } finally {
       asking = false;
+      clearTimeout(slow);
+      by("slow").hidden = true;
     }
     clearTimeout(timer);
     if (!document.hidden) timer = setTimeout(ask, next);

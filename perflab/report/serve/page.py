@@ -16,7 +16,7 @@ def assets(names: Sequence[str]) -> Mapping[str, Asset]:
     """By path. `names` are those of the runs, in the order of the `run` of a state's query."""
     title = ", ".join(names)
     text = draw_html.filled(_own("live.html"), {"title": html.escape(title), "runs": _links(names)})
-    style = f"{draw_html._variables()}{draw_html._asset('page.css')}{_own('live.css')}"
+    style = f"{draw_html.page_style()}{_own('live.css')}"
     constants = f"const MARKS = {json.dumps([mark.svg for mark in MARKS])}, TONES = {len(LIGHT.groups)};\n"
     return {
         "/": Asset("text/html; charset=utf-8", text.encode(errors="replace")),
