@@ -2,7 +2,9 @@
 
 With five blocks a comparison of two levels cannot reach p = 0.05 (two arrangements of each block), but the order of all
 levels can: the levels of each block are exchanged at random, and the sum of rank times level is compared with what
-that makes of it. Page's test (1963) for trials whose blocks' means are taken out before they are ranked.
+that makes of it. Page's test (1963) for trials whose blocks' means are taken out before they are ranked. A jump to a plateau
+is no trend to speak of: so the same exchanges also test whether any level differs from the others at all (Friedman's
+statistic, 1937).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Trend:
     sign: int
     p: float  # two-sided
     attainable: float
+    p_differs: float  # that any level differs from the others
 
 
 def trend(samples: Sequence[Sample], seed: int = 0) -> Trend | None:
@@ -49,16 +52,25 @@ def trend(samples: Sequence[Sample], seed: int = 0) -> Trend | None:
     ranks = np.split(stats.rankdata(aligned), np.cumsum(list(map(len, values)))[:-1])
     rng = np.random.default_rng(seed)
     observed, null = 0.0, np.zeros(RESAMPLES)
+    sums, null_sums = np.zeros(len(samples)), np.zeros((RESAMPLES, len(samples)))
     for of_block, of_ranks in zip(levels, ranks, strict=True):
         centred = of_block - of_block.mean()
         observed += float(centred @ of_ranks)
-        null += rng.permuted(np.broadcast_to(of_ranks, (RESAMPLES, len(of_ranks))), axis=1) @ centred
+        exchanged = rng.permuted(np.broadcast_to(of_ranks, (RESAMPLES, len(of_ranks))), axis=1)
+        null += exchanged @ centred
+        at = (of_block[:, None] == np.arange(len(samples))[None, :]).astype(np.float64)
+        sums += (of_ranks - of_ranks.mean()) @ at
+        null_sums += (exchanged - of_ranks.mean()) @ at
+    counts = np.bincount(np.concatenate(levels).astype(int), minlength=len(samples))
+    weights = np.divide(1.0, counts, out=np.zeros(len(samples)), where=counts > 0)
+    spread, null_spread = float(sums**2 @ weights), null_sums**2 @ weights
+    p_differs = (np.count_nonzero(null_spread >= spread * (1 - 1e-9)) + 1) / (RESAMPLES + 1)
     slack = 1e-9 * abs(observed)
     higher = (np.count_nonzero(null >= observed - slack) + 1) / (RESAMPLES + 1)
     lower = (np.count_nonzero(null <= observed + slack) + 1) / (RESAMPLES + 1)
     arrangements = sum(_log_arrangements(of_block) for of_block in levels)
     attainable = min(1.0, 2 * max(math.exp(-arrangements), 1 / (RESAMPLES + 1)))
-    return Trend(1 if higher < lower else -1, float(min(1.0, 2 * min(higher, lower))), attainable)
+    return Trend(1 if higher < lower else -1, float(min(1.0, 2 * min(higher, lower))), attainable, float(p_differs))
 
 
 def _log_arrangements(levels: Floats) -> float:

@@ -18,6 +18,7 @@ from perflab.statistics.words import factor as ratio_words
 from perflab.statistics.words import p_in_words
 
 SAME = "the same in every trial"
+DIFFERS = 0.2  # of alpha: where no trend is shown, a difference somewhere is a second claim, and held to more
 UNITS = {"cpu_load.load": " %", "message_flood.rate": " msg/s"}  # of the levels of factors
 
 
@@ -112,6 +113,9 @@ def _change(
             f"{metric.words} is {change.verdict} at {end} than at {start}, but not steadily over the levels: "
             f"{course}, {size}, {n}{p}."
         )
+    if tested is not None and tested.p_differs <= DIFFERS * rules.alpha:
+        differs = p_in_words(tested.p_differs)
+        return f"{metric.words} differs between the levels ({differs}), not steadily: {course}, {size}, {n}{p}."
     if change.verdict == "too_few_trials" and (tested is None or tested.attainable > rules.alpha):
         return f"{metric.words}: not enough trials to tell whether it changes ({course}, {size}, {n}{p})."
     return f"{metric.words}: no change is shown ({course}, {size}, {n}{p})."

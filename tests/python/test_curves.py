@@ -9,8 +9,9 @@ import pytest
 from made_experiment import Effect, result, trial
 from made_levels import KNEE_AT_60, LOAD, loads, sweep
 
-from perflab.statistics import curves, findings
+from perflab.statistics import curves, curves_words, findings
 from perflab.statistics.curves_trend import trend
+from perflab.statistics.judgement import Rules, judge
 from perflab.statistics.metrics import chosen
 from perflab.statistics.sample import Sample
 from perflab.statistics.selection import conditions_off, outer_factors
@@ -293,6 +294,38 @@ def test_a_trend_is_not_claimed_too_often_where_blocks_drift() -> None:
         found = trend(samples, n)
         claims += found is not None and found.p <= 0.05
     assert claims / 200 <= 0.09
+
+
+def test_a_difference_is_not_claimed_too_often_where_there_is_none() -> None:
+    generator = random.Random(6)
+    claims = 0
+    for n in range(200):
+        drift = [generator.gauss(0, 5) for _ in range(5)]
+        samples = [Sample.of([d + generator.gauss(0, 1) for d in drift], blocks=range(5)) for _ in range(5)]
+        found = trend(samples, n)
+        claims += found is not None and found.p_differs <= 0.05
+    assert claims / 200 <= 0.09
+
+
+def test_a_jump_to_a_plateau_is_a_difference_and_no_trend() -> None:
+    plateau = {0: 1.0, 25: 5.0, 50: 4.9, 75: 5.1, 90: 4.8}
+    (words, *_) = of(loads(plateau))["metrics"]["latency.p99"]["words"]
+    assert words.startswith("latency p99 differs between the levels (p = 0.000")
+    assert ", not steadily: " in words
+    samples = [Sample.of([level + 0.01 * b for b in range(5)], blocks=range(5)) for level in (1, 5, 4.9, 5.1, 4.8)]
+    found = trend(samples)
+    assert found is not None
+    assert found.p_differs < 0.001
+    assert found.p > 0.05
+
+
+def test_ends_that_may_be_alike_are_told_from_such_that_differ() -> None:
+    rules = Rules(0.05, None, logarithms=False)
+    first = Sample.of([1.0, 1.1, 0.9, 1.05, 0.95, 3.0])
+    alike = judge(first, Sample.of([1.05, 1.2, 1.0, 1.1, 0.8, 2.0]), rules)
+    apart = judge(first, Sample.of([11.0, 11.2, 11.4, 11.1, 10.8, 12.0]), rules)
+    assert curves_words._may_be_none(alike, rules)
+    assert not curves_words._may_be_none(apart, rules)
 
 
 def test_no_trend_where_nothing_varies() -> None:
