@@ -22,7 +22,8 @@ _PARTS = " ▏▎▍▌▋▊▉█"
 
 # Which columns stay on a narrow terminal: the lower, the longer.
 _RANKS = {
-    "latency.p99": 1, "round_trip.p99": 2, "run_time": 2, "lost": 3, "response.p99": 5, "latency.p50": 6, "cpu_percent": 7
+    "latency.p99": 1, "round_trip.p99": 2, "run_time": 2, "lost": 3,
+    "response.p99": 5, "latency.p50": 6, "cpu_percent": 7,
 }  # fmt: skip
 _SUCCESS_RANK, _LEFT_OUT_RANK, _BAR_RANK, _N_RANK, _OTHER_RANK = 2, 3, 4, 8, 9
 # Of which there are a bar and all sentences: the first of these that the curve has.

@@ -2,9 +2,9 @@
 
 With five blocks a comparison of two levels cannot reach p = 0.05 (two arrangements of each block), but the order of all
 levels can: the levels of each block are exchanged at random, and the sum of rank times level is compared with what
-that makes of it. Page's test (1963) for trials whose blocks' means are taken out before they are ranked. A jump to a plateau
-is no trend to speak of: so the same exchanges also test whether any level differs from the others at all (Friedman's
-statistic, 1937).
+that makes of it. Page's test (1963) for trials whose blocks' means are taken out before they are ranked. A jump to a
+plateau is no trend to speak of: so the same exchanges also test whether any level differs from the others at all
+(Friedman's statistic, 1937).
 """
 
 from __future__ import annotations
