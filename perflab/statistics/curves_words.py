@@ -18,7 +18,7 @@ from perflab.statistics.words import factor as ratio_words
 from perflab.statistics.words import p_in_words
 
 SAME = "the same in every trial"
-DIFFERS = 0.2  # of alpha: where no trend is shown, a difference somewhere is a second claim, and held to more
+DIFFERS = 0.5  # of alpha: where no trend is shown, a difference somewhere is a second claim, and held to more
 UNITS = {"cpu_load.load": " %", "message_flood.rate": " msg/s"}  # of the levels of factors
 
 

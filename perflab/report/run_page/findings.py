@@ -247,7 +247,7 @@ def _courses(curves: Sequence[Json]) -> list[str]:
     """ "Over `message_flood.rate` worse: latency p50, latency p99"; of several variants those of any of them."""
     said = []
     for factor in dict.fromkeys(str(curve["factor"]) for curve in curves):
-        by_kind: dict[str, dict[str, None]] = {WORSE: {}, BETTER: {}}
+        by_kind: dict[str, dict[str, None]] = {WORSE: {}, BETTER: {}, DIFFERS: {}}
         for curve in curves:
             for name, of_metric in curve["metrics"].items() if curve["factor"] == factor else ():
                 metric, words = metric_of(name), of_metric.get("words")
@@ -451,12 +451,16 @@ def _by_turns(claims: Iterable[Json]) -> list[Json]:
     return [group[i] for i in range(longest) for group in groups.values() if i < len(group)]
 
 
+DIFFERS = "differs"  # between levels, and neither up nor down over all of them
+
 # How the first sentence on a metric of a curve goes on after its name, and what that is; the rest is not shown.
 _COURSES = (
     (" rises from", "higher"),
     (" is higher at", "higher"),
     (" falls from", "lower"),
     (" is lower at", "lower"),
+    (" differs between", DIFFERS),
+    (" tends", DIFFERS),
     (": flat:", "equivalent"),
     (": no difference larger", "equivalent"),
     (f": {SAME}", "same"),
@@ -465,6 +469,7 @@ _COURSES = (
 _KINDS_OF_CURVES = {
     WORSE: ("▲", "worse", "bad"),
     BETTER: ("▼", "better", "good"),
+    DIFFERS: ("≠", "not steady", ""),
     "equivalent": ("=", "no difference", ""),
     "same": ("=", "the same", ""),
     "not_shown": ("?", "not shown", "faint"),
