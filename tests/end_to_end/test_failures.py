@@ -143,8 +143,12 @@ def test_an_output_that_cannot_be_made_is_bad_input(run: Run, tmp_path: Path) ->
 def test_endpoints_without_a_peer_are_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "alone.yaml").write_text(
         PINGPONG.replace(
-            "publishers: [{topic: ping,", "publishers: [{topic: ping, qos: {reliability: best_effort},"
-        ).replace("subscriptions: [{topic: ping,", "subscriptions: [{topic: ping, qos: {reliability: reliable},")
+            "publishers: [{topic: ping, type: stamped100b, qos: {",
+            "publishers: [{topic: ping, type: stamped100b, qos: {reliability: best_effort, ",
+        ).replace(
+            "subscriptions: [{topic: ping, type: stamped100b, qos: {",
+            "subscriptions: [{topic: ping, type: stamped100b, qos: {reliability: reliable, ",
+        )
     )
     done = run("run", tmp_path / "alone.yaml", "-t", "1", "--discovery-timeout", "2", "-o", tmp_path / "run")
     assert done.returncode in (1, 2)
