@@ -205,7 +205,7 @@ def _graph_of(treatment: Treatment, experiment: Experiment, host: Host) -> Graph
 
     Raises BadInput, Unavailable.
     """
-    runtime = _runtime(experiment, treatment)
+    runtime = experiment.runtime_of(treatment)
     for condition in treatment.conditions:
         condition.check(host, treatment.graph, runtime)
         condition.check_network(experiment.settings.network)
@@ -223,11 +223,6 @@ def _check_observer(observer: Observer, host: Host, runtime: str) -> None:
         if runtime != command.KIND or observer.name != TRACING:
             raise
         raise Unavailable(f"{error}; or measure without messages, with --tracing off") from error
-
-
-def _runtime(experiment: Experiment, treatment: Treatment) -> str:
-    """What conditions and observers are asked about: "dds", "virtual" or "command"."""
-    return command.KIND if isinstance(experiment.workload, Command) else treatment.variant.runtime
 
 
 def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> None:

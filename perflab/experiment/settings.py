@@ -13,7 +13,8 @@ from perflab.experiment.document import Document, Scalar
 from perflab.experiment.scheduling import ThreadRequest
 from perflab.experiment.variant import Variant
 from perflab.units import NS_PER_S
-from perflab.workload import Source, Workload
+from perflab.workload import Source, Workload, command
+from perflab.workload.command import Command
 
 if TYPE_CHECKING:
     from perflab.experiment.breaking_point import Goal
@@ -118,6 +119,10 @@ class Experiment:
 
         baselines = [t for t in self.treatments if not t.conditions and t.factors.get(self.search.goal.factor) is None]
         return Searching(self.search.goal, baselines, self.search.at_level, self.settings.seed, self.search.count)
+
+    def runtime_of(self, treatment: Treatment) -> str:
+        """What conditions and observers are asked about: "dds", "virtual" or "command"."""
+        return command.KIND if isinstance(self.workload, Command) else treatment.variant.runtime
 
     @property
     def variants(self) -> list[Variant]:

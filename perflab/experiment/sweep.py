@@ -13,8 +13,6 @@ from perflab.experiment.document import Written
 from perflab.experiment.levels import listed
 from perflab.experiment.settings import Experiment, UnavailableLevel
 from perflab.host import Host
-from perflab.workload import command
-from perflab.workload.command import Command
 
 
 def as_sweep(written: Written) -> Written:
@@ -83,6 +81,8 @@ def possible(experiment: Experiment, host: Host) -> Experiment:
         unavailable[blamed, str(treatment.factors[blamed])] = UnavailableLevel(
             blamed, treatment.factors[blamed], reason
         )
+    if not gone:
+        return experiment
     for path in {level.factor for level in unavailable.values()}:
         left = {str(t.factors[path]) for t in experiment.treatments if id(t) not in gone and path in t.factors}
         if len(left) < 2:
@@ -94,10 +94,9 @@ def possible(experiment: Experiment, host: Host) -> Experiment:
 
 
 def _why_not(experiment: Experiment, treatment: Treatment, host: Host) -> str | None:
-    runtime = command.KIND if isinstance(experiment.workload, Command) else treatment.variant.runtime
     for condition in treatment.conditions:
         try:
-            condition.check(host, treatment.graph, runtime)
+            condition.check(host, treatment.graph, experiment.runtime_of(treatment))
         except (Unavailable, BadInput) as error:
             return str(error)
     return None

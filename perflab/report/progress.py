@@ -56,9 +56,12 @@ class RunProgress:
         return self.current
 
     def planned(self, trial: PlannedTrial) -> None:
-        """Puts a trial into the place that the plan held for it."""
+        """Puts a trial into the place that the plan held for it; one that the plan did not foresee comes behind."""
         entries = tuple(trial if entry.order == trial.order else entry for entry in self.plan.entries)
-        self.plan = replace(self.plan, entries=entries)
+        if trial in entries:
+            self.plan = replace(self.plan, entries=entries)
+        else:
+            self.plan = replace(self.plan, total=self.plan.total + 1, entries=(*entries, trial))
 
     def finish(
         self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float

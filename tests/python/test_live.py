@@ -117,6 +117,16 @@ def test_until_a_trial_has_ended_only_a_bound_is_known() -> None:
     assert run.left_in_words() == "at least 25 s left"
 
 
+def test_a_search_whose_trials_told_nothing_goes_on_beyond_its_plan() -> None:
+    run = RunProgress(RunPlan(2, tuple(PlannedTrial(n, "rate", "", 1.0) for n in (1, 2)), at_most=True), Clock())
+    for order in (1, 2, 3):
+        run.planned(PlannedTrial(order, f"rate={order}", "sim", 1.0))
+        assert run.start(order).label == f"rate={order}"
+        run.finish(order, "invalid", None, None, 1.0)
+    assert (run.done, run.plan.total) == (3, 3)
+    assert run.next is None
+
+
 def test_time_left_counts_what_trials_really_take() -> None:
     clock = Clock()
     run = run_of(10, 4, clock, took_s=15.0)
