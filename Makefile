@@ -11,7 +11,7 @@ BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
 
-.PHONY: all demo test test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
+.PHONY: all demo test test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
 
 all: $(VENV)/.perflab native ## Installs what is missing and builds perflab into .venv
 
@@ -29,7 +29,7 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.perflab
 
 .PHONY: native
 native: | dependencies $(VENV)/.perflab
-	@cmake -S . -B $(BUILD) -G Ninja -DPERFLAB_TESTS=OFF --log-level=WARNING $(CMAKE_FLAGS) > /dev/null
+	@cmake -S . -B $(BUILD) -G Ninja -DPERFLAB_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(CURDIR)/$(VENV) --log-level=WARNING $(CMAKE_FLAGS) > /dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@cmake --install $(BUILD) --prefix $(CURDIR)/$(VENV) > /dev/null
 
@@ -39,6 +39,10 @@ demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, unde
 test: all $(VENV)/.test ## Builds and runs all tests
 	@scripts/install-dependencies --test
 	@scripts/test
+
+test-ros2: all $(VENV)/.test ## The tests on ROS 2 itself, in a shell in which it is sourced
+	@scripts/install-dependencies --test
+	@scripts/test-ros2
 
 test-sanitizers: all ## The native tests under address+undefined and under thread sanitizers
 	@scripts/test-sanitizers

@@ -44,7 +44,7 @@ int main() {
   measure::MessageEventQueue events;
   measure::RecorderMemory memory(1, 1);
   measure::EdgeRecorder edge(memory, events, 0, {}, 1000.0);
-  measure::PublisherRecorder publisher(memory);
+  measure::PublisherRecorder publisher(memory, 1'000'000);
 
   // Latencies as they come in practice: a log-normal body around 30 us. One histogram bucket would be too
   // kind to the caches.

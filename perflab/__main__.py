@@ -1,12 +1,26 @@
-"""`python -m perflab` is `perflab`."""
+"""`python -m perflab` is `perflab`, also in a colcon workspace."""
 
 import sys
 
-try:
-    from perflab.cli import main
 
-    exit_code = main()
-except KeyboardInterrupt:
-    sys.stderr.write("perflab: interrupted\n")
-    exit_code = 130
-sys.exit(exit_code)
+def main() -> int:
+    """Runs the command of sys.argv; returns its exit code."""
+    try:
+        from perflab import workspace
+
+        complaint = workspace.prepare()
+        if complaint:
+            from perflab.errors import Unavailable
+
+            sys.stderr.write(f"perflab: {complaint}\n")
+            return Unavailable.exit_code
+        from perflab.cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        sys.stderr.write("perflab: interrupted\n")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

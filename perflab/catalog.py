@@ -6,10 +6,11 @@ It lies beside the package in a source checkout and in <prefix>/share/perflab/ca
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from perflab import workspace
 
 TOPOLOGY_SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -25,7 +26,7 @@ class Entry:
 def folder() -> Path:
     """The catalog's folder; it need not exist."""
     beside = Path(__file__).resolve().parent.parent / "catalog"
-    return beside if beside.is_dir() else Path(sys.prefix) / "share" / "perflab" / "catalog"
+    return beside if beside.is_dir() else workspace.installed("share", "perflab", "catalog")
 
 
 def topologies() -> list[Entry]:

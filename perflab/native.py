@@ -1,16 +1,17 @@
 """Where the native programs are.
 
 The folder holds perflab-node, perflab-graph and middleware/*.so. `make` builds it and installs it below the
-Python environment; the environment variable PERFLAB_NATIVE names another one.
+Python environment, `colcon build` below the package's prefix; the environment variable PERFLAB_NATIVE names
+another one.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from perflab import workspace
 from perflab.errors import Unavailable
 
 ENVIRONMENT_VARIABLE = "PERFLAB_NATIVE"
@@ -33,8 +34,12 @@ class Native:
         """Where the plug-in of that middleware is, if it was built."""
         return self.folder / "middleware" / f"{name}.so"
 
+    def runtime_library(self, name: str) -> Path:
+        """Where the runtime of that name is, if it was built; those of perflab-node itself have none."""
+        return self.folder / "runtime" / f"{name}.so"
+
 
 def find() -> Native:
     """The native folder of this environment. Never fails; its programs may be missing."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
-    return Native(Path(named).absolute() if named else Path(sys.prefix) / "lib" / "perflab")
+    return Native(Path(named).absolute() if named else workspace.installed("lib", "perflab"))

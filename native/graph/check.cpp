@@ -110,6 +110,21 @@ void check_ends_unique(const Ends& ends, Name name, std::string_view end, std::s
   }
 }
 
+// Several of one topic are told apart by their numbers.
+void check_subscriptions_unique(const Node& node, const Item& item, const Reporter& reporter) {
+  std::map<std::pair<std::string_view, int>, std::size_t> first;
+  for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
+    const Subscription& subscription = node.subscriptions[i];
+    const auto [found, added] = first.try_emplace({subscription.topic, subscription.number}, i);
+    if (added) continue;
+    const std::string place = reporter.place(within(item, Part::kSubscription, found->second));
+    reporter.fail(
+        within(item, Part::kSubscription, i),
+        fmt::format("the node has a subscription of {} already, at {}; a node has at most one per topic",
+                    subscription.topic, place));
+  }
+}
+
 // Who drives each publisher of a node; fails where a rule on that is broken.
 class Drivers {
  public:
@@ -226,9 +241,6 @@ void check_timers(const Node& node, const Item& item, Drivers& drivers, Requeste
     }
     reporter.require_none(here, period_problem(timer.period_ns));
     reporter.require_none(here, work_problem(timer.work_ns));
-    if (timer.publish.empty() && timer.request.empty() && timer.work_ns == 0) {
-      reporter.fail(here, "the timer does nothing; give it `publish`, `request` or `work`");
-    }
     drivers.add(here, timer.publish);
     requesters.add(here, timer.request);
   }
@@ -293,6 +305,10 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
   reporter.require_none(here, file_name_problem(process.name));
   if (process.nodes.empty()) {
     reporter.fail(here, fmt::format("process {} has no nodes; give it at least one", process.name));
+  }
+  if (process.participants < 1 || process.participants > kMaxParticipants) {
+    reporter.fail(here, fmt::format("participants is {}; it must be from 1 to {}", process.participants,
+                                    kMaxParticipants));
   }
   reporter.require_none(here, thread_problem(process.threads.executors));
   reporter.require_none(here, thread_problem(process.threads.middleware));
@@ -614,8 +630,7 @@ void check_node(const Node& node, const Item& item, const Locate& locate) {
   }
   check_ends_unique(node.publishers, &Publisher::topic, "publisher", "topic", Part::kPublisher, item,
                     reporter);
-  check_ends_unique(node.subscriptions, &Subscription::topic, "subscription", "topic", Part::kSubscription,
-                    item, reporter);
+  check_subscriptions_unique(node, item, reporter);
   check_ends_unique(node.clients, &Client::service, "client", "service", Part::kClient, item, reporter);
   check_ends_unique(node.servers, &Server::service, "server", "service", Part::kServer, item, reporter);
   Drivers drivers(node, item, reporter);

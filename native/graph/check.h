@@ -23,6 +23,7 @@ inline constexpr std::string_view kPartWords =
 inline constexpr std::size_t kMaxEdges = 1'000'000;
 
 inline constexpr int kMaxExecutorThreads = 64;
+inline constexpr int kMaxParticipants = 64;  // of a process
 
 enum class Part {
   kGraph,

@@ -125,7 +125,10 @@ Description describe(const Graph& graph) {
     }
   });
   result.processes = graph.processes.size();
-  for (const Process& process : graph.processes) result.executors += process.executors.size();
+  for (const Process& process : graph.processes) {
+    result.executors += process.executors.size();
+    result.participants += static_cast<std::size_t>(process.participants);
+  }
 
   for (auto& [name, topic] : topics) {
     topic.topic = name;

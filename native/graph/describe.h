@@ -36,6 +36,7 @@ struct ServiceDescription {
 struct Description {
   std::size_t processes = 0;
   std::size_t executors = 0;
+  std::size_t participants = 0;  // of DDS, in all processes
   std::size_t nodes = 0;
   std::size_t publishers = 0;
   std::size_t subscriptions = 0;

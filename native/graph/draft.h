@@ -7,6 +7,7 @@
 
 #include "graph/check.h"
 #include "graph/document.h"
+#include "graph/key_figures.h"
 #include "graph/model.h"
 
 namespace perflab::graph {
@@ -33,6 +34,7 @@ struct Draft {
   std::string name;
   std::vector<Process> processes;
   std::vector<ProcessOrigin> origins;  // of the processes
+  std::vector<WrittenKeyFigure> key_figures;
 
   // The place of a part, for check().
   [[nodiscard]] std::string place(const Item& item) const;

@@ -1,6 +1,7 @@
 #include "graph/live.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -65,6 +66,12 @@ struct TopicEnds {
   std::vector<End> publishers;
   std::size_t subscriptions = 0;
   std::size_t own_subscriptions = 0;  // the workload's
+
+  // Which of the publishers it is; messages say so.
+  [[nodiscard]] std::size_t source_of(const Publisher& publisher) const {
+    return static_cast<std::size_t>(std::ranges::find(publishers, &publisher, &End::publisher) -
+                                    publishers.begin());
+  }
 };
 
 std::map<std::string, TopicEnds> index_topics(const Graph& graph) {
@@ -174,10 +181,13 @@ namespace {
 // Stamps and numbers the messages of one publisher or client, and records their sending.
 class Sender {
  public:
+  // `source`: which of its topic's publishers this is.
   Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::MessageType& type,
-         std::uint32_t size_bytes, double frequency_hz, bool concurrent)
+         std::uint32_t size_bytes, double frequency_hz, bool concurrent, std::size_t source = 0,
+         Nanoseconds period_ns = 0)
       : clock_(clock),
-        recorder_(memory),
+        recorder_(memory, period_ns),
+        source_(source),
         variable_(type.variable),
         payload_(message::make_payload(type, size_bytes)),
         guard_(concurrent) {
@@ -193,7 +203,8 @@ class Sender {
     message::Header header = header_;
     header.intended_ns = intended_ns;
     header.size_bytes = size_bytes;
-    header.sequence = recorder_.next_sequence(intended_ns);
+    const std::uint64_t sequence = recorder_.next_sequence(intended_ns);
+    header.sequence = message::with_source(sequence, source_);
     message::Frame frame;
     if (!prepare(payload)) {
       recorder_.record_write_error(intended_ns);
@@ -206,7 +217,7 @@ class Sender {
       return;
     }
     const Nanoseconds returned_ns = clock_.now();
-    recorder_.record_sent({intended_ns, header.published_ns, header.sequence}, returned_ns);
+    recorder_.record_sent({intended_ns, header.published_ns, sequence}, returned_ns);
   }
 
   [[nodiscard]] std::uint32_t size_bytes() const noexcept { return header_.size_bytes; }
@@ -218,6 +229,7 @@ class Sender {
  private:
   const measure::Clock& clock_;
   measure::PublisherRecorder recorder_;
+  std::size_t source_;
   message::Header header_;
   bool variable_;
   std::vector<std::uint8_t> payload_;
@@ -236,16 +248,22 @@ class LiveGraph::LivePublisher {
         asked_(asked),
         endpoint_(endpoint),
         sender_(shared.memory, shared.clock, type_of(publisher.type), publisher.size_bytes,
-                publisher.frequency_hz, concurrent) {}
+                publisher.frequency_hz, concurrent, shared.topics.at(publisher.topic).source_of(publisher),
+                node.condition.empty() ? node.period_of(publisher) : 0) {}
 
   // Sends the publisher's own payload.
   void publish(Nanoseconds intended_ns) noexcept {
     send(intended_ns, sender_.size_bytes(), sender_.payload());
   }
 
-  // Sends the payload of another message of the same type; `bytes` follow its frame, maybe with padding
-  // behind.
-  void relay(const message::Header& header, std::span<const std::uint8_t> bytes) noexcept {
+  // Sends the payload of another message of the same type.
+  void relay(const message::Header& header, const runtime::Delivery& delivery) noexcept {
+    if (delivery.content.data() != nullptr) {
+      relay_content(header, delivery.content);
+      return;
+    }
+    // Maybe with padding behind.
+    const auto bytes = delivery.bytes.subspan(message::kFrameBytes);
     const std::size_t size = header.size_bytes + (sender_.variable() ? sizeof(std::uint32_t) : 0);
     send(header.intended_ns, header.size_bytes, bytes.first(std::min(size, bytes.size())));
   }
@@ -269,6 +287,20 @@ class LiveGraph::LivePublisher {
         [this](const auto& frame, const auto& bytes) { return endpoint_.publish(frame, bytes); });
   }
 
+  // The length goes with the frame, for the content comes without.
+  void relay_content(const message::Header& header, std::span<const std::uint8_t> content) noexcept {
+    sender_.send(
+        header.intended_ns, header.size_bytes, content, [](const auto&) { return true; },
+        [this](const message::Frame& frame, const auto& bytes) {
+          std::array<std::uint8_t, message::kFrameBytes + sizeof(std::uint32_t)> start;
+          std::ranges::copy(frame, start.begin());
+          const auto length = static_cast<std::uint32_t>(bytes.size());
+          std::memcpy(start.data() + message::kFrameBytes, &length, sizeof length);
+          return endpoint_.publish(std::span(start).first(sender_.variable() ? start.size() : frame.size()),
+                                   bytes);
+        });
+  }
+
   Shared& shared_;
   const Node& node_;
   const Publisher& publisher_;
@@ -289,12 +321,12 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
         guard_(concurrent && reaction.on.size() > 1) {}
 
   void on_input(std::size_t input, const message::Header& header,
-                std::span<const std::uint8_t> bytes) noexcept {
+                const runtime::Delivery& delivery) noexcept {
     switch (reaction_.kind) {
       case ReactionKind::kRelay:
         runtime_.work(reaction_.work_ns);
         for (LivePublisher* publisher : publishers_) {
-          publisher->relay(header, bytes.subspan(message::kFrameBytes));
+          publisher->relay(header, delivery);
         }
         break;
       case ReactionKind::kTransform:
@@ -382,14 +414,15 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    Edge* edge = find(delivery.writer);
+    Edge* const edge = find(delivery.writer, header);
     if (edge == nullptr) {
       shared_.foreign.fetch_add(1, std::memory_order_relaxed);
       return;
     }
     const bool recorded = edge->recorder.record_callback(
-        {header.intended_ns, header.published_ns, header.sequence}, callback_ns, delivery.arrived_ns);
-    for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery.bytes);
+        {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns,
+        delivery.arrived_ns);
+    for (const Input& input : reactions_) input.reaction->on_input(input.index, header, delivery);
     if (recorded && edge->recorder.wants_done()) edge->recorder.record_done(callback_ns, shared_.clock.now());
     if (recorded && edge->own) measure::detail::add<std::uint64_t>(completed_, 1);
   }
@@ -397,12 +430,12 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
   [[nodiscard]] std::size_t expected() const { return edges_.size(); }
   [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
   [[nodiscard]] std::string name() const {
-    return node_.qualified_name() + " subscription " + subscription_.topic;
+    return node_.name_of(subscription_) + " subscription " + subscription_.topic;
   }
   [[nodiscard]] std::uint64_t completed() const noexcept { return load(completed_); }
   void append_views(std::vector<EdgeView>& views) const {
     for (const auto& edge : edges_) {
-      views.push_back({edge->end.node, &node_, edge->end.publisher, &edge->recorder});
+      views.push_back({edge->end.node, &node_, edge->end.publisher, &subscription_, &edge->recorder});
     }
   }
 
@@ -421,7 +454,12 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler {
     std::size_t index;
   };
 
-  Edge* find(const perflab_identity& writer) noexcept {
+  // Who wrote is said by the middleware or, where it cannot tell, by the message.
+  Edge* find(const perflab_identity& writer, const message::Header& header) noexcept {
+    if (same(writer, {})) {
+      const std::size_t source = message::source_of(header);
+      return source < edges_.size() ? edges_[source].get() : nullptr;
+    }
     if (last_ != nullptr && same(last_->writer, writer)) return last_->edge;
     const auto found = std::ranges::lower_bound(
         by_writer_, writer, [](const auto& a, const auto& b) { return a < b; }, &Known::writer);
@@ -474,8 +512,8 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler {
       shared_.malformed.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    const bool recorded = replies_.record_callback({header.intended_ns, header.published_ns, header.sequence},
-                                                   callback_ns, reply.arrived_ns);
+    const bool recorded = replies_.record_callback(
+        {header.intended_ns, header.published_ns, message::sequence_of(header)}, callback_ns, reply.arrived_ns);
     if (recorded) measure::detail::add<std::uint64_t>(completed_, 1);
   }
 
@@ -642,20 +680,22 @@ void LiveGraph::build_process(std::size_t index, const Process& process) {
          .name = thread_name(executor, nodes, settings_.name_threads),
          .threads = threads,
          .thread = executor.thread.empty() ? process.threads.executors : executor.thread});
-    places[executor.id] = {index, handle, 0, kind};
+    places[executor.id] = {index, handle, 0, 0, kind};
     kinds[executor.id] = kind;
     executors_.push_back({index, &executor, kind, threads, std::move(nodes)});
   }
   refuse_inline_loops(process, kinds);
+  std::size_t nodes_placed = 0;
   for (const Node& node : process.nodes) {
     Place place = places.at(node.executor);
     place.group = groups_++;
+    place.participant = nodes_placed++ % static_cast<std::size_t>(process.participants);
     build_node(place, node);
   }
 }
 
 void LiveGraph::build_node(const Place& place, const Node& node) {
-  runtime_.name_group(place.group, node.node_namespace, node.name);
+  runtime_.name_group(place.group, {node.node_namespace, node.name, place.participant, place.executor});
   const bool concurrent = runtime::concurrent_callbacks(place.kind);
   // A publisher with more than one trigger may be reached by two callbacks at a time.
   std::vector<std::size_t> triggers(node.publishers.size(), 0);
@@ -673,6 +713,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     const message::MessageType& type = type_of(publisher.type);
     const PassBy pass_by = settings_.pass_by.value_or(publisher.pass_by);
     runtime::Publisher& endpoint = runtime_.create_publisher({.process = static_cast<int>(place.process),
+                                                              .participant = place.participant,
                                                               .group = place.group,
                                                               .topic = publisher.topic,
                                                               .ros_type = std::string(type.ros_type),
@@ -721,6 +762,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     const message::MessageType& type = type_of(subscription.type);
     subscriptions[i]->attach(runtime_.create_subscription(place.executor,
                                                           {.process = static_cast<int>(place.process),
+                                                           .participant = place.participant,
                                                            .group = place.group,
                                                            .topic = subscription.topic,
                                                            .ros_type = std::string(type.ros_type),
@@ -744,7 +786,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
 
 void LiveGraph::build_services(const Place& place, const Node& node) {
   const auto settings = [&](const std::string& service, const std::string& type, const perflab_qos& qos) {
-    return runtime::ServiceSettings{static_cast<int>(place.process), place.group, service,
+    return runtime::ServiceSettings{static_cast<int>(place.process), place.participant, place.group, service,
                                     message::service_ros_type(type_of(type)), qos};
   };
   for (const Server& server : node.servers) {

@@ -110,6 +110,7 @@ struct EdgeView {
   const Node* publisher_node;
   const Node* subscription_node;
   const Publisher* publisher;
+  const Subscription* subscription;
   const measure::EdgeRecorder* recorder;
 };
 
@@ -165,6 +166,7 @@ class LiveGraph {
     std::size_t process;
     std::size_t executor;  // the runtime's handle
     std::size_t group;
+    std::size_t participant;  // of the process's
     runtime::ExecutorKind kind;
   };
 

@@ -5,6 +5,7 @@
 // perflab-node reads: the node never parses a user's file.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -62,6 +63,7 @@ struct Subscription {
   std::string type;
   PassBy pass_by = PassBy::kUnspecified;
   perflab_qos qos = default_qos();  // lifespan is a writer's policy: always infinite here
+  int number = 1;                   // among the node's of this topic: generated graphs may have several
 };
 
 // Services are named and matched like topics, but in a space of their own. One server per service.
@@ -125,11 +127,57 @@ struct Node {
   [[nodiscard]] std::string qualified_name() const {
     return node_namespace == "/" ? node_namespace + name : node_namespace + "/" + name;
   }
+  // Of the timer or cyclic reaction by which one of its publishers sends; 0 where messages or several make it
+  // send.
+  [[nodiscard]] Nanoseconds period_of(const Publisher& publisher) const {
+    const auto index = static_cast<std::size_t>(&publisher - publishers.data());
+    Nanoseconds period_ns = 0;
+    std::size_t drivers = 0;
+    const auto driven_by = [&](const std::vector<std::size_t>& publish, Nanoseconds of_driver) {
+      if (std::find(publish.begin(), publish.end(), index) == publish.end()) return;
+      period_ns = of_driver;
+      ++drivers;
+    };
+    for (const Timer& timer : timers) driven_by(timer.publish, timer.period_ns);
+    for (const Reaction& reaction : reactions) driven_by(reaction.publish, reaction.period_ns);
+    return drivers == 1 ? period_ns : 0;
+  }
+  // What records call one of its subscriptions: the node, with the number of a further one ("/sink#2").
+  [[nodiscard]] std::string name_of(const Subscription& subscription) const {
+    return subscription.number == 1 ? qualified_name()
+                                    : qualified_name() + "#" + std::to_string(subscription.number);
+  }
+};
+
+// What a graph is judged by: a figure with a name, made from what its edges and publishers record.
+enum class KeyFigureKind {
+  kPath,   // response at `edges`: from when the oldest message was due on which it depends to the callback of
+           // `to`
+  kLost,   // messages lost on `topics`
+  kJitter  // how far the intervals between publications are from the period
+};
+
+struct KeyFigure {
+  struct Edge {
+    std::string publisher, topic, subscription;  // as records name them
+  };
+  struct Source {
+    std::string node, topic;
+    Nanoseconds period_ns = 0;
+  };
+  std::string name;
+  KeyFigureKind kind = KeyFigureKind::kPath;
+  std::vector<std::string> from;    // kPath: qualified names of nodes
+  std::string to;                   // kPath
+  std::vector<Edge> edges;          // kPath: those that end at `to` and carry what began at `from`
+  std::vector<std::string> topics;  // kLost; empty: all
+  std::vector<Source> publishers;   // kJitter
 };
 
 struct Process {
   std::string name;
   std::vector<Executor> executors;
+  int participants = 1;  // DDS participants; node i belongs to participant i modulo this
   Threads threads{};
   bool lock_memory = false;  // mlockall: no page of the process is ever fetched from disk
   std::vector<Node> nodes;
@@ -138,6 +186,7 @@ struct Process {
 struct Graph {
   std::string name;
   std::vector<Process> processes;
+  std::vector<KeyFigure> key_figures;
 };
 
 }  // namespace perflab::graph

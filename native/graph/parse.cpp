@@ -108,8 +108,10 @@ Graph parse_graph(const std::vector<Input>& inputs) {
   for (Draft& draft : drafts) {
     std::ranges::move(draft.processes, std::back_inserter(graph.processes));
     std::ranges::move(draft.origins, std::back_inserter(all.origins));
+    std::ranges::move(draft.key_figures, std::back_inserter(all.key_figures));
   }
   check(graph, [&](const Item& item) { return all.place(item); });
+  graph.key_figures = resolve_key_figures(graph, all.key_figures);
   return graph;
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
 // What a process has beside its name and nodes; a graph of one process has it at the top level.
-constexpr std::array<std::string_view, 3> kProcessKeys{"executors", "threads", "lock_memory"};
+constexpr std::array<std::string_view, 4> kProcessKeys{"executors", "participants", "threads", "lock_memory"};
 
 // Runs a function of units.h and says where its error stands.
 template <typename Parse>
@@ -290,6 +290,11 @@ void add_timer(const Document& document, const Value& value, const NameIndex& pu
   timer.publish = publishers.at(document, fields, "publish", node);
   timer.request = clients.at(document, fields, "request", node);
   timer.work_ns = read_work(document, fields);
+  // Of a generated graph a timer may only tick, to show what that costs; a file that says so forgot
+  // something.
+  if (timer.publish.empty() && timer.request.empty() && timer.work_ns == 0) {
+    document.fail(value.offset, "the timer does nothing; give it `publish`, `request` or `work`");
+  }
   if (const Value* overrun = fields.find("overrun")) {
     timer.overrun = word_value(document, *overrun, "overrun", kOverrunWords);
   }
@@ -317,6 +322,21 @@ ReactionKind read_reaction_kind(const Document& document, const Fields& fields, 
       "together)");
 }
 
+// `work` of the whole file: that of reactions which do not say theirs, by their kinds.
+void check_works(const Document& document, const Value& value) {
+  const Fields works(document, value, "work", texts_of(kReactionWords));
+  for (const std::string_view kind : texts_of(kReactionWords)) {
+    if (const Value* work = works.find(kind)) read_duration(document, *work, kind, 0);
+  }
+}
+
+Nanoseconds usual_work(const Document& document, ReactionKind kind) {
+  const Value* works = document.root().find("work");
+  const std::string_view word = word_of(kReactionWords, kind);
+  const Value* work = works == nullptr ? nullptr : works->find(word);
+  return work == nullptr ? 0 : read_duration(document, *work, word, 0);
+}
+
 void add_reaction(const Document& document, const Value& value, const NameIndex& publishers,
                   const NameIndex& subscriptions, Node& node, NodeOrigin& origin) {
   const Fields fields(document, value, "reaction", {"kind", "on", "publish", "work", "period"});
@@ -324,8 +344,9 @@ void add_reaction(const Document& document, const Value& value, const NameIndex&
   fields.require("on");
   reaction.on = subscriptions.at(document, fields, "on", node);
   reaction.publish = publishers.at(document, fields, "publish", node);
-  reaction.work_ns = read_work(document, fields);
   reaction.kind = read_reaction_kind(document, fields, reaction);
+  reaction.work_ns =
+      fields.find("work") != nullptr ? read_work(document, fields) : usual_work(document, reaction.kind);
   if (const Value* period = fields.find("period")) {
     reaction.period_ns = read_duration(document, *period, "period", kShortestPeriod);
   } else if (reaction.kind == ReactionKind::kCyclic) {
@@ -481,6 +502,10 @@ void add_process(const Document& document, const Fields& fields, std::string nam
   origin.label = document.label();
   origin.process = document.position(fields.value().offset);
   read_executors(document, fields, process, origin);
+  if (const Value* participants = fields.find("participants")) {
+    process.participants =
+        static_cast<int>(integer_of(document, *participants, "'participants'", 1, kMaxParticipants));
+  }
   if (const Value* threads = fields.find("threads")) process.threads = read_threads(document, *threads);
   if (const Value* lock = fields.find("lock_memory")) {
     process.lock_memory = boolean_of(document, *lock, "'lock_memory'");
@@ -502,11 +527,16 @@ std::string read_name(const Document& document, const Value& name, std::string_v
 
 Draft parse_perflab(const Document& document, std::string_view default_name) {
   const Fields root(document, document.root(), "graph",
-                    {"name", "processes", "nodes", "executors", "threads", "lock_memory", "$schema"});
+                    {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
+                     "key_figures", "work", "$schema"});
   if (const Value* schema = root.find("$schema")) text_of(document, *schema, "'$schema'");
   Draft draft;
   const Value* name = root.find("name");
   draft.name = name == nullptr ? std::string(default_name) : read_name(document, *name, "graph");
+  if (const Value* work = root.find("work")) check_works(document, *work);
+  if (const Value* figures = root.find("key_figures")) {
+    draft.key_figures = read_key_figures(document, *figures);
+  }
   NodeAdder adder(document);
   const Value* processes = root.find("processes");
   if (processes == nullptr) {
@@ -525,7 +555,8 @@ Draft parse_perflab(const Document& document, std::string_view default_name) {
   refuse_beside("nodes");
   for (const std::string_view key : kProcessKeys) refuse_beside(key);
   for (const Value& item : root.list("processes")) {
-    const Fields fields(document, item, "process", {"name", "executors", "threads", "lock_memory", "nodes"});
+    const Fields fields(document, item, "process",
+                        {"name", "executors", "participants", "threads", "lock_memory", "nodes"});
     add_process(document, fields, read_name(document, fields.at("name"), "process"), adder, draft);
   }
   if (draft.processes.empty())

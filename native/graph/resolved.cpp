@@ -58,6 +58,7 @@ ordered_json json_of(const Subscription& subscription) {
   json["type"] = subscription.type;
   json["pass_by"] = json_of(subscription.pass_by);
   json["qos"] = json_of(subscription.qos);
+  if (subscription.number != 1) json["number"] = subscription.number;
   return json;
 }
 
@@ -111,6 +112,33 @@ ordered_json json_of(const realtime::ThreadSettings& thread) {
   return json;
 }
 
+ordered_json json_of(const KeyFigure& figure) {
+  ordered_json json;
+  json["name"] = figure.name;
+  json["kind"] = word_of(kKeyFigureWords, figure.kind);
+  switch (figure.kind) {
+    case KeyFigureKind::kPath:
+      json["from"] = figure.from;
+      json["to"] = figure.to;
+      json["edges"] = ordered_json::array();
+      for (const KeyFigure::Edge& edge : figure.edges) {
+        json["edges"].push_back({edge.publisher, edge.topic, edge.subscription});
+      }
+      break;
+    case KeyFigureKind::kLost:
+      json["topics"] = figure.topics.empty() ? ordered_json(nullptr) : ordered_json(figure.topics);
+      break;
+    case KeyFigureKind::kJitter:
+      json["publishers"] = ordered_json::array();
+      for (const KeyFigure::Source& source : figure.publishers) {
+        json["publishers"].push_back(
+            {{"node", source.node}, {"topic", source.topic}, {"period_ns", source.period_ns}});
+      }
+      break;
+  }
+  return json;
+}
+
 ordered_json json_of(const Executor& executor);
 ordered_json json_of(const Node& node);
 ordered_json json_of(const Process& process);
@@ -150,6 +178,7 @@ ordered_json json_of(const Process& process) {
   ordered_json json;
   json["name"] = process.name;
   json["executors"] = list_to_json(process.executors);
+  json["participants"] = process.participants;
   json["threads"]["executors"] = json_of(process.threads.executors);
   json["threads"]["middleware"] = json_of(process.threads.middleware);
   json["lock_memory"] = process.lock_memory;
@@ -273,6 +302,7 @@ Subscription read_subscription(const Cursor& json) {
   subscription.type = json.at("type").text();
   subscription.pass_by = read_pass_by(json.at("pass_by"));
   subscription.qos = read_qos(json.at("qos"));
+  if (json.has("number")) subscription.number = static_cast<int>(json.at("number").integer(1, kMaxInt));
   return subscription;
 }
 
@@ -380,10 +410,46 @@ Process read_process(const Cursor& json) {
   Process process;
   process.name = json.at("name").text();
   json.at("executors").each([&](const Cursor& item) { process.executors.push_back(read_executor(item)); });
+  if (json.has("participants")) {
+    process.participants = static_cast<int>(json.at("participants").integer(1, kMaxParticipants));
+  }
   if (json.has("threads")) process.threads = read_threads(json.at("threads"));
   if (json.has("lock_memory")) process.lock_memory = json.at("lock_memory").boolean();
   json.at("nodes").each([&](const Cursor& item) { process.nodes.push_back(read_node(item)); });
   return process;
+}
+
+std::vector<std::string> read_texts(const Cursor& json) {
+  std::vector<std::string> texts;
+  json.each([&](const Cursor& text) { texts.push_back(text.text()); });
+  return texts;
+}
+
+KeyFigure read_key_figure(const Cursor& json) {
+  KeyFigure figure;
+  figure.name = json.at("name").text();
+  figure.kind = json.at("kind").word(kKeyFigureWords);
+  switch (figure.kind) {
+    case KeyFigureKind::kPath:
+      figure.from = read_texts(json.at("from"));
+      figure.to = json.at("to").text();
+      json.at("edges").each([&](const Cursor& edge) {
+        const std::vector<std::string> ends = read_texts(edge);
+        if (ends.size() != 3) edge.fail("must be publisher, topic and subscription");
+        figure.edges.push_back({ends[0], ends[1], ends[2]});
+      });
+      break;
+    case KeyFigureKind::kLost:
+      if (json.gives("topics")) figure.topics = read_texts(json.at("topics"));
+      break;
+    case KeyFigureKind::kJitter:
+      json.at("publishers").each([&](const Cursor& source) {
+        figure.publishers.push_back({source.at("node").text(), source.at("topic").text(),
+                                     duration(source.at("period_ns"), kShortestPeriod)});
+      });
+      break;
+  }
+  return figure;
 }
 
 std::string path_of(const Item& item) {
@@ -421,6 +487,7 @@ nlohmann::ordered_json graph_to_json(const Graph& graph) {
   json["schema"] = kSchema;
   json["name"] = graph.name;
   json["processes"] = list_to_json(graph.processes);
+  if (!graph.key_figures.empty()) json["key_figures"] = list_to_json(graph.key_figures);
   return json;
 }
 
@@ -431,6 +498,11 @@ Graph graph_from_json(const nlohmann::json& value) {
   Graph graph;
   graph.name = root.at("name").text();
   root.at("processes").each([&](const Cursor& process) { graph.processes.push_back(read_process(process)); });
+  if (root.gives("key_figures")) {
+    root.at("key_figures").each([&](const Cursor& figure) {
+      graph.key_figures.push_back(read_key_figure(figure));
+    });
+  }
   check(graph, path_of);
   return graph;
 }

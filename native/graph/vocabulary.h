@@ -24,6 +24,7 @@ Word(const char*, Enumerator) -> Word<Enumerator>;
 
 inline constexpr std::array kExecutorWords{
     Word{"inline", ExecutorKind::kInline}, Word{"single_threaded", ExecutorKind::kSingleThreaded},
+    Word{"static_single_threaded", ExecutorKind::kStaticSingleThreaded},
     Word{"events", ExecutorKind::kEvents}, Word{"multi_threaded", ExecutorKind::kMultiThreaded}};
 inline constexpr std::array kPolicyWords{Word{"OTHER", realtime::Policy::kOther},
                                          Word{"FIFO", realtime::Policy::kFifo},
@@ -37,6 +38,9 @@ inline constexpr std::array kReactionWords{
     Word{"relay", ReactionKind::kRelay}, Word{"transform", ReactionKind::kTransform},
     Word{"fusion", ReactionKind::kFusion}, Word{"cyclic", ReactionKind::kCyclic},
     Word{"sink", ReactionKind::kSink}};
+inline constexpr std::array kKeyFigureWords{Word{"path", KeyFigureKind::kPath},
+                                            Word{"lost", KeyFigureKind::kLost},
+                                            Word{"jitter", KeyFigureKind::kJitter}};
 inline constexpr std::array kHistoryWords{Word{"keep_last", PERFLAB_KEEP_LAST},
                                           Word{"keep_all", PERFLAB_KEEP_ALL}};
 inline constexpr std::array kReliabilityWords{Word{"reliable", PERFLAB_RELIABLE},

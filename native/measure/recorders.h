@@ -4,6 +4,7 @@
 //   latency = callback - published      response = callback - intended    dispatch = callback - arrived
 //   work = done - callback              publish_delay = published - intended
 //   publish_call = duration of publish()
+//   period = published - published of the message before     period_jitter = |period - what it should be|
 // A message belongs to the measured part if its intended time lies after `measured_from`; everything before
 // is warm-up, counted apart and recorded nowhere. Duplicates enter no histogram.
 //
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -33,7 +35,7 @@ struct MessageTimes {
 class RecorderMemory {
  public:
   RecorderMemory(std::size_t edges, std::size_t publishers)
-      : histograms(4 * edges + 2 * publishers), windows(edges * SequenceTracker::kArenaBytes) {}
+      : histograms(4 * edges + 4 * publishers), windows(edges * SequenceTracker::kArenaBytes) {}
 
   HistogramMemory histograms;
   PageArena windows;
@@ -138,9 +140,14 @@ class EdgeRecorder {
 
 class PublisherRecorder {
  public:
-  // The memory outlives the recorder.
-  explicit PublisherRecorder(RecorderMemory& memory)
-      : publish_delay_(memory.histograms), publish_call_(memory.histograms) {}
+  // The memory outlives the recorder. `period_ns` is that of whoever publishes; 0: there is none, or it is
+  // not asked for, and neither `period` nor `period_jitter` is recorded.
+  explicit PublisherRecorder(RecorderMemory& memory, Nanoseconds period_ns = 0)
+      : publish_delay_(memory.histograms), publish_call_(memory.histograms), period_ns_(period_ns) {
+    if (period_ns == 0) return;
+    period_ = std::make_unique<Histogram>(memory.histograms);
+    period_jitter_ = std::make_unique<Histogram>(memory.histograms);
+  }
 
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
@@ -159,6 +166,14 @@ class PublisherRecorder {
       detail::store(first_sequence_, message.sequence);
     publish_delay_.record(message.published_ns - message.intended_ns, message.published_ns);
     publish_call_.record(returned_ns - message.published_ns, message.published_ns);
+    if (period_) {
+      if (last_published_ != kUnknownTime) [[likely]] {
+        const Nanoseconds period = message.published_ns - last_published_;
+        period_->record(period, message.published_ns);
+        period_jitter_->record(std::abs(period - period_ns_), message.published_ns);
+      }
+      last_published_ = message.published_ns;
+    }
     detail::add<std::uint64_t>(sent_, 1);
   }
   // A due message that the schedule skipped.
@@ -172,6 +187,9 @@ class PublisherRecorder {
 
   [[nodiscard]] const Histogram& publish_delay() const noexcept { return publish_delay_; }
   [[nodiscard]] const Histogram& publish_call() const noexcept { return publish_call_; }
+  // Between successive measured messages; null where the publisher has no period.
+  [[nodiscard]] const Histogram* period() const noexcept { return period_.get(); }
+  [[nodiscard]] const Histogram* period_jitter() const noexcept { return period_jitter_.get(); }
   [[nodiscard]] std::uint64_t sent() const noexcept { return detail::load(sent_); }
   [[nodiscard]] std::uint64_t warmup_sent() const noexcept { return detail::load(warmup_sent_); }
   [[nodiscard]] std::uint64_t not_sent() const noexcept { return detail::load(not_sent_); }
@@ -185,6 +203,10 @@ class PublisherRecorder {
  private:
   Histogram publish_delay_;
   Histogram publish_call_;
+  std::unique_ptr<Histogram> period_;
+  std::unique_ptr<Histogram> period_jitter_;
+  Nanoseconds period_ns_;
+  Nanoseconds last_published_ = kUnknownTime;
   Nanoseconds measured_from_ = kUnknownTime;
   std::uint64_t sent_ = 0;
   std::uint64_t warmup_sent_ = 0;

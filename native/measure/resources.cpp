@@ -95,19 +95,37 @@ std::optional<ThreadSample> sample_thread(pid_t tid) {
   return thread;
 }
 
-std::vector<ThreadSample> sample_threads() {
-  std::vector<ThreadSample> threads;
+// All threads that live, those left out of which `sample` knows nothing any more.
+template <typename Sample>
+auto each_thread(Sample sample) {
+  std::vector<typename decltype(sample(pid_t{}))::value_type> threads;
   const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir("/proc/self/task"), closedir);
   if (!tasks) return threads;
   while (const dirent* entry = readdir(tasks.get())) {
     const auto tid = number_at(entry->d_name);
     if (!tid) continue;
-    if (auto thread = sample_thread(static_cast<pid_t>(*tid))) threads.push_back(std::move(*thread));
+    if (auto thread = sample(static_cast<pid_t>(*tid))) threads.push_back(std::move(*thread));
   }
   return threads;
 }
 
+std::optional<CpuTimes::Thread> cpu_time_of_thread(pid_t tid) {
+  CpuTimes::Thread thread{tid, {}, cpu_time(thread_clock(tid))};
+  const ProcFile comm(("/proc/self/task/" + std::to_string(tid) + "/comm").c_str());
+  if (thread.cpu_ns == kUnknownTime || comm.text().empty()) return std::nullopt;
+  thread.name = comm.text().substr(0, comm.text().find('\n'));
+  return thread;
+}
+
 }  // namespace
+
+CpuTimes cpu_times(const Clock& clock) {
+  CpuTimes times;
+  times.at_ns = clock.now();
+  times.cpu_ns = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
+  times.threads = each_thread(cpu_time_of_thread);
+  return times;
+}
 
 ResourceSampler::ResourceSampler(const Clock& clock)
     : clock_(clock),
@@ -135,7 +153,7 @@ ResourceSample ResourceSampler::sample() {
   getrusage(RUSAGE_SELF, &usage);
   sample.voluntary_switches = static_cast<std::uint64_t>(usage.ru_nvcsw);
   sample.involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw);
-  sample.threads = sample_threads();
+  sample.threads = each_thread(sample_thread);
 
   sample.run_delay_ns = 0;
   std::vector<Previous> now;

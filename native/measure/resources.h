@@ -48,6 +48,20 @@ struct ResourceSample {
   std::vector<ThreadSample> threads;
 };
 
+// CPU time alone, of the process and of the threads that live, for the two ends of the measured part.
+struct CpuTimes {
+  struct Thread {
+    pid_t tid = 0;
+    std::string name;
+    Nanoseconds cpu_ns = 0;  // since the thread began
+  };
+  Nanoseconds at_ns = 0;
+  Nanoseconds cpu_ns = 0;  // since the process began, all threads, ended ones too
+  std::vector<Thread> threads;
+};
+
+CpuTimes cpu_times(const Clock& clock);
+
 class ResourceSampler {
  public:
   explicit ResourceSampler(const Clock& clock);

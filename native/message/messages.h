@@ -18,10 +18,21 @@ namespace perflab::message {
 struct Header {
   std::int64_t intended_ns = 0;   // when the message was due by its schedule
   std::int64_t published_ns = 0;  // stamped last, right before the write
-  std::uint64_t sequence = 0;     // from 0, per writer
+  std::uint64_t sequence = 0;     // from 0, per writer; above it its source, see below
   std::uint32_t size_bytes = 0;   // payload without header
   float frequency_hz = 0.0F;      // of the publisher; 0 where it has no period
 };
+
+// The upper bits of `sequence` say which of its topic's publishers sent the message, counted from 0 in the order
+// of the graph: not every middleware tells a receiver who wrote.
+inline constexpr unsigned kSourceShift = 48;
+inline constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << kSourceShift) - 1;
+
+constexpr std::uint64_t with_source(std::uint64_t sequence, std::uint64_t source) noexcept {
+  return sequence | source << kSourceShift;
+}
+constexpr std::uint64_t sequence_of(const Header& header) noexcept { return header.sequence & kSequenceMask; }
+constexpr std::size_t source_of(const Header& header) noexcept { return header.sequence >> kSourceShift; }
 
 template <typename Element, std::size_t N>
 struct StampedArray {

@@ -130,8 +130,9 @@ typedef struct perflab_participant_settings {
   uint32_t domain;                /* 0..232 */
   const char* network;            /* interface name; "lo" keeps every packet on this machine */
   uint32_t participants_expected; /* in the domain, this one included; for the peer range without multicast */
-  /* Endpoints of this participant do not match each other, for the host delivers between them itself;
-   * likewise they are in no matched count. */
+  /* Endpoints of this process do not match each other in this domain, whichever of its participants they
+   * belong to, for the host delivers between them itself; likewise they are in no matched count. The same for
+   * all participants of a process and domain. */
   bool ignore_local_endpoints;
   const perflab_option* options; /* the plug-in's own; an unknown key is PERFLAB_BAD_OPTION */
   size_t option_count;
@@ -203,8 +204,8 @@ typedef struct perflab_middleware {
   const char* (*version)(void);
   perflab_capabilities (*capabilities)(void);
 
-  /* Joins a domain. At most one participant per process and domain is asked for, but several
-   * domains may be open at a time. `host` and `settings` need not outlive the call (what `host`
+  /* Joins a domain. A process may have several participants, also in one domain; those of one domain are
+   * opened with the same host and settings, or refused. `host` and `settings` need not outlive the call (what `host`
    * points at through `context` must). A malformed option fails here, before any packet is sent. */
   perflab_status (*open)(const perflab_host* host, const perflab_participant_settings* settings,
                          perflab_participant** participant, perflab_error* error);
@@ -268,6 +269,8 @@ typedef struct perflab_middleware {
    * first that did not. Readiness may on occasion be spurious (a writer has left): take() then says
    * PERFLAB_NO_DATA. wake() is sticky: it ends the current wait() or else the next one, with
    * PERFLAB_OK and possibly no ready reader.
+   * Readers of any participant of this process and domain can be attached, whichever the wait-set was made
+   * from; they are destroyed before that one is closed.
    * A reader is attached to at most one wait-set (a second attach() fails); destroying either of the
    * two ends the attachment, while no thread is in that wait-set's wait(). */
   perflab_status (*create_waitset)(perflab_participant* participant, perflab_waitset** waitset,

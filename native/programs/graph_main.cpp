@@ -55,6 +55,7 @@ ordered_json description_of(const Graph& graph) {
   json["name"] = graph.name;
   json["processes"] = d.processes;
   json["executors"] = d.executors;
+  json["participants"] = d.participants;
   json["nodes"] = d.nodes;
   json["publishers"] = d.publishers;
   json["subscriptions"] = d.subscriptions;

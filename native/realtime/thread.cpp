@@ -1,5 +1,6 @@
 #include "realtime/thread.h"
 
+#include <algorithm>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -37,6 +38,12 @@ void name_this_thread(const std::string& name) noexcept { prctl(PR_SET_NAME, nam
 void register_this_thread(Role role, const ThreadSettings& asked) {
   const std::lock_guard lock(registry().mutex);
   registry().threads.push_back({gettid(), role, asked});
+}
+
+void adopt_thread(const OwnThread& thread) {
+  const std::lock_guard lock(registry().mutex);
+  if (std::ranges::find(registry().threads, thread.tid, &OwnThread::tid) == registry().threads.end())
+    registry().threads.push_back(thread);
 }
 
 std::vector<OwnThread> own_threads() {

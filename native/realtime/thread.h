@@ -21,6 +21,8 @@ struct OwnThread {
 };
 // By the thread itself, at its beginning.
 void register_this_thread(Role role, const ThreadSettings& asked = {});
+// Of a thread that registered in a library with a registry of its own. Does nothing if it is known.
+void adopt_thread(const OwnThread& thread);
 // All that registered so far, also those that have ended.
 std::vector<OwnThread> own_threads();
 

@@ -1,8 +1,9 @@
 // What a graph needs to live: publishers, subscriptions, timers and the executors that run their callbacks.
 //
 // Three implementations stand behind it: `dds` (executors of our own over a middleware plug-in), `virtual`
-// (discrete events on a virtual clock) and `rclcpp`. The code that measures is the same in all of them: it is
-// a handler that a runtime calls, and the clock that a runtime lends.
+// (discrete events on a virtual clock) and `rclcpp` (nodes and executors of ROS 2 itself, in a library that is
+// loaded where it is asked for, runtime/plugin.h). The code that measures is the same in all of them: it is a
+// handler that a runtime calls, and the clock that a runtime lends.
 //
 // Life: create everything, wait until the counts of matched endpoints are right, start(), and after the drain
 // stop().
@@ -40,6 +41,7 @@ class Error : public std::runtime_error {
 enum class ExecutorKind {
   kInline,          // in the thread that brings the message
   kSingleThreaded,  // one thread and a wait-set, as rclcpp's SingleThreadedExecutor
+  kStaticSingleThreaded,  // rclcpp's, where it still is; kSingleThreaded of perflab's own is as static
   kEvents,          // one thread and a queue that data-ready callbacks feed, as iRobot's EventsExecutor
   kMultiThreaded    // several threads; callbacks of one group exclude each other, as rclcpp's
                     // MultiThreadedExecutor
@@ -60,12 +62,16 @@ struct ExecutorSettings {
 
 // A message on its way to the callback; the bytes live until the handler returns.
 struct Delivery {
-  std::span<const std::uint8_t> bytes;  // CDR with encapsulation header
-  perflab_identity writer;
+  // CDR with encapsulation header: the whole message, or only its frame where `content` is given.
+  std::span<const std::uint8_t> bytes;
+  perflab_identity writer{};  // all zero where the runtime cannot tell
   std::int64_t sequence = 0;              // the middleware's number of the message, or 0
   perflab_sample_identity related{};      // what it answers to, or zero
   Nanoseconds arrived_ns = kUnknownTime;  // in the receive thread (intra-process: in the publisher's)
   std::int64_t source_timestamp_ns = kUnknownTime;  // wall clock of the writer
+  // The payload where it does not follow the frame, because the message was decoded; of a variable type
+  // without its length. An empty one is not null: null says that there is none.
+  std::span<const std::uint8_t> content{};
 };
 
 class MessageHandler {
@@ -109,6 +115,7 @@ enum class TopicKind { kTopic, kRequest, kReply };
 
 struct EndpointSettings {
   int process = 0;        // index in the graph; only `virtual` holds several
+  std::size_t participant = 0;  // which of the process's participants it belongs to
   std::size_t group = 0;  // of a subscription's callback; in traces also whose publisher it is
   TopicKind kind = TopicKind::kTopic;
   std::string topic;           // ROS name of the topic or service, fully qualified
@@ -140,8 +147,9 @@ class Publisher {
     static_cast<void>(payload);
     return true;
   }
-  // Sends the frame (encapsulation and header) and the payload as one message; with prepare() before it, the
-  // same payload. False if it was not sent. May run handlers of the `inline` executor.
+  // Sends the frame (encapsulation and header; of a variable type maybe also the length) and the payload,
+  // which is what follows, as one message; with prepare() before it, the same payload. False if it was not
+  // sent. May run handlers of the `inline` executor.
   virtual bool publish(std::span<const std::uint8_t> frame,
                        std::span<const std::uint8_t> payload) noexcept = 0;
   // For services. Sends any parts as one message, which says what it answers to (may be null). Puts the
@@ -171,6 +179,7 @@ enum class ServiceFraming {
 
 struct ServiceSettings {
   int process = 0;
+  std::size_t participant = 0;
   std::size_t group = 0;
   std::string service;   // ROS name, fully qualified
   std::string ros_type;  // "perflab_msgs/srv/Stamped10b"
@@ -226,6 +235,14 @@ class EventSink {
   virtual void on_failure(Nanoseconds at_ns, const char* text) noexcept = 0;
 };
 
+// A node as a graph names it.
+struct NodeName {
+  std::string node_namespace;  // "/" or "/one/two"
+  std::string name;
+  std::size_t participant = 0;
+  std::size_t executor = 0;  // which runs its callbacks
+};
+
 class Runtime {
  public:
   Runtime() = default;
@@ -237,9 +254,9 @@ class Runtime {
   [[nodiscard]] virtual const measure::Clock& clock() const noexcept = 0;
 
   // Says to which node the endpoints, services and timers of a group belong, before the first of them is
-  // created. For traces, which tell nodes; a runtime that is not traced has no use for it.
-  virtual void name_group(std::size_t group, const std::string& node_namespace, const std::string& node) {
-    static_cast<void>(group), static_cast<void>(node_namespace), static_cast<void>(node);
+  // created. `rclcpp` makes the node then; others tell it in traces.
+  virtual void name_group(std::size_t group, const NodeName& node) {
+    static_cast<void>(group), static_cast<void>(node);
   }
   // Returns the handle for the functions below. Throws Error.
   virtual std::size_t add_executor(const ExecutorSettings& settings) = 0;

@@ -16,6 +16,7 @@ using message::kEncapsulationBytes;
 EndpointSettings endpoint(const ServiceSettings& settings, TopicKind kind, const std::string& user_data) {
   EndpointSettings made;
   made.process = settings.process;
+  made.participant = settings.participant;
   made.group = settings.group;
   made.kind = kind;
   made.topic = settings.service;

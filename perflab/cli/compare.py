@@ -58,11 +58,12 @@ def compare(
     Where there are several trials, also whether the differences are more than chance, by one value per trial.
     """
     from perflab.formats.rundata import open_run
+    from perflab.statistics.key_figures import kinds_in
     from perflab.statistics.metrics import chosen
 
-    wanted = chosen(metric)
     share, alpha = parse_margin(margin), check_alpha(alpha)
     data = [_without_extras(open_run(run, with_tables=False)) for run in runs]
+    wanted = chosen(metric, figures={name: kind for run in data for name, kind in kinds_in(run.summary).items()})
     _check_distinct(data)
     opened: RunData | None = None
     try:
@@ -394,7 +395,7 @@ def _print(
 
 def _grouped(comparisons: Sequence[Json], margin: float) -> list[str]:
     """One sentence for each way in which no difference was shown; `words` of JSON say more of each."""
-    from perflab.statistics.metrics import METRICS
+    from perflab.statistics.metrics import named
     from perflab.statistics.remarks import no_difference_of, no_difference_words
 
     sentences = []
@@ -402,7 +403,7 @@ def _grouped(comparisons: Sequence[Json], margin: float) -> list[str]:
         mine: dict[str, list[str]] = {}
         for c in (c for c in comparisons if no_difference_of(c) == verdict):
             mine.setdefault(f"{c['run']} against {c['baseline_run']}, {c['result']}", []).append(
-                METRICS[c["metric"]].words
+                named(c["metric"]).words
             )
         listed = [f"{name}: {', '.join(metrics)}" for name, metrics in mine.items()]
         if listed:

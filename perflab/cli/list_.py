@@ -68,8 +68,10 @@ def _print(rows: list[Row], indent: str) -> None:
 
 def _workloads() -> list[Row]:
     from perflab.workload import KINDS
+    from perflab.workload.generated import REGISTRY
 
-    return [{"name": kind.name, "summary": kind.summary} for kind in KINDS]
+    plain = [{"name": kind.name, "summary": kind.summary} for kind in KINDS]
+    return [*plain, *(_kind(kind) for kind in REGISTRY.values())]
 
 
 def _topologies() -> list[Row]:
@@ -165,7 +167,7 @@ def _observers() -> list[Row]:
 
 
 def _kind(kind: Kind[Any]) -> Row:
-    """A condition or an observer with its parameters."""
+    """A condition, an observer or a generated workload with its parameters."""
     options = [
         {"key": key, "help": f"{field.description}{_default(field.default)}"}
         for key, field in kind.model.model_fields.items()

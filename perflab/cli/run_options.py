@@ -40,9 +40,15 @@ _OUTPUT = "Output"
 
 def _complete_workload(incomplete: str) -> list[str]:
     from perflab import catalog
+    from perflab.workload.generated import REGISTRY
 
+    kind, colon, given = incomplete.partition(":")
+    if colon and kind in REGISTRY:
+        before, comma, last = given.rpartition(",")
+        keys = REGISTRY[kind].model.model_fields
+        return [f"{kind}:{before}{comma}{key}=" for key in keys if key.startswith(last)]
     entries = (*catalog.topologies(), *catalog.experiments())
-    return [entry.name for entry in entries if entry.name.startswith(incomplete)]
+    return [name for name in (*(entry.name for entry in entries), *REGISTRY) if name.startswith(incomplete)]
 
 
 def _complete_middleware(incomplete: str) -> list[str]:
@@ -120,9 +126,11 @@ def complete_factor(incomplete: str) -> list[str]:
     from perflab.condition.kinds import REGISTRY
     from perflab.experiment.design import QOS_LEVELS, RATE
     from perflab.middleware import REGISTRY as MIDDLEWARES
+    from perflab.workload.generated import REGISTRY as GENERATED
 
     of_conditions = [f"{name}.{key}" for name, kind in REGISTRY.items() for key in kind.model.model_fields]
-    of_workload = [f"workload.{key}" for key in (*QOS_LEVELS, RATE)]
+    of_generated = [key for kind in GENERATED.values() for key in kind.model.model_fields]
+    of_workload = [f"workload.{key}" for key in dict.fromkeys((*QOS_LEVELS, RATE, *of_generated))]
     options = [f"{name}.{option.key}" for name, kind in MIDDLEWARES.items() for option in kind.options]
     return [path for path in (*of_conditions, *of_workload, *options) if path.startswith(incomplete)]
 
@@ -175,8 +183,8 @@ def declared(
         str | None,
         typer.Option(
             metavar="E[,E]",
-            help="What runs the callbacks: inline, single_threaded, events, multi_threaded[:N]; default as the graph "
-            "says.",
+            help="What runs the callbacks: inline, single_threaded, events, multi_threaded[:N], and on rclcpp "
+            "static_single_threaded; default as the graph says.",
             autocompletion=_complete_executor,
             rich_help_panel=_VARIANTS,
         ),
@@ -270,23 +278,23 @@ def declared(
         ),
     ] = "on",
     ros_params: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="on|off",
-            help="Parameter services of the nodes; on needs the rclcpp runtime.",
+            help="Parameter services of the nodes; on rclcpp alone, and there on by default.",
             autocompletion=_complete_switch,
             rich_help_panel=_THREADS,
         ),
-    ] = "off",
+    ] = None,
     node_type: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="node|lifecycle",
-            help="Kind of the nodes; lifecycle needs the rclcpp runtime.",
+            help="Kind of the nodes; lifecycle on rclcpp alone.",
             autocompletion=_complete_node_type,
             rich_help_panel=_THREADS,
         ),
-    ] = "node",
+    ] = None,
     sampling: Annotated[
         str,
         typer.Option("--sampling", "-s", metavar="S", help="Interval of resource samples.", rich_help_panel=_FIGURES),
@@ -579,7 +587,7 @@ def experiment_of(
     from perflab.experiment.rundir import check_output, open_run
 
     o = {**{name: p.default for name, p in inspect.signature(declared).parameters.items()}, **values}
-    _check_rclcpp(o["ros_params"], o["node_type"])
+    of_rclcpp = _rclcpp_options(o["ros_params"], o["node_type"])
     check_progress(o["progress"])
     typed = {name for name in context.params if _comes_from(context, name, "COMMANDLINE")}
     given = typed | {name for name in context.params if _comes_from(context, name, "ENVIRONMENT")}
@@ -606,6 +614,8 @@ def experiment_of(
     given |= {n for n in own if written is None or _key(n) not in written.mapping}
     chosen = _with_command(written, _chosen(o, given), behind)
     full = with_options(written, {**chosen, **(also or {})})
+    if of_rclcpp:
+        full = _on_rclcpp(full, of_rclcpp)
     if changed is not None:
         full = changed(full)
     return build(full, native, output=output, command_line=command_line), None
@@ -761,14 +771,32 @@ def _switch(word: str, option: str) -> bool:
     return word == "on"
 
 
-def _check_rclcpp(ros_params: str, node_type: str) -> None:
-    """What irobot_benchmark has from rclcpp, and this runtime has not."""
-    if node_type not in ("node", "lifecycle"):
+def _rclcpp_options(ros_params: str | None, node_type: str | None) -> dict[str, str]:
+    """What irobot_benchmark's options are among the options of rclcpp; what says nothing there is left out."""
+    if node_type not in (None, "node", "lifecycle"):
         raise BadInput(f"--node-type {node_type!r} is not node or lifecycle")
-    if _switch(ros_params, "--ros-params"):
-        raise Unavailable("--ros-params on: parameter services need the rclcpp runtime, which this version lacks")
-    if node_type == "lifecycle":
-        raise Unavailable("--node-type lifecycle: lifecycle nodes need the rclcpp runtime, which this version lacks")
+    options = {}
+    if ros_params is not None:
+        options["parameter_services"] = "on" if _switch(ros_params, "--ros-params") else "off"
+    if node_type is not None:
+        options["node"] = node_type
+    return options
+
+
+def _on_rclcpp(written: Written, options: Mapping[str, str]) -> Written:
+    """With options that only nodes of ROS 2 have. Raises Unavailable where there are none to have them."""
+    from perflab.experiment.document import with_options
+    from perflab.middleware.rclcpp import NAME
+
+    named = written.mapping.get("middlewares") or ""
+    words = named if isinstance(named, str) else ",".join(map(str, named))
+    if any(word.strip().partition("/")[0] == NAME for word in words.replace("+", ",").split(",")):
+        return with_options(written, {"middleware_options": {f"{NAME}.{key}": v for key, v in options.items()}})
+    if options.get("parameter_services") == "on":
+        raise Unavailable("--ros-params on: parameter services are of ROS 2; right would be --middleware rclcpp")
+    if options.get("node") == "lifecycle":
+        raise Unavailable("--node-type lifecycle: lifecycle nodes are of ROS 2; right would be --middleware rclcpp")
+    return written
 
 
 def _threshold(value: float, name: str) -> float:

@@ -66,8 +66,10 @@ class Goal:
         return f"{level_words(self.factor, float(f'{number:.4g}'))}{unit}"
 
 
-def goal(asked: BreakingPoint, integer: bool, cpus: int | None) -> Goal:
+def goal(asked: BreakingPoint, integer: bool, cpus: int | None, figures: Mapping[str, str] | None = None) -> Goal:
     """The goal that a document asks for, on a machine of `cpus` CPUs. `integer`: levels are whole numbers.
+
+    `figures` are the key figures of the graph by name, with their kinds.
 
     Raises BadInput.
     """
@@ -80,7 +82,7 @@ def goal(asked: BreakingPoint, integer: bool, cpus: int | None) -> Goal:
     for option, end, number in (("--low", asked.low, low), ("--high", asked.high, high)):
         if integer and number != int(number):
             raise BadInput(f"{option} {_shown(end)}: {asked.factor} takes whole numbers alone")
-    judge, share = _judge(asked.criterion, cpus)
+    judge, share = _judge(asked.criterion, cpus, figures)
     return Goal(
         factor=asked.factor,
         criterion=asked.criterion.strip(),
@@ -113,7 +115,7 @@ def _shown(end: int | float | str) -> str:
     return end if isinstance(end, str) else f"{end:g}"
 
 
-def _judge(text: str, cpus: int | None) -> tuple[Judge, float]:
+def _judge(text: str, cpus: int | None, figures: Mapping[str, str] | None) -> tuple[Judge, float]:
     """What judges a trial, and the share of trials that has to meet it unless another is asked for."""
     word = text.strip()
     if word == SUCCESS:
@@ -121,7 +123,7 @@ def _judge(text: str, cpus: int | None) -> tuple[Judge, float]:
     if word.startswith(TARGET):
         return _OfTarget(targets.find(word.removeprefix(TARGET), "--criterion target:"), cpus), SHARE_OF_BOUND
     try:
-        return _OfBound(parse_criterion(word, "--criterion")), SHARE_OF_BOUND
+        return _OfBound(parse_criterion(word, "--criterion", figures)), SHARE_OF_BOUND
     except BadInput as error:
         if any(sign in word for sign in "<>="):
             raise

@@ -13,6 +13,7 @@ from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
+from perflab import catalog
 from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean, design, scheduling
 from perflab.experiment.command import DOMAIN
@@ -24,6 +25,7 @@ from perflab.experiment.settings import FIGURES, Experiment, Limits, SearchPlan,
 from perflab.experiment.sweep import possible
 from perflab.experiment.variant import (
     OWN,
+    Executor,
     Variant,
     parse_executors,
     parse_framing,
@@ -35,11 +37,13 @@ from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, select
 from perflab.native import Native
+from perflab.statistics import key_figures
 from perflab.statistics.metrics import chosen, parse_criterion
 from perflab.statistics.target import machine_cpus
 from perflab.units import format_duration, format_time
-from perflab.workload import Graph, Source, Workload, command
+from perflab.workload import Graph, Source, Workload, command, generated
 from perflab.workload.command import Command, CommandParameters
+from perflab.workload.generated import Generated, GeneratedParameters
 from perflab.workload.topology import Topology, load
 
 MIN_SAMPLING_NS = 10_000_000
@@ -72,7 +76,7 @@ def build(
         except BadInput as error:
             raise written.complain((key,) if entry is None else (key, entry), error) from error
 
-    loaded = workload or of("workload", lambda: _load(document, native))
+    loaded = workload or of("workload", lambda: _load(written, document, native))
     if isinstance(loaded, Command):
         _check_of_command(written, document)
     threads = of("threads", lambda: scheduling.parse(document.threads, loaded.graph.processes))
@@ -83,21 +87,25 @@ def build(
         of("conditions", partial(design.check_entry, at_end, number), number)
     of("factors", lambda: design.check_factors(document))
     of("observers", lambda: design.observers(document))
+    figures = of("workload", lambda: key_figures.kinds(key_figures.declared(loaded.graph.document)))
     for number, text in enumerate(document.success):
-        of("success", partial(parse_criterion, text), number)
+        of("success", partial(parse_criterion, text, figures=figures), number)
     metrics = "--metric" if written.source is None or "statistics" in written.given else "metrics"
-    of("statistics", lambda: chosen(document.statistics.metrics, metrics))
+    of("statistics", lambda: chosen(document.statistics.metrics, metrics, figures))
     own = _own_middleware(loaded) if isinstance(loaded, Command) else None
     variants = _variants(written, document, native, of, own)
+    _check_pins(written, document, loaded, of)
+    varied = loaded if isinstance(loaded, Generated) else loaded.graph
+    variant_of = _variant_of(loaded, native)
     search = None
     if asked is None:
-        found = of("conditions", lambda: design.treatments(document, variants, loaded.graph))
+        found = of("conditions", lambda: design.treatments(document, variants, varied, variant_of))
         extra = design.extras(document, found)
     else:
         search = of("breaking_point", partial(_search, written, document, asked, native, own, loaded))
         # What is planned beforehand are the baselines; the ends of the range are there to be judged before the start.
         alone = document.model_copy(update={"conditions": [], "observer_control": False})
-        found = design.treatments(alone, variants, loaded.graph) if document.baseline else []
+        found = design.treatments(alone, variants, varied, variant_of) if document.baseline else []
         goal = search.goal
         ends = [search.at_level(goal.level(level)) for level in (goal.space.low, goal.space.high)]
         found += [t for end in ends for t in end]
@@ -141,6 +149,8 @@ def resumed(
         workload: Workload = Topology(str(kept["name"]), Graph(kept["graph"]), sources)
         if kept["kind"] == command.KIND:
             workload = _same_command(word, validate(written), sources)
+        elif kept["kind"] in generated.REGISTRY:
+            workload = _same_generated(word, validate(written), Graph(kept["graph"]))
         run_id, planned = str(manifest["run_id"]), list(manifest["trials"])
         middlewares = {
             (m["name"], json.dumps(m["options"], sort_keys=True)): m["version"] for m in manifest["middlewares"]
@@ -196,8 +206,9 @@ def _search(
         raise BadInput(
             f"--observer {apart[0]} gets trials of its own, and a search has none; use {apart[0]}:trials=all"
         )
-    whole = design.is_whole(path, asked.low, asked.high)
-    goal = breaking_point.goal(asked, whole, machine_cpus({"host": Host().facts()}))
+    whole = design.is_whole(path, asked.low, asked.high, document.workload)
+    figures = key_figures.kinds(key_figures.declared(workload.graph.document))
+    goal = breaking_point.goal(asked, whole, machine_cpus({"host": Host().facts()}), figures)
 
     def at_level(level: Scalar) -> list[Treatment]:
         # Of the workload itself a level makes baselines, unless it is searched under conditions.
@@ -208,7 +219,8 @@ def _search(
             return make()
 
         variants = _variants(written, of_level, native, plain, own)
-        return design.treatments(of_level, variants, workload.graph)
+        varied = workload if isinstance(workload, Generated) else workload.graph
+        return design.treatments(of_level, variants, varied, _variant_of(workload, native))
 
     for option, level in (("--low", goal.space.low), ("--high", goal.space.high)):
         try:
@@ -232,9 +244,81 @@ def _same_command(word: str, document: Document, sources: tuple[Source, ...]) ->
     return workload
 
 
-def _load(document: Document, native: Native) -> Workload:
+def _same_generated(word: str, document: Document, graph: Graph) -> Generated:
+    """The generated graph of a run that goes on. Raises BadInput where it is another one now."""
+    if not isinstance(document.workload, GeneratedParameters):
+        raise BadInput(f"run {word!r} is damaged: its workload is generated, and its experiment names another")
+    workload = generated.load(document.workload)
+    if workload.graph != graph:
+        raise BadInput(f"run {word!r} cannot go on: this version of perflab generates another graph; run it anew")
+    return workload
+
+
+def _load(written: Written, document: Document, native: Native) -> Workload:
     words = document.workload
-    return command.load(words) if isinstance(words, CommandParameters) else load(words, native)
+    if isinstance(words, CommandParameters):
+        return command.load(words)
+    if isinstance(words, GeneratedParameters):
+        _check_alone(written.mapping.get("workload"), words.name)
+        return generated.load(words)
+    return load(words, native)
+
+
+def _check_alone(asked: Any, name: str) -> None:
+    """Whether the bare name of a generated workload is that of a graph, too. Raises BadInput."""
+    if asked not in (name, [name]):
+        return
+    there = next((entry.path for entry in catalog.topologies() if entry.name == name), Path(name))
+    if there.is_file():
+        path = there if there.is_absolute() else f"./{there}"
+        raise BadInput(
+            f"workload {name!r} is a generated one and the file {path}; write {path} for the file, "
+            f"{name}:key=value for the other"
+        )
+
+
+def _variant_of(workload: Workload, native: Native) -> Callable[[Variant, Mapping[str, Scalar]], Variant]:
+    """What becomes of a variant at levels of the workload's factors: some workloads leave no choice."""
+    middleware = functools.cache(lambda name: select(name, (), native)[0])
+
+    def pinned(variant: Variant, levels: Mapping[str, Scalar]) -> Variant:
+        pins = workload.at(levels).pins if isinstance(workload, Generated) else None
+        if pins is None:
+            return variant
+        if pins.executor is not None and variant.executor is not None:  # None: as the graph says, which is the same
+            variant = replace(variant, executor=Executor(pins.executor))
+        if pins.middleware is not None and variant.middleware_name != pins.middleware:
+            variant = replace(variant, middlewares=middleware(pins.middleware), service_framing=None)
+        return variant
+
+    return pinned
+
+
+def _check_pins(written: Written, document: Document, workload: Workload, of: Callable[..., Any]) -> None:
+    """Whether each variant that was named would run at some level. Raises BadInput."""
+    if not isinstance(workload, Generated):
+        return
+    factors = document.factors
+    if document.breaking_point is not None:
+        factors = {**factors, document.breaking_point.factor: [document.breaking_point.low]}
+    levels = design.workload_levels(document.model_copy(update={"factors": factors}))
+    pins = of("factors", lambda: [workload.at(chosen).pins for chosen in levels])
+
+    def refuse(option: str, word: str, why: str) -> BadInput:
+        return BadInput(f"{option} {word}: {why}; leave it out")
+
+    def executors() -> None:
+        for word in document.executors:
+            if all(p.executor is not None and p.executor != word for p in pins):
+                raise refuse("--executor", word, pins[0].why)
+
+    def middlewares() -> None:
+        for word in document.middlewares if "middlewares" in written.mapping else ():
+            if all(p.middleware is not None and p.middleware != word for p in pins):
+                raise refuse("--middleware", word, pins[0].why)
+
+    of("executors", executors)
+    of("middlewares", middlewares)
 
 
 # What is said of a graph or of its processes, and of nothing else.
@@ -364,12 +448,18 @@ def _check_together(experiment: Experiment, written: Written) -> None:
     if isinstance(experiment.workload, Command):
         _check_command_together(experiment)
         return
-    if not graph.edges() and not graph.services():
+    if not graph.edges() and not graph.services() and not isinstance(experiment.workload, Generated):
         raise BadInput(
             f"workload {name!r} has no topic with a publisher and a subscription, and no service with a client; "
             "name further files that complete it, e.g. `perflab run sierra_nevada debug_sierra_nevada_reliable`"
         )
-    shortest_ns = graph.shortest_period_ns
+    # Only of a generated graph timers depend on factors that say how long they are.
+    periods = (
+        [t.graph.shortest_period_ns for t in experiment.treatments]
+        if isinstance(experiment.workload, Generated)
+        else [graph.shortest_period_ns]
+    )
+    shortest_ns = max((p for p in periods if p is not None), default=None)
     if shortest_ns is None:
         raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")
     if shortest_ns > experiment.settings.duration_ns:

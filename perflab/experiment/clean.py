@@ -259,7 +259,7 @@ def _half_written(run: RunDirectory, trial: TrialDirectory, document: Json | Non
     from perflab.formats.rundata import TABLES
 
     yield from _file(run, trial, trial.path / f".{TRIAL}.tmp", "half-written file")
-    for table in TABLES:
+    for table in (*TABLES, "cost"):
         yield from _file(run, trial, trial.path / f".{table}.parquet.tmp", "half-written file")
     for name in (document or {}).get("processes") or ():
         config = trial.config(str(name))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import traced
-from perflab.experiment.design import is_whole
+from perflab.experiment.design import RATE, WORKLOAD, is_whole
 from perflab.experiment.document import Document, Written, validate
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
 from perflab.formats.records import ProcessRecords, RecordError
+from perflab.statistics import executor_costs, key_figures
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account, counted
+from perflab.statistics.cost import ProcessCost, of_process, of_trial
+from perflab.statistics.executor_costs import families_of
 from perflab.statistics.histogram import Histogram
+from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import METRICS, Metric, chosen
 from perflab.statistics.summary import (
     MEASURED,
@@ -31,9 +35,14 @@ from perflab.statistics.summary import (
 )
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
+from perflab.workload import Graph
+from perflab.workload.generated import REGISTRY as GENERATED
 
 if TYPE_CHECKING:
     from perflab.experiment.breaking_point import Goal
+
+
+_RATE = f"{WORKLOAD}.{RATE}"  # of the factor that changes the periods which the manifest's graph has
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,27 @@ def own_trials(run: RunDirectory, manifest: Json, notes: list[str]) -> Iterator[
         yield trial, document
 
 
+def expected_of(directory: TrialDirectory, manifest: Json) -> tuple[list[EdgeKey], list[ServiceKey]]:
+    """The edges and services of a trial's graph: the run's, or of a generated one what the trial itself was given.
+
+    Raises one of DAMAGE, OSError.
+    """
+    workload = manifest["workload"]
+    if workload.get("kind") not in GENERATED:
+        return [tuple(e) for e in workload["edges"]], [tuple(s) for s in workload.get("services", ())]
+    given = next(iter(sorted(directory.processes.glob("*.config.json"))), None)
+    if given is None:  # it ended before anything was started
+        return [], []
+    graph = Graph(read_json(given)["graph"])
+    return graph.edges(), graph.services()
+
+
 def collect(
-    directory: TrialDirectory, trial: Json, edges: Sequence[EdgeKey], services: Sequence[ServiceKey] = ()
+    directory: TrialDirectory,
+    trial: Json,
+    edges: Sequence[EdgeKey],
+    services: Sequence[ServiceKey] = (),
+    figures: Sequence[KeyFigure] = (),
 ) -> Collected:
     """Reads the records of a trial and draws up its accounts, those of the workload's own processes.
 
@@ -104,6 +132,13 @@ def collect(
             resources = tuple(resources_of(p.name, p.resources, from_ns, until_ns) for p in processes if p.resources)
         except (KeyError, TypeError) as error:
             problem = problem or f"a resource record lacks {error}"
+    cost: Json | None = None
+    try:
+        costs = [of_process(p.name, p.cost) for p in processes]
+        cost = of_trial(costs)
+        resources = tuple(_exact(used, costs) for used in resources)
+    except (KeyError, TypeError) as error:
+        problem = problem or f"a record of costs lacks {error}"
     threads: tuple[Thread, ...] | None = None
     passing: tuple[Json, ...] | None = None
     try:
@@ -142,9 +177,14 @@ def collect(
         hiccup=_hiccup(processes),
         allocations=_allocations(processes, from_ns, until_ns),
         criteria=tuple(trial.get("criteria") or ()),
+        key_figures=tuple(f.at_rate(float((trial.get("factors") or {}).get(_RATE, 1))) for f in figures),
         why=traced.why(directory.path),
         run_s=(trial.get("command") or {}).get("run_s"),
         messages=trial.get("messages"),
+        cost=cost,
+        ticks_per_s=_ticks_per_s(directory, trial, accounts),
+        families=_families(directory, processes),
+        phases=traced.phases(directory.path),
     )
     if data.outcome == "success":
         if problem is None and (accounts is None or not accounts.complete):
@@ -164,9 +204,8 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
     trials: list[TrialData] = []
     reading = run.manifest
     try:
-        edges = [tuple(e) for e in manifest["workload"]["edges"]]
-        services = [tuple(s) for s in manifest["workload"].get("services", ())]
         name, planned = str(manifest["run"]), len(manifest["trials"])
+        figures = key_figures.declared(manifest["workload"]["graph"])
         reading = run.path
         for directory, document in own_trials(run, manifest, notes):
             reading = directory.path
@@ -176,7 +215,7 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
             if document["status"] != "finished":
                 document["outcome"] = document["outcome"] or "harness_error"
                 document["reason"] = document["reason"] or "perflab ended before the trial did"
-            collected = collect(directory, document, edges, services)
+            collected = collect(directory, document, *expected_of(directory, manifest), figures)
             trials.append(collected.data)
             notes.extend(collected.notes)
         written = (manifest.get("experiment") or {}).get("written")
@@ -206,17 +245,22 @@ def as_designed(summary: Json, treatments: Sequence[Json]) -> None:
 
 def add_answers(summary: Json, document: Document, seed: int, trials: Sequence[TrialData], cpus: int | None) -> None:
     """What the experiment asked for: comparisons, curves over its factors, or the breaking point that it searched."""
+    figures = trials[0].key_figures if trials else ()
+    kinds = key_figures.kinds(figures)
     if document.breaking_point is not None:
         from perflab.experiment import breaking_point  # scipy takes a second to import
 
         asked = document.breaking_point
-        goal = breaking_point.goal(asked, is_whole(asked.factor, asked.low, asked.high), cpus)
+        whole = is_whole(asked.factor, asked.low, asked.high, document.workload)
+        goal = breaking_point.goal(asked, whole, cpus, kinds)
         # Levels that were tried once or twice are compared by the search, and by nothing else.
         summary["findings"] = None
         summary["results"].sort(key=lambda r: _place_of(goal, r))
         summary["breaking_points"] = breaking_point.results(goal, trials, seed)
         return
-    add_findings(summary, document.statistics.model_dump(), seed)
+    key_figures.add(summary, figures, document.statistics.alpha)
+    add_findings(summary, document.statistics.model_dump(), seed, kinds)
+    summary["executor_costs"] = executor_costs.of(summary["results"], document.statistics.alpha)
     if document.factors and summary["findings"] is not None:
         from perflab.statistics import curves
 
@@ -224,7 +268,7 @@ def add_answers(summary: Json, document: Document, seed: int, trials: Sequence[T
         summary["curves"] = curves.of(
             summary["results"],
             document.factors,
-            _metrics(summary, statistics.metrics),
+            _metrics(summary, statistics.metrics, kinds),
             alpha=statistics.alpha,
             margin=statistics.margin / 100,
             seed=seed,
@@ -249,8 +293,11 @@ def _place_of(goal: Goal, result: Json) -> float:
     return float("-inf") if level is None else goal.number(level)
 
 
-def add_findings(summary: Json, asked: Json, seed: int) -> None:
-    """Compares the results of a summary as the experiment's `statistics` says; a single trial has no findings."""
+def add_findings(summary: Json, asked: Json, seed: int, figures: Mapping[str, str] | None = None) -> None:
+    """Compares the results of a summary as the experiment's `statistics` says; a single trial has no findings.
+
+    `figures` are the key figures of the graph by name, with their kinds.
+    """
     if sum(result["trials"] for result in summary["results"]) < 2:
         summary["findings"] = None
         return
@@ -260,15 +307,15 @@ def add_findings(summary: Json, asked: Json, seed: int) -> None:
         summary,
         alpha=float(asked["alpha"]),
         margin=float(asked["margin"]) / 100,
-        metrics=_metrics(summary, asked["metrics"]),
+        metrics=_metrics(summary, asked["metrics"], figures),
         seed=seed,
     )
 
 
-def _metrics(summary: Json, asked: Sequence[str]) -> tuple[Metric, ...]:
+def _metrics(summary: Json, asked: Sequence[str], figures: Mapping[str, str] | None) -> tuple[Metric, ...]:
     """Those that were asked for; else the usual ones, with how long it ran of a command that ends by itself."""
     ends = any(t.get("run_s") is not None for result in summary["results"] for t in result["trials_detail"])
-    return chosen(asked) if asked or not ends else (METRICS["run_time"], *chosen(None))
+    return chosen(asked, figures=figures) if asked or not ends else (METRICS["run_time"], *chosen(None))
 
 
 def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tuple[ProcessRecords, ...], str | None]:
@@ -308,6 +355,38 @@ def _allocations(processes: Sequence[ProcessRecords], from_ns: int | None, until
             return None
         total += during[-1] - before[-1]
     return total
+
+
+def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> ProcessResources:
+    """With the CPU time between the ends of the measured part, where it was recorded: samples lie a little beside."""
+    percent = next((c.cpu_percent for c in costs if c is not None and c.process == used.name), None)
+    return used if percent is None else replace(used, cpu_percent_mean=percent)
+
+
+def _ticks_per_s(directory: TrialDirectory, trial: Json, accounts: Accounts | None) -> float | None:
+    """Of the workload's timers by their schedule, where no message counts what was done; None elsewhere."""
+    if accounts is None or any(e.received != 0 for e in accounts.edges) or accounts.services:
+        return None
+    for name in trial["processes"]:
+        try:
+            processes = read_json(directory.config(name))["graph"]["processes"]
+            nodes = [node for process in processes for node in process["nodes"] if not node.get("condition")]
+            return float(sum(NS_PER_S / timer["period_ns"] for node in nodes for timer in node["timers"]))
+        except (BadInput, OSError, *DAMAGE):
+            return None
+    return None
+
+
+def _families(directory: TrialDirectory, processes: Sequence[ProcessRecords]) -> Json | None:
+    """Of a trial that was profiled; None where it was not, or its profile cannot be read."""
+    path = directory.path / "profile" / "profile.json"
+    if not path.is_file():
+        return None
+    try:
+        roles = {t["tid"]: str(t["role"]) for p in processes for record in p.cost for t in record["threads"]}
+        return families_of(read_json(path), roles)
+    except (BadInput, OSError, *DAMAGE):
+        return None
 
 
 def _discovery(processes: Sequence[ProcessRecords], code: str) -> int | None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import copy
 import difflib
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from pydantic import ValidationError, create_model
+from pydantic import BaseModel, ValidationError, create_model
 
 from perflab import registry
 from perflab.condition import Condition, message_flood
@@ -31,6 +31,7 @@ from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.workload import Graph
 from perflab.workload.command import CommandParameters
+from perflab.workload.generated import Generated, GeneratedParameters
 
 BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
@@ -149,14 +150,22 @@ def argument_levels(factors: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {path.removeprefix(ARGUMENT): v for path, v in factors.items() if path.startswith(ARGUMENT)}
 
 
+def _as_asked(variant: Variant, _: Mapping[str, Scalar]) -> Variant:
+    return variant
+
+
 def treatments(
-    document: Document, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]], graph: Graph
+    document: Document,
+    variants: Sequence[tuple[Variant, Mapping[str, Scalar]]],
+    workload: Graph | Generated,
+    variant_of: Callable[[Variant, Mapping[str, Scalar]], Variant] = _as_asked,
 ) -> list[Treatment]:
     """Every treatment of a block, the baseline of each variant first; after the checks of this module.
 
     Raises BadInput. What measures the messages of a command is in its controls, too.
 
-    `variants` come with the levels of the middleware's factors that they were made of.
+    `variants` come with the levels of the middleware's factors that they were made of. `variant_of` is what becomes of
+    a variant at levels of the workload's factors; treatments that are the same by it are there once.
     """
     entries = _named([_parse_entry(entry, number) for number, entry in enumerate(document.conditions)])
     of_conditions = {k: v for k, v in document.factors.items() if _is_of_conditions(k)}
@@ -172,13 +181,18 @@ def treatments(
     always = tuple(o for o in observed if not o.extra)
     measuring = tuple(o for o in always if o.name == TRACING) if _is_command(document) else ()
     found: list[Treatment] = []
-    for (variant, chosen), (levels, changed) in product(variants, _graphs(document, graph)):
-        shared = {**levels, **chosen}
+    for (asked, chosen), (levels, changed) in product(variants, _graphs(document, workload)):
+        variant = variant_of(asked, levels)
+        # Options of a middleware that the workload replaces are none of the treatment.
+        shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
         for label, conditions, own in settings:
             found.append(Treatment(label, variant, changed, conditions, always, {**shared, **own}))
         if always != measuring and document.observer_control and document.trials > 1:
             found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
-    return found
+    once: dict[tuple[object, ...], Treatment] = {}
+    for treatment in found:
+        once.setdefault(treatment.key, treatment)
+    return list(once.values())
 
 
 def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]:
@@ -272,6 +286,9 @@ def check_factors(document: Document) -> None:
         name, _, key = path.partition(".")
         if name == WORKLOAD and isinstance(document.workload, CommandParameters):
             _check_of_command(path, levels, document.workload)
+        elif name == WORKLOAD and isinstance(document.workload, GeneratedParameters):
+            if key not in document.workload.model.model_fields:
+                _check_graph(path, levels, document.workload)
         elif name == WORKLOAD:
             _check_graph(path, levels)
         elif name in CONDITIONS:
@@ -288,15 +305,17 @@ def check_factors(document: Document) -> None:
             raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")
         if not levels:
             raise BadInput(f"factor {path}: there must be at least one level")
-        meanings = [_meaning(path, level) for level in levels]
+        meanings = [_meaning(path, level, document.workload) for level in levels]
         for number, level in enumerate(levels):
             if (first := meanings.index(meanings[number])) < number:
                 same = "" if _text(levels[first]) == _text(level) else f", once as {levels[first]!r}"
                 raise BadEntry(("factors", path, number), f"factor {path}: level {level!r} is there twice{same}")
 
 
-def is_whole(path: str, low: Scalar, high: Scalar) -> bool:
+def is_whole(path: str, low: Scalar, high: Scalar, workload: object = None) -> bool:
     """Whether the levels of a factor between these two are whole numbers alone. Raises BadInput for no factor.
+
+    `workload` is the document's, for the parameters of one that is generated.
 
     What an option of a middleware or a word of a command takes nobody here knows: whole numbers where both ends are
     written as such and there is one between them.
@@ -307,9 +326,9 @@ def is_whole(path: str, low: Scalar, high: Scalar) -> bool:
     if name == WORKLOAD and key == RATE:
         return False
     (first, unit), (last, _) = quantity(low), quantity(high)
-    if name in CONDITIONS:
+    if _model_of(path, workload) is not None:
         try:
-            _meaning(path, with_unit(first + 0.553 * (last - first), unit))
+            _meaning(path, with_unit(first + 0.553 * (last - first), unit), workload)
         except BadInput:
             return True
         return False
@@ -322,13 +341,22 @@ def _known(key: str, known: Sequence[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
 
 
-def _meaning(path: str, level: Scalar) -> object:
+def _model_of(path: str, workload: object) -> type[BaseModel] | None:
+    """The parameters of which the factor is one; None of others, as of the middlewares' options."""
+    name, _, key = path.partition(".")
+    if name in CONDITIONS:
+        return CONDITIONS[name].model
+    generated = name == WORKLOAD and isinstance(workload, GeneratedParameters) and key in workload.model.model_fields
+    return workload.model if generated and isinstance(workload, GeneratedParameters) else None
+
+
+def _meaning(path: str, level: Scalar, workload: object = None) -> object:
     """What levels that say the same have in common: 20, 20.0 and "20", or "10ms" and 0.01 of a duration."""
     name, _, key = path.partition(".")
     if name in CONDITIONS and CONDITIONS[name].is_off({key: level}):
         return BASELINE
-    if name in CONDITIONS:
-        field = CONDITIONS[name].model.model_fields[key]
+    if (of := _model_of(path, workload)) is not None:
+        field = of.model_fields[key]
         fields: dict[str, Any] = {key: (field.annotation, field)}
         model = create_model("Level", **fields)
         try:
@@ -346,11 +374,14 @@ def _fields(path: str) -> Iterable[str]:
     return CONDITIONS[path.partition(".")[0]].model.model_fields
 
 
-def _check_graph(path: str, levels: Sequence[Scalar]) -> None:
+def _check_graph(path: str, levels: Sequence[Scalar], workload: GeneratedParameters | None = None) -> None:
     key = path.partition(".")[2]
     if key not in (*QOS_LEVELS, RATE):
-        known = ", ".join(f"{WORKLOAD}.{k}" for k in (*QOS_LEVELS, RATE))
-        raise BadInput(f"factor {path}: of a workload there are {known}")
+        if workload is not None:
+            known = list(dict.fromkeys((*workload.model.model_fields, *QOS_LEVELS, RATE)))
+            raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {_known(key, known)}")
+        known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in (*QOS_LEVELS, RATE))
+        raise BadInput(f"factor {path}: of a workload there are {known_paths}")
     if key == RATE:
         for level in levels:
             if isinstance(level, bool | str) or not MIN_RATE <= level <= MAX_RATE:
@@ -479,16 +510,23 @@ def _measuring(document: Document, made: list[Observer]) -> list[Observer]:
     return made
 
 
-def _graphs(document: Document, graph: Graph) -> list[tuple[dict[str, Scalar], Graph]]:
-    """The graph at every combination of the levels of the workload's factors."""
+def workload_levels(document: Document) -> list[dict[str, Scalar]]:
+    """Every combination of the levels of the workload's factors."""
     mine = {k: v for k, v in document.factors.items() if k.partition(".")[0] == WORKLOAD}
+    return [dict(zip(mine, combination, strict=True)) for combination in product(*mine.values())]
+
+
+def _graphs(document: Document, workload: Graph | Generated) -> list[tuple[dict[str, Scalar], Graph]]:
+    """The graph at every combination of the levels of the workload's factors."""
     found = []
-    for combination in product(*mine.values()):
-        chosen = dict(zip(mine, combination, strict=True))
+    for chosen in workload_levels(document):
+        graph = workload.at(chosen).graph if isinstance(workload, Generated) else workload
         if _is_command(document):
             found.append((chosen, graph))
             continue
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
+        if isinstance(workload, Generated):
+            keys = {key: level for key, level in keys.items() if key not in workload.parameters}
         faster = keys.pop(RATE, 1)
         found.append((chosen, with_rate(with_qos(graph, keys), float(faster))))
     return found

@@ -30,8 +30,9 @@ from perflab.errors import BadInput, one_line
 from perflab.experiment import levels
 from perflab.parameters import DURATION, DurationNs, Percent, Switch
 from perflab.registry import what_is_wrong
-from perflab.workload import Source
+from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
+from perflab.workload.generated import GeneratedParameters
 
 MAX_TRIALS = 10_000
 MAX_SEED = 2**63 - 1
@@ -79,11 +80,33 @@ End = Annotated[int | float | str, BeforeValidator(_end), WithJsonSchema({"type"
 _LEVELS_SCHEMA = {"type": ["string", "array"], "items": {"type": ["boolean", "number", "string"]}}
 Levels = Annotated[list[Scalar], BeforeValidator(levels.listed), WithJsonSchema(_LEVELS_SCHEMA)]
 
-# Names and files of graphs, or a mapping that describes a command. The tags are in the places of pydantic's complaints.
-_OF_GRAPH, _OF_COMMAND = "workload-graph", "workload-command"
+# Names and files of graphs, a mapping that describes a command, or a generated graph with its parameters. The tags are
+# in the places of pydantic's complaints.
+_OF_GRAPH, _OF_COMMAND, _OF_GENERATED = "workload-graph", "workload-command", "workload-generated"
+
+
+def _workload_tag(value: Any) -> str:
+    if isinstance(value, GeneratedParameters) or generated.named(value) is not None:
+        return _OF_GENERATED
+    return _OF_COMMAND if isinstance(value, Mapping | CommandParameters) else _OF_GRAPH
+
+
+_GENERATED_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        name: {"anyOf": [{**kind.model.model_json_schema(), "description": kind.summary}, {"type": "null"}]}
+        for name, kind in generated.REGISTRY.items()
+    },
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": False,
+}
+GeneratedWorkload = Annotated[GeneratedParameters, BeforeValidator(generated.parse), WithJsonSchema(_GENERATED_SCHEMA)]
 Workload = Annotated[
-    Annotated[Words, Tag(_OF_GRAPH)] | Annotated[CommandParameters, Tag(_OF_COMMAND)],
-    Discriminator(lambda value: _OF_COMMAND if isinstance(value, Mapping | CommandParameters) else _OF_GRAPH),
+    Annotated[Words, Tag(_OF_GRAPH)]
+    | Annotated[CommandParameters, Tag(_OF_COMMAND)]
+    | Annotated[GeneratedWorkload, Tag(_OF_GENERATED)],
+    Discriminator(_workload_tag),
 ]
 
 
@@ -148,7 +171,8 @@ class Document(_Part):
 
     name: str | None = Field(None, description="of the run; default that of the workload")
     workload: Workload = Field(
-        description="a name of the catalog, graph files that form one graph, or a mapping with the key command"
+        description="a name of the catalog, graph files that form one graph, a generated graph as NAME:key=value,... "
+        "or {NAME: {key: value}}, or a mapping with the key command"
     )
     middlewares: Words = Field(["cyclonedds"], description="what carries the messages; a+b gives each process its own")
     middleware_options: dict[str, Scalar] = Field({}, description="[NAME.]KEY: VALUE")
@@ -372,6 +396,8 @@ def _plain(schema: Any) -> None:
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Graph files, and the folder of a command, are named relative to the file that names them."""
     words = mapping.get("workload")
+    if generated.named(words) is not None:
+        return mapping
     if isinstance(words, dict) and isinstance(words.get("directory"), str):
         return {**mapping, "workload": {**words, "directory": str((folder / words["directory"]).absolute())}}
     if not isinstance(words, str | list):
@@ -406,7 +432,7 @@ def _locate(node: yaml.Node | None, location: Location, lines: dict[Location, in
 def _complaint(written: Written, error: ValidationError) -> BadInput:
     first = error.errors()[0]
     # Beside keys and indices there are names of what pydantic tried.
-    tried = ("function-", "dict[", "list[", "str", "bool", _OF_GRAPH, _OF_COMMAND)
+    tried = ("function-", "dict[", "list[", "str", "bool", _OF_GRAPH, _OF_COMMAND, _OF_GENERATED)
     location: Location = tuple(
         p for n, p in enumerate(first["loc"]) if not n or isinstance(p, int) or not p.startswith(tried)
     )

@@ -25,7 +25,7 @@ from perflab import __version__
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import command_records, domain, rundir, traced
 from perflab.experiment.clean import pid_namespace
-from perflab.experiment.collect import add_answers, as_designed, collect, own_trials
+from perflab.experiment.collect import add_answers, as_designed, collect, expected_of, own_trials
 from perflab.experiment.design import CONTROL, TRACING, Planned, Treatment
 from perflab.experiment.display import Display, PlannedTrial, RunPlan
 from perflab.experiment.inventory import inventory
@@ -50,12 +50,15 @@ from perflab.formats import tables
 from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observer
+from perflab.statistics import key_figures
+from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import Criterion, parse_criterion
 from perflab.statistics.summary import Json, TrialData, figures_of, summarize
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
 from perflab.workload import Graph, Workload, command
 from perflab.workload.command import Command
+from perflab.workload.generated import Generated
 
 MANIFEST_SCHEMA = 1
 CHECK_TIMEOUT_S = 60.0
@@ -96,6 +99,7 @@ class _Context:
     run_id: str
     graphs: dict[tuple[object, ...], Graph]  # with what the conditions add, by the treatments' keys
     criteria: tuple[Criterion, ...]
+    figures: tuple[KeyFigure, ...]
     monitored: bool
     machine: QuietMachine = field(default_factory=QuietMachine)
     quiet_percent: float | None = None
@@ -176,7 +180,9 @@ def _prepare(
     earlier: Earlier | None,
 ) -> _Context:
     """Everything that can be judged before anything is written. Raises BadInput, Unavailable."""
-    criteria = tuple(parse_criterion(text) for text in experiment.document.success)
+    figures = key_figures.declared(experiment.workload.graph.document)
+    kinds = key_figures.kinds(figures)
+    criteria = tuple(parse_criterion(text, figures=kinds) for text in experiment.document.success)
     graphs = {treatment.key: _graph_of(treatment, experiment, host) for treatment in experiment.treatments}
     everything = experiment.treatments
     monitored = any(needs_monitor(t.conditions, t.observers) for t in everything)
@@ -194,6 +200,7 @@ def _prepare(
         run_id=uuid.uuid4().hex if earlier is None else earlier.run_id,
         graphs=graphs,
         criteria=criteria,
+        figures=figures,
         monitored=monitored,
     )
     _check_treatments(context)
@@ -392,7 +399,7 @@ def _one_trial(
     _close(document, directory, plan, outcome)
     graph = plan.graph
     told = traced.explain(directory.path, graph, plan.settings.thresholds)
-    collected = collect(directory, document, graph.edges(), graph.services())
+    collected = collect(directory, document, graph.edges(), graph.services(), context.figures)
     data = _judged(collected.data, context.criteria)
     document["outcome"], document["reason"] = data.outcome, data.reason
     document["criteria"] = [dict(c) for c in data.criteria]
@@ -629,6 +636,7 @@ def _manifest(context: _Context) -> Json:
             "name": workload.name,
             "sources": [{"path": s.path, "sha256": s.sha256, "text": s.text} for s in workload.sources],
             **({"command": workload.parameters.model_dump(mode="json")} if isinstance(workload, Command) else {}),
+            **({"parameters": workload.parameters} if isinstance(workload, Generated) else {}),
             "graph": workload.graph.document,
             "edges": [list(edge) for edge in workload.graph.edges()],
             "services": [list(service) for service in workload.graph.services()],
@@ -689,9 +697,8 @@ def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialD
     A trial that was interrupted, or in progress when perflab ended, is no result: its directory is closed and stays,
     and its place is free again.
     """
-    edges = [tuple(e) for e in manifest["workload"]["edges"]]
-    services = [tuple(s) for s in manifest["workload"]["services"]]
     found: dict[int, TrialData] = {}
+    figures = key_figures.declared(manifest["workload"]["graph"])
     for trial, document in own_trials(directory, manifest, []):
         if document is None:
             continue
@@ -700,7 +707,7 @@ def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialD
             document["reason"] = "perflab ended before the trial did"
             write_json(trial.trial_json, document)
         if not document.get("interrupted"):
-            found[int(document["order"])] = collect(trial, document, edges, services).data
+            found[int(document["order"])] = collect(trial, document, *expected_of(trial, manifest), figures).data
     return found
 
 

@@ -1,4 +1,5 @@
-"""Why messages of a traced trial were late: asked once, when the trial has ended, and kept beside its trace."""
+"""What the trace of a trial tells of it, asked once when the trial has ended and kept beside its trace: why messages
+were late, and what executors did."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.experiment.rundir import read_json
 from perflab.experiment.settings import Thresholds
+from perflab.statistics.executor_costs import phases_of
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
 
@@ -17,12 +19,14 @@ Json = dict[str, Any]
 
 FOLDER = "trace"
 FILE = "why.json"
+EXECUTOR = "executor.json"
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
 _PARTS = "parts"  # of every late message; `perflab trace why` tells them again
 
 
 def explain(directory: Path, graph: Graph, thresholds: Thresholds) -> list[str]:
-    """Asks the trace of a trial, if it has one, and writes trace/why.json; what went wrong, one sentence each.
+    """Asks the trace of a trial, if it has one, and writes trace/why.json and trace/executor.json; what went wrong, one
+    sentence each.
 
     Late is what the run calls late. Where nothing was, it is asked about the slowest hundredth of every edge.
     """
@@ -30,11 +34,29 @@ def explain(directory: Path, graph: Graph, thresholds: Thresholds) -> list[str]:
     if not folder.is_dir():
         return []
     try:
-        document = _document(folder, late_after_ns(graph, thresholds))
-        (folder / FILE).write_text(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        _keep(folder / FILE, _document(folder, late_after_ns(graph, thresholds)))
     except (PerflabError, OSError, *DAMAGE) as error:
         return [f"why messages were late cannot be told: {error}"]
+    try:
+        _keep(folder / EXECUTOR, _executor(folder))
+    except (PerflabError, OSError, *DAMAGE) as error:
+        return [f"what executors did cannot be told: {error}"]
     return []
+
+
+def _keep(path: Path, document: Json) -> None:
+    path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def phases(directory: Path) -> Json | None:
+    """What the summary says of the executors of a trial that was traced; None where the trace does not tell."""
+    path = directory / FOLDER / EXECUTOR
+    if not path.is_file():
+        return None
+    try:
+        return phases_of(read_json(path))
+    except (BadInput, *DAMAGE):
+        return None
 
 
 def why(directory: Path) -> Json | None:
@@ -84,4 +106,13 @@ def _document(folder: Path, limits: Mapping[str, int]) -> Json:
             answer = ask(trace)
         document: Json = answer.document()
     document.pop(_PARTS, None)
+    return document
+
+
+def _executor(folder: Path) -> Json:
+    from perflab.trace import open_trace
+    from perflab.trace.executor import executor
+
+    with open_trace([folder]) as trace:
+        document: Json = executor(trace).document()
     return document

@@ -188,7 +188,7 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
         "schema": 1,
         "graph": graph.document,
         "process": process,
-        "runtime": variant.runtime,
+        "runtime": middleware.runtime,
         "executor": None if foreign or variant.executor is None else variant.executor.kind,
         "executor_threads": None if foreign or variant.executor is None else variant.executor.threads,
         "intra_process": variant.intra_process and not foreign,

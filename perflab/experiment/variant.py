@@ -13,6 +13,7 @@ from perflab.middleware import Middleware, common_framing
 EXECUTORS = {
     "inline": "callbacks run in the middleware's receive thread",
     "single_threaded": "one thread waits for its subscriptions and timers, as rclcpp's SingleThreadedExecutor",
+    "static_single_threaded": "rclcpp's StaticSingleThreadedExecutor, where that still is; on rclcpp alone",
     "events": "one thread and a queue that arriving messages feed, as iRobot's EventsExecutor",
     "multi_threaded": "several threads, multi_threaded:N says how many; callbacks of one node exclude each other",
 }
@@ -60,7 +61,7 @@ class Variant:
 
     @property
     def runtime(self) -> str:
-        """perflab-node's; middlewares that share a graph share it."""
+        """perflab-node's; that of the first process, where a graph is half ROS 2."""
         return self.middlewares[0].runtime
 
     @property

@@ -40,6 +40,7 @@ class ProcessRecords:
     truncated: bool = False
     threads: list[dict[str, Any]] = field(default_factory=list)  # readings of the kernel, at the start and at the end
     passing: dict[str, Any] | None = None
+    cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
 
     @property
     def thread_states(self) -> dict[int, dict[str, Any]]:
@@ -61,6 +62,7 @@ def read(path: Path, name: str) -> ProcessRecords:
     resources: list[dict[str, Any]] = []
     threads: list[dict[str, Any]] = []
     passing: dict[str, Any] | None = None
+    cost: list[dict[str, Any]] = []
     truncated = False
     for record in lines(path):
         if record is None:
@@ -81,9 +83,11 @@ def read(path: Path, name: str) -> ProcessRecords:
                 threads.append(record)
             case "passing":
                 passing = record
+            case "cost":
+                cost.append(record)
             case _:
                 pass  # readers ignore what they do not know
-    return ProcessRecords(name, process, start, events, resources, checkpoint, truncated, threads, passing)
+    return ProcessRecords(name, process, start, events, resources, checkpoint, truncated, threads, passing, cost)
 
 
 def without_conditions(checkpoint: dict[str, Any]) -> dict[str, Any]:

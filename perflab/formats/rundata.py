@@ -6,17 +6,16 @@ Whatever draws, compares or exports results reads them through `open_run` and so
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import rundir
-from perflab.experiment.collect import Collected, collect, collect_run, own_trials
+from perflab.experiment.collect import Collected, collect, collect_run, expected_of, own_trials
 from perflab.experiment.rundir import RunDirectory, TrialDirectory
 from perflab.formats import tables
-from perflab.statistics.accounting import EdgeKey, ServiceKey
 
 if TYPE_CHECKING:
     import polars as pl
@@ -163,26 +162,24 @@ def _summary(directory: RunDirectory, notes: list[str]) -> Json | None:
 
 
 def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> Iterable[TrialTables]:
-    edges: list[EdgeKey] = [tuple(edge) for edge in manifest["workload"]["edges"]]
-    services: list[ServiceKey] = [tuple(service) for service in manifest["workload"].get("services", ())]
+    if not isinstance(manifest["workload"]["edges"], list):
+        raise TypeError("edges of the workload are no list")
     for trial, document in own_trials(directory, manifest, []):
         if document is not None:
-            yield _trial(trial, document, manifest, edges, services, notes)
+            yield _trial(trial, document, manifest, notes)
 
 
 def _trial(
     directory: TrialDirectory,
     document: Json,
     manifest: Json,
-    edges: Sequence[EdgeKey],
-    services: Sequence[ServiceKey],
     notes: list[str],
 ) -> TrialTables:
     frames = _stored_tables(directory, document, notes)
     if frames is None:
         if document["status"] != "finished":
             document["outcome"] = document["outcome"] or "harness_error"
-        frames = _tables_of(collect(directory, document, edges, services))
+        frames = _tables_of(collect(directory, document, *expected_of(directory, manifest)))
     settings = manifest.get("settings", {})
     return TrialTables(
         number=int(document["trial"]),

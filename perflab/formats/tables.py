@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.formats.records import ProcessRecords
+from perflab.statistics import cost as costs
 from perflab.statistics import histogram as hg
-from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts
+from perflab.statistics.accounting import EDGE_HISTOGRAMS, PERIOD_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts
 from perflab.statistics.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _THREADS = (
 
 
 def write(directory: Path, accounts: Accounts | None, processes: Sequence[ProcessRecords]) -> list[str]:
-    """Writes edges, publishers, services, resources, threads and events, and returns the names of the files.
+    """Writes edges, publishers, services, resources, threads, cost and events, and returns the names of the files.
 
     Raises OSError.
     """
@@ -53,6 +54,7 @@ def write(directory: Path, accounts: Accounts | None, processes: Sequence[Proces
         "services": services(accounts),
         "resources": resources(processes),
         "threads": threads(processes),
+        "cost": cost(processes),
         "events": events(processes),
     }
     for name, table in tables.items():
@@ -80,7 +82,8 @@ def publishers(accounts: Accounts | None) -> pl.DataFrame:
     import polars as pl
 
     schema: dict[str, Any] = {"node": pl.String, "topic": pl.String}
-    schema |= dict.fromkeys(_PUBLISHER_COUNTS, pl.Int64) | _histogram_schema(PUBLISHER_HISTOGRAMS)
+    schema |= dict.fromkeys(_PUBLISHER_COUNTS, pl.Int64)
+    schema |= _histogram_schema((*PUBLISHER_HISTOGRAMS, *PERIOD_HISTOGRAMS))
     rows = [
         {name: getattr(publisher, name) for name in ("node", "topic", *_PUBLISHER_COUNTS)}
         | _histogram_columns(publisher.histograms)
@@ -109,7 +112,7 @@ def services(accounts: Accounts | None) -> pl.DataFrame:
         | {"requested": s.requests.sent}
         | {name: getattr(s.requests, name) for name in requests}
         | _histogram_columns({_SERVICE_HISTOGRAMS.get(n, n): h for n, h in s.replies.histograms.items()})
-        | _histogram_columns(s.requests.histograms)
+        | _histogram_columns({name: s.requests.histograms.get(name) for name in PUBLISHER_HISTOGRAMS})
         for s in (accounts.services if accounts else ())
     ]
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -147,6 +150,27 @@ def threads(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
                 | scheduled.get(t.get("tid"), {})
                 for t in record.get("threads", ())
             ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def cost(processes: Sequence[ProcessRecords]) -> pl.DataFrame:
+    """What each process used within the measured part (`tid` null), and each of its threads; counts are of processes
+    alone. No rows for a process without both ends, or with damaged ones."""
+    import polars as pl
+
+    schema: dict[str, Any] = {"process": pl.String, "tid": pl.Int64, "name": pl.String, "role": pl.String}
+    schema |= {"interval_ns": pl.Int64, "cpu_ns": pl.Int64} | dict.fromkeys(costs.COUNTERS, pl.Int64)
+    rows: list[Row] = []
+    for process in processes:
+        try:
+            found = costs.of_process(process.name, process.cost)
+        except (KeyError, TypeError):
+            continue
+        if found is None:
+            continue
+        own = {"process": process.name, "interval_ns": found.interval_ns}
+        rows.append(own | {"cpu_ns": found.cpu_ns, **found.counts})
+        rows += [own | {name: getattr(t, name) for name in ("tid", "name", "role", "cpu_ns")} for t in found.threads]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, Unavailable
-from perflab.middleware import cyclonedds, fastdds, sim, virtual
+from perflab.middleware import cyclonedds, direct, fastdds, rclcpp, sim, virtual
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.probe import probe
 from perflab.native import Native
 from perflab.units import parse_duration
 
 REGISTRY: dict[str, MiddlewareKind] = {
-    kind.name: kind for kind in (cyclonedds.KIND, fastdds.KIND, sim.KIND, virtual.KIND)
+    kind.name: kind for kind in (cyclonedds.KIND, fastdds.KIND, sim.KIND, direct.KIND, virtual.KIND, *rclcpp.kinds())
 }
 DEFAULT = cyclonedds.KIND.name
 
@@ -35,6 +35,7 @@ class Middleware:
     programmed_delay_ns: int = 0  # how long it may hold a message back on purpose
     wire: str | None = None  # as its kind's; likewise below
     service_framings: tuple[str, ...] = ()
+    rmw: str | None = None
 
     def document(self) -> dict[str, Any]:
         """As the manifest and trial.json keep it."""
@@ -62,7 +63,7 @@ def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Mid
     wanted = list(dict.fromkeys(name for mixture in mixtures for name in mixture))
     settings = _parse_options(options, wanted)
     found = {name: _found(REGISTRY[name], settings[name], native) for name in wanted}
-    return [tuple(found[name] for name in mixture) for mixture in mixtures]
+    return [_side_by_side([found[name] for name in mixture], names) for mixture in mixtures]
 
 
 def common_framing(middlewares: Sequence[Middleware], asked: str | None) -> str | None:
@@ -89,6 +90,8 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
     """Whether the middleware can be used here, its version, or why not and what to do."""
     if kind.runtime == "virtual":
         return Availability(True, None, None, "part of perflab-node")
+    if kind.rmw is not None:
+        return _ros_available(kind, kind.rmw, native)
     library = native.middleware_library(kind.name)
     if not library.is_file():
         return Availability(False, library, None, f"{library.name} is not in {library.parent}; {kind.install}")
@@ -100,12 +103,61 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
     return Availability(True, library, answer.version, answer.summary or kind.summary, answer.across_processes)
 
 
+def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:
+    """Those of one graph. Two versions of Fast DDS do not understand each other's shared memory: over UDP, then."""
+    own = any(m.name == fastdds.KIND.name for m in mixture)
+    if not own or not any(m.rmw in rclcpp.FASTRTPS for m in mixture):
+        return tuple(mixture)
+    made = []
+    for middleware in mixture:
+        if middleware.name != fastdds.KIND.name and middleware.rmw not in rclcpp.FASTRTPS:
+            made.append(middleware)
+            continue
+        transport = middleware.options.get("transport", "udp")
+        if transport != "udp":
+            raise BadInput(
+                f"--middleware {names!r}: transport={transport} of {middleware.name}: two versions of Fast DDS share "
+                "no memory; right would be transport=udp"
+            )
+        made.append(replace(middleware, options={**middleware.options, "transport": "udp"}))
+    return tuple(made)
+
+
+def _ros_available(kind: MiddlewareKind, rmw: str, native: Native) -> Availability:
+    library = native.runtime_library(rclcpp.RUNTIME)
+    if not rclcpp.sourced():
+        return Availability(False, library, None, rclcpp.NOT_SOURCED)
+    if not library.is_file():
+        text = f"built without ROS 2: {library.name} is not in {library.parent}; run `make` again in this shell"
+        return Availability(False, library, None, text)
+    if rmw not in (there := rclcpp.installed()):
+        package = rmw.replace("_", "-")
+        text = f"this ROS 2 has no {rmw} but {', '.join(there) or 'none'}; `apt install ros-$ROS_DISTRO-{package}`"
+        return Availability(False, library, None, text)
+    answer = probe(library)
+    if answer.error is not None:
+        return Availability(False, library, None, f"{library} cannot be used: {answer.error}; run `make` again")
+    return Availability(True, library, answer.version, kind.summary)
+
+
+def name_of(word: str) -> str:
+    """The full name of what the user called it: `rclcpp` is short for the RMW that it takes."""
+    return f"{rclcpp.NAME}/{rclcpp.chosen()}" if word == rclcpp.NAME else word
+
+
 def _mixture(word: str, names: str) -> tuple[str, ...]:
     """The names of "cyclonedds+fastdds"; a single one where all are the same."""
-    mixture = tuple(name.strip() for name in word.split("+"))
+    mixture = tuple(name_of(name.strip()) for name in word.split("+"))
     for name in mixture:
+        if name.startswith(f"{rclcpp.NAME}/") and name not in REGISTRY:
+            there = rclcpp.installed()
+            raise Unavailable(
+                f"middleware {name} is not available: this ROS 2 has {', '.join(there)}"
+                if there
+                else f"middleware {name} is not available: {rclcpp.NOT_SOURCED}"
+            )
         if name not in REGISTRY:
-            raise BadInput(f"no middleware named {name!r}; {_hint(name, REGISTRY)}")
+            raise BadInput(f"no middleware named {name!r}; {_hint(name, (*REGISTRY, rclcpp.NAME))}")
     if len(set(mixture)) == 1 and len(mixture) > 1:
         raise BadInput(f"--middleware {names!r}: {word.strip()} mixes nothing; {mixture[0]} alone is for all processes")
     for name in mixture[1:]:
@@ -130,6 +182,7 @@ def _found(kind: MiddlewareKind, options: Mapping[str, str], native: Native) -> 
         programmed_delay_ns=sum(_duration(options[key]) for key in kind.delays if key in options),
         wire=kind.wire,
         service_framings=kind.service_framings,
+        rmw=kind.rmw,
     )
 
 
@@ -150,15 +203,17 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
         if not equals or not key.strip("."):
             raise BadInput(f"--middleware-option {option!r} is not [NAME.]key=value")
         owner, dot, rest = key.partition(".")
-        if dot and owner in REGISTRY:
-            if owner not in own:
-                raise BadInput(f"--middleware-option {option!r} is for {owner}, which --middleware does not name")
-            target, name = own[owner], rest
-        else:
-            target, name = common, key
-        if name in target:
-            raise BadInput(f"--middleware-option {option!r} comes after another value of {key!r}; give it once")
-        target[name] = value
+        targets, name = [common], key
+        if dot and owner == rclcpp.NAME:  # all of its RMWs
+            targets, name = [own[one] for one in own if one.startswith(f"{rclcpp.NAME}/")], rest
+        elif dot and owner in REGISTRY:
+            targets, name = [own[owner]] if owner in own else [], rest
+        if not targets:
+            raise BadInput(f"--middleware-option {option!r} is for {owner}, which --middleware does not name")
+        for target in targets:
+            if name in target:
+                raise BadInput(f"--middleware-option {option!r} comes after another value of {key!r}; give it once")
+            target[name] = value
     return {name: common | options for name, options in own.items()}
 
 

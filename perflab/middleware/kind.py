@@ -31,6 +31,7 @@ class MiddlewareKind:
     delays: tuple[str, ...] = ()  # options that hold messages back, so that the drain waits for them
     wire: str | None = None
     service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
+    rmw: str | None = None  # the RMW of ROS 2 that it is
 
 
 @dataclass(frozen=True)

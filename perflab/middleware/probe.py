@@ -1,5 +1,5 @@
-"""Asks a middleware plug-in what it is, in a process of its own: a library that cannot be loaded, or that
-crashes while it is loaded, must not take perflab with it.
+"""Asks a plug-in, of a middleware or of a runtime, what it is, in a process of its own: a library that cannot be
+loaded, or that crashes while it is loaded, must not take perflab with it.
 
 Run as a program with the path of a plug-in, this file prints what it found as JSON.
 """
@@ -12,8 +12,11 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from typing import Any
 
 ABI = 3
+RUNTIME_ABI = 1
+RUNTIME_ENTRY = "perflab_runtime_plugin"
 PROBE_TIMEOUT_S = 20.0
 
 
@@ -73,10 +76,19 @@ def probe(library: os.PathLike[str]) -> Answer:
         return Answer(error="it crashes when it is loaded")
 
 
+class _Runtime(ctypes.Structure):
+    """The first members of `PluginApi` (native/runtime/plugin.h)."""
+
+    _fields_ = (("abi", ctypes.c_uint32), ("name", ctypes.c_char_p), ("version", ctypes.c_char_p))
+
+
 def load(path: str) -> Answer:
     """Loads the plug-in into this process and asks it."""
     try:
-        entry = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL).perflab_middleware_plugin
+        library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        if hasattr(library, RUNTIME_ENTRY):
+            return _runtime(getattr(library, RUNTIME_ENTRY))
+        entry = library.perflab_middleware_plugin
     except (OSError, AttributeError) as error:
         return Answer(error=" ".join(str(error).split()))
     entry.restype = ctypes.POINTER(_Head)
@@ -85,6 +97,14 @@ def load(path: str) -> Answer:
         return Answer(error=f"it was built for plug-in interface {head.abi}, this is {ABI}")
     across_processes = bool(head.capabilities().across_processes)
     return Answer(_text(head.name), _text(head.summary), _text(head.version()), across_processes)
+
+
+def _runtime(entry: Any) -> Answer:
+    entry.restype = ctypes.POINTER(_Runtime)
+    head = entry().contents
+    if head.abi != RUNTIME_ABI:
+        return Answer(error=f"it was built for runtime interface {head.abi}, this is {RUNTIME_ABI}")
+    return Answer(_text(head.name), None, _text(head.version))
 
 
 def _text(raw: bytes | None) -> str | None:

@@ -16,6 +16,7 @@ from perflab import native
 from perflab.condition import Trial
 from perflab.errors import Unavailable
 from perflab.host import Host
+from perflab.middleware.rclcpp import RUNTIME as ROS2
 from perflab.observer import Artifact, Observer
 from perflab.parameters import Bytes, Names, Parameters, Switch
 from perflab.registry import Kind
@@ -93,7 +94,9 @@ class Tracing(Observer):
             )
 
     def configure(self, configuration: dict[str, Any]) -> None:
-        configuration["tracing"] = {"library": str(_library())}
+        # ROS 2 brings tracepoints of its own; two providers of the same events in one process would be one too many.
+        own = configuration.get("runtime") == ROS2
+        configuration["tracing"] = {"library": None if own else str(_library())}
 
     def prepare(self, trial: Trial) -> None:
         directory = trial.directory / FOLDER

@@ -13,7 +13,7 @@ from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Label, Series, Sign
 from perflab.report.parts import Draft, value_axis, value_unit
-from perflab.statistics.metrics import METRICS, NS, Metric
+from perflab.statistics.metrics import NS, Metric, find
 
 MAX_VARIANTS = 7  # in one picture; more marks cannot be told apart
 MAX_LABELS = 6
@@ -98,7 +98,7 @@ def _label(run: str, curve: Json) -> str:
 
 def _metric(factor: str, name: str, found: Sequence[tuple[str, Json]]) -> Figure | None:
     shown = found[:MAX_VARIANTS]
-    metric = METRICS.get(name)
+    metric = find(name)
     of_unit = str(shown[0][1]["metrics"][name]["unit"])
     known = [p for _, curve in shown for p in curve["metrics"][name]["points"] if p is not None]
     values = [p[side] for p in known for side in ("value", "low", "high") if p.get(side) is not None]

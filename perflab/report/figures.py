@@ -13,7 +13,8 @@ from typing import Literal
 from perflab.report.axes import Ticks
 
 KINDS = (
-    "percentiles", "edges", "time", "distributions", "curves", "breaking_points", "cores", "affinity", "cpu", "rss",
+    "percentiles", "edges", "time", "distributions", "curves", "breaking_points", "executor_costs", "cores", "affinity",
+    "cpu", "rss",
 )  # fmt: skip
 
 

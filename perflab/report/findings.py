@@ -11,7 +11,7 @@ from rich.text import Text
 
 from perflab.report.table import Column, print_table
 from perflab.statistics.metric_comparison import BETTER, WORSE, size_words
-from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import CONDITION, FACTOR, VARIANT, Place, Result, places_of
 from perflab.statistics.selection import CONTROL, purpose_of
 
@@ -43,7 +43,7 @@ def print_findings(out: Console, summary: Json, *, tables: bool = True) -> None:
     findings = summary.get("findings")
     if not findings:
         return
-    metrics = [METRICS[name] for name in findings["metrics"]]
+    metrics = [named(name) for name in findings["metrics"]]
     if findings["comparisons"] and tables:
         places = places_of(summary["results"])
         for place in places:

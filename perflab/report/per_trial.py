@@ -12,7 +12,7 @@ from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Series, Sign
 from perflab.report.parts import Draft, durations, value_axis, value_unit, words, workloads
 from perflab.report.results import Result, by_level, summary_of
-from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.metrics import Metric, named
 
 MAX_ROWS = 40  # results in one picture
 MAX_OWN_COLORS = 12
@@ -42,7 +42,7 @@ class _Row:
 
 def per_trial(results: Sequence[Result], name: str) -> Figure | None:
     """One row per result, one mark per trial from top to bottom in their order, the median below them."""
-    metric = METRICS[name]
+    metric = named(name)
     found = [row for result in results if (row := _row(result, metric)) is not None]
     if not any(row.n > 1 for row in found):
         return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perflab.formats.rundata import PERFLAB, RunData
+from perflab.report import executor_costs
 from perflab.report.cpus import affinity, cores
 from perflab.report.degradation import curves
 from perflab.report.distributions import edges, percentiles
@@ -22,7 +23,7 @@ from perflab.statistics import histogram as hg
 MAX_RESULTS = 12  # in one picture; more cannot be told apart
 OF_FIGURES = ("percentiles", "edges", "time", "distributions")  # the others do not depend on a figure
 # What most runs do not have, because nobody asked for it: that is said where such a picture is named.
-SPECIAL = ("distributions", "curves", "breaking_points", "cores", "affinity")
+SPECIAL = ("distributions", "curves", "breaking_points", "executor_costs", "cores", "affinity")
 PER_TRIAL = ("p50", "p99")
 
 
@@ -63,6 +64,8 @@ def build(
             made += _per_trial(results, measured)
         elif kind in ("curves", "breaking_points"):
             made += _of_sweeps(kind, several)
+        elif kind == "executor_costs":
+            made += _of_costs(several)
         elif kind == "cores":
             made.append((cores(results), f"cores: {_UNWATCHED}"))
         elif kind == "affinity":
@@ -110,6 +113,16 @@ def _of_sweeps(kind: str, runs: Sequence[RunData]) -> list[tuple[Figure | None, 
     found = [(run.name if len(having) > 1 else "", entry) for run in having for entry in run.summary[kind]]
     figures = curves(found) if kind == "curves" else breaking_points(found)
     return [(figure, "") for figure in figures] or [(None, _NOT_ASKED[kind])]
+
+
+def _of_costs(runs: Sequence[RunData]) -> list[tuple[Figure | None, str]]:
+    found = [executor_costs.figure(run.summary) for run in runs]
+    named = [(figure, run.name) for figure, run in zip(found, runs, strict=True) if figure is not None]
+    if len(named) > 1:
+        named = [(replace(f, name=f"{f.name}_{run}", title=f"{f.title}: {run}"), run) for f, run in named]
+    return [(figure, "") for figure, _ in named] or [
+        (None, "executor_costs: these runs do not have several executors whose CPU time was measured")
+    ]
 
 
 def _of_figures(

@@ -10,7 +10,8 @@ from perflab.report.figures import Figure
 from perflab.report.results import ROUND_TRIP, Result, by_level, evenly, results_of, was_measured
 
 SECTIONS = (
-    "distributions", "percentiles", "time", "curves", "breaking_points", "cores", "affinity", "cpu", "rss",
+    "distributions", "percentiles", "time", "curves", "breaking_points", "executor_costs", "cores", "affinity",
+    "cpu", "rss",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from perflab.report.table import Column, print_table
 from perflab.statistics.curves_words import SAME, level_number, level_words
-from perflab.statistics.metrics import METRICS, RATIO, Metric
+from perflab.statistics.metrics import RATIO, Metric, find, named
 from perflab.statistics.proportion import wilson
 
 Json = dict[str, Any]
@@ -63,7 +63,7 @@ def print_breaking_points(out: Console, summary: Json) -> None:
 
 def _print_curve(out: Console, curve: Json) -> None:
     levels, path = curve["levels"], curve["factor"]
-    metrics = [METRICS[name] for name in curve["metrics"] if name in METRICS]
+    metrics = [named(name) for name in curve["metrics"] if find(name) is not None]
     leading = _leading(metrics)
     columns = [
         Column(path.rpartition(".")[2], 0, [Text(level_words(path, entry["level"])) for entry in levels]),

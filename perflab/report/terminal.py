@@ -15,6 +15,7 @@ from typing import IO, Any
 from rich.console import Console
 from rich.text import Text
 
+from perflab.report import key_figures
 from perflab.report.label import labels, levels, observers, treatment
 from perflab.report.table import COLUMN_GAP, Column, print_table
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
@@ -87,9 +88,15 @@ def _print_answers(out: Console, summary: Json, manifest: Json) -> None:
     several = len(summary["results"]) > 1
     if several and not swept and any(delivered(result) is not None for result in summary["results"]):
         _print_comparison(out, summary["results"], judged=_has_comparisons(summary))
+    if several:
+        key_figures.print_compared(out, summary["results"])
     from perflab.report.why import print_why
 
     print_why(out, summary["results"])
+    if summary.get("executor_costs"):
+        from perflab.report.executor_costs import print_costs
+
+        print_costs(out, summary)
     for level in manifest.get("unavailable_levels") or ():
         _line(out, f"Left out: {level['factor']} at {level['level']}: {level['reason']}", "yellow")
     if swept:
@@ -178,6 +185,7 @@ def _print_result(out: Console, result: Json, middleware: str, with_edges: bool)
     out.print()
     _print_words(out, result, topics)
     out.print()
+    key_figures.print_of_result(out, result)
     if topics:
         _print_distributions(out, totals)
         out.print()

@@ -24,6 +24,7 @@ from perflab.statistics.histogram import Histogram
 
 EDGE_HISTOGRAMS = ("latency", "response", "dispatch", "work")
 PUBLISHER_HISTOGRAMS = ("publish_delay", "publish_call")
+PERIOD_HISTOGRAMS = ("period", "period_jitter")  # of publishers that a timer or a cyclic reaction drives
 
 PublisherKey = tuple[str, str]
 EdgeKey = tuple[str, str, str]
@@ -276,7 +277,7 @@ def _publisher(record: Mapping[str, Any], final: bool) -> Publisher:
         write_errors=_count(record["write_errors"]),
         warmup_sent=_count(record["warmup_sent"]),
         first_sequence=record["first_sequence"],
-        histograms={name: _histogram(record.get(name)) for name in PUBLISHER_HISTOGRAMS},
+        histograms={name: _histogram(record.get(name)) for name in (*PUBLISHER_HISTOGRAMS, *PERIOD_HISTOGRAMS)},
         final=final,
     )
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perflab.errors import BadInput
+from perflab.statistics.cost import COUNTERS
 from perflab.units import format_bytes, format_count, format_time
 
 Json = Mapping[str, Any]
@@ -28,7 +29,7 @@ NS, PERCENT, COUNT, KILOBYTES, PER_MESSAGE = "ns", "%", "", "kB", "per message"
 
 BEYOND = 10  # messages that must lie above a percentile
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
-_STATISTICS = ("mean", *_QUANTILES, "max")
+STATISTICS = ("mean", *_QUANTILES, "max")
 _FIGURES = ("latency", "response", "publish_delay", "publish_call", "dispatch", "work")
 
 
@@ -62,7 +63,7 @@ class Metric:
         if self.unit == KILOBYTES:
             return format_bytes(value * 1024)
         if self.unit == PER_MESSAGE:
-            return f"{value:.3g}"
+            return f"{value:.3g}" if value < 1000 else format_count(round(value))
         return format_count(int(value)) if value == int(value) else f"{value:.4g}"
 
 
@@ -192,6 +193,19 @@ def _cpu_per_message(trial: Json) -> Reading:
     return Reading(percent / 100 * seconds * 1e9 / received) if received else Reading(None, "no message was received")
 
 
+def _counted_per_message(counter: str) -> Callable[[Json], Reading]:
+    def read(trial: Json) -> Reading:
+        cost = trial.get("cost")
+        if cost is None:
+            return Reading(None, "not measured")
+        if cost[counter] is None:
+            return Reading(None, f"not counted: {cost[f'{counter}_reason']}")
+        received = _counted(trial, lambda owner: owner.get("received"))
+        return Reading(cost[counter] / received) if received else Reading(None, "no message was received")
+
+    return read
+
+
 def _allocations_per_message(trial: Json) -> Reading:
     allocations, received = trial.get("allocations"), _counted(trial, lambda owner: owner.get("received"))
     if allocations is None:
@@ -217,14 +231,14 @@ def _hiccup(statistic: str) -> Callable[[Json], Reading]:
 def _all() -> dict[str, Metric]:
     metrics = []
     for figure in _FIGURES:
-        for statistic in _STATISTICS:
+        for statistic in STATISTICS:
             words = f"{figure} {statistic}".replace("p99_", "p99.").replace("_", " ")
             read = _distribution(f"{figure}_ns", statistic)
             metrics.append(Metric(f"{figure}.{statistic}", words, NS, LOWER, RATIO, read))
-    for statistic in _STATISTICS:
+    for statistic in STATISTICS:
         words = f"round trip {statistic.replace('_', '.')}"
         metrics.append(Metric(f"round_trip.{statistic}", words, NS, LOWER, RATIO, _round_trip(statistic)))
-    for statistic in _STATISTICS:
+    for statistic in STATISTICS:
         words = f"hiccup {statistic.replace('_', '.')}"
         metrics.append(Metric(f"hiccup.{statistic}", words, NS, LOWER, RATIO, _hiccup(statistic)))
     metrics += [
@@ -242,6 +256,10 @@ def _all() -> dict[str, Metric]:
         Metric("run_time", "run time", NS, LOWER, RATIO, _run_time),
         Metric("cpu_percent", "CPU", PERCENT, LOWER, RATIO, _resource("cpu_percent_mean")),
         Metric("cpu_per_message", "CPU per message", NS, LOWER, RATIO, _cpu_per_message),
+        *(
+            Metric(f"{name}_per_message", f"{name} per message", PER_MESSAGE, LOWER, RATIO, _counted_per_message(name))
+            for name in COUNTERS
+        ),
         Metric("rss_kb", "RSS", KILOBYTES, LOWER, RATIO, _resource("rss_kb_max")),
         Metric(
             "allocations_per_message",
@@ -264,8 +282,75 @@ METRICS: dict[str, Metric] = _all()
 DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost", "cpu_percent")
 
 
-def parse(name: str, option: str = "--metric") -> Metric:
-    """The metric of this name. Raises BadInput, which names `option`.
+# The kinds of key figures, which graphs declare, and what each makes beside its name; "" is the name alone.
+PATH, LOST, JITTER = "path", "lost", "jitter"
+_MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS}
+_DISTRIBUTION_OF = {PATH: "response_ns", JITTER: "jitter_ns"}
+_FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def statistics_of(kind: str) -> tuple[str, ...]:
+    """What a key figure of a kind makes: "p99" is the metric "hot_path.p99" of one called hot_path."""
+    return _MADE_BY[kind]
+
+
+def _key_figure(trial: Json, figure: str) -> Json | None:
+    found: Json | None = (trial.get("key_figures") or {}).get(figure)
+    return found
+
+
+def _of_figure(figure: str, statistic: str) -> Callable[[Json], Reading]:
+    def read(trial: Json) -> Reading:
+        entry = _key_figure(trial, figure)
+        key = None if entry is None else _DISTRIBUTION_OF.get(str(entry["kind"]))
+        return Reading(None, "not measured") if entry is None or key is None else _of(entry[key], statistic)
+
+    return read
+
+
+def _number_of_figure(figure: str, key: str, missing: str) -> Callable[[Json], Reading]:
+    def read(trial: Json) -> Reading:
+        entry = _key_figure(trial, figure)
+        if entry is None or key not in entry:
+            return Reading(None, "not measured")
+        value = entry[key]
+        return Reading(None, missing) if value is None else Reading(float(value))
+
+    return read
+
+
+def find(name: str) -> Metric | None:
+    """The metric that a summary calls by this name: one of METRICS, or of a key figure of its graph."""
+    if name in METRICS:
+        return METRICS[name]
+    figure, _, statistic = name.partition(".")
+    if not _FIGURE_NAME.fullmatch(figure):
+        return None
+    words = f"{figure} {statistic.replace('_', '.')}".replace("_", " ").strip()
+    if statistic in STATISTICS:
+        return Metric(name, words, NS, LOWER, RATIO, _of_figure(figure, statistic))
+    unknown = "what was lost at the end is not known"
+    if statistic == "missed":
+        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "missed", unknown))
+    if statistic == "share":
+        return Metric(name, words, PERCENT, LOWER, DIFFERENCE, _number_of_figure(figure, "share_percent", unknown))
+    if name == figure:
+        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "lost", unknown))
+    return None
+
+
+def named(name: str) -> Metric:
+    """As find(), of a name that must be one. Raises KeyError."""
+    metric = find(name)
+    if metric is None:
+        raise KeyError(name)
+    return metric
+
+
+def parse(name: str, option: str = "--metric", figures: Mapping[str, str] | None = None) -> Metric:
+    """The metric of this name, of every graph or of one of these key figures (their kinds by name).
+
+    Raises BadInput, which names `option`.
 
     >>> parse("latency.p99.9").name
     'latency.p99_9'
@@ -273,14 +358,17 @@ def parse(name: str, option: str = "--metric") -> Metric:
     wanted = re.sub(r"p99\.(9+)$", r"p99_\1", name.strip().lower())
     if wanted in METRICS:
         return METRICS[wanted]
-    close = difflib.get_close_matches(wanted, METRICS, n=1, cutoff=0.5)
-    known = f"did you mean {close[0]}?" if close else f"there are {', '.join(names())}"
+    made = [f"{figure}.{s}" if s else figure for figure, kind in (figures or {}).items() for s in statistics_of(kind)]
+    if wanted in made and (metric := find(wanted)) is not None:
+        return metric
+    close = difflib.get_close_matches(wanted, [*METRICS, *made], n=1, cutoff=0.5)
+    known = f"did you mean {close[0]}?" if close else f"there are {', '.join([*names(), *made])}"
     raise BadInput(f"{option}: no metric {name.strip()!r}; {known}")
 
 
 def names() -> list[str]:
     """All metrics in short: "latency.{mean,p50,...}, ..., lost, ..."."""
-    statistics = "{" + ",".join(_STATISTICS) + "}"
+    statistics = "{" + ",".join(STATISTICS) + "}"
     figures = [f"{figure}.{statistics}" for figure in (*_FIGURES, "round_trip", "hiccup")]
     return [*figures, *(name for name in METRICS if "." not in name)]
 
@@ -336,14 +424,14 @@ class Criterion:
         return Judgement(met, f"{wanted}: {'met' if met else 'not met'} with {value}")
 
 
-def parse_criterion(text: str, where: str = "--success") -> Criterion:
+def parse_criterion(text: str, where: str = "--success", figures: Mapping[str, str] | None = None) -> Criterion:
     """Of "latency.p99 <= 5ms", "lost == 0", "late_share < 1 %". Raises BadInput, which names `where`."""
     example = "write it like 'latency.p99 <= 5ms' or 'lost == 0'"
     match = _CRITERION.fullmatch(text)
     if match is None:
         raise BadInput(f"{where}: {text.strip()!r} is no criterion; {example}")
     name, sign, number, unit = match.groups()
-    metric = parse(name, where)
+    metric = parse(name, where, figures)
     if sign in ("=", "!="):
         raise BadInput(f"{where}: {text.strip()!r} has {sign}; use one of {' '.join(_OPERATORS)}")
     value, units = float(number), _UNITS[metric.unit]
@@ -351,7 +439,7 @@ def parse_criterion(text: str, where: str = "--success") -> Criterion:
         what = f"use one of {', '.join(units)}" if units else "it is a plain number"
         raise BadInput(f"{where}: {unit!r} is no unit of {metric.name}; {what}")
     # A bare number is a guess where a name does not hold the unit.
-    if not unit and value and (metric.unit == NS or metric.name in _SHARES):
+    if not unit and value and (metric.unit == NS or metric.name in _SHARES or metric.name.endswith(".share")):
         right = f"{number}ms" if metric.unit == NS else f"{number} %"
         raise BadInput(f"{where}: {text.strip()!r} has no unit; write {metric.name} {sign} {right}, or what you mean")
     bound = value * units[unit] if unit else value
@@ -360,9 +448,11 @@ def parse_criterion(text: str, where: str = "--success") -> Criterion:
     return Criterion(f"{metric.name} {sign} {number}{unit}", metric, sign, bound)
 
 
-def chosen(words: Sequence[str] | None, option: str = "--metric") -> tuple[Metric, ...]:
+def chosen(
+    words: Sequence[str] | None, option: str = "--metric", figures: Mapping[str, str] | None = None
+) -> tuple[Metric, ...]:
     """The metrics of these names, or the default ones. Raises BadInput."""
     if not words:
         return tuple(METRICS[name] for name in DEFAULT)
-    found = [parse(name, option) for word in words for name in word.split(",")]
+    found = [parse(name, option, figures) for word in words for name in word.split(",")]
     return tuple({metric.name: metric for metric in found}.values())

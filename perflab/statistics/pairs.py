@@ -134,9 +134,32 @@ def _between(places: Sequence[Place]) -> list[Pair]:
                 path = differing[0]
                 names = (f"{path}={_level(first[path])}", f"{path}={_level(second[path])}")
                 pairs.append(Pair(FACTOR, variant_words(one.first), one.baseline, other.baseline, names, (i, j)))
+        elif names_apart := _pinned(one, other, [p for _, p in with_baseline]):
+            pairs.append(Pair(FACTOR, variant_words(other.first), one.baseline, other.baseline, names_apart, (i, j)))
         elif all(second[k] == level for k, level in first.items() if k in second) and (all_pairs or i == 0):
             pairs.append(Pair(VARIANT, "", one.baseline, other.baseline, (one.words, other.words), (i, j)))
     return pairs
+
+
+def _pinned(one: Place, other: Place, places: Sequence[Place]) -> tuple[str, str] | None:
+    """What to call two levels of a factor that are of different variants because a level leaves no choice of variant.
+
+    As a workload's case without an executor, beside others of which every executor was run. `one` must be at the first
+    level of all factors, and of the places there that whose variant is most like the other's.
+    """
+    start, second = outer_factors(places[0].first), outer_factors(other.first)
+    differing = [k for k in start if start[k] != second.get(k)]
+    if outer_factors(one.first) != start or len(differing) != 1 or start.keys() != second.keys():
+        return None
+    candidates = [p for p in places if outer_factors(p.first) == start and p.first["workload"] == one.first["workload"]]
+    own = variant_of(other.first)
+    if any(variant_of(p.first) == own for p in candidates):
+        return None
+    alike = [sum(a == b for a, b in zip(variant_of(p.first), own, strict=True)) for p in candidates]
+    if candidates[alike.index(max(alike))] is not one:
+        return None
+    path = differing[0]
+    return f"{path}={_level(start[path])}", f"{path}={_level(second[path])}"
 
 
 def _level(value: Any) -> str:

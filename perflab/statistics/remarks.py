@@ -9,7 +9,7 @@ from typing import Any
 
 from perflab.statistics.comparison import Comparison
 from perflab.statistics.metric_comparison import ALPHA, CLAIMS, effect_of, effect_words, is_constant
-from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import FACTOR, OBSERVER, VARIANT, Compared, Pair, Place, Result
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import CONTROL, Trial, purpose_of, why_missing
@@ -268,7 +268,7 @@ def _repetitions(comparison: Comparison) -> int:
 def _of_values(lattices: Sequence[Json], outliers: Sequence[Json], several: bool) -> list[Json]:
     remarks = []
     for lattice in lattices:
-        metric = METRICS[lattice["metric"]]
+        metric = named(lattice["metric"])
         where = f"{lattice['variant']}: " if several else ""
         step, offset = metric.format(lattice["period"]), metric.format(lattice["offset"])
         words = (
@@ -279,7 +279,7 @@ def _of_values(lattices: Sequence[Json], outliers: Sequence[Json], several: bool
         by_trial: dict[str, list[str]] = {}
         for outlier in outliers:
             name = f"{outlier['variant']}, {outlier['sample']}" if several else outlier["sample"]
-            by_trial.setdefault(f"{outlier['label']} ({name})", []).append(METRICS[outlier["metric"]].words)
+            by_trial.setdefault(f"{outlier['label']} ({name})", []).append(named(outlier["metric"]).words)
         shown = list(by_trial.items())[:MAX_OUTLIERS]
         listed = "; ".join(f"{trial}: {', '.join(metrics)}" for trial, metrics in shown)
         if len(by_trial) > len(shown):

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perflab.statistics import histogram as hg
+from perflab.statistics import key_figures
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts, Edge, Publisher, Service
 from perflab.statistics.histogram import Histogram
+from perflab.statistics.key_figures import KeyFigure
 
 SCHEMA = 1
 OUTCOMES = ("success", "failed", "invalid", "harness_error")
@@ -85,8 +87,13 @@ class TrialData:
     allocations: int | None = None  # of all processes in the measured part; None: not counted
     why: Mapping[str, Any] | None = None  # of a trial that was traced
     criteria: tuple[Mapping[str, Any], ...] = ()  # each with "criterion", "met", "words"
+    key_figures: tuple[KeyFigure, ...] = ()  # that the graph declares
     run_s: float | None = None  # how long a command ran that ends by itself
     messages: Mapping[str, Any] | None = None  # of a command: where the figures of its messages come from, or why none
+    cost: Mapping[str, Any] | None = None  # of all processes in the measured part (cost.py); None: not recorded
+    ticks_per_s: float | None = None  # of the workload's timers, where no message was delivered
+    families: Mapping[str, Any] | None = None  # of a trial that was profiled (executor_costs.py)
+    phases: Mapping[str, Any] | None = None  # of a trial that was traced (executor_costs.py)
 
     @property
     def group(self) -> tuple[object, ...]:
@@ -234,6 +241,7 @@ def _result(trials: Sequence[TrialData]) -> Json:
         "intervals": {},
         "services": _services(merged),
         "edges": _edges(merged),
+        "key_figures": _key_figures(merged or trials),
         "resources": _resources(merged),
         "hiccup_ns": _quantiles([_Timed(t.hiccup, t.started_ns) for t in merged if t.hiccup is not None]),
         "threads": _threads(merged),
@@ -261,11 +269,16 @@ def figures_of(t: TrialData) -> Json:
         "services": _services([t]),
         "hiccup_ns": quantiles(t.hiccup, t.started_ns),
         "allocations": t.allocations,
+        "key_figures": _key_figures([t]),
         "criteria": [dict(c) for c in t.criteria],
         "evidence": dict(t.evidence),
         "why": None if t.why is None else dict(t.why),
         "run_s": t.run_s,
         "messages": None if t.messages is None else dict(t.messages),
+        "cost": None if t.cost is None else dict(t.cost),
+        "ticks_per_s": t.ticks_per_s,
+        "families": None if t.families is None else dict(t.families),
+        "phases": None if t.phases is None else dict(t.phases),
     }
 
 
@@ -336,6 +349,12 @@ def _services(trials: Sequence[TrialData]) -> list[Json]:
             }
         )
     return results
+
+
+def _key_figures(trials: Sequence[TrialData]) -> Json:
+    """Those that the graph declares, by name, in its order; empty where it declares none."""
+    recorded = [(t.accounts, t.started_ns) for t in trials if t.accounts is not None]
+    return key_figures.of_trials(trials[0].key_figures, recorded, lambda owners, name: _quantiles(_parts(owners, name)))
 
 
 def _threads(trials: Sequence[TrialData]) -> list[Json] | None:

@@ -94,15 +94,15 @@ class Graph:
         return [(node, p["topic"]) for node, entry in self._nodes() for p in entry["publishers"]]
 
     def subscriptions(self) -> list[tuple[str, str]]:
-        """(node, topic) of every subscription."""
-        return [(node, s["topic"]) for node, entry in self._nodes() for s in entry["subscriptions"]]
+        """(node, topic) of every subscription; a node's second one of a topic is "NODE#2"."""
+        return [(_reader(node, s), s["topic"]) for node, entry in self._nodes() for s in entry["subscriptions"]]
 
     def edges(self) -> list[tuple[str, str, str]]:
         """(publisher, topic, subscription) of every connection."""
-        subscriptions = self.subscriptions()
-        return [
-            (node, topic, to) for node, topic in self.publishers() for to, wanted in subscriptions if wanted == topic
-        ]
+        readers: dict[str, list[str]] = {}
+        for to, topic in self.subscriptions():
+            readers.setdefault(topic, []).append(to)
+        return [(node, topic, to) for node, topic in self.publishers() for to in readers.get(topic, ())]
 
     def services(self) -> list[tuple[str, str, str]]:
         """(client, service, server) of every client whose service has a server."""
@@ -162,6 +162,12 @@ def _condition_of(process: dict[str, Any]) -> str | None:
     """The label of the first node's condition where the whole process is of conditions; else None."""
     labels = [node.get("condition") for node in process["nodes"]]
     return str(labels[0]) if labels and all(labels) else None
+
+
+def _reader(node: str, subscription: dict[str, Any]) -> str:
+    """As records name it (native/graph/model.h, name_of)."""
+    number = subscription.get("number", 1)
+    return node if number == 1 else f"{node}#{number}"
 
 
 def _qualified(namespace: str, name: str) -> str:

@@ -126,8 +126,8 @@ def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(
     [
         (["--pass-by", "loaned"], "pass_by loaned: the double cannot lend messages"),
         (["--pass-by", "shared,loaned"], "pass_by loaned: the double cannot lend messages"),
-        (["--ros-params", "on"], "parameter services need the rclcpp runtime"),
-        (["--node-type", "lifecycle"], "lifecycle nodes need the rclcpp runtime"),
+        (["--ros-params", "on"], "parameter services are of ROS 2; right would be --middleware rclcpp"),
+        (["--node-type", "lifecycle"], "lifecycle nodes are of ROS 2; right would be --middleware rclcpp"),
         (["--service-framing", "rmw_fastrtps"], "middleware cyclonedds can only carry rmw_cyclonedds"),
         (["--middleware-option", "fake=unsupported"], "fake: unsupported"),
     ],
@@ -416,7 +416,7 @@ def test_a_run_directory_has_what_the_documentation_says(perflab: Perflab, graph
     assert edges["first_sequence"].to_list() == [10, 20, 20]
     assert pl.read_parquet(trial / "resources.parquet")["process"].unique().sort().to_list() == ["ping", "pong"]
     assert {p.name for p in trial.glob("*.parquet")} == {
-        f"{n}.parquet" for n in ("edges", "publishers", "services", "resources", "threads", "events")
+        f"{n}.parquet" for n in ("edges", "publishers", "services", "resources", "threads", "cost", "events")
     }
     assert not list(out.rglob(".*")), "temporary files were left behind"
 
@@ -557,10 +557,12 @@ def test_a_damaged_run_is_bad_input(perflab: Perflab, graph_file: Path, tmp_path
 
 
 def test_list_and_doctor_speak_json(perflab: Perflab) -> None:
-    names = {row["name"] for row in json.loads(perflab("list", "topologies", "--json").stdout)}
-    assert {"sierra_nevada", "mont_blanc"} <= names
+    topologies = {row["name"] for row in json.loads(perflab("list", "topologies", "--json").stdout)}
+    assert {"sierra_nevada", "mont_blanc"} <= topologies
     everything = json.loads(perflab("list", "--json").stdout)
-    assert [row["name"] for row in everything["middlewares"]] == ["cyclonedds", "fastdds", "sim", "virtual"]
+    names = [row["name"] for row in everything["middlewares"]]
+    assert names[:5] == ["cyclonedds", "fastdds", "sim", "direct", "virtual"]
+    assert {"rclcpp/rmw_cyclonedds_cpp", "rclcpp/rmw_fastrtps_cpp"} <= set(names[5:])
     assert everything["messages"][0]["name"] == "stamped_int64"
     health = json.loads(perflab("doctor", "--json").stdout)
     assert {"host", "programs", "middlewares", "preflight"} <= health.keys()

@@ -403,6 +403,8 @@ EXAMPLES: dict[str, tuple[list[str], int]] = {
     "cpu_pinning": (["baseline", *(f"cpu_pinning count={n}" for n in (1, 2, 4, 8))], 45),
     "cyclonedds_against_fastdds": (["baseline"] * 4, 32),
     "demo": (["baseline", "cpu_load", "message_flood", "one CPU"] * 2, 70),
+    "executor_cases": (["baseline"] * 5, 40),
+    "executors": (["baseline"] * 4, 32),
     "flood_dose": (["baseline", *(f"message_flood rate={n}" for n in (100, 500, 1000, 2000))], 45),
     "message_flood": (
         ["baseline", "flood without readers", "flood read by another process", "flood read by the robot"], 35,
@@ -426,7 +428,7 @@ SEARCHES = {"breaking_flood_rate": ("message_flood.rate", 100, 4000)}
 def experiment_of(name: str) -> Experiment:
     (path,) = (entry.path for entry in catalog.experiments() if entry.name == name)
     written = read(path)
-    for middleware in validate(written).middlewares:
+    for middleware in (*validate(written).middlewares, *(["direct"] if name == "executor_cases" else [])):
         if not NATIVE.middleware_library(middleware).is_file():
             pytest.skip(f"{middleware} was not built")
     return build(written, NATIVE, output=None, command_line=())

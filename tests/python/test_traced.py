@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import made_costs
 from rich.console import Console
 
 from perflab.experiment import traced
@@ -101,6 +102,19 @@ def test_a_damaged_answer_is_none(tmp_path: Path) -> None:
     for text in ("", "{}", '{"why": {"rows": []}}', "[]"):
         (tmp_path / traced.FOLDER / traced.FILE).write_text(text)
         assert traced.why(tmp_path) is None, text
+
+
+def test_what_executors_did_is_in_the_summary_and_a_damaged_answer_is_none(tmp_path: Path) -> None:
+    assert traced.phases(tmp_path) is None
+    (tmp_path / traced.FOLDER).mkdir()
+    kept = tmp_path / traced.FOLDER / traced.EXECUTOR
+    kept.write_text(json.dumps(made_costs.answer()))
+    phases = traced.phases(tmp_path)
+    assert phases is not None
+    assert phases["threads"] == 2
+    for text in ("", "{}", '{"executor": {"rows": [{}]}}', "[]"):
+        kept.write_text(text)
+        assert traced.phases(tmp_path) is None, text
 
 
 def test_the_terminal_has_a_sentence_and_the_shares_of_each_traced_trial() -> None:

@@ -59,7 +59,7 @@ Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings
       given.liveliness == PERFLAB_MANUAL_BY_TOPIC ? DDS_LIVELINESS_MANUAL_BY_TOPIC : DDS_LIVELINESS_AUTOMATIC,
       given.lease_duration_ns);
   if (writer) dds_qset_writer_data_lifecycle(qos.get(), false);
-  if (settings.ignore_local_endpoints) dds_qset_ignorelocal(qos.get(), DDS_IGNORELOCAL_PARTICIPANT);
+  if (settings.ignore_local_endpoints) dds_qset_ignorelocal(qos.get(), DDS_IGNORELOCAL_PROCESS);
   if (endpoint.user_data != nullptr)
     dds_qset_userdata(qos.get(), endpoint.user_data, std::strlen(endpoint.user_data));
   return qos;
@@ -117,7 +117,7 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
             "' shall pass loaned messages, which Cyclone DDS has only with iceoryx; right would be "
             "unique or shared, or fastdds with data_sharing=on");
   }
-  ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.host());
+  ddsi_sertype* wanted = new_type(type_name_.c_str(), &participant.domain().host);
   const dds_entity_t made =
       dds_create_topic_sertype(participant.handle(), topic_name_.c_str(), &wanted, nullptr, nullptr, nullptr);
   if (made < 0) {

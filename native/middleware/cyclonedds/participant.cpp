@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -40,6 +41,33 @@ void take_all(dds_entity_t reader, Function&& function) {
     if (dds_take(reader, &loan, &info, 1, 1) != 1) return;
     function(*static_cast<const Sample*>(loan), info.instance_state == DDS_ALIVE_INSTANCE_STATE);
     dds_return_loan(reader, &loan, 1);
+  }
+}
+
+// Made for its first participant in this process, gone with the last.
+std::shared_ptr<const Domain> use_domain(const perflab_host& host, const Settings& settings) {
+  static std::mutex mutex;
+  static std::map<std::uint32_t, std::weak_ptr<const Domain>> domains;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<const Domain>& known = domains[settings.domain];
+  if (const std::shared_ptr<const Domain> domain = known.lock()) {
+    if (domain->xml == settings.xml) return domain;
+    throw StatusError(PERFLAB_UNSUPPORTED, "cyclonedds: another participant of this process has domain " +
+                                               std::to_string(settings.domain) +
+                                               " with other options; right would be the same for all");
+  }
+  // Creating the domain explicitly gives it this configuration and no other: CYCLONEDDS_URI would only be
+  // read for a domain that a participant creates by itself.
+  try {
+    auto domain = std::make_shared<const Domain>(
+        host, settings.xml,
+        Entity(dds_create_domain(settings.domain, settings.xml.c_str()), "cannot create the domain"));
+    known = domain;
+    return domain;
+  } catch (const StatusError& error) {
+    // With a configuration of the user's it is the configuration that is wrong.
+    if (!settings.has_user_configuration) throw;
+    throw StatusError(PERFLAB_BAD_OPTION, error.what());
   }
 }
 
@@ -83,15 +111,7 @@ Participant::Participant(const perflab_host& host, Settings settings)
     : host_(host), settings_(std::move(settings)) {
   capture_log();
   clear_log();
-  // Creating the domain explicitly gives it this configuration and no other: CYCLONEDDS_URI would only be
-  // read for a domain that a participant creates by itself.
-  try {
-    domain_ = Entity(dds_create_domain(settings_.domain, settings_.xml.c_str()), "cannot create the domain");
-  } catch (const support::StatusError& error) {
-    // With a configuration of the user's it is the configuration that is wrong.
-    if (!settings_.has_user_configuration) throw;
-    throw support::StatusError(PERFLAB_BAD_OPTION, error.what());
-  }
+  domain_ = use_domain(host, settings_);
   participant_ =
       Entity(dds_create_participant(settings_.domain, nullptr, nullptr), "cannot create a participant");
   identity_ = identity_of(participant_.get());

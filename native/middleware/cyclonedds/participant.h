@@ -4,6 +4,7 @@
 #include <dds/dds.h>
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -33,6 +34,13 @@ class Entity {
 
 perflab_identity identity_of(dds_entity_t entity);
 
+// A domain of this process: Cyclone has one configuration for all its participants.
+struct Domain {
+  perflab_host host;  // of the first participant; types, which all of them share, read its clock
+  std::string xml;
+  Entity entity;
+};
+
 class Participant {
  public:
   Participant(const perflab_host& host, Settings settings);
@@ -43,6 +51,7 @@ class Participant {
   const char* describe();
 
   dds_entity_t handle() const noexcept { return participant_.get(); }
+  const Domain& domain() const noexcept { return *domain_; }
   const perflab_host& host() const noexcept { return host_; }
   const Settings& settings() const noexcept { return settings_; }
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
@@ -68,7 +77,7 @@ class Participant {
   std::mutex report_mutex_;  // participants are lost on another thread than endpoints are found on
 
   // Deleted in reverse order: the domain, which joins every thread, last.
-  Entity domain_;
+  std::shared_ptr<const Domain> domain_;
   Entity participant_;
   Entity participants_;  // readers of the built-in topics
   Entity writers_;

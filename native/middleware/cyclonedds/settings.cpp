@@ -1,5 +1,6 @@
 #include "middleware/cyclonedds/settings.h"
 
+#include <dds/features.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 
@@ -184,10 +185,15 @@ Settings read_settings(const perflab_participant_settings& given) {
   const std::string internal = "<SocketReceiveBufferSize max=\"" + byte_count(socket_buffer) + "\"/>";
   const std::string sizing = element("ReceiveBufferSize", byte_count(receive_buffer));
 
+#ifdef DDS_HAS_SHM  // a Cyclone without it, as ROS 2 builds it, refuses the element
+  const std::string shared_memory = element("SharedMemory", element("Enable", "false"));
+#else
+  const std::string shared_memory;
+#endif
+
   settings.xml = element("CycloneDDS", "<Domain id=\"any\">" + element("General", general) +
                                            element("Discovery", discovery) + element("Internal", internal) +
-                                           element("Sizing", sizing) +
-                                           element("SharedMemory", element("Enable", "false")) + "</Domain>");
+                                           element("Sizing", sizing) + shared_memory + "</Domain>");
   const std::string extra = read_config(options);
   if (!extra.empty()) settings.xml += "," + extra;
   return settings;

@@ -14,8 +14,10 @@ constexpr dds_attach_t kWake = -1;
 
 WaitSet::WaitSet(Participant& participant)
     : triggered_(1),
-      waitset_(dds_create_waitset(participant.handle()), "cannot create a wait-set"),
-      guard_(dds_create_guardcondition(participant.handle()), "cannot create a guard condition") {
+      // Of the domain: one of a participant takes no readers of another.
+      waitset_(dds_create_waitset(participant.domain().entity.get()), "cannot create a wait-set"),
+      guard_(dds_create_guardcondition(participant.domain().entity.get()),
+             "cannot create a guard condition") {
   const dds_return_t code = dds_waitset_attach(waitset_.get(), guard_.get(), kWake);
   if (code != DDS_RETCODE_OK) fail("cannot attach the guard condition", code);
 }

@@ -252,6 +252,7 @@ void Endpoint::count_matched(std::int32_t change, const perflab_identity& peer) 
 }
 
 void Endpoint::report_incompatible(std::uint32_t policy) noexcept {
+  if (participant_.ignores_local() && participant_.expects_incompatible(this, policy)) return;
   // Not those of this participant, if they are to be ignored; the library does not say with whom it is. While
   // an endpoint is made others can be found incompatible with it only, and itself with those that were there
   // before.

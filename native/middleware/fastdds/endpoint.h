@@ -58,7 +58,7 @@ class Endpoint {
   void count_matched(std::int32_t change, const perflab_identity& peer) noexcept;
   void report_incompatible(std::uint32_t policy) noexcept;
   bool is_ignored(const perflab_identity& peer) const noexcept {
-    return participant_.filters_local() && participant_.is_own(peer);
+    return participant_.filters_local() && participant_.is_of_process(peer);
   }
 
   Participant& participant_;

@@ -10,6 +10,9 @@
 #define FASTDDS_VERSION_MICRO FASTRTPS_VERSION_MICRO
 #endif
 #define PERFLAB_FASTDDS_3 (FASTDDS_VERSION_MAJOR >= 3)
+// The transport interface of Fast DDS 3, which 2.14 (of ROS 2 Jazzy) has already.
+#define PERFLAB_FASTDDS_2_14 \
+  (FASTDDS_VERSION_MAJOR > 2 || (FASTDDS_VERSION_MAJOR == 2 && FASTDDS_VERSION_MINOR >= 14))
 // The participant's property that keeps its endpoints from matching each other.
 #define PERFLAB_FASTDDS_IGNORES_LOCAL \
   (FASTDDS_VERSION_MAJOR > 2 || (FASTDDS_VERSION_MAJOR == 2 && FASTDDS_VERSION_MINOR >= 11))

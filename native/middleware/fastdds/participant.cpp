@@ -29,6 +29,13 @@ constexpr std::uint32_t kAnnouncements = 40;
 constexpr std::int64_t kFirstPeriod_ns = 50'000'000;
 constexpr std::int64_t kPeriod_ns = 500'000'000;
 
+// An endpoint that those of other participants of this process ignore.
+struct IgnoredEndpoint {
+  const Participant* owner;
+  LocalEndpoint local;
+  std::vector<std::uint32_t> expected;  // policies that the library will report of it and one of those
+};
+
 // Participants of this plug-in in this process: what is global to the library ends with the last.
 struct Process {
   std::mutex mutex;
@@ -36,6 +43,10 @@ struct Process {
   bool intraprocess = true;
   // What the library would do by itself, seen before any configuration was read.
   std::optional<dds::DomainParticipantQos> defaults;
+  std::map<std::uint32_t, std::size_t> of_domain;  // participants
+
+  std::mutex ignored_mutex;  // of what follows; taken under locks of the library
+  std::map<const void*, IgnoredEndpoint> ignored;
 };
 
 Process& process() {
@@ -43,7 +54,25 @@ Process& process() {
   return instance;
 }
 
-// Only what other participants write. Before 2.11 the library does not tell a filter on the side of the
+// The policy that the library tells of two endpoints that do not match (the highest), or 0; also for two that
+// do not concern each other.
+std::uint32_t incompatible(const LocalEndpoint& one, const LocalEndpoint& other) {
+  if (one.is_writer == other.is_writer || one.topic != other.topic || one.type != other.type) return 0;
+  const perflab_qos& offered = one.is_writer ? one.qos : other.qos;
+  const perflab_qos& requested = one.is_writer ? other.qos : one.qos;
+  std::uint32_t policy = 0;
+  if (offered.durability < requested.durability)
+    policy = std::max<std::uint32_t>(policy, dds::DURABILITY_QOS_POLICY_ID);
+  if (offered.deadline_ns > requested.deadline_ns)
+    policy = std::max<std::uint32_t>(policy, dds::DEADLINE_QOS_POLICY_ID);
+  if (offered.liveliness < requested.liveliness || offered.lease_duration_ns > requested.lease_duration_ns)
+    policy = std::max<std::uint32_t>(policy, dds::LIVELINESS_QOS_POLICY_ID);
+  if (offered.reliability < requested.reliability)
+    policy = std::max<std::uint32_t>(policy, dds::RELIABILITY_QOS_POLICY_ID);
+  return policy;
+}
+
+// Only what other processes write. Before 2.11 the library does not tell a filter on the side of the
 // reader who wrote (its sample_identity is empty there), but what it hands over is always part of a
 // CacheChange_t, which knows.
 class NotOwn final : public dds::IContentFilter {
@@ -56,7 +85,8 @@ class NotOwn final : public dds::IContentFilter {
     return true;
 #else
     const auto* const start = reinterpret_cast<const char*>(&payload) - kPayloadInChange;
-    return reinterpret_cast<const rtps::CacheChange_t*>(start)->writerGUID.guidPrefix != reader.guidPrefix;
+    const rtps::GUID_t& writer = reinterpret_cast<const rtps::CacheChange_t*>(start)->writerGUID;
+    return std::memcmp(writer.guidPrefix.value, reader.guidPrefix.value, kProcessPrefix) != 0;
 #endif
   }
 
@@ -150,6 +180,15 @@ Participant::Participant(const perflab_host& host, Settings settings)
         "fastdds: intraprocess is one setting for the whole process, and another participant has "
         "the other value; right would be the same for both");
   }
+#if PERFLAB_FASTDDS_IGNORES_LOCAL && !PERFLAB_FASTDDS_3
+  // Its property concerns one participant only, and others cannot be ignored when they are found.
+  if (settings_.ignore_local_endpoints && all.of_domain[settings_.domain] > 0) {
+    throw StatusError(
+        PERFLAB_UNSUPPORTED,
+        "fastdds: this version cannot keep several participants of one process apart; right would "
+        "be one participant, or no intra-process delivery");
+  }
+#endif
   clear_log();
   const EnvironmentGuard guard;
   const ThreadName name(kThreadName);
@@ -166,6 +205,7 @@ Participant::Participant(const perflab_host& host, Settings settings)
     fail("cannot create a participant", settings_.profiles.empty() ? PERFLAB_FAILED : PERFLAB_BAD_OPTION);
   }
   ++all.participants;
+  ++all.of_domain[settings_.domain];
   identity_ = fastdds::identity(participant_->guid());
   publisher_ = participant_->create_publisher(dds::PUBLISHER_QOS_DEFAULT);
   subscriber_ = participant_->create_subscriber(dds::SUBSCRIBER_QOS_DEFAULT);
@@ -173,6 +213,7 @@ Participant::Participant(const perflab_host& host, Settings settings)
                                                   kNotOwn, &not_own_factory()));
   if (publisher_ == nullptr || subscriber_ == nullptr || !can_filter) {
     close();
+    --all.of_domain[settings_.domain];
     if (--all.participants == 0) stop_log();
     fail("cannot create a publisher or subscriber");
   }
@@ -185,6 +226,7 @@ Participant::~Participant() {
   Process& all = process();
   const std::lock_guard lock(all.mutex);
   close();
+  --all.of_domain[settings_.domain];
   if (--all.participants == 0) stop_log();
 }
 
@@ -284,8 +326,12 @@ bool Participant::is_own(const perflab_identity& entity) const noexcept {
   return std::memcmp(entity.bytes, identity_.bytes, kPrefix) == 0;
 }
 
+bool Participant::is_of_process(const perflab_identity& entity) const noexcept {
+  return std::memcmp(entity.bytes, identity_.bytes, kProcessPrefix) == 0;
+}
+
 bool Participant::is_intraprocess(const perflab_identity& writer) const noexcept {
-  return intraprocess_ && std::memcmp(writer.bytes, identity_.bytes, kProcessPrefix) == 0;
+  return intraprocess_ && is_of_process(writer);
 }
 
 std::uint32_t Participant::smallest_fragment() const noexcept {
@@ -367,11 +413,28 @@ std::shared_ptr<Record> Participant::add_record(const std::string& topic, bool i
 }
 
 void Participant::add_local(const void* endpoint, LocalEndpoint local) {
+  if (ignores_local()) {
+    Process& all = process();
+    const std::lock_guard lock(all.ignored_mutex);
+    const auto [added, is_new] = all.ignored.try_emplace(endpoint, IgnoredEndpoint{this, local, {}});
+    for (auto& [key, other] : all.ignored) {
+      if (!is_new || other.owner == this || other.owner->settings_.domain != settings_.domain) continue;
+      const std::uint32_t policy = incompatible(local, other.local);
+      if (policy == 0) continue;
+      added->second.expected.push_back(policy);
+      other.expected.push_back(policy);
+    }
+  }
   const std::lock_guard lock(local_mutex_);
   local_[endpoint] = std::move(local);
 }
 
 void Participant::remove_local(const void* endpoint) noexcept {
+  if (ignores_local()) {
+    Process& all = process();
+    const std::lock_guard lock(all.ignored_mutex);
+    all.ignored.erase(endpoint);
+  }
   const std::lock_guard lock(local_mutex_);
   local_.erase(endpoint);
 }
@@ -390,21 +453,22 @@ std::vector<std::uint32_t> Participant::incompatible_policies(const LocalEndpoin
   const std::lock_guard lock(local_mutex_);
   std::vector<std::uint32_t> out;
   for (const auto& [endpoint, other] : local_) {
-    if (other.is_writer == with.is_writer || other.topic != with.topic || other.type != with.type) continue;
-    const perflab_qos& offered = with.is_writer ? with.qos : other.qos;
-    const perflab_qos& requested = with.is_writer ? other.qos : with.qos;
-    std::uint32_t policy = 0;  // the library tells the highest
-    if (offered.durability < requested.durability)
-      policy = std::max<std::uint32_t>(policy, dds::DURABILITY_QOS_POLICY_ID);
-    if (offered.deadline_ns > requested.deadline_ns)
-      policy = std::max<std::uint32_t>(policy, dds::DEADLINE_QOS_POLICY_ID);
-    if (offered.liveliness < requested.liveliness || offered.lease_duration_ns > requested.lease_duration_ns)
-      policy = std::max<std::uint32_t>(policy, dds::LIVELINESS_QOS_POLICY_ID);
-    if (offered.reliability < requested.reliability)
-      policy = std::max<std::uint32_t>(policy, dds::RELIABILITY_QOS_POLICY_ID);
+    const std::uint32_t policy = incompatible(with, other);
     if (policy != 0) out.push_back(policy);
   }
   return out;
+}
+
+bool Participant::expects_incompatible(const void* endpoint, std::uint32_t policy) {
+  Process& all = process();
+  const std::lock_guard lock(all.ignored_mutex);
+  const auto known = all.ignored.find(endpoint);
+  if (known == all.ignored.end()) return false;
+  std::vector<std::uint32_t>& expected = known->second.expected;
+  const auto at = std::find(expected.begin(), expected.end(), policy);
+  if (at == expected.end()) return false;
+  expected.erase(at);
+  return true;
 }
 
 void Participant::note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns) {
@@ -477,7 +541,8 @@ void Participant::report_writer(WriterStatus status, const rtps::GUID_t& guid, c
 #if PERFLAB_FASTDDS_3
 void Participant::on_participant_discovery(dds::DomainParticipant*, ParticipantStatus status,
                                            const ParticipantData& data, bool& ignore) {
-  ignore = false;
+  ignore = ignores_local() && is_of_process(fastdds::identity(data.guid));
+  if (ignore) return;
   report_participant(status, data.guid);
 }
 void Participant::on_data_reader_discovery(dds::DomainParticipant*, ReaderStatus status,

@@ -56,8 +56,11 @@ class Participant : private dds::DomainParticipantListener {
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
   const perflab_identity& identity() const noexcept { return identity_; }
   bool is_own(const perflab_identity& entity) const noexcept;
+  bool is_of_process(const perflab_identity& entity) const noexcept;
   // Delivered without transport: there is no reception.
   bool is_intraprocess(const perflab_identity& writer) const noexcept;
+  // Endpoints of this process do not match each other.
+  bool ignores_local() const noexcept { return settings_.ignore_local_endpoints; }
   // The library cannot be told to leave local endpoints apart; they are filtered here.
   bool filters_local() const noexcept {
     return !PERFLAB_FASTDDS_IGNORES_LOCAL && settings_.ignore_local_endpoints;
@@ -65,7 +68,7 @@ class Participant : private dds::DomainParticipantListener {
   // Longer messages may have come in pieces.
   std::uint32_t smallest_fragment() const noexcept;
 
-  // The topic, made when it is first used; `reader` with filters_local(): without what this participant
+  // The topic, made when it is first used; `reader` with filters_local(): without what this process
   // writes. Throws StatusError where the topic has another type here, or the type another size.
   struct Topic {
     dds::Topic* topic;
@@ -85,6 +88,10 @@ class Participant : private dds::DomainParticipantListener {
   // The policies for which the library will report that this endpoint does not match another of this
   // participant.
   std::vector<std::uint32_t> incompatible_policies(const LocalEndpoint& with) const;
+
+  // Whether the library reports by this that the endpoint does not match one of another participant of this
+  // process; it does not say with whom.
+  bool expects_incompatible(const void* endpoint, std::uint32_t policy);
 
   // Writers with a finite lifespan. The library drops what has expired at the writer only, not at the reader.
   void note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns);

@@ -205,10 +205,12 @@ class CountingTransport final : public TransportInterface {
   void shutdown() override { inner_->shutdown(); }
   void update_network_interfaces() override { inner_->update_network_interfaces(); }
 #if PERFLAB_FASTDDS_3
+  bool is_locator_reachable(const Locator_t& at) override { return inner_->is_locator_reachable(at); }
+#endif
+#if PERFLAB_FASTDDS_2_14
   bool init(const rtps::PropertyPolicy* properties, const std::uint32_t& size) override {
     return inner_->init(properties, size);
   }
-  bool is_locator_reachable(const Locator_t& at) override { return inner_->is_locator_reachable(at); }
   bool OpenOutputChannels(SendResourceList& senders, const rtps::LocatorSelectorEntry& entry) override {
     const Unwrapped unwrapped(*this, senders);
     return inner_->OpenOutputChannels(senders, entry);

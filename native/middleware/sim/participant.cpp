@@ -40,13 +40,27 @@ std::string hex(const perflab_identity& identity) {
   return text;
 }
 
-// 12 random bytes; the last 4 number the participant's entities, 0 is the participant itself.
+constexpr std::size_t kProcessBytes = 8;
+
+// Of every identity: 8 random bytes of the process and 4 of the participant; the last 4 number the
+// participant's entities, 0 is the participant itself.
 perflab_identity random_identity() {
-  perflab_identity identity{};
-  if (getrandom(identity.bytes, 12, 0) != 12) {
-    throw support::StatusError(PERFLAB_FAILED, "sim: no random numbers for an identity");
-  }
+  const auto draw = [](std::uint8_t* to, std::size_t size) {
+    if (getrandom(to, size, 0) != static_cast<ssize_t>(size))
+      throw support::StatusError(PERFLAB_FAILED, "sim: no random numbers for an identity");
+  };
+  static const perflab_identity process = [&] {
+    perflab_identity drawn{};
+    draw(drawn.bytes, kProcessBytes);
+    return drawn;
+  }();
+  perflab_identity identity = process;
+  draw(identity.bytes + kProcessBytes, 4);
   return identity;
+}
+
+bool of_one_process(const perflab_identity& a, const perflab_identity& b) {
+  return std::memcmp(a.bytes, b.bytes, kProcessBytes) == 0;
 }
 
 nlohmann::json to_json(const DelayStatistics& delay) {
@@ -153,7 +167,7 @@ void Participant::enter(Writer& writer) {
   for (const auto& [id, peer] : peers_) {
     for (const auto& [endpoint_id, endpoint] : peer->endpoints) {
       if (endpoint.is_writer || endpoint.info.topic != writer.info().topic ||
-          endpoint.info.type != writer.info().type)
+          endpoint.info.type != writer.info().type || is_ignored(endpoint_id))
         continue;
       const char* const policy = incompatible_policy(writer.info().qos, endpoint.info.qos);
       if (policy != nullptr) report(writer, PERFLAB_INCOMPATIBLE_QOS, endpoint_id, 1, policy);
@@ -235,9 +249,13 @@ Peer* Participant::find_peer(const perflab_identity& identity) {
 
 // ---- matching ----
 
+bool Participant::is_ignored(const perflab_identity& endpoint) const {
+  return ignore_local_endpoints_ && of_one_process(endpoint, identity_);
+}
+
 void Participant::consider(Reader& reader, const perflab_identity& writer, const Announcement& offered,
                            Writer* local, Peer* peer) {
-  if (local != nullptr && ignore_local_endpoints_) return;
+  if (is_ignored(writer)) return;
   const Announcement& requested = reader.info();
   if (offered.topic != requested.topic || offered.type != requested.type) return;
   if (const char* const policy = incompatible_policy(offered.qos, requested.qos)) {
@@ -804,6 +822,7 @@ void Participant::handle_endpoint(Peer& peer, const Frame& frame, const RemoteEn
     for (Reader* const reader : readers_) consider(*reader, identity, endpoint.info, nullptr, &peer);
     return;
   }
+  if (is_ignored(identity)) return;
   for (Writer* const writer : writers_) {
     if (writer->info().topic != endpoint.info.topic || writer->info().type != endpoint.info.type) continue;
     const char* const policy = incompatible_policy(writer->info().qos, endpoint.info.qos);

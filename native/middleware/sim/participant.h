@@ -108,6 +108,7 @@ class Participant {
   };
 
   // ---- matching; under the mutex ----
+  bool is_ignored(const perflab_identity& endpoint) const;
   void consider(Reader& reader, const perflab_identity& writer, const Announcement& offered, Writer* local,
                 Peer* peer);
   void request_match(Edge& edge);

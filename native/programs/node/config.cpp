@@ -81,9 +81,11 @@ std::optional<Nanoseconds> hiccup_period(const json& config) {
   return period;
 }
 
-std::optional<std::string> tracing_library(const json& config) {
+// Where the runtime is ROS 2 itself the tracepoints are its own, and the library is null.
+std::optional<std::string> tracing_library(const json& config, const std::string& runtime) {
   if (!config.contains("tracing") || config.at("tracing").is_null()) return std::nullopt;
   const json& tracing = config.at("tracing");
+  if (runtime == "rclcpp") return std::nullopt;
   if (!tracing.is_object() || !tracing.contains("library") || !tracing.at("library").is_string() ||
       tracing.at("library").get<std::string>().empty())
     throw std::invalid_argument(R"(tracing: must be null or {"library": "/path"}, not )" + tracing.dump());
@@ -96,8 +98,9 @@ Config parse(const json& config) {
     throw std::invalid_argument("schema: this perflab-node reads schema 1");
   result.graph = graph::graph_from_json(config.at("graph"));
   result.runtime = config.at("runtime").get<std::string>();
-  if (result.runtime != "dds" && result.runtime != "virtual") {
-    throw std::invalid_argument("runtime: unknown '" + result.runtime + "', known are dds and virtual");
+  if (result.runtime != "dds" && result.runtime != "virtual" && result.runtime != "rclcpp") {
+    throw std::invalid_argument("runtime: unknown '" + result.runtime +
+                                "', known are dds, virtual and rclcpp");
   }
   const json& process = config.at("process");
   if (process.is_null()) {
@@ -114,7 +117,7 @@ Config parse(const json& config) {
   }
   const json& middleware = config.at("middleware");
   result.middleware_name = middleware.at("name").get<std::string>();
-  if (result.runtime == "dds") {
+  if (result.runtime != "virtual") {
     result.middleware_library = middleware.at("library").get<std::string>();
     result.domain = middleware.at("domain").get<std::uint32_t>();
     result.live.domain = result.domain;
@@ -132,7 +135,8 @@ Config parse(const json& config) {
   result.checkpoint_ns = positive(config, "checkpoint_ns", result.checkpoint_ns);
   result.discovery_timeout_ns = not_negative(config, "discovery_timeout_ns", result.discovery_timeout_ns);
   result.hiccup_ns = hiccup_period(config);
-  result.tracing_library = tracing_library(config);
+  result.tracing_library = tracing_library(config, result.runtime);
+  result.traced = config.contains("tracing") && !config.at("tracing").is_null();
   result.seed = config.value("seed", result.seed);
   result.records = config.at("records").get<std::string>();
   if (config.contains("thresholds")) {

@@ -27,7 +27,8 @@ struct Config {
   Nanoseconds sampling_ns = 500'000'000;
   Nanoseconds checkpoint_ns = 5 * kNanosecondsPerSecond;
   Nanoseconds discovery_timeout_ns = 30 * kNanosecondsPerSecond;
-  std::optional<std::string> tracing_library;  // of the tracepoints; null: not traced
+  bool traced = false;
+  std::optional<std::string> tracing_library;  // of the tracepoints, where the runtime has none of its own
   std::optional<Nanoseconds> hiccup_ns;        // the period of the thread `hiccup`; null: there is none
   std::uint64_t seed = 1;
   std::string records;

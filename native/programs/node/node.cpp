@@ -122,7 +122,7 @@ std::vector<const graph::Process*> Node::processes() const {
 // what the thread that creates them has at that moment; executors see to themselves when they start.
 void Node::start_runtime() {
   const bool virtual_time = config_.runtime == "virtual";
-  if (virtual_time && config_.tracing_library) {
+  if (virtual_time && config_.traced) {
     throw runtime::Error(
         runtime::Error::Kind::kUnsupported,
         "virtual: tracing: a tracer's clock knows nothing of virtual time; use a real middleware");
@@ -174,7 +174,7 @@ void Node::start_runtime() {
 
 void Node::create_runtime(bool virtual_time) {
   // Before the middleware: start-up and discovery belong to the resources.
-  if (!virtual_time) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, records_);
+  if (!virtual_time) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, counters_, records_);
   // Likewise: afterwards threads would inherit what the middleware's shall have.
   if (config_.hiccup_ns) hiccup_ = std::make_unique<Hiccup>(clock_, *config_.hiccup_ns);
   const realtime::ThreadSettings inherited =
@@ -191,16 +191,34 @@ std::unique_ptr<runtime::Runtime> Node::make_runtime() {
   if (config_.runtime == "virtual") {
     return std::make_unique<runtime::VirtualRuntime>(config_.middleware_options, config_.seed);
   }
+  std::size_t participants = 0;
+  for (const graph::Process& process : config_.graph.processes)
+    participants += static_cast<std::size_t>(process.participants);
+  if (config_.runtime != "dds") {
+    plugin_ = runtime::Plugin::load(config_.middleware_library);
+    return plugin_->open(
+        {.middleware = config_.middleware_name,
+         .domain = config_.domain,
+         .network = config_.network,
+         .participants_expected = static_cast<std::uint32_t>(participants),
+         .participants = static_cast<std::uint32_t>(config_.graph.processes[*config_.process].participants),
+         .intra_process = config_.intra_process,
+         .service_framing = config_.service_framing,
+         .traced = config_.traced,
+         .options = config_.middleware_options},
+        clock_, events_);
+  }
   try {
     return std::make_unique<runtime::DdsRuntime>(
         middleware::Plugin::load(config_.middleware_library),
         middleware::ParticipantSettings{
             .domain = config_.domain,
             .network = config_.network,
-            .participants_expected = static_cast<std::uint32_t>(config_.graph.processes.size()),
+            .participants_expected = static_cast<std::uint32_t>(participants),
             .options = config_.middleware_options},
-        runtime::DdsSettings{config_.intra_process, config_.service_framing,
-                             tracing_ ? tracing_->tracepoints() : nullptr},
+        runtime::DdsSettings{
+            config_.intra_process, config_.service_framing, tracing_ ? tracing_->tracepoints() : nullptr,
+            static_cast<std::size_t>(config_.graph.processes[*config_.process].participants)},
         clock_, events_);
   } catch (const middleware::Error& error) {
     throw runtime::Error(runtime::Error::Kind::kUnsupported, error.what());
@@ -209,10 +227,17 @@ std::unique_ptr<runtime::Runtime> Node::make_runtime() {
 
 const std::vector<int>& Node::tracer_threads() const noexcept {
   static const std::vector<int> none;
+  if (plugin_) return plugin_->threads();
   return tracing_ ? tracing_->threads() : none;
 }
 
+void Node::adopt_threads() const {
+  if (!plugin_) return;
+  for (const realtime::OwnThread& thread : plugin_->own_threads()) realtime::adopt_thread(thread);
+}
+
 void Node::check_threads() const {
+  adopt_threads();
   const graph::Process& process = *processes().front();
   for (const WatchedThread& thread : watched_threads(process, tracer_threads())) {
     const std::string difference = realtime::difference(thread.asked, thread.state);
@@ -224,6 +249,7 @@ void Node::check_threads() const {
 }
 
 void Node::write_thread_record(const char* when) {
+  adopt_threads();
   json threads = json::array();
   for (const WatchedThread& thread : watched_threads(*processes().front(), tracer_threads())) {
     threads.push_back({{"tid", thread.state.tid},
@@ -262,6 +288,12 @@ Node::~Node() {
   if (runtime_) runtime_->stop();
 }
 
+// A runtime that traces itself has no library of perflab's, and says nothing of who listens.
+json Node::tracing_record() const {
+  if (tracing_) return {{"library", *config_.tracing_library}, {"recorded", tracing_->recorded()}};
+  return config_.traced ? json{{"library", nullptr}, {"recorded", nullptr}} : json(nullptr);
+}
+
 void Node::write_process_record() {
   json executors = json::array();
   for (const graph::ExecutorView& view : live_->executors()) {
@@ -286,8 +318,7 @@ void Node::write_process_record() {
        {"middleware", json::parse(runtime_->describe())},
        {"executors", std::move(executors)},
        {"intra_process", config_.intra_process},
-       {"tracing", tracing_ ? json{{"library", *config_.tracing_library}, {"recorded", tracing_->recorded()}}
-                            : json(nullptr)},
+       {"tracing", tracing_record()},
        {"service_framing",
         services ? json(graph::word_of(graph::kFramingWords, runtime_->service_framing())) : json(nullptr)},
        {"clock_cost_ns", measure::clock_cost(clock_)}});
@@ -420,6 +451,8 @@ std::optional<Node::Start> Node::await_start(bool matched) {
 void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
   write_passing_record();  // before the start: endpoints are asked by one thread at a time
   if (hiccup_) hiccup_->start(measured_from, measured_from + config_.live.duration_ns);
+  if (sampler_)
+    sampler_->measure_cost(measured_from, measured_from + config_.live.duration_ns, tracer_threads());
   live_->start(measured_from);
   const Nanoseconds started = clock_.now();
   events_.note(started, "started");
@@ -516,6 +549,7 @@ void Node::write_checkpoint(bool final) {
 }
 
 void Node::finish() {
+  if (sampler_) sampler_->end_cost();
   if (config_.runtime != "virtual") write_thread_record("end");
   runtime_->stop();
   events_.note(clock_.now(), "stopped");

@@ -13,6 +13,7 @@
 #include "programs/node/hiccup.h"
 #include "programs/node/records.h"
 #include "programs/node/sampler.h"
+#include "runtime/plugin.h"
 #include "tracing/ros/library.h"
 
 namespace perflab::node {
@@ -33,6 +34,7 @@ class Node {
     std::vector<graph::WriterName> writers;
   };
 
+  [[nodiscard]] nlohmann::json tracing_record() const;
   void write_process_record();
   void write_thread_record(const char* when);
   void write_passing_record();
@@ -43,6 +45,8 @@ class Node {
   [[nodiscard]] std::unique_ptr<runtime::Runtime> make_runtime();
   // Of the tracer, which belong neither to perflab nor to the middleware.
   [[nodiscard]] const std::vector<int>& tracer_threads() const noexcept;
+  // Takes over what threads the runtime's library has started.
+  void adopt_threads() const;
   // Throws runtime::Error (kUnsupported) if a thread is not scheduled as asked.
   void check_threads() const;
   // False if the discovery timed out.
@@ -57,6 +61,7 @@ class Node {
   void check_strangers();
   void send_done();
 
+  Counters counters_;  // first: they count in threads that are started after them
   const Config& config_;
   control::Control& control_;
   measure::MonotonicClock clock_;
@@ -65,6 +70,7 @@ class Node {
   measure::MessageEventQueue message_events_;
   bool stop_asked_ = false;
   std::optional<tracing::Library> tracing_;
+  std::optional<runtime::Plugin> plugin_;  // where the runtime is none of perflab-node's own
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Hiccup> hiccup_;
   std::unique_ptr<runtime::Runtime> runtime_;

@@ -109,6 +109,36 @@ json resource_record(const measure::ResourceSample& sample) {
 
 namespace {
 
+json count_json(const measure::ProcessCounter& counter) {
+  const auto now = counter.read();
+  if (!now) {
+    return {{"count", nullptr},
+            {"reason", counter.reason().empty() ? "the counter cannot be read" : counter.reason()}};
+  }
+  return {{"count", now->count},
+          {"enabled_ns", now->enabled_ns},
+          {"running_ns", now->running_ns},
+          {"kernel", counter.with_kernel()}};
+}
+
+}  // namespace
+
+json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
+                 const measure::ProcessCounter& instructions) {
+  json threads = json::array();
+  for (const measure::CpuTimes::Thread& thread : times.threads) {
+    threads.push_back({{"tid", thread.tid}, {"name", thread.name}, {"cpu_ns", thread.cpu_ns}});
+  }
+  return {{"type", "cost"},
+          {"at_ns", times.at_ns},
+          {"cpu_ns", times.cpu_ns},
+          {"cycles", count_json(cycles)},
+          {"instructions", count_json(instructions)},
+          {"threads", std::move(threads)}};
+}
+
+namespace {
+
 // What publishers and the requests of a client have in common.
 json sending_record(const measure::PublisherRecorder& recorder) {
   return {{"sent", recorder.sent()},
@@ -127,6 +157,10 @@ void name_condition(json& record, const std::string& condition) {
 
 json publisher_record(const graph::PublisherView& view) {
   json record = sending_record(*view.recorder);
+  const measure::Histogram* period = view.recorder->period();
+  const measure::Histogram* jitter = view.recorder->period_jitter();
+  record["period"] = period != nullptr ? histogram_record(*period) : json(nullptr);
+  record["period_jitter"] = jitter != nullptr ? histogram_record(*jitter) : json(nullptr);
   record["node"] = view.node->qualified_name();
   record["topic"] = view.publisher->topic;
   name_condition(record, view.node->condition);
@@ -160,7 +194,7 @@ json edge_record(const graph::EdgeView& view) {
   json record = receiving_record(*view.recorder);
   record["publisher"] = view.publisher_node->qualified_name();
   record["topic"] = view.publisher->topic;
-  record["subscription"] = view.subscription_node->qualified_name();
+  record["subscription"] = view.subscription_node->name_of(*view.subscription);
   record["size_bytes"] = view.publisher->size_bytes;
   record["frequency_hz"] = view.publisher->frequency_hz;
   name_condition(record, graph::condition_between(*view.publisher_node, *view.subscription_node));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/live.h"
+#include "measure/counter.h"
 #include "measure/resources.h"
 
 namespace perflab::node {
@@ -37,6 +38,9 @@ class RecordFile {
 
 nlohmann::json histogram_record(const measure::Histogram& histogram);
 nlohmann::json resource_record(const measure::ResourceSample& sample);
+// What the process used so far; without `when` and the roles of threads.
+nlohmann::json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
+                           const measure::ProcessCounter& instructions);
 // The checkpoint of everything that the graph has recorded, as one line. `hiccup` may be null.
 std::string checkpoint_line(const graph::LiveGraph& live, const measure::Histogram* hiccup, Nanoseconds at_ns,
                             bool final);

@@ -1,14 +1,22 @@
 #include "programs/node/sampler.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "realtime/thread.h"
 
 namespace perflab::node {
 
-Sampler::Sampler(const measure::Clock& clock, Nanoseconds period_ns, RecordFile& file)
-    : resources_(clock), clock_(clock), period_ns_(period_ns), file_(file), thread_([this] { run(); }) {
+Sampler::Sampler(const measure::Clock& clock, Nanoseconds period_ns, const Counters& counters,
+                 RecordFile& file)
+    : resources_(clock),
+      clock_(clock),
+      period_ns_(period_ns),
+      counters_(counters),
+      file_(file),
+      thread_([this] { run(); }) {
   // Until then nobody could tell the thread from one of the middleware.
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return registered_; });
@@ -27,6 +35,48 @@ void Sampler::stop() {
   file_.write(resource_record(resources_.sample()));
 }
 
+void Sampler::measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vector<int> tracer) {
+  {
+    const std::lock_guard lock(mutex_);
+    cost_ = Cost::kBefore;
+    cost_from_ = from_ns;
+    cost_until_ = until_ns;
+    tracer_ = std::move(tracer);
+  }
+  wake_.notify_all();
+}
+
+void Sampler::end_cost() {
+  const std::lock_guard lock(mutex_);
+  if (cost_ == Cost::kWithin) write_cost("end");
+  cost_ = Cost::kIdle;
+}
+
+void Sampler::write_due_cost(Nanoseconds now) {
+  if (cost_ == Cost::kBefore && now >= cost_from_) {
+    write_cost("start");
+    cost_ = Cost::kWithin;
+  } else if (cost_ == Cost::kWithin && now >= cost_until_) {
+    write_cost("end");
+    cost_ = Cost::kIdle;
+  }
+}
+
+void Sampler::write_cost(const char* when) {
+  const std::vector<realtime::OwnThread> own = realtime::own_threads();
+  const auto role = [&own, this](int tid) {
+    if (std::ranges::find(tracer_, tid) != tracer_.end()) return "tracer";
+    const auto known = std::ranges::find(own, tid, &realtime::OwnThread::tid);
+    if (known == own.end()) return "middleware";
+    return known->role == realtime::Role::kExecutor ? "executor" : "perflab";
+  };
+  const measure::CpuTimes times = measure::cpu_times(clock_);
+  nlohmann::json record = cost_record(times, counters_.cycles, counters_.instructions);
+  record["when"] = when;
+  for (nlohmann::json& thread : record["threads"]) thread["role"] = role(thread["tid"].get<int>());
+  file_.write(record);
+}
+
 void Sampler::run() {
   realtime::name_this_thread("sampler");
   realtime::register_this_thread(realtime::Role::kPerflab);
@@ -35,13 +85,21 @@ void Sampler::run() {
   registered_ = true;
   wake_.notify_all();
   while (!stopping_) {
-    lock.unlock();
-    file_.write(resource_record(resources_.sample()));
-    lock.lock();
-    // On a fixed grid; samples that were missed are left out.
-    const Nanoseconds now = clock_.now();
-    due += ((now - due) / period_ns_ + 1) * period_ns_;
-    wake_.wait_for(lock, std::chrono::nanoseconds(due - now), [this] { return stopping_; });
+    Nanoseconds now = clock_.now();
+    write_due_cost(now);
+    if (now >= due) {
+      lock.unlock();
+      file_.write(resource_record(resources_.sample()));
+      lock.lock();
+      // On a fixed grid; samples that were missed are left out.
+      now = clock_.now();
+      due += ((now - due) / period_ns_ + 1) * period_ns_;
+    }
+    Nanoseconds next = due;
+    if (cost_ == Cost::kBefore) next = std::min(next, cost_from_);
+    if (cost_ == Cost::kWithin) next = std::min(next, cost_until_);
+    // Not with a predicate: what is to be written may have changed.
+    if (!stopping_ && next > now) wake_.wait_for(lock, std::chrono::nanoseconds(next - now));
   }
 }
 

@@ -1,36 +1,61 @@
-// The thread that samples this process's resources at a fixed period and writes them to the record file.
+// The thread that samples this process's resources at a fixed period, and what it cost at either end of the
+// measured part, and writes them to the record file.
 #pragma once
 
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "measure/counter.h"
 #include "measure/resources.h"
 #include "programs/node/records.h"
 
 namespace perflab::node {
 
+// What the processor counts for the process; made before it has any other thread.
+struct Counters {
+  measure::ProcessCounter cycles{measure::ProcessCounter::kCycles};
+  measure::ProcessCounter instructions{measure::ProcessCounter::kInstructions};
+};
+
 class Sampler {
  public:
-  Sampler(const measure::Clock& clock, Nanoseconds period_ns, RecordFile& file);
+  // `counters` outlive the sampler.
+  Sampler(const measure::Clock& clock, Nanoseconds period_ns, const Counters& counters, RecordFile& file);
   ~Sampler();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
+  // Writes what the process cost so far at both instants (or at once where they have passed). `tracer` are
+  // the threads of the tracer.
+  void measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vector<int> tracer);
+  // The second of the two, where it is still to come: threads are about to end.
+  void end_cost();
   // Takes a last sample and ends the thread. Idempotent.
   void stop();
 
  private:
+  enum class Cost { kIdle, kBefore, kWithin };
+
   void run();
+  // With the mutex held: writes what is due of the cost.
+  void write_due_cost(Nanoseconds now);
+  void write_cost(const char* when);
 
   measure::ResourceSampler resources_;
   const measure::Clock& clock_;
   Nanoseconds period_ns_;
+  const Counters& counters_;
   RecordFile& file_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool registered_ = false;
   bool stopping_ = false;
+  Cost cost_ = Cost::kIdle;
+  Nanoseconds cost_from_ = 0;
+  Nanoseconds cost_until_ = 0;
+  std::vector<int> tracer_;
   std::thread thread_;
 };
 

@@ -87,18 +87,27 @@ DdsRuntime::DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantS
   host.context = this;
   middleware::ParticipantSettings given = participant;
   given.ignore_local_endpoints = settings.intra_process;
-  participant_ =
-      translating([&] { return std::make_unique<middleware::Participant>(plugin_.open(host, given)); });
+  translating([&] {
+    for (std::size_t i = 0; i < settings.participants; ++i)
+      participants_.push_back(plugin_.open(host, given));
+  });
   if (settings_.trace != nullptr) tracer_ = std::make_unique<Tracer>(*settings_.trace, this);
 }
 
 DdsRuntime::~DdsRuntime() { DdsRuntime::stop(); }
 
-void DdsRuntime::name_group(std::size_t group, const std::string& node_namespace, const std::string& node) {
-  if (tracer_) tracer_->name_group(group, node_namespace, node);
+void DdsRuntime::name_group(std::size_t group, const NodeName& node) {
+  if (tracer_) tracer_->name_group(group, node.node_namespace, node.name);
 }
 
 std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
+  if (settings.kind == ExecutorKind::kStaticSingleThreaded) {
+    throw Error(
+        Error::Kind::kUnsupported,
+        settings.name + ": " + std::string(plugin_.name()) +
+            ": static_single_threaded is an executor of rclcpp; right would be single_threaded, whose "
+            "entities never change here");
+  }
   if ((settings.kind == ExecutorKind::kEvents || settings.kind == ExecutorKind::kMultiThreaded) &&
       !plugin_.capabilities().data_ready_callbacks) {
     throw Error(Error::Kind::kUnsupported, settings.name + ": " + std::string(plugin_.name()) +
@@ -107,6 +116,8 @@ std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
   }
   executors_.push_back(translating([&] {
     switch (settings.kind) {
+      case ExecutorKind::kStaticSingleThreaded:
+        break;
       case ExecutorKind::kInline:
         return Executors::make_inline(clock_, settings);
       case ExecutorKind::kEvents:
@@ -116,7 +127,7 @@ std::size_t DdsRuntime::add_executor(const ExecutorSettings& settings) {
       case ExecutorKind::kSingleThreaded:
         break;
     }
-    return Executors::make_single_threaded(clock_, settings, participant_->create_waitset(), sink_,
+    return Executors::make_single_threaded(clock_, settings, participants_.front().create_waitset(), sink_,
                                            settings_.trace);
   }));
   return executors_.size() - 1;
@@ -127,7 +138,8 @@ Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
       std::make_unique<DdsPublisher>(clock_, sink_, settings, plugin_.capabilities(), settings_.trace));
   DdsPublisher& publisher = *publishers_.back();
   translating([&] {
-    publisher.set_writer(participant_->create_writer(endpoint_settings(settings), publisher.listener()));
+    publisher.set_writer(
+        participant_of(settings).create_writer(endpoint_settings(settings), publisher.listener()));
   });
   if (tracer_) tracer_->made(publisher);
   if (settings_.intra_process) {
@@ -151,7 +163,7 @@ Subscription& DdsRuntime::create_subscription(std::size_t executor, const Endpoi
   DdsSubscription& subscription = *subscriptions_.back();
   runner.add_subscription(subscription);
   translating([&] {
-    subscription.set_reader(participant_->create_reader(
+    subscription.set_reader(participant_of(settings).create_reader(
         endpoint_settings(settings), subscription.listener(runner.needs_data_callbacks())));
     runner.attach(subscription);
   });
@@ -162,6 +174,10 @@ Subscription& DdsRuntime::create_subscription(std::size_t executor, const Endpoi
     topic.subscriptions.push_back(&subscription);
   }
   return subscription;
+}
+
+middleware::Participant& DdsRuntime::participant_of(const EndpointSettings& settings) {
+  return participants_.at(settings.participant);
 }
 
 DdsRuntime::LocalTopic& DdsRuntime::local_topic(const EndpointSettings& settings) {
@@ -235,9 +251,16 @@ void DdsRuntime::stop() noexcept {
 }
 
 std::string DdsRuntime::describe() {
-  const nlohmann::json description = {{"name", plugin_.name()},
-                                      {"version", plugin_.version()},
-                                      {"effective", nlohmann::json::parse(participant_->describe())}};
+  // What is in effect for the first one is so for all; what they count, each counts for itself.
+  nlohmann::json effective = nlohmann::json::parse(participants_.front().describe());
+  if (participants_.size() > 1) {
+    nlohmann::json each = nlohmann::json::array();
+    for (middleware::Participant& participant : participants_)
+      each.push_back(nlohmann::json::parse(participant.describe()));
+    effective["participants"] = std::move(each);
+  }
+  const nlohmann::json description = {
+      {"name", plugin_.name()}, {"version", plugin_.version()}, {"effective", std::move(effective)}};
   return description.dump();
 }
 

@@ -11,6 +11,9 @@
 // One publisher or client is used by one thread at a time. All endpoints are created before the first
 // message.
 //
+// Several participants share what the process has: an executor serves endpoints of all of them, and delivery
+// within the process joins all of them.
+//
 // With `trace` it emits the tracepoints of ROS 2 where rclcpp has them (dds/tracing.h); without, each costs
 // the look at a null pointer.
 //
@@ -42,17 +45,18 @@ struct DdsSettings {
   std::optional<ServiceFraming> service_framing{};
   // Whom to tell what happens; null: nobody. Outlives the runtime.
   const perflab_ros2_tracepoints* trace = nullptr;
+  std::size_t participants = 1;  // of this process; at least 1
 };
 
 class DdsRuntime final : public Runtime {
  public:
-  // Opens the participant. Throws Error. Clock and sink outlive the runtime.
+  // Opens the participants. Throws Error. Clock and sink outlive the runtime.
   DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& participant,
              const DdsSettings& settings, const measure::Clock& clock, EventSink& sink);
   ~DdsRuntime() override;
 
   [[nodiscard]] const measure::Clock& clock() const noexcept override { return clock_; }
-  void name_group(std::size_t group, const std::string& node_namespace, const std::string& node) override;
+  void name_group(std::size_t group, const NodeName& node) override;
   std::size_t add_executor(const ExecutorSettings& settings) override;
   Publisher& create_publisher(const EndpointSettings& settings) override;
   Subscription& create_subscription(std::size_t executor, const EndpointSettings& settings,
@@ -90,6 +94,7 @@ class DdsRuntime final : public Runtime {
   };
 
   LocalTopic& local_topic(const EndpointSettings& settings);
+  [[nodiscard]] middleware::Participant& participant_of(const EndpointSettings& settings);
   // Throws Error.
   void connect(DdsPublisher& publisher, DdsSubscription& subscription);
 
@@ -99,7 +104,7 @@ class DdsRuntime final : public Runtime {
   const measure::Clock& clock_;
   EventSink& sink_;
   // Declared before what is made from it: endpoints go first.
-  std::unique_ptr<middleware::Participant> participant_;
+  std::vector<middleware::Participant> participants_;
   std::unique_ptr<Tracer> tracer_;  // null where nothing is traced
   std::map<std::pair<std::string, std::string>, LocalTopic> local_topics_;
   std::vector<std::unique_ptr<ServiceClient>> clients_;

@@ -11,7 +11,7 @@
 
 #include "middleware/plugin.h"
 #include "runtime/dds/dds_runtime.h"
-#include "runtime/dds/workers.h"
+#include "runtime/workers.h"
 #include "runtime/timer.h"
 
 namespace perflab::runtime {

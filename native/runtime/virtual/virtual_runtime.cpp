@@ -13,6 +13,7 @@
 #include "middleware/sim/program.h"
 #include "middleware/support/options.h"
 #include "middleware/support/status.h"
+#include "middleware/types.h"
 #include "realtime/thread.h"
 #include "runtime/names.h"
 #include "runtime/service.h"
@@ -63,6 +64,7 @@ struct VirtualRuntime::Reader final : Subscription {
   bool queued = false;  // in the lane's arrivals, or in its group's queue
   std::size_t writers = 0;
   std::size_t depth = 0;  // 0: unlimited
+  perflab_qos qos{};
   std::uint64_t overwritten = 0;
   perflab_identity id{};
   std::deque<Arrived> history;
@@ -92,6 +94,7 @@ struct VirtualRuntime::Writer final : Publisher {
   perflab_identity id{};
   std::int64_t sent = 0;
   std::string topic;
+  perflab_qos qos{};
   std::vector<Link*> links;
 };
 
@@ -263,6 +266,10 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
   lanes_.push_back(std::make_unique<Lane>());
   Lane& lane = *lanes_.back();
   switch (settings.kind) {
+    case ExecutorKind::kStaticSingleThreaded:
+      throw Error(Error::Kind::kUnsupported,
+                  settings.name + ": static_single_threaded is an executor of rclcpp; right would be "
+                                  "single_threaded");
     case ExecutorKind::kSingleThreaded:
       break;
     case ExecutorKind::kEvents:
@@ -289,6 +296,7 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
 }
 
 void VirtualRuntime::connect(Writer& writer, Reader& reader) {
+  if (middleware::incompatible_policy(writer.qos, reader.qos) != nullptr) return;
   auto link = std::make_unique<Link>(writer, reader, programme_->link, links_.size());
   writer.links.push_back(link.get());
   links_.push_back(std::move(link));
@@ -311,6 +319,7 @@ Publisher& VirtualRuntime::create_publisher(const EndpointSettings& settings) {
   writer->runtime = this;
   writer->id = make_identity(1, writers_.size());
   const std::string name = wire_name(settings);
+  writer->qos = settings.qos;
   writer->topic = settings.kind == TopicKind::kTopic ? settings.topic : name;
   for (Reader* reader : readers_by_topic_[name]) {
     connect(*writer, *reader);
@@ -328,6 +337,7 @@ Subscription& VirtualRuntime::create_subscription(std::size_t executor, const En
   reader->lane = lanes_[executors_.at(executor).messages].get();
   reader->group = settings.group;
   reader->depth = settings.qos.history == PERFLAB_KEEP_ALL ? 0 : static_cast<std::size_t>(settings.qos.depth);
+  reader->qos = settings.qos;
   reader->id = make_identity(2, readers_.size());
   reader->lane->readers.push_back(reader.get());
   const std::string name = wire_name(settings);

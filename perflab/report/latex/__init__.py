@@ -13,6 +13,7 @@ from typing import Any
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.rundata import RunData
 from perflab.report import whole_file
+from perflab.report.latex import costs
 from perflab.report.latex.figures import Picture, pictures
 from perflab.report.latex.machine import inventory_of, machine
 from perflab.report.latex.table import Table
@@ -85,6 +86,7 @@ def _part(run: RunData, prefix: str) -> _Part:
     one: tuple[Callable[[Json], Table | None], ...] = (results, comparisons)
     tables = [table for make in one if (table := make(summary)) is not None]
     tables += curves(summary)
+    tables += costs.tables(summary)
     tables += [table for make in (breaking_points, conditions) if (table := make(summary)) is not None]
     if prefix:
         tables = [replace(t, caption=f"{_title(prefix)}: {t.caption}") for t in tables]

@@ -9,7 +9,7 @@ from typing import Any
 from perflab.report.evidence import Quantity, by_quantity, of_trials
 from perflab.report.latex.table import Names, Table, Texts, Value, Values, own_decimals
 from perflab.report.latex.text import escape, listed, number
-from perflab.statistics.metrics import COUNT, DEFAULT, KILOBYTES, METRICS, NS, PERCENT, Metric
+from perflab.statistics.metrics import COUNT, DEFAULT, KILOBYTES, NS, PERCENT, Metric, find, named
 from perflab.statistics.pairs import CONDITION, FACTOR, OBSERVER, VARIANT, Result, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import BASELINE, CONTROL, purpose_of, sample_of
@@ -96,7 +96,7 @@ def results(summary: Json) -> Table | None:
 def metrics_of(summary: Json) -> list[Metric]:
     """Those that the run compared; of one without findings those that are compared as a rule."""
     names = (summary.get("findings") or {}).get("metrics") or DEFAULT
-    return [METRICS[name] for name in names if name in METRICS]
+    return [named(name) for name in names if find(name) is not None]
 
 
 def confidence_of(summary: Json) -> float:
@@ -173,7 +173,7 @@ _TITLES = {
 def comparisons(summary: Json) -> Table | None:
     """Every comparison: how large the difference is, and what may be said of it."""
     findings = summary.get("findings") or {}
-    found = [c for c in findings.get("comparisons") or () if c["metric"] in METRICS]
+    found = [c for c in findings.get("comparisons") or () if find(c["metric"]) is not None]
     if not found:
         return None
     found.sort(key=lambda c: (list(_TITLES).index(c["kind"]) if c["kind"] in _TITLES else 9, c["variant"] or ""))
@@ -219,11 +219,11 @@ def _compared(c: Json) -> str:
 
 
 def _effect_unit(c: Json) -> tuple[float, str]:
-    return unit_of(METRICS[c["metric"]], [c["estimate"]["value"]])
+    return unit_of(named(c["metric"]), [c["estimate"]["value"]])
 
 
 def _in_unit(c: Json) -> str:
-    metric = METRICS[c["metric"]]
+    metric = named(c["metric"])
     if c["scale"] == "ratio":
         return f"{metric.words} (×)"
     unit = _effect_unit(c)[1]
@@ -237,7 +237,7 @@ def _effect(c: Json) -> Value:
     found = {"value": value, "low": interval.get("low"), "high": interval.get("high")}
     if c["scale"] == "ratio":
         return replace(_value(found, 1.0), factor=True)
-    return _value(found, _effect_unit(c)[0], exact=METRICS[c["metric"]].unit == COUNT, signed=True)
+    return _value(found, _effect_unit(c)[0], exact=named(c["metric"]).unit == COUNT, signed=True)
 
 
 def _p(p: float | None) -> str:
@@ -265,8 +265,8 @@ def _curve(curve: Json, number_: int | None, summary: Json) -> Table:
     ]
     confidences = [m["confidence"] for m in curve["metrics"].values() if m.get("confidence")]
     for name, of in curve["metrics"].items():
-        if name in METRICS and any(p is not None for p in of["points"]):
-            columns.append(_metric_column(METRICS[name], of["points"]))
+        if find(name) is not None and any(p is not None for p in of["points"]):
+            columns.append(_metric_column(named(name), of["points"]))
     level = confidences[0] if confidences else confidence_of(summary)
     left_out = [
         ", ".join(

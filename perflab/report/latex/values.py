@@ -15,7 +15,7 @@ from perflab.report.latex.machine import inventory_of
 from perflab.report.latex.table import Value
 from perflab.report.latex.tables import breaking_points, confidence_of, median_of, metrics_of, place_of, share, unit_of
 from perflab.report.latex.text import escape
-from perflab.statistics.metrics import COUNT, METRICS, Metric
+from perflab.statistics.metrics import COUNT, Metric, find, named
 from perflab.statistics.pairs import CONDITION, Result, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.words import p_in_words
@@ -58,7 +58,7 @@ def _all(summary: Json, manifest: Json) -> Iterator[tuple[str, str]]:
             if result.result.get("trials"):
                 yield from _of_result(f"{before}{result.treatment}", result, metrics_of(dict(summary)), level)
     for c in (summary.get("findings") or {}).get("comparisons") or ():
-        if c["kind"] == CONDITION and c["metric"] in METRICS:
+        if c["kind"] == CONDITION and find(c["metric"]) is not None:
             before = f"{c['variant']}/".replace(", ", ",") if len(places) > 1 else ""
             yield from _of_comparison(f"{before}{c['treatment']['name']}/{c['metric']}", c)
     for curve in summary.get("curves") or ():
@@ -105,7 +105,7 @@ def _of_interval(name: str, metric: Metric, found: Json) -> Iterator[tuple[str, 
 
 
 def _of_comparison(name: str, c: Json) -> Iterator[tuple[str, str]]:
-    metric = METRICS[c["metric"]]
+    metric = named(c["metric"])
     value, interval = c["estimate"]["value"], c["estimate"]["interval"] or {}
     if value is not None:
         is_ratio = c["scale"] == "ratio"

@@ -16,14 +16,14 @@ from perflab.formats.rundata import RunData
 from perflab.report import draw_html, draw_still
 from perflab.report.draw_html import Choice, PageParts
 from perflab.report.figures import Figure
-from perflab.report.run_page import curves, findings, profiles, quality, setup, tables
+from perflab.report.run_page import costs, curves, findings, profiles, quality, setup, tables
 from perflab.report.run_page.elements import box, escape, paragraph
 from perflab.report.run_page.runs import ReportRun
 
 Json = dict[str, Any]
 
 # Pictures by the sections of the page; what is in neither list stands at the end of the first one.
-OF_CURVES = ("curves", "breaking_points")
+OF_CURVES = ("curves", "breaking_points", "executor_costs")
 PICTURE_TITLES = {
     "distributions": "Distributions",
     "percentiles": "Percentiles",
@@ -80,6 +80,11 @@ def report(
         _Section("conditions", "Did the conditions hold?", guarded(setup.evidence, "the evidence of conditions")),
         _Section("tables", "Tables", guarded(tables.section, "the tables")),
         _Section("pictures", "Pictures", _pictures(by_key)),
+        _Section(
+            "executors",
+            "What executors cost",
+            "".join(by_key.get("executor_costs", ())) + guarded(costs.section, "what executors cost"),
+        ),
         _Section(
             "curves",
             "Degradation curves",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from perflab.report.run_page import key_figures
 from perflab.report.run_page.elements import SIGNS, Cell, Column, Table, Tone, number, word
 from perflab.report.run_page.runs import ReportRun, of_all
 from perflab.report.run_page.words import metric_of, size
@@ -28,7 +29,15 @@ _QUANTILES = ("p50", "p90", "p99", "p99_9", "max")
 
 
 def section(runs: Sequence[ReportRun]) -> str:
-    made = [results(runs), everything(runs), services(runs), edges(runs), resources(runs), trials(runs)]
+    made = [
+        results(runs),
+        *key_figures.tables(runs),
+        everything(runs),
+        services(runs),
+        edges(runs),
+        resources(runs),
+        trials(runs),
+    ]
     return "".join(table.html() for table in made)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from perflab.report.label import BASELINE, treatment
 from perflab.statistics.metric_comparison import CLAIMS
-from perflab.statistics.metrics import METRICS, Metric
+from perflab.statistics.metrics import Metric, find
 from perflab.statistics.words import p_in_words
 from perflab.units import NS_PER_S, format_bytes, format_count, format_duration, format_rate, format_time
 
@@ -178,7 +178,7 @@ def is_claim(comparison: Json) -> bool:
 
 
 def metric_of(name: str) -> Metric | None:
-    return METRICS.get(name)
+    return find(name)
 
 
 def seconds(ns: float | None) -> str:

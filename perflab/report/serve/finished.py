@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perflab.experiment.collect import collect
+from perflab.experiment.collect import collect, expected_of
 from perflab.experiment.rundir import TrialDirectory
 from perflab.report import label
 from perflab.report.serve import searching
+from perflab.statistics import key_figures
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.proportion import wilson
 from perflab.statistics.summary import MEASURED, TrialData, figures_of
@@ -76,13 +77,13 @@ def key_of(place: Mapping[str, Any]) -> str:
 
 def read(directory: TrialDirectory, document: Json, manifest: Json, goal: Goal | None = None) -> Finished:
     """`goal` is that of a search. Raises what damaged files raise: one of DAMAGE, BadInput, OSError."""
-    edges = [tuple(e) for e in manifest["workload"]["edges"]]
-    services = [tuple(s) for s in manifest["workload"].get("services", ())]
+    edges, services = expected_of(directory, manifest)
     told = dict(document)
     if told["status"] != "finished":
         told["outcome"] = told["outcome"] or "harness_error"
         told["reason"] = told["reason"] or "perflab ended before the trial did"
-    data = collect(directory, told, edges, services).data
+    declared = key_figures.declared(manifest["workload"]["graph"])
+    data = collect(directory, told, edges, services, declared).data
     figures = figures_of(data)
     figure = "latency" if edges or not services else "round_trip"
     readings = {q: METRICS[f"{figure}.{q}"].read(figures) for q in QUANTILES}

@@ -34,12 +34,18 @@ def goal_of(manifest: Mapping[str, Any]) -> Goal | None:
         return None
     from perflab.experiment.breaking_point import goal  # scipy takes half a second to import
     from perflab.experiment.design import is_whole
-    from perflab.experiment.document import BreakingPoint
+    from perflab.experiment.document import BreakingPoint, Written, validate
+    from perflab.statistics import key_figures
     from perflab.statistics.target import machine_cpus
+    from perflab.workload.generated import REGISTRY as GENERATED
 
     read = BreakingPoint.model_validate(wanted)
     try:
-        return goal(read, is_whole(read.factor, read.low, read.high), machine_cpus(manifest))
+        generated = manifest["workload"].get("kind") in GENERATED
+        workload = validate(Written(dict(manifest["experiment"]["written"]))).workload if generated else None
+        whole = is_whole(read.factor, read.low, read.high, workload)
+        figures = key_figures.kinds(key_figures.declared(manifest["workload"]["graph"]))
+        return goal(read, whole, machine_cpus(manifest), figures)
     except BadInput:
         return None
 

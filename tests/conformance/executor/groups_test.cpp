@@ -1,4 +1,4 @@
-// multi_threaded: groups exclude within and run in parallel without.
+// multi_threaded: which thread takes what.
 #include <set>
 
 #include "fixture.h"
@@ -11,30 +11,6 @@ class Groups : public Lab, public testing::WithParamInterface<bool> {
  protected:
   Groups() { open({.intra_process = GetParam()}); }
 };
-
-// Both callbacks wait until the other one runs: impossible one after the other.
-TEST_P(Groups, TwoGroupsRunAtTheSameTime) {
-  const std::size_t on = executor(ExecutorKind::kMultiThreaded, 2);
-  Inbox& a = subscribe(on, "/a", keep_last(10), 1);
-  Inbox& b = subscribe(on, "/b", keep_last(10), 2);
-  Publisher& to_a = publisher("/a", keep_last(10));
-  Publisher& to_b = publisher("/b", keep_last(10));
-  Gate a_runs, b_runs;
-  a.on_each = [&](const Delivery&) {
-    a_runs.open();
-    b_runs.pass();
-  };
-  b.on_each = [&](const Delivery&) {
-    b_runs.open();
-    a_runs.pass();
-  };
-  ASSERT_TRUE(all_matched(1));
-  runtime().start(clock_.now());
-  ASSERT_TRUE(send(to_a, 0));
-  ASSERT_TRUE(send(to_b, 0));
-  EXPECT_TRUE(eventually([&] { return a.count() == 1 && b.count() == 1; }));
-  runtime().stop();
-}
 
 TEST_P(Groups, ATimerRunsWhileAnotherGroupIsBusy) {
   const std::size_t on = executor(ExecutorKind::kMultiThreaded, 2);
@@ -97,40 +73,6 @@ TEST_P(Groups, TheThreadThatWaitsForATickTakesWorkToo) {
   ASSERT_TRUE(send(to_first, 0));
   EXPECT_TRUE(eventually([&] { return first.count() + a.count() + b.count() == 3; }));
   runtime().stop();
-}
-
-// Three subscriptions and a timer of one group, four threads, and another group that keeps them busy.
-TEST_P(Groups, CallbacksOfOneGroupExcludeEachOther) {
-  constexpr std::uint64_t kMessages = 400;
-  const perflab_qos qos = GetParam() ? keep_last(kMessages) : keep_all();
-  const std::size_t on = executor(ExecutorKind::kMultiThreaded, 4);
-  std::atomic<bool> running{false};
-  std::vector<Inbox*> inboxes;
-  std::vector<Publisher*> writers;
-  for (const char* topic : {"/a", "/b", "/c", "/d"}) {
-    const bool other_group = topic[1] == 'd';
-    inboxes.push_back(&subscribe(on, topic, qos, other_group ? 8 : 7));
-    if (!other_group) inboxes.back()->on_each = [&running](const Delivery&) { const Alone alone(running); };
-    writers.push_back(&publisher(topic, qos));
-  }
-  Ticks& ticks = timer(on, 200'000, 1, 100, false, 7);
-  ticks.on_each = [&running] { const Alone alone(running); };
-  ASSERT_TRUE(all_matched(1));
-  runtime().start(clock_.now());
-  std::vector<std::thread> threads;
-  for (Publisher* const writer : writers) {
-    threads.emplace_back([writer] {
-      for (std::uint64_t i = 0; i < kMessages; ++i) EXPECT_TRUE(send(*writer, i));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const Inbox* inbox : inboxes) {
-    EXPECT_TRUE(eventually([&] { return inbox->count() == kMessages; })) << inbox->count();
-  }
-  EXPECT_TRUE(eventually([&] { return runtime().timers_done(); }));
-  runtime().stop();
-  for (const Inbox* inbox : inboxes) EXPECT_EQ(inbox->numbers(), perflab::conformance::range(0, kMessages));
-  EXPECT_EQ(ticks.count(), 100u);
 }
 
 TEST_P(Groups, ThreadsAreAsManyAsAskedForAndHaveNames) {

@@ -1,4 +1,5 @@
-// Messages: every one, once, in order, one at a time; nobody starves, nothing runs after the end.
+// Messages under pressure: every one, once, in order; nobody starves, nothing runs after the end. What holds
+// for every runtime is in conformance/runtime.
 #include <algorithm>
 #include <map>
 
@@ -13,58 +14,18 @@ using perflab::conformance::range;
 
 constexpr std::uint64_t kPerWriter = 1'000'000;  // numbers of a writer begin at its index times this
 
-TEST_P(AnyExecutor, HandlesEveryMessageInItsOrder) {
-  const std::size_t on = executor();
-  Inbox& inbox = subscribe(on, "/a", lossless(2'000));
-  Publisher& writer = publisher("/a", lossless(2'000));
-  ASSERT_TRUE(all_matched(1));
-  EXPECT_EQ(writer.matched(), 1u);
-  runtime().start(clock_.now());
-  for (std::uint64_t i = 0; i < 1'000; ++i) ASSERT_TRUE(send(writer, i));
-  EXPECT_TRUE(eventually([&] { return inbox.count() >= 1'000; })) << inbox.count();
-  runtime().stop();
-  EXPECT_EQ(inbox.numbers(), range(0, 1'000));
-}
-
-TEST_P(AnyExecutor, HandsOverTheBytesAndTheIdentityOfTheWriter) {
-  const std::size_t on = executor();
-  Inbox& inbox = subscribe(on, "/a", lossless(10));
-  Publisher& writer = publisher("/a", lossless(10));
-  std::atomic<bool> is_intact{false};
-  std::atomic<bool> is_known{false};
+TEST_P(AnyExecutor, SaysWhenAMessageOfThisProcessCame) {
+  if (!GetParam().intra_process) return;
+  Inbox& inbox = subscribe(executor(), "/a", keep_last(10));
+  Publisher& writer = publisher("/a", keep_last(10));
   std::atomic<Nanoseconds> arrived{kUnknownTime};
-  inbox.on_each = [&](const Delivery& delivery) {
-    is_intact = intact(delivery.bytes, kMessageBytes);
-    const perflab_identity identity = writer.identity();
-    is_known = std::equal(std::begin(identity.bytes), std::end(identity.bytes), delivery.writer.bytes);
-    arrived = delivery.arrived_ns;
-  };
-  ASSERT_TRUE(all_matched(1));
+  inbox.on_each = [&](const Delivery& delivery) { arrived = delivery.arrived_ns; };
   runtime().start(clock_.now());
   const Nanoseconds before = clock_.now();
   ASSERT_TRUE(send(writer, 7));
   ASSERT_TRUE(eventually([&] { return inbox.count() == 1; }));
-  EXPECT_TRUE(is_intact);
-  EXPECT_TRUE(is_known);
-  if (GetParam().intra_process) {
-    EXPECT_GE(arrived, before);
-  }
+  EXPECT_GE(arrived, before);
   runtime().stop();
-}
-
-TEST_P(AnyExecutor, HandlesWhatCameBeforeTheStartAndNothingBeforeIt) {
-  const std::size_t on = executor();
-  Inbox& inbox = subscribe(on, "/a", lossless(100));
-  Publisher& writer = publisher("/a", lossless(100));
-  ASSERT_TRUE(all_matched(1));
-  std::atomic<bool> started{false};
-  inbox.on_each = [&](const Delivery&) { EXPECT_TRUE(started); };
-  for (std::uint64_t i = 0; i < 50; ++i) ASSERT_TRUE(send(writer, i));
-  started = true;
-  runtime().start(clock_.now());
-  EXPECT_TRUE(eventually([&] { return inbox.count() == 50; })) << inbox.count();
-  runtime().stop();
-  EXPECT_EQ(inbox.numbers(), range(0, 50));
 }
 
 // Several threads of this process and another process send to the same two subscriptions, with pauses in
@@ -174,45 +135,6 @@ TEST_P(AnyExecutor, RunsNothingAfterStopWhileMessagesFlow) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(inbox.count(), at_the_end);
   runtime().stop();
-}
-
-TEST_P(AnyExecutor, StopWaitsForTheCallbackThatRuns) {
-  const std::size_t on = executor();
-  Inbox& inbox = subscribe(on, "/a", lossless(10));
-  Publisher& writer = publisher("/a", lossless(10));
-  Gate entered, gate;
-  std::atomic<bool> returned{false};
-  inbox.on_each = [&](const Delivery&) {
-    entered.open();
-    gate.pass();
-    returned = true;
-  };
-  ASSERT_TRUE(all_matched(1));
-  runtime().start(clock_.now());
-  std::thread sender(
-      [&] { EXPECT_TRUE(send(writer, 0)); });  // which is held up itself where it runs the callback
-  entered.pass();
-  std::atomic<bool> waited{false};
-  std::thread controller([&] {
-    runtime().stop();
-    waited = returned.load();
-  });
-  std::this_thread::sleep_for(20ms);  // so that stop() has something to wait for
-  gate.open();
-  controller.join();
-  sender.join();
-  EXPECT_TRUE(waited);
-}
-
-TEST_P(AnyExecutor, StopsThoughItNeverStarted) {
-  const std::size_t on = executor();
-  Inbox& inbox = subscribe(on, "/a", keep_last(10));
-  timer(on, 1'000'000, 1, 10);
-  Publisher& writer = publisher("/a", keep_last(10));
-  ASSERT_TRUE(all_matched(1));
-  EXPECT_TRUE(send(writer, 0));
-  runtime().stop();
-  EXPECT_EQ(inbox.count(), 0u);
 }
 
 // A callback that publishes to its own topic keeps its subscription ready for ever.

@@ -26,19 +26,6 @@ class Passes : public Lab {
   }
 };
 
-TEST_F(Passes, ThroughTheMiddlewareUnlessAskedOtherwise) {
-  open({});
-  const std::size_t on = executor(ExecutorKind::kEvents);
-  subscribe(on, "/a", keep_last(10), 0, PassBy::kUnique);
-  Publisher& writer = publisher("/a", keep_last(10), PassBy::kUnique);
-  ASSERT_TRUE(all_matched(1));
-  const Passing passing = writer.passing();
-  EXPECT_EQ(passing.intra_process, 0u);
-  EXPECT_EQ(passing.copies, 0u);
-  EXPECT_EQ(passing.middleware, 1u);
-  EXPECT_FALSE(passing.loaned);
-}
-
 // The address of the bytes that each subscription was given.
 struct Addresses {
   explicit Addresses(std::vector<Inbox*> inboxes) : at(inboxes.size()) {
@@ -107,18 +94,6 @@ TEST_F(Passes, WithinTheProcessAndToAnotherOne) {
   EXPECT_TRUE(eventually([&] { return inbox.count() == 50; }));
   runtime().stop();
   EXPECT_EQ(inbox.numbers(), range(0, 50));
-}
-
-TEST_F(Passes, TheOldestIsDroppedWhereTheHistoryIsFull) {
-  open({.intra_process = true});
-  const std::size_t on = executor(ExecutorKind::kEvents);
-  Inbox& inbox = subscribe(on, "/a", keep_last(3));
-  Publisher& writer = publisher("/a", keep_last(100));
-  for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(send(writer, i));
-  runtime().start(clock_.now());
-  EXPECT_TRUE(eventually([&] { return inbox.count() == 3; }));
-  runtime().stop();
-  EXPECT_EQ(inbox.numbers(), range(7, 10));
 }
 
 TEST_F(Passes, WhatRclcppRefusesWithinAProcessIsRefused) {

@@ -1,13 +1,10 @@
-// Services: every request is answered once, to the one who asked, in both framings.
-#include <set>
+// Services: what is not framed as theirs, and which framing there is.
 
 #include "fixture.h"
 #include "runtime/service.h"
 
 namespace perflab::runtime::conformance {
 namespace {
-
-using perflab::conformance::range;
 
 struct ServiceCase {
   ExecutorKind kind;
@@ -78,45 +75,6 @@ class Services : public Lab, public testing::WithParamInterface<ServiceCase> {
     return settings;
   }
 };
-
-TEST_P(Services, AnswerEveryRequestToTheOneWhoAsked) {
-  constexpr std::uint64_t kClients = 4;
-  constexpr std::uint64_t kRequests = 60;
-  constexpr int kDepth = kClients * kRequests;
-  if (!open_with_framing()) return;
-  EXPECT_EQ(runtime().service_framing(), GetParam().framing);
-  const std::size_t serving = executor(GetParam().kind);
-  const std::size_t asking = executor(GetParam().kind, 2, "executor_1");
-  Echo echo;
-  Server& server = runtime().create_server(serving, service(kDepth), echo);
-  std::vector<Client*> clients;
-  for (std::uint64_t i = 0; i < kClients; ++i) {
-    Inbox& inbox = inboxes_.emplace_back();
-    inbox.on_each = [](const Delivery& reply) {
-      EXPECT_TRUE(intact(reply.bytes, kMessageBytes)) << reply.bytes.size();
-      EXPECT_GT(reply.related.sequence, 0);
-    };
-    clients.push_back(&runtime().create_client(i == 0 ? serving : asking, service(kDepth), inbox));
-  }
-  EXPECT_TRUE(eventually([&] { return server.matched() == kClients; })) << server.matched();
-  for (Client* const client : clients) EXPECT_TRUE(eventually([&] { return client->matched() == 1; }));
-  runtime().start(clock_.now());
-  std::vector<std::thread> threads;
-  for (std::uint64_t c = 0; c < kClients; ++c) {
-    threads.emplace_back([&, c] {
-      for (std::uint64_t i = 0; i < kRequests; ++i) EXPECT_TRUE(request(*clients[c], c * kRequests + i));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const Inbox& inbox : inboxes_) {
-    EXPECT_TRUE(eventually([&] { return inbox.count() >= kRequests; })) << inbox.count();
-  }
-  runtime().stop();
-  for (std::uint64_t c = 0; c < kClients; ++c)
-    EXPECT_EQ(inboxes_[c].numbers(), range(c * kRequests, (c + 1) * kRequests));
-  EXPECT_EQ(echo.count(), kClients * kRequests);
-  EXPECT_TRUE(sink_.write_failures().empty());
-}
 
 // What is not framed as ours is no request, nor a reply to one.
 TEST_P(Services, IgnoreWhatIsNotTheirs) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "domain_lock.h"
+#include "eventually.h"
 #include "messages.h"
 #include "middleware/plugin.h"
 
@@ -55,19 +56,6 @@ inline std::int64_t wall_ns() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-// Long enough for a machine that does other things as well; only a failing test waits that long.
-inline constexpr auto kPatience = 30s;
-
-template <typename Condition>
-bool eventually(Condition&& condition, std::chrono::milliseconds patience = kPatience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
 }
 
 struct RecordedEvent {

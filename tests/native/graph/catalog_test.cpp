@@ -1,10 +1,15 @@
 // The catalog's topologies against the known figures of irobot_benchmark's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "graph/describe.h"
+#include "message/messages.h"
 #include "support.h"
 
 namespace perflab::graph {
@@ -125,6 +130,119 @@ INSTANTIATE_TEST_SUITE_P(Examples, CatalogExample,
                                          Example{"executors", 50, 250}, Example{"threads", 100, 100},
                                          Example{"services", 10, 10, 80}, Example{"loaned", 60, 60}),
                          [](const auto& test) { return test.param.name; });
+
+const Node& node_of(const Graph& graph, const std::string& name) {
+  for (const Node& node : graph.processes.at(0).nodes) {
+    if (node.name == name) return node;
+  }
+  throw std::out_of_range(name);
+}
+
+// What the reference system requires of itself: how many publish and read each topic.
+struct ReferenceTopic {
+  std::string name;
+  std::size_t subscriptions;
+  double per_s;  // in the long run
+};
+
+class AutowareTopic : public testing::TestWithParam<ReferenceTopic> {};
+
+TEST_P(AutowareTopic, HasTheEndsAndTheRateOfTheReference) {
+  const ReferenceTopic& expected = GetParam();
+  const Description d = describe(read_catalog("autoware_reference"));
+  const auto topic = std::ranges::find(d.topics, "/" + expected.name, &TopicDescription::topic);
+  ASSERT_NE(topic, d.topics.end());
+  EXPECT_EQ(topic->publishers.size(), 1U);
+  EXPECT_EQ(topic->subscriptions.size(), expected.subscriptions);
+  EXPECT_NEAR(topic->published_per_s, expected.per_s, 1e-9);
+}
+
+// A fusion is as fast as its slower input: the map's 120 ms go on to the planners of lanes and of parking.
+constexpr double kOfTheMap = 1000.0 / 120;
+
+INSTANTIATE_TEST_SUITE_P(
+    Topics, AutowareTopic,
+    testing::Values(
+        ReferenceTopic{"FrontLidarDriver", 1, 10}, ReferenceTopic{"RearLidarDriver", 1, 10},
+        ReferenceTopic{"PointCloudMap", 1, kOfTheMap}, ReferenceTopic{"Visualizer", 1, 1000.0 / 60},
+        ReferenceTopic{"Lanelet2Map", 1, 10}, ReferenceTopic{"EuclideanClusterSettings", 1, 40},
+        ReferenceTopic{"PointsTransformerFront", 1, 10}, ReferenceTopic{"PointsTransformerRear", 1, 10},
+        ReferenceTopic{"VoxelGridDownsampler", 1, 10}, ReferenceTopic{"PointCloudMapLoader", 1, kOfTheMap},
+        ReferenceTopic{"RayGroundFilter", 1, 10}, ReferenceTopic{"EuclideanClusterDetector", 1, 10},
+        ReferenceTopic{"EuclideanIntersection", 1, 40}, ReferenceTopic{"ObjectCollisionEstimator", 1, 10},
+        ReferenceTopic{"MPCController", 1, 10}, ReferenceTopic{"ParkingPlanner", 1, kOfTheMap},
+        ReferenceTopic{"LanePlanner", 1, kOfTheMap}, ReferenceTopic{"PointCloudFusion", 2, 10},
+        ReferenceTopic{"NDTLocalizer", 2, kOfTheMap}, ReferenceTopic{"VehicleInterface", 1, 10},
+        ReferenceTopic{"Lanelet2GlobalPlanner", 2, kOfTheMap},
+        ReferenceTopic{"Lanelet2MapLoader", 3, kOfTheMap}, ReferenceTopic{"BehaviorPlanner", 2, 10}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(AutowareReference, HasTheNodesOfTheReference) {
+  const Graph graph = read_catalog("autoware_reference");
+  const Description d = describe(graph);
+  EXPECT_EQ(d.processes, 1U);
+  EXPECT_EQ(d.executors, 1U);
+  EXPECT_EQ(d.nodes, 24U);
+  EXPECT_EQ(d.topics.size(), 23U);
+  EXPECT_EQ(d.edges, 29U);
+  EXPECT_NEAR(d.published_per_s, 285, 1e-9);
+  EXPECT_NEAR(d.delivered_per_s, 338 + 1.0 / 3, 1e-9);
+
+  std::map<ReactionKind, std::size_t> reactions;
+  std::size_t sensors = 0;
+  std::size_t commands = 0;
+  for (const Node& node : graph.processes[0].nodes) {
+    sensors += node.timers.size();
+    commands += node.publishers.empty() ? 1U : 0U;
+    for (const Publisher& publisher : node.publishers) {
+      EXPECT_EQ(publisher.type, "stamped_vector");
+      EXPECT_EQ(sizeof(message::Header) + sizeof(std::uint32_t) + publisher.size_bytes, 4096U);
+      EXPECT_EQ(publisher.qos.depth, 1);
+      EXPECT_EQ(publisher.qos.reliability, PERFLAB_RELIABLE);
+    }
+    for (const Subscription& subscription : node.subscriptions) {
+      EXPECT_EQ(subscription.qos.depth, node.publishers.empty() ? 10 : 1) << node.name;
+    }
+    for (const Reaction& reaction : node.reactions) {
+      ++reactions[reaction.kind];
+      EXPECT_EQ(reaction.work_ns, 1'000'000) << node.name;
+    }
+  }
+  EXPECT_EQ(sensors, 6U);
+  EXPECT_EQ(commands, 2U);
+  EXPECT_EQ(reactions[ReactionKind::kTransform], 9U + 2U) << "two are the intersection's";
+  EXPECT_EQ(reactions[ReactionKind::kFusion], 5U);
+  EXPECT_EQ(reactions[ReactionKind::kCyclic], 1U);
+  EXPECT_EQ(node_of(graph, "EuclideanClusterDetector").reactions.size(), 2U);
+}
+
+TEST(AutowareReference, ThePlannerReadsSixTopicsEvery100Ms) {
+  const Graph graph = read_catalog("autoware_reference");
+  const Node& planner = node_of(graph, "BehaviorPlanner");
+  std::vector<std::string> read;
+  for (const Subscription& subscription : planner.subscriptions) read.push_back(subscription.topic);
+  EXPECT_EQ(read,
+            (std::vector<std::string>{"/ObjectCollisionEstimator", "/NDTLocalizer", "/Lanelet2GlobalPlanner",
+                                      "/Lanelet2MapLoader", "/ParkingPlanner", "/LanePlanner"}));
+  ASSERT_EQ(planner.reactions.size(), 1U);
+  EXPECT_EQ(planner.reactions[0].on.size(), 6U);
+  EXPECT_EQ(planner.reactions[0].period_ns, 100'000'000);
+}
+
+TEST(AutowareReference, DeclaresTheKeyFiguresOfTheReference) {
+  const Graph graph = read_catalog("autoware_reference");
+  ASSERT_EQ(graph.key_figures.size(), 3U);
+  const KeyFigure& hot_path = graph.key_figures[0];
+  EXPECT_EQ(hot_path.name, "hot_path");
+  EXPECT_EQ(hot_path.from, (std::vector<std::string>{"/FrontLidarDriver", "/RearLidarDriver"}));
+  EXPECT_EQ(hot_path.to, "/ObjectCollisionEstimator");
+  ASSERT_EQ(hot_path.edges.size(), 1U);
+  EXPECT_EQ(hot_path.edges[0].topic, "/EuclideanClusterDetector");
+  EXPECT_EQ(graph.key_figures[1].kind, KeyFigureKind::kLost);
+  EXPECT_TRUE(graph.key_figures[1].topics.empty()) << "all";
+  ASSERT_EQ(graph.key_figures[2].publishers.size(), 1U);
+  EXPECT_EQ(graph.key_figures[2].publishers[0].period_ns, 100'000'000);
+}
 
 }  // namespace
 }  // namespace perflab::graph

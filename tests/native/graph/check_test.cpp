@@ -107,6 +107,13 @@ TEST(Check, RefusesLoansThatCannotBe) {
             "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique");
 }
 
+TEST(Check, RefusesNumbersOfParticipantsOutOfRange) {
+  for (const int count : {-1, 0, 65}) {
+    EXPECT_EQ(problem_of([&](Graph& g) { g.processes[0].participants = count; }),
+              "participants is " + std::to_string(count) + "; it must be from 1 to 64");
+  }
+}
+
 TEST(Check, RefusesThreadSettingsThatDoNotGoTogether) {
   using realtime::Policy;
   const auto executors = [](realtime::ThreadSettings settings) {

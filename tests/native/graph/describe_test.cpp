@@ -33,6 +33,17 @@ nodes:
   EXPECT_DOUBLE_EQ(d.delivered_bytes_per_s, 6'000.0);
 }
 
+TEST(Describe, CountsParticipantsOfAllProcesses) {
+  EXPECT_EQ(describe(test::parse("nodes: [{name: a}]")).participants, 1U);
+  EXPECT_EQ(describe(test::parse(R"(
+processes:
+  - {name: p, participants: 3, nodes: [{name: a}]}
+  - {name: q, nodes: [{name: b}]}
+)"))
+                .participants,
+            4U);
+}
+
 TEST(Describe, CountsServicesApartFromTopics) {
   const Description d = describe(test::parse(R"(
 nodes:

@@ -64,6 +64,7 @@ TEST(PerflabFormat, ReadsEveryKey) {
   EXPECT_EQ(driver.executors.at(1).thread, (realtime::ThreadSettings{realtime::Policy::kFifo, 10, {0, 2}}));
   EXPECT_EQ(driver.threads.executors, (realtime::ThreadSettings{realtime::Policy::kRoundRobin, 98, {1}}));
   EXPECT_EQ(driver.threads.middleware, (realtime::ThreadSettings{realtime::Policy::kOther, 0, {0, 1}}));
+  EXPECT_EQ(driver.participants, 2);
   EXPECT_TRUE(driver.lock_memory);
   ASSERT_EQ(driver.nodes.size(), 3U);
   EXPECT_EQ(driver.nodes[1].qualified_name(), "/robot/left/source_2");
@@ -123,6 +124,7 @@ TEST(PerflabFormat, ReadsEveryKey) {
   const Process& consumer = graph.processes[1];
   EXPECT_TRUE(consumer.threads.executors.empty());
   EXPECT_TRUE(consumer.threads.middleware.empty());
+  EXPECT_EQ(consumer.participants, 1);
   EXPECT_FALSE(consumer.lock_memory);
 }
 
@@ -143,7 +145,8 @@ TEST(PerflabFormat, ReadsCpusAsListNumberOrText) {
 TEST(PerflabFormat, TakesSettingsOfItsOnlyProcessAtTheTopLevel) {
   const Graph graph = parse(
       "threads: {executors: {policy: FIFO, priority: 1}}\nlock_memory: true\nexecutors: [{id: 0, kind: "
-      "events}]\nnodes: [{name: a}]");
+      "events}]\nparticipants: 64\nnodes: [{name: a}]");
+  EXPECT_EQ(graph.processes[0].participants, 64);
   EXPECT_EQ(graph.processes[0].threads.executors.policy, realtime::Policy::kFifo);
   EXPECT_EQ(graph.processes[0].threads.executors.priority, 1);
   EXPECT_TRUE(graph.processes[0].lock_memory);

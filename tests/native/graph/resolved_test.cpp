@@ -19,6 +19,7 @@ executors:
   - {id: 0, kind: multi_threaded, threads: 4, thread: {cpus: 0-1}}
 threads:
   executors: {policy: RR, priority: 98, cpus: [1]}
+participants: 3
 lock_memory: true
 nodes:
   - name: hamburg
@@ -43,6 +44,7 @@ TEST(Resolved, IsTheDocumentedJson) {
   {"name": "documented",
    "executors": [{"id": 0, "kind": "multi_threaded", "threads": 4,
                   "thread": {"policy": null, "priority": 0, "cpus": [0, 1]}}],
+   "participants": 3,
    "threads": {"executors": {"policy": "RR", "priority": 98, "cpus": [1]}, "middleware": null},
    "lock_memory": true,
    "nodes": [
@@ -99,7 +101,7 @@ TEST(Resolved, TakesAbsentKeysOfLaterVersionsAsTheirDefaults) {
   const ordered_json expected = graph_to_json(test::parse(text));
   json graph = json::parse(expected.dump());
   json& process = graph["processes"][0];
-  EXPECT_EQ(process.erase("threads") + process.erase("lock_memory"), 2U);
+  EXPECT_EQ(process.erase("participants") + process.erase("threads") + process.erase("lock_memory"), 3U);
   EXPECT_EQ(process["executors"][0].erase("threads") + process["executors"][0].erase("thread"), 2U);
   json& node = process["nodes"][0];
   EXPECT_EQ(node.erase("clients") + node.erase("servers") + node["timers"][0].erase("request"), 3U);
@@ -146,6 +148,10 @@ TEST(Resolved, RefusesWhatIsWrongWithThePathToIt) {
             "stamped10b at graph.processes[0].nodes[0].servers[0]; one service has one type");
   EXPECT_EQ(error((node + "/servers/0/work_ns").c_str(), -1),
             "graph.processes[0].nodes[0].servers[0].work_ns: must be from 0 to 86400000000000");
+  EXPECT_EQ(error("/processes/0/participants", 0),
+            "graph.processes[0].participants: must be from 1 to 64");
+  EXPECT_EQ(error("/processes/0/participants", 65),
+            "graph.processes[0].participants: must be from 1 to 64");
   EXPECT_EQ(error("/processes/0/lock_memory", "yes"),
             "graph.processes[0].lock_memory: must be true or false");
   EXPECT_EQ(error("/processes/0/threads/middleware", json::object()),

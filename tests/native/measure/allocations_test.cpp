@@ -26,7 +26,7 @@ TEST(Allocations, RecordersDoNotAllocate) {
   measure::MessageEventQueue events;
   measure::RecorderMemory memory(1, 1);
   measure::EdgeRecorder edge(memory, events, 0, {}, 100.0, {.dispatch = true, .work = true});
-  measure::PublisherRecorder publisher(memory);
+  measure::PublisherRecorder publisher(memory, 1'000'000);
   const std::uint64_t before = allocations_of_this_thread();
   for (std::uint64_t i = 0; i < 10'000; ++i) {
     const auto now = static_cast<Nanoseconds>(i * 1'000'000);

@@ -147,5 +147,41 @@ TEST(PublisherRecorder, WarmUpIsCountedApart) {
   EXPECT_EQ(recorder.write_errors(), 1u);
 }
 
+TEST(PublisherRecorder, PeriodIsBetweenPublicationsAndJitterIsHowFarItIsFromWhatItShouldBe) {
+  RecorderMemory memory(0, 1);
+  PublisherRecorder recorder(memory, 1'000);
+  recorder.measure_from(0);
+  recorder.record_sent({0, 900, 0}, 910);  // warm-up: what is measured begins after it
+  recorder.record_sent({1'000, 1'100, 0}, 1'110);
+  ASSERT_NE(recorder.period(), nullptr);
+  EXPECT_EQ(recorder.period()->count(), 0u);
+  recorder.record_sent({2'000, 2'400, 1}, 2'410);
+  recorder.record_sent({3'000, 3'100, 2}, 3'110);
+  EXPECT_EQ(recorder.period()->count(), 2u);
+  EXPECT_EQ(recorder.period()->min(), 700);
+  EXPECT_EQ(recorder.period()->max(), 1'300);
+  EXPECT_EQ(recorder.period_jitter()->min(), 300);
+  EXPECT_EQ(recorder.period_jitter()->max(), 300);
+}
+
+TEST(PublisherRecorder, ATickThatWasLeftOutIsAPeriodOfTwo) {
+  RecorderMemory memory(0, 1);
+  PublisherRecorder recorder(memory, 1'000);
+  recorder.record_sent({1'000, 1'000, 0}, 1'010);
+  recorder.record_not_sent(2'000, 1);
+  recorder.record_sent({3'000, 3'000, 1}, 3'010);
+  EXPECT_EQ(recorder.period()->max(), 2'000);
+  EXPECT_EQ(recorder.period_jitter()->max(), 1'000);
+}
+
+TEST(PublisherRecorder, WithoutAPeriodNoneIsRecorded) {
+  RecorderMemory memory(0, 1);
+  PublisherRecorder recorder(memory);
+  recorder.record_sent({1'000, 1'000, 0}, 1'010);
+  recorder.record_sent({2'000, 2'000, 1}, 2'010);
+  EXPECT_EQ(recorder.period(), nullptr);
+  EXPECT_EQ(recorder.period_jitter(), nullptr);
+}
+
 }  // namespace
 }  // namespace perflab::measure

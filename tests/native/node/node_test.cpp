@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -325,6 +326,36 @@ TEST(Node, WhatNobodyObservesIsNull) {
   for (const json& sample : samples) {
     EXPECT_TRUE(sample.at("allocations").is_null());
     for (const json& thread : sample["threads"]) EXPECT_TRUE(thread.at("allocations").is_null());
+  }
+}
+
+TEST(Node, WritesWhatItCostAtBothEndsOfTheMeasuredPart) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  Node node(folder, "pair", configuration(resolved(kPair), "pair", domain.id()));
+  node.run();
+  const std::vector<json> ends = node.records("cost");
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].at("when"), "start");
+  EXPECT_EQ(ends[1].at("when"), "end");
+  const json start = node.records("start").at(0);
+  EXPECT_GE(ends[0]["at_ns"], start["measured_from_ns"]);
+  EXPECT_GE(ends[1]["at_ns"], start["measured_until_ns"]);
+  EXPECT_GT(ends[1]["cpu_ns"], ends[0]["cpu_ns"]);
+  std::map<std::string, Nanoseconds> by_role;
+  for (const json& thread : ends[1]["threads"]) by_role[thread.at("role")] += thread["cpu_ns"].get<Nanoseconds>();
+  EXPECT_GT(by_role["executor"], 0);
+  EXPECT_GT(by_role["perflab"], 0);
+  for (const json& end : ends) {
+    for (const char* counter : {"cycles", "instructions"}) {
+      const json& counted = end.at(counter);
+      if (counted.at("count").is_null()) {
+        EXPECT_FALSE(counted.at("reason").get<std::string>().empty());
+      } else {
+        EXPECT_GT(counted["count"], 0);
+        EXPECT_LE(counted["running_ns"], counted["enabled_ns"]);
+      }
+    }
   }
 }
 

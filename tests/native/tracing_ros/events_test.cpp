@@ -26,7 +26,7 @@ class Traced : public Lab {
 
   void open(bool intra_process = false) {
     Lab::open({.intra_process = intra_process, .trace = &Recorded::tracepoints()});
-    runtime().name_group(kNode, "/robot", "arm");
+    runtime().name_group(kNode, {"/robot", "arm"});
   }
   bool stamps() { return plugin_.capabilities().source_timestamps; }
 
@@ -139,7 +139,7 @@ TEST_F(Traced, WithIntraProcessDeliveryASubscriptionIsTwoOfRclcppAndARingBuffer)
 TEST_F(Traced, NoTwoObjectsOfALayerHaveOneHandle) {
   open(true);
   const std::size_t runner = executor(ExecutorKind::kMultiThreaded);
-  runtime().name_group(kNode + 1, "/", "other");
+  runtime().name_group(kNode + 1, {"/", "other"});
   for (const std::size_t group : {kNode, kNode + 1}) {
     for (const std::string topic : {"/a", "/b"}) {
       runtime().create_publisher(endpoint(topic, keep_last(1), PassBy::kUnspecified, group));
@@ -408,7 +408,7 @@ TEST_F(Traced, ALookThatFindsNothingIsATakeThatTookNothing) {
 
 TEST_F(Traced, NothingIsToldWhereNobodyListens) {
   Lab::open({.intra_process = true});
-  runtime().name_group(kNode, "/", "arm");
+  runtime().name_group(kNode, {"/", "arm"});
   const std::size_t runner = executor(ExecutorKind::kMultiThreaded);
   Publisher& sender = publisher("/t", keep_last(4));
   Inbox& inbox = subscribe(runner, "/t", keep_last(4), kNode);

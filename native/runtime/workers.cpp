@@ -1,4 +1,4 @@
-#include "runtime/dds/workers.h"
+#include "runtime/workers.h"
 
 #include <system_error>
 

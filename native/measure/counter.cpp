@@ -1,0 +1,68 @@
+#include "measure/counter.h"
+
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace perflab::measure {
+namespace {
+
+int open_counter(ProcessCounter::Event event, bool with_kernel) noexcept {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = event.type;
+  attributes.config = event.config;
+  attributes.inherit = 1;
+  attributes.exclude_kernel = with_kernel ? 0 : 1;
+  attributes.exclude_hv = 1;
+  attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  return static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+std::string reason_of(int error) {
+  switch (error) {
+    case ENOENT:
+    case EOPNOTSUPP:
+    case ENODEV:
+      return "this machine has no such counter, or its hypervisor does not give it to guests";
+    case EACCES:
+    case EPERM:
+      return "not allowed: set kernel.perf_event_paranoid to 2 or less, or give CAP_PERFMON";
+    case ENOSYS:
+      return "this kernel has no perf_event_open: it needs one built with CONFIG_PERF_EVENTS";
+    default:
+      return std::string("perf_event_open: ") + std::strerror(error);
+  }
+}
+
+}  // namespace
+
+const ProcessCounter::Event ProcessCounter::kCycles{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES};
+const ProcessCounter::Event ProcessCounter::kInstructions{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS};
+
+ProcessCounter::ProcessCounter(Event event) : file_(open_counter(event, true)) {
+  if (file_ < 0 && (errno == EACCES || errno == EPERM)) {
+    with_kernel_ = false;
+    file_ = open_counter(event, false);
+  }
+  if (file_ < 0) reason_ = reason_of(errno);
+}
+
+ProcessCounter::~ProcessCounter() {
+  if (file_ >= 0) close(file_);
+}
+
+std::optional<ProcessCounter::Count> ProcessCounter::read() const noexcept {
+  struct {  // read_format
+    std::uint64_t value = 0;
+    std::uint64_t enabled = 0;
+    std::uint64_t running = 0;
+  } now;
+  if (file_ < 0 || ::read(file_, &now, sizeof now) != static_cast<ssize_t>(sizeof now)) return std::nullopt;
+  return Count{now.value, static_cast<Nanoseconds>(now.enabled), static_cast<Nanoseconds>(now.running)};
+}
+
+}  // namespace perflab::measure

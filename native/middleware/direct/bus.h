@@ -1,0 +1,80 @@
+// Who is there, and who belongs together: one bus per domain, for all participants of this process.
+//
+// Endpoints come and go from one thread at a time; it joins them, tells both sides, and parts them again.
+// Writing and taking never come here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "middleware/direct/packet.h"
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::direct {
+
+class Reader;
+class Writer;
+
+class Bus {
+ public:
+  // Made for the first participant of the domain, gone with the last.
+  static std::shared_ptr<Bus> of(std::uint32_t domain);
+
+  void enter(Writer& writer);
+  void enter(Reader& reader);
+  void leave(Writer& writer);
+  // Afterwards no writer knows the reader, and none is about to call it.
+  void leave(Reader& reader);
+
+  // Memory for a writer's messages. It outlives the writer, for readers may still hold some of them, and
+  // serves the next one.
+  Pool& lend_pool();
+  void return_pool(Pool& pool) noexcept;
+
+ private:
+  // What is to be told of a writer and a reader; a `policy` where they do not match.
+  struct Pair {
+    Writer* writer;
+    Reader* reader;
+    const char* policy;
+  };
+  static bool concern(const Writer& writer, const Reader& reader);
+  static Pair join(Writer& writer, Reader& reader);
+  static void tell(const Pair& pair);
+
+  std::mutex mutex_;
+  std::vector<Writer*> writers_;
+  std::vector<Reader*> readers_;
+  std::vector<std::unique_ptr<Pool>> pools_;
+  std::vector<Pool*> free_pools_;
+};
+
+struct ParticipantSettings {
+  std::uint32_t domain;
+  bool ignore_local_endpoints;
+  std::int64_t max_blocking_time_ns;
+};
+
+class Participant {
+ public:
+  Participant(const perflab_host& host, const ParticipantSettings& settings);
+
+  const char* describe();
+  [[nodiscard]] Bus& bus() const noexcept { return *bus_; }
+  [[nodiscard]] const ParticipantSettings& settings() const noexcept { return settings_; }
+  [[nodiscard]] std::int64_t host_now_ns() const noexcept { return host_.now_ns(host_.context); }
+  perflab_identity next_identity();
+
+ private:
+  const perflab_host host_;
+  const ParticipantSettings settings_;
+  const std::shared_ptr<Bus> bus_;
+  perflab_identity identity_;
+  std::uint32_t entities_ = 0;
+  std::string description_;
+};
+
+}  // namespace perflab::middleware::direct

@@ -1,0 +1,178 @@
+// Writers and readers.
+//
+// A message goes its whole way in the thread that writes it: into the queue of each reader, and then each
+// reader is called. Who destroys a reader takes it from the lists of all writers first, and then waits until
+// those that still use an older list have left it; so writing needs no lock for its list.
+//
+// Locks, in the order in which they may be taken together: Bus's, Writer::history_mutex_, Reader::mutex_,
+// WaitSet's. Callbacks run without any of them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "middleware/direct/bus.h"
+#include "middleware/direct/gate.h"
+#include "middleware/direct/packet.h"
+#include "middleware/direct/waitset.h"
+#include "middleware/middleware.h"
+
+namespace perflab::middleware::direct {
+
+// What writers and readers have in common.
+class Endpoint {
+ public:
+  Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
+           const perflab_listener* listener);
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  [[nodiscard]] Participant& participant() const noexcept { return participant_; }
+  [[nodiscard]] const perflab_identity& identity() const noexcept { return identity_; }
+  [[nodiscard]] const std::string& topic() const noexcept { return topic_; }
+  [[nodiscard]] const std::string& type() const noexcept { return type_; }
+  [[nodiscard]] const perflab_qos& qos() const noexcept { return qos_; }
+
+  void report(perflab_event_kind kind, const perflab_identity& peer, std::int32_t count,
+              const char* policy = nullptr);
+
+ protected:
+  ~Endpoint() = default;
+  void run_callbacks(std::uint32_t marks) noexcept;
+
+  Participant& participant_;
+  const std::string topic_;
+  const std::string type_;
+  const perflab_qos qos_;
+  const std::size_t fixed_size_;
+  const perflab_listener listener_;
+  const perflab_identity identity_;
+  Gate gate_;
+
+ private:
+  std::mutex events_mutex_;
+  std::vector<perflab_event> events_;  // not told yet
+};
+
+class Reader : public Endpoint {
+ public:
+  Reader(Participant& participant, const perflab_endpoint_settings& settings,
+         const perflab_listener* listener);
+  ~Reader();
+
+  [[nodiscard]] std::size_t matched() const noexcept { return writers_.load(std::memory_order_acquire); }
+  perflab_status take(perflab_sample* sample) noexcept;
+  static void return_sample(perflab_sample* sample) noexcept;
+
+  // ---- for writers ----
+  [[nodiscard]] bool keeps_all() const noexcept { return qos_.history == PERFLAB_KEEP_ALL; }
+  [[nodiscard]] bool wants_call() const noexcept { return listener_.on_data != nullptr; }
+  // Waits until there is room, where a reliable reader keeps all; false if there was none in time.
+  bool wait_for_room(std::int64_t until_ns) noexcept;
+  // Takes over one reference, unless it answers false (there is no room) or throws std::bad_alloc.
+  bool push(Packet* packet);
+  // Tells that there may be data.
+  void call() noexcept {
+    if (wants_call()) gate_.pass(Gate::kData, [this](std::uint32_t marks) { run_callbacks(marks); });
+  }
+
+  void gain_writer() noexcept { writers_.fetch_add(1, std::memory_order_release); }
+  void lose_writer() noexcept { writers_.fetch_sub(1, std::memory_order_release); }
+  // Nobody waits for room any more.
+  void close() noexcept;
+
+  // ---- for the wait-set ----
+  // Throws StatusError if there is one already.
+  void attach(const Attachment& attachment);
+  void detach() noexcept;
+
+ private:
+  [[nodiscard]] bool full() const noexcept;
+  Packet* pop() noexcept;
+
+  std::atomic<std::size_t> writers_{0};
+
+  std::mutex mutex_;  // of what follows
+  PacketQueue queue_;
+  std::size_t bytes_ = 0;  // in the queue, with keep_all
+  Attachment attachment_;
+  std::condition_variable room_;
+  std::size_t waiting_writers_ = 0;
+  bool closed_ = false;
+
+  std::atomic<std::size_t> available_{0};  // in the queue; read without the mutex
+};
+
+class Writer : public Endpoint {
+ public:
+  Writer(Participant& participant, const perflab_endpoint_settings& settings,
+         const perflab_listener* listener);
+  ~Writer();
+
+  [[nodiscard]] std::size_t matched() const noexcept { return matched_.load(std::memory_order_acquire); }
+  perflab_status write(const perflab_bytes* parts, std::size_t part_count,
+                       const perflab_sample_identity* related, std::int64_t* sequence,
+                       perflab_error* error) noexcept;
+  perflab_status loan(void** message, perflab_error* error) noexcept;
+  perflab_status write_loaned(void* message, perflab_error* error) noexcept;
+  void discard_loan(void* message) noexcept;
+  void stamp_next(std::int64_t source_timestamp_ns) noexcept { next_stamp_ns_ = source_timestamp_ns; }
+
+  // ---- for the bus ----
+  [[nodiscard]] const std::vector<Reader*>& targets() const noexcept { return current_->readers; }
+  // From now on messages go to this reader, after the history if it asks for that.
+  void add(Reader& reader);
+  // False if it had not been there.
+  bool remove(Reader& reader);
+  // No message is on its way to those that were removed before. Not from within a callback.
+  void wait_until_left() const noexcept;
+
+ private:
+  // Never changed: whoever changes who is there makes another one.
+  struct Targets {
+    std::vector<Reader*> readers;
+    std::vector<Reader*> called;   // those that want on_data()
+    std::vector<Reader*> bounded;  // those that keep all
+  };
+
+  [[nodiscard]] bool keeps_history() const noexcept { return qos_.durability == PERFLAB_TRANSIENT_LOCAL; }
+  perflab_status send(Packet* packet, const perflab_sample_identity* related, std::int64_t* sequence,
+                      std::int64_t stamp_ns, perflab_error* error) noexcept;
+  void distribute(Packet* packet, const Targets& targets);
+  void wait_for_room(const Targets& targets) const;
+  void push_all(Packet* packet, const std::vector<Reader*>& readers, std::uint32_t kept);
+  void publish(std::unique_ptr<const Targets> targets);
+  void reserve(const std::vector<Reader*>& readers);
+  Packet* end_loan(const void* message) noexcept;
+
+  Pool& pool_;
+  const bool lends_;
+
+  // Of the thread that writes.
+  std::int64_t next_stamp_ns_ = 0;  // 0: the wall clock's
+  std::int64_t sequence_ = 0;
+  unsigned depth_ = 0;  // a callback may write again
+  std::vector<Packet*> loans_;
+
+  std::atomic<const Targets*> targets_;
+  std::atomic<std::uint64_t> passes_{0};  // odd while a message is on its way
+  std::atomic<std::size_t> matched_{0};
+
+  // Of the thread in which endpoints come and go.
+  std::unique_ptr<const Targets> current_;
+  std::vector<std::unique_ptr<const Targets>> retired_;  // somebody may still use them
+
+  // With transient_local only. Held while a message is numbered, remembered and put into the queues, and
+  // while a reader is added: it gets each message once.
+  std::mutex history_mutex_;
+  PacketQueue history_{0};
+};
+
+}  // namespace perflab::middleware::direct

@@ -1,0 +1,173 @@
+// The middleware "direct": writing is a function call. Writers and readers of one process, of all its
+// participants in a domain, are joined where topic, type and QoS fit; write() copies the message once and
+// puts it into the queue of each reader, and calls on_data(). There is no thread, no socket and no discovery:
+// what a graph costs on it is what it costs without a middleware.
+//
+// Options:
+//   max_blocking_time  how long a reliable writer may wait for a reader that keeps all (1s)
+//
+// Messages are numbered per writer. They lie in memory that is used again; where their size is fixed and
+// histories are bounded, it is made when writer and reader meet, and nothing is allocated afterwards. Readers
+// see them in place, and loans cost no copy at all.
+//
+// Times. Source time stamps are the wall clock's in write(). There is no reception: the writer's thread puts
+// the message into the reader's queue itself, and reception_ns is PERFLAB_TIME_UNKNOWN.
+//
+// Limits. `network` can only be "lo". Nobody watches the clock while nothing is called: a deadline, and
+// liveliness by topic with a lease, are refused. A reader that keeps all holds 16384 messages or 512 MiB; a
+// reliable writer waits beyond, and for a best effort reader the message is lost and reported as
+// PERFLAB_SAMPLE_LOST.
+//
+// Read in this order: endpoint.h (the way of a message), packet.h (where it is), gate.h (callbacks),
+// waitset.h, bus.h (who meets whom).
+#include <cstring>
+#include <string>
+
+#include "middleware/direct/bus.h"
+#include "middleware/direct/endpoint.h"
+#include "middleware/direct/waitset.h"
+#include "middleware/middleware.h"
+#include "middleware/support/options.h"
+#include "middleware/support/status.h"
+
+namespace direct = perflab::middleware::direct;
+using perflab::middleware::support::guarded;
+using perflab::middleware::support::StatusError;
+
+struct perflab_participant final : direct::Participant {
+  using Participant::Participant;
+};
+struct perflab_writer final : direct::Writer {
+  using Writer::Writer;
+};
+struct perflab_reader final : direct::Reader {
+  using Reader::Reader;
+};
+struct perflab_waitset final : direct::WaitSet {
+  using WaitSet::WaitSet;
+};
+
+namespace {
+
+constexpr std::uint32_t kLargestDomain = 232;
+
+perflab_capabilities capabilities() {
+  return {.across_processes = false,
+          .data_ready_callbacks = true,
+          .source_timestamps = true,
+          .reception_timestamps = false,
+          .reports_endpoints = false,
+          .related_samples = true,
+          .loans = true};
+}
+
+perflab_status open(const perflab_host* host, const perflab_participant_settings* settings,
+                    perflab_participant** participant, perflab_error* error) {
+  return guarded(error, [&] {
+    const perflab::middleware::support::Options options("direct", {settings->options, settings->option_count},
+                                                        {"max_blocking_time"});
+    if (settings->domain > kLargestDomain) {
+      throw StatusError(PERFLAB_BAD_OPTION, "direct: domain " + std::to_string(settings->domain) +
+                                                "; right would be 0 to " + std::to_string(kLargestDomain));
+    }
+    if (settings->network != nullptr && std::strcmp(settings->network, "lo") != 0) {
+      throw StatusError(PERFLAB_UNSUPPORTED, std::string("direct: network '") + settings->network +
+                                                 "'; it leaves no process, right would be 'lo'");
+    }
+    *participant = new perflab_participant(
+        *host, direct::ParticipantSettings{
+                   .domain = settings->domain,
+                   .ignore_local_endpoints = settings->ignore_local_endpoints,
+                   .max_blocking_time_ns = options.duration_ns("max_blocking_time").value_or(1'000'000'000)});
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_writer(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_writer** writer,
+                             perflab_error* error) {
+  return guarded(error, [&] {
+    if (settings->loans && settings->fixed_size == 0) {
+      throw StatusError(
+          PERFLAB_UNSUPPORTED,
+          std::string("direct: topic '") + settings->topic +
+              "' has messages of variable size, which cannot be loaned; right would be a type of "
+              "fixed size");
+    }
+    *writer = new perflab_writer(*participant, *settings, listener);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_reader(perflab_participant* participant, const perflab_endpoint_settings* settings,
+                             const perflab_listener* listener, perflab_reader** reader,
+                             perflab_error* error) {
+  return guarded(error, [&] {
+    *reader = new perflab_reader(*participant, *settings, listener);
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status create_waitset(perflab_participant*, perflab_waitset** waitset, perflab_error* error) {
+  return guarded(error, [&] {
+    *waitset = new perflab_waitset();
+    return PERFLAB_OK;
+  });
+}
+
+perflab_status attach(perflab_waitset* waitset, perflab_reader* reader, uint64_t cookie,
+                      perflab_error* error) {
+  return guarded(error, [&] {
+    waitset->attach(*reader, cookie);
+    return PERFLAB_OK;
+  });
+}
+
+constexpr perflab_middleware kMiddleware = {
+    .abi = PERFLAB_MIDDLEWARE_ABI,
+    .struct_size = sizeof(perflab_middleware),
+    .name = "direct",
+    .summary = "function calls within one process: what a graph costs without a middleware",
+    .version = [] { return "1"; },
+    .capabilities = capabilities,
+    .open = open,
+    .close = [](perflab_participant* participant) { delete participant; },
+    .describe = [](perflab_participant* participant) { return participant->describe(); },
+    .create_writer = create_writer,
+    .destroy_writer = [](perflab_writer* writer) { delete writer; },
+    .create_reader = create_reader,
+    .destroy_reader = [](perflab_reader* reader) { delete reader; },
+    .writer_identity = [](const perflab_writer* writer) { return writer->identity(); },
+    .reader_identity = [](const perflab_reader* reader) { return reader->identity(); },
+    .matched_readers = [](perflab_writer* writer) { return writer->matched(); },
+    .matched_writers = [](perflab_reader* reader) { return reader->matched(); },
+    .write = [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
+                perflab_error* error) { return writer->write(parts, part_count, nullptr, nullptr, error); },
+    .write_related =
+        [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
+           const perflab_sample_identity* related, int64_t* sequence,
+           perflab_error* error) { return writer->write(parts, part_count, related, sequence, error); },
+    .loan = [](perflab_writer* writer, void** message,
+               perflab_error* error) { return writer->loan(message, error); },
+    .write_loaned = [](perflab_writer* writer, void* message,
+                       perflab_error* error) { return writer->write_loaned(message, error); },
+    .discard_loan = [](perflab_writer* writer, void* message) { writer->discard_loan(message); },
+    .stamp_next = [](perflab_writer* writer,
+                     int64_t source_timestamp_ns) { writer->stamp_next(source_timestamp_ns); },
+    .take = [](perflab_reader* reader, perflab_sample* sample,
+               perflab_error*) { return reader->take(sample); },
+    .return_sample = [](perflab_reader*, perflab_sample* sample) { direct::Reader::return_sample(sample); },
+    .create_waitset = create_waitset,
+    .destroy_waitset = [](perflab_waitset* waitset) { delete waitset; },
+    .attach = attach,
+    .wait = [](perflab_waitset* waitset, int64_t timeout_ns, uint64_t* ready, size_t capacity,
+               size_t* ready_count,
+               perflab_error*) { return waitset->wait(timeout_ns, ready, capacity, ready_count); },
+    .wake = [](perflab_waitset* waitset) { waitset->wake(); },
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const perflab_middleware* perflab_middleware_plugin() {
+  return &kMiddleware;
+}

@@ -1,0 +1,143 @@
+// What a graph's endpoints are made of on ROS 2: typed publishers, subscriptions, clients and services of rclcpp.
+//
+// Everything typed stands behind MessageEntities, one per message type (types/, one translation unit each), so
+// that the rest knows no message.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <rclcpp/rclcpp.hpp>
+#include <rclcpp_lifecycle/lifecycle_node.hpp>
+
+#include "runtime/runtime.h"
+
+namespace perflab::runtime::ros {
+
+// A node of either kind; one of the two is set.
+struct NodeHandle {
+  rclcpp::Node::SharedPtr node;
+  rclcpp_lifecycle::LifecycleNode::SharedPtr lifecycle;
+
+  [[nodiscard]] rclcpp::node_interfaces::NodeBaseInterface::SharedPtr base() const {
+    return node ? node->get_node_base_interface() : lifecycle->get_node_base_interface();
+  }
+  [[nodiscard]] rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph() const {
+    return node ? node->get_node_graph_interface() : lifecycle->get_node_graph_interface();
+  }
+  [[nodiscard]] rclcpp::node_interfaces::NodeServicesInterface::SharedPtr services() const {
+    return node ? node->get_node_services_interface() : lifecycle->get_node_services_interface();
+  }
+  [[nodiscard]] rclcpp::node_interfaces::NodeTimersInterface::SharedPtr timers() const {
+    return node ? node->get_node_timers_interface() : lifecycle->get_node_timers_interface();
+  }
+};
+
+// What the endpoints of one runtime share.
+struct Shared {
+  const measure::Clock& clock;
+  EventSink& sink;
+  bool intra_process = false;
+  // Executors run, and with them the callbacks of QoS events; until then these are looked for by hand.
+  std::atomic<bool> running{false};
+};
+
+// The subscriptions of one topic and type in one participant, to which rclcpp delivers within the process.
+struct LocalTopic {
+  std::size_t sharing = 0;  // subscriptions that may share a message ...
+  std::size_t owning = 0;   // ... and those that want their own
+};
+
+// Runs something each time the middleware has a message, in its thread: the `inline` executor. It is told from
+// several threads and runs in one at a time.
+class Inline {
+ public:
+  // `take_one` is false where there was nothing.
+  explicit Inline(std::function<bool()> take_one) : take_one_(std::move(take_one)) {}
+
+  void open() noexcept {
+    open_.store(true, std::memory_order_release);
+    on_ready();  // what came before
+  }
+  void close() noexcept { open_.store(false, std::memory_order_release); }
+  void on_ready() noexcept {
+    if (pending_.fetch_add(1, std::memory_order_acq_rel) == 0) run();
+  }
+
+  // While it lives, what becomes ready waits for its end; but for what another thread is just taking.
+  class Later {
+   public:
+    explicit Later(Inline& of) noexcept : of_(of), first_(of.pending_.fetch_add(1, std::memory_order_acq_rel) == 0) {}
+    Later(const Later&) = delete;
+    Later& operator=(const Later&) = delete;
+    ~Later() {
+      if (first_) of_.run();
+    }
+
+   private:
+    Inline& of_;
+    bool first_;
+  };
+
+ private:
+  // By the one who found nobody in it; those who come meanwhile leave a mark.
+  void run() noexcept {
+    std::uint32_t seen = pending_.load(std::memory_order_acquire);
+    do {
+      while (open_.load(std::memory_order_acquire) && take_one_()) {
+      }
+    } while (!pending_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel));
+  }
+
+  std::function<bool()> take_one_;
+  std::atomic<bool> open_{false};
+  std::atomic<std::uint32_t> pending_{0};
+};
+
+// What runs by the `inline` executor.
+class RosReceiver {
+ public:
+  virtual ~RosReceiver() = default;
+  virtual void open_inline() = 0;
+  virtual void close_inline() noexcept = 0;
+};
+
+class RosSubscription : public Subscription, public RosReceiver {};
+class RosClient : public Client, public RosReceiver {};
+class RosServer : public Server, public RosReceiver {};
+
+struct MessageEntities {
+  std::string_view ros_type;  // "perflab_msgs/msg/StampedInt64"
+  std::unique_ptr<Publisher> (*publisher)(Shared& shared, const NodeHandle& node,
+                                             const EndpointSettings& settings, const LocalTopic& topic);
+  std::unique_ptr<RosSubscription> (*subscription)(Shared& shared, const NodeHandle& node,
+                                                   const EndpointSettings& settings, MessageHandler& handler);
+  // Null for a type of variable size, which is no service.
+  std::unique_ptr<RosClient> (*client)(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+                                       MessageHandler& handler);
+  std::unique_ptr<RosServer> (*server)(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+                                       RequestHandler& handler);
+};
+
+// All types; made by CMake from the list of types/.
+const std::vector<MessageEntities>& all_entities();
+
+// Throws Error where the values of `qos` have no place in ROS.
+rclcpp::QoS to_ros(const perflab_qos& qos);
+
+// The identity of a writer; all zero where the RMW tells something else than in its publishers.
+perflab_identity identity_of(const rmw_gid_t& gid) noexcept;
+
+// The same by asking the graph of ROS, which knows the writer a moment after it was made; all zero if it does not
+// within some seconds.
+perflab_identity identity_in_graph(rclcpp::node_interfaces::NodeGraphInterface& graph, const std::string& node,
+                                   const std::string& node_namespace, const std::string& topic);
+
+// One line of what was thrown; kUnsupported where ROS refuses a combination.
+Error error_of(const std::string& what, const std::exception& error);
+
+}  // namespace perflab::runtime::ros

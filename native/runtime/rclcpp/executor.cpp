@@ -1,0 +1,256 @@
+#include "runtime/rclcpp/executor.h"
+
+#include <rclcpp/version.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+#if __has_include(<rclcpp/experimental/executors/events_executor/events_executor.hpp>)
+#define PERFLAB_HAS_EVENTS_EXECUTOR 1
+#include <rclcpp/experimental/executors/events_executor/events_executor.hpp>
+#endif
+#if __has_include(<rclcpp/executors/static_single_threaded_executor.hpp>)
+#define PERFLAB_HAS_STATIC_EXECUTOR 1
+#endif
+
+#include "realtime/thread.h"
+
+namespace perflab::runtime::ros {
+namespace {
+
+// Those that spin in one thread.
+template <typename Executor>
+class Spinning final : public Executor {
+ public:
+  using Executor::Executor;
+  static constexpr bool kSeveral = false;
+  static std::size_t threads(const ExecutorSettings&) noexcept { return 1; }
+  void enter(std::size_t) { Executor::spin(); }
+  void leave() noexcept {}
+};
+
+// rclcpp would start the threads itself, without name and settings; what each of them does is the same.
+class SpinningInSeveral final : public rclcpp::executors::MultiThreadedExecutor {
+ public:
+  SpinningInSeveral(const rclcpp::ExecutorOptions& options, std::size_t count)
+      : MultiThreadedExecutor(options, count) {}
+  static constexpr bool kSeveral = true;
+  static std::size_t threads(const ExecutorSettings& settings) noexcept {
+    if (settings.threads > 0) return static_cast<std::size_t>(settings.threads);
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? static_cast<std::size_t>(CPU_COUNT(&allowed)) : 1;
+  }
+  void enter(std::size_t index) {
+    spinning.store(true);
+    run(index);
+  }
+  void leave() noexcept { spinning.store(false); }
+};
+
+template <typename Spin>
+class ByRclcpp final : public RosExecutor {
+ public:
+  ByRclcpp(const measure::Clock& clock, EventSink& sink, const ExecutorSettings& settings,
+           const rclcpp::Context::SharedPtr& context)
+      : RosExecutor(clock, sink, settings) {
+    rclcpp::ExecutorOptions options;
+    options.context = context;
+    if constexpr (Spin::kSeveral) {
+      spin_ = std::make_unique<Spin>(options, Spin::threads(settings));
+    } else if constexpr (std::is_constructible_v<Spin, const rclcpp::ExecutorOptions&>) {
+      spin_ = std::make_unique<Spin>(options);
+    } else {
+      spin_ = make_events(options);
+    }
+  }
+  ~ByRclcpp() override { ByRclcpp::stop(); }
+
+  void add_node(const NodeHandle& node) override { spin_->add_node(node.base()); }
+  void add_receiver(RosReceiver&) override {}
+  void add_timer(const NodeHandle& node, const TimerSettings& settings, TimerHandler& handler) override {
+    timers_.push_back(std::make_unique<RosTimer>(clock_, node, settings, handler));
+  }
+  void set_base(Nanoseconds base_ns) noexcept override {
+    for (const auto& timer : timers_) timer->set_base(base_ns);
+  }
+  [[nodiscard]] std::vector<RosTimer*> timers() override {
+    std::vector<RosTimer*> list;
+    for (const auto& timer : timers_) list.push_back(timer.get());
+    return list;
+  }
+  void create_threads() override {
+    const std::size_t count = Spin::threads(settings_);
+    inside_.store(0);
+    workers_.create(settings_, count, [this](std::size_t index) { spin(index); });
+    count_ = count;
+  }
+  void run() override {
+    running_ = true;
+    workers_.release();
+  }
+  // A cancel before a thread spins is lost, so it is said until all have come out.
+  void stop() noexcept override {
+    if (std::exchange(running_, false)) {
+      std::unique_lock lock(mutex_);
+      stopping_ = true;
+      while (inside_.load() < count_) {
+        lock.unlock();
+        try {
+          spin_->cancel();
+        } catch (const std::exception&) {  // its context is gone, and it ends by that
+        }
+        lock.lock();
+        out_.wait_for(lock, std::chrono::milliseconds(2));
+      }
+    }
+    workers_.join();
+  }
+  [[nodiscard]] bool timers_done() const noexcept override {
+    return std::ranges::all_of(timers_, [](const auto& timer) { return timer->done(); });
+  }
+
+ private:
+  static std::unique_ptr<Spin> make_events(const rclcpp::ExecutorOptions& options) {
+#ifdef PERFLAB_HAS_EVENTS_EXECUTOR
+    return std::make_unique<Spin>(std::make_unique<rclcpp::experimental::executors::SimpleEventsQueue>(), false,
+                                  options);
+#else
+    static_cast<void>(options);
+    return nullptr;
+#endif
+  }
+
+  void spin(std::size_t index) noexcept {
+    bool enter = false;
+    {
+      const std::lock_guard lock(mutex_);
+      enter = !stopping_;
+    }
+    try {
+      if (enter) spin_->enter(index);
+    } catch (const std::exception& error) {
+      sink_.on_failure(clock_.now(), (settings_.name + ": " + error.what()).c_str());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      ++inside_;
+      out_.notify_all();
+    }
+  }
+
+  std::unique_ptr<Spin> spin_;
+  std::vector<std::unique_ptr<RosTimer>> timers_;
+  std::mutex mutex_;
+  std::condition_variable out_;
+  std::atomic<std::size_t> inside_{0};  // threads that have come out
+  std::size_t count_ = 0;
+  bool stopping_ = false;
+  bool running_ = false;
+};
+
+class InlineExecutor final : public RosExecutor {
+ public:
+  using RosExecutor::RosExecutor;
+  ~InlineExecutor() override { InlineExecutor::stop(); }
+
+  void add_node(const NodeHandle&) override {}
+  void add_receiver(RosReceiver& receiver) override { receivers_.push_back(&receiver); }
+  void add_timer(const NodeHandle&, const TimerSettings& settings, TimerHandler& handler) override {
+    timers_.add(settings, handler);
+  }
+  void set_base(Nanoseconds base_ns) noexcept override {
+    timers_.set_base(base_ns);
+    done_.store(timers_.empty(), std::memory_order_release);
+  }
+  [[nodiscard]] std::vector<RosTimer*> timers() override { return {}; }
+  void create_threads() override {
+    if (!timers_.empty()) workers_.create(settings_, 1, [this](std::size_t) { run_timers(); });
+  }
+  void run() override {
+    for (RosReceiver* const receiver : receivers_) receiver->open_inline();
+    opened_ = true;
+    workers_.release();
+  }
+  void stop() noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    workers_.join();
+    if (!std::exchange(opened_, false)) return;
+    for (RosReceiver* const receiver : receivers_) receiver->close_inline();
+  }
+  [[nodiscard]] bool timers_done() const noexcept override { return done_.load(std::memory_order_acquire); }
+
+ private:
+  void run_timers() noexcept {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      if (timers_.empty()) {
+        done_.store(true, std::memory_order_release);
+        return;
+      }
+      const Nanoseconds wait = timers_.earliest() - clock_.now();
+      if (wait > 0) {
+        wake_.wait_for(lock, std::chrono::nanoseconds(wait));
+        continue;
+      }
+      lock.unlock();
+      timers_.run_due(clock_.now());
+      lock.lock();
+    }
+  }
+
+  std::vector<RosReceiver*> receivers_;
+  TimerQueue timers_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<bool> done_{true};
+  bool stopping_ = false;
+  bool opened_ = false;
+};
+
+[[noreturn, maybe_unused]] void refuse(const ExecutorSettings& settings, const char* what) {
+  throw Error(Error::Kind::kUnsupported, settings.name + ": rclcpp " + std::to_string(RCLCPP_VERSION_MAJOR) + "." +
+                                             std::to_string(RCLCPP_VERSION_MINOR) + " has no " + what +
+                                             "; right would be single_threaded");
+}
+
+}  // namespace
+
+std::unique_ptr<RosExecutor> make_executor(const measure::Clock& clock, EventSink& sink,
+                                           const ExecutorSettings& settings,
+                                           const rclcpp::Context::SharedPtr& context) {
+  switch (settings.kind) {
+    case ExecutorKind::kInline:
+      return std::make_unique<InlineExecutor>(clock, sink, settings);
+    case ExecutorKind::kMultiThreaded:
+      return std::make_unique<ByRclcpp<SpinningInSeveral>>(clock, sink, settings, context);
+    case ExecutorKind::kEvents:
+#ifdef PERFLAB_HAS_EVENTS_EXECUTOR
+      return std::make_unique<ByRclcpp<Spinning<rclcpp::experimental::executors::EventsExecutor>>>(
+          clock, sink, settings, context);
+#else
+      refuse(settings, "EventsExecutor");
+#endif
+    case ExecutorKind::kStaticSingleThreaded:
+#ifdef PERFLAB_HAS_STATIC_EXECUTOR
+      return std::make_unique<ByRclcpp<Spinning<rclcpp::executors::StaticSingleThreadedExecutor>>>(
+          clock, sink, settings, context);
+#else
+      refuse(settings, "StaticSingleThreadedExecutor");
+#endif
+    case ExecutorKind::kSingleThreaded:
+      break;
+  }
+  return std::make_unique<ByRclcpp<Spinning<rclcpp::executors::SingleThreadedExecutor>>>(clock, sink, settings,
+                                                                                        context);
+}
+
+}  // namespace perflab::runtime::ros

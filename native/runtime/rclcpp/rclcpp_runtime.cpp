@@ -1,0 +1,327 @@
+#include "runtime/rclcpp/rclcpp_runtime.h"
+
+#include <rclcpp/version.h>
+#include <rmw/rmw.h>
+#include <tracetools/tracetools.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "message/types.h"
+#include "middleware/types.h"
+#include "realtime/thread.h"
+
+namespace perflab::runtime::ros {
+namespace {
+
+// How long before its instant a timer's reset is waited for without sleep.
+constexpr Nanoseconds kAwakeBefore = 200'000;
+
+ServiceFraming framing_of(const std::string& rmw) {
+  return rmw == "rmw_cyclonedds_cpp" ? ServiceFraming::kRmwCyclonedds : ServiceFraming::kRmwFastrtps;
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+const MessageEntities& entities_of(const std::string& ros_type) {
+  for (const MessageEntities& entities : all_entities()) {
+    if (entities.ros_type == ros_type) return entities;
+  }
+  throw Error(Error::Kind::kUnsupported, "rclcpp: perflab_msgs has no type " + ros_type);
+}
+
+// "perflab_msgs/srv/Stamped10b" is made of the message of that name.
+const MessageEntities& service_of(const ServiceSettings& settings) {
+  const MessageEntities& entities =
+      entities_of("perflab_msgs/msg" + settings.ros_type.substr(settings.ros_type.rfind('/')));
+  if (entities.client == nullptr)
+    throw Error(Error::Kind::kUnsupported, "rclcpp: perflab_msgs has no service " + settings.ros_type);
+  return entities;
+}
+
+}  // namespace
+
+Error error_of(const std::string& what, const std::exception& error) {
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return *known;
+  // rclcpp refuses combinations of QoS and intra-process delivery in this way.
+  const bool refused = dynamic_cast<const std::invalid_argument*>(&error) != nullptr;
+  return {refused ? Error::Kind::kUnsupported : Error::Kind::kFailed,
+          "rclcpp: " + what + ": " + one_line(error.what())};
+}
+
+const char* policy_name(rmw_qos_policy_kind_t kind) noexcept {
+  switch (kind) {
+    case RMW_QOS_POLICY_DURABILITY:
+      return "durability";
+    case RMW_QOS_POLICY_DEADLINE:
+      return "deadline";
+    case RMW_QOS_POLICY_LIVELINESS:
+    case RMW_QOS_POLICY_LIVELINESS_LEASE_DURATION:
+      return "liveliness";
+    case RMW_QOS_POLICY_RELIABILITY:
+      return "reliability";
+    case RMW_QOS_POLICY_HISTORY:
+    case RMW_QOS_POLICY_DEPTH:
+      return "history";
+    case RMW_QOS_POLICY_LIFESPAN:
+      return "lifespan";
+    default:
+      return nullptr;
+  }
+}
+
+rclcpp::QoS to_ros(const perflab_qos& qos) {
+  rclcpp::QoS made = qos.history == PERFLAB_KEEP_ALL
+                         ? rclcpp::QoS(rclcpp::KeepAll())
+                         : rclcpp::QoS(rclcpp::KeepLast(static_cast<std::size_t>(qos.depth)));
+  made.reliability(qos.reliability == PERFLAB_RELIABLE ? rclcpp::ReliabilityPolicy::Reliable
+                                                       : rclcpp::ReliabilityPolicy::BestEffort);
+  made.durability(qos.durability == PERFLAB_TRANSIENT_LOCAL ? rclcpp::DurabilityPolicy::TransientLocal
+                                                            : rclcpp::DurabilityPolicy::Volatile);
+  made.liveliness(qos.liveliness == PERFLAB_MANUAL_BY_TOPIC ? rclcpp::LivelinessPolicy::ManualByTopic
+                                                            : rclcpp::LivelinessPolicy::Automatic);
+  const auto duration = [](std::int64_t ns) { return rclcpp::Duration(std::chrono::nanoseconds(ns)); };
+  if (qos.deadline_ns != PERFLAB_DURATION_INFINITE) made.deadline(duration(qos.deadline_ns));
+  if (qos.lifespan_ns != PERFLAB_DURATION_INFINITE) made.lifespan(duration(qos.lifespan_ns));
+  if (qos.lease_duration_ns != PERFLAB_DURATION_INFINITE)
+    made.liveliness_lease_duration(duration(qos.lease_duration_ns));
+  return made;
+}
+
+// rmw_cyclonedds_cpp puts a handle of the receiving process where others put the writer's GUID; the half of a
+// GUID that is never zero tells them apart.
+perflab_identity identity_of(const rmw_gid_t& gid) noexcept {
+  perflab_identity identity{};
+  std::copy_n(gid.data, sizeof identity.bytes, identity.bytes);
+  const bool handle = std::all_of(identity.bytes + 8, identity.bytes + 16, [](std::uint8_t b) { return b == 0; });
+  return handle ? perflab_identity{} : identity;
+}
+
+perflab_identity identity_in_graph(rclcpp::node_interfaces::NodeGraphInterface& graph, const std::string& node,
+                                   const std::string& node_namespace, const std::string& topic) {
+  constexpr int kTries = 3000;
+  for (int i = 0; i < kTries; ++i) {
+    for (const rclcpp::TopicEndpointInfo& info : graph.get_publishers_info_by_topic(topic)) {
+      if (info.node_name() != node || info.node_namespace() != node_namespace) continue;
+      perflab_identity identity{};
+      std::copy_n(info.endpoint_gid().begin(), sizeof identity.bytes, identity.bytes);
+      return identity;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
+RclcppRuntime::RclcppRuntime(const PluginSettings& given, const measure::Clock& clock, EventSink& sink)
+    : given_(given), settings_(read_settings(given)), shared_{.clock = clock, .sink = sink} {
+  if (given_.traced && !ros_trace_compile_status())
+    throw Error(Error::Kind::kUnsupported,
+                "rclcpp: this ROS 2 was built without its tracepoints (TRACETOOLS_DISABLED), so it cannot be traced");
+  environment_ = set_environment(settings_, given_).dump();
+  shared_.intra_process = given.intra_process;
+  try {
+    for (std::uint32_t i = 0; i < std::max(1u, given_.participants); ++i) {
+      rclcpp::InitOptions options;
+      options.auto_initialize_logging(false);  // it would write files to the user's home
+      options.set_domain_id(given_.domain);
+      options.shutdown_on_signal = false;
+      auto context = std::make_shared<rclcpp::Context>();
+      context->init(0, nullptr, options);
+      contexts_.push_back(std::move(context));
+    }
+    rmw_ = rmw_get_implementation_identifier();
+  } catch (const std::exception& error) {
+    throw error_of(settings_.rmw.empty() ? "no context" : settings_.rmw, error);
+  }
+  if (!settings_.rmw.empty() && rmw_ != settings_.rmw)
+    throw Error(Error::Kind::kUnsupported, "rclcpp: " + settings_.rmw + " was asked for, " + rmw_ +
+                                               " is what this ROS 2 has been built with; right would be "
+                                               "--middleware rclcpp/" + rmw_);
+  framing_ = framing_of(rmw_);
+  if (given_.service_framing && *given_.service_framing != framing_)
+    throw Error(Error::Kind::kUnsupported,
+                "rclcpp: " + rmw_ + " frames services in its own way; right would be --service-framing " +
+                    (framing_ == ServiceFraming::kRmwCyclonedds ? "rmw_cyclonedds" : "rmw_fastrtps"));
+}
+
+RclcppRuntime::~RclcppRuntime() {
+  RclcppRuntime::stop();
+  executors_.clear();
+  clients_.clear();
+  servers_.clear();
+  subscriptions_.clear();
+  publishers_.clear();
+  nodes_.clear();
+  for (const auto& context : contexts_) context->shutdown("the graph has ended");
+}
+
+void RclcppRuntime::name_group(std::size_t group, const NodeName& name) {
+  if (nodes_.contains(group)) return;
+  rclcpp::NodeOptions options;
+  options.context(contexts_.at(name.participant % contexts_.size()))
+      .use_global_arguments(false)
+      .use_intra_process_comms(given_.intra_process)
+      .start_parameter_services(settings_.parameter_services)
+      .start_parameter_event_publisher(settings_.parameter_services)
+      .enable_rosout(settings_.rosout);
+  NodeHandle made;
+  try {
+    if (settings_.lifecycle) {
+      made.lifecycle = std::make_shared<rclcpp_lifecycle::LifecycleNode>(name.name, name.node_namespace, options);
+    } else {
+      made.node = std::make_shared<rclcpp::Node>(name.name, name.node_namespace, options);
+    }
+    executors_.at(name.executor)->add_node(made);
+  } catch (const std::exception& error) {
+    throw error_of("node " + name.name, error);
+  }
+  nodes_.emplace(group, std::move(made));
+}
+
+// A group that nobody named is a node all the same.
+const NodeHandle& RclcppRuntime::node(std::size_t group, std::size_t participant) {
+  if (!nodes_.contains(group)) name_group(group, {"/", "group_" + std::to_string(group), participant, 0});
+  return nodes_.at(group);
+}
+
+std::size_t RclcppRuntime::add_executor(const ExecutorSettings& settings) {
+  executors_.push_back(make_executor(shared_.clock, shared_.sink, settings, contexts_.front()));
+  return executors_.size() - 1;
+}
+
+Publisher& RclcppRuntime::create_publisher(const EndpointSettings& settings) {
+  LocalTopic& topic = topics_[{settings.participant, settings.topic, settings.ros_type}];
+  try {
+    publishers_.push_back(entities_of(settings.ros_type)
+                              .publisher(shared_, node(settings.group, settings.participant), settings, topic));
+  } catch (const std::exception& error) {
+    throw error_of("publisher " + settings.topic, error);
+  }
+  return *publishers_.back();
+}
+
+Subscription& RclcppRuntime::create_subscription(std::size_t executor, const EndpointSettings& settings,
+                                                 MessageHandler& handler) {
+  LocalTopic& topic = topics_[{settings.participant, settings.topic, settings.ros_type}];
+  try {
+    subscriptions_.push_back(
+        entities_of(settings.ros_type)
+            .subscription(shared_, node(settings.group, settings.participant), settings, handler));
+  } catch (const std::exception& error) {
+    throw error_of("subscription " + settings.topic, error);
+  }
+  ++(settings.pass_by == PassBy::kUnique ? topic.owning : topic.sharing);
+  executors_.at(executor)->add_receiver(*subscriptions_.back());
+  return *subscriptions_.back();
+}
+
+Client& RclcppRuntime::create_client(std::size_t executor, const ServiceSettings& settings,
+                                     MessageHandler& handler) {
+  try {
+    clients_.push_back(
+        service_of(settings).client(shared_, node(settings.group, settings.participant), settings, handler));
+  } catch (const std::exception& error) {
+    throw error_of("client " + settings.service, error);
+  }
+  executors_.at(executor)->add_receiver(*clients_.back());
+  return *clients_.back();
+}
+
+Server& RclcppRuntime::create_server(std::size_t executor, const ServiceSettings& settings,
+                                     RequestHandler& handler) {
+  try {
+    servers_.push_back(
+        service_of(settings).server(shared_, node(settings.group, settings.participant), settings, handler));
+  } catch (const std::exception& error) {
+    throw error_of("server " + settings.service, error);
+  }
+  executors_.at(executor)->add_receiver(*servers_.back());
+  return *servers_.back();
+}
+
+void RclcppRuntime::create_timer(std::size_t executor, const TimerSettings& settings, TimerHandler& handler) {
+  executors_.at(executor)->add_timer(node(settings.group, 0), settings, handler);
+}
+
+void RclcppRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(amount); }
+
+void RclcppRuntime::start(Nanoseconds base_ns) {
+  for (const auto& [group, node] : nodes_) {
+    if (!node.lifecycle) continue;
+    node.lifecycle->configure();
+    node.lifecycle->activate();
+  }
+  for (const auto& executor : executors_) executor->set_base(base_ns);
+  try {
+    for (const auto& executor : executors_) executor->create_threads();
+  } catch (const Error&) {
+    for (const auto& executor : executors_) executor->stop();
+    throw;
+  }
+  shared_.running.store(true);
+  for (const auto& executor : executors_) executor->run();
+  starter_ = std::thread([this] { reset_timers(); });
+}
+
+void RclcppRuntime::reset_timers() noexcept {
+  realtime::name_this_thread("perflab-timers");
+  realtime::register_this_thread(realtime::Role::kPerflab);
+  std::vector<RosTimer*> waiting;
+  for (const auto& executor : executors_) {
+    for (RosTimer* const timer : executor->timers()) {
+      if (!timer->never()) waiting.push_back(timer);
+    }
+  }
+  std::ranges::sort(waiting, {}, &RosTimer::reset_at);
+  std::unique_lock lock(mutex_);
+  for (RosTimer* const timer : waiting) {
+    while (!stopping_ && shared_.clock.now() < timer->reset_at() - kAwakeBefore) {
+      stopped_.wait_for(lock, std::chrono::nanoseconds(timer->reset_at() - kAwakeBefore - shared_.clock.now()));
+    }
+    if (stopping_) return;
+    while (shared_.clock.now() < timer->reset_at()) {
+    }
+    try {
+      timer->reset();
+    } catch (const std::exception& error) {
+      shared_.sink.on_failure(shared_.clock.now(), error.what());
+    }
+  }
+}
+
+bool RclcppRuntime::timers_done() const noexcept {
+  return std::ranges::all_of(executors_, [](const auto& executor) { return executor->timers_done(); });
+}
+
+void RclcppRuntime::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+  if (starter_.joinable()) starter_.join();
+  for (const auto& executor : executors_) executor->stop();
+  shared_.running.store(false);
+}
+
+std::string RclcppRuntime::describe() {
+  Nanoseconds behind = 0;
+  for (const auto& executor : executors_) {
+    for (const RosTimer* const timer : executor->timers()) behind = std::max(behind, timer->behind());
+  }
+  nlohmann::json effective = {{"rmw", rmw_},
+                              {"node", settings_.lifecycle ? "lifecycle" : "node"},
+                              {"parameter_services", settings_.parameter_services},
+                              {"rosout", settings_.rosout},
+                              {"participants", contexts_.size()},
+                              {"timers_behind_ns", behind},
+                              {"environment", nlohmann::json::parse(environment_)}};
+  if (const char* const distribution = std::getenv("ROS_DISTRO")) effective["ros_distro"] = distribution;
+  return nlohmann::json{{"name", given_.middleware}, {"version", RCLCPP_VERSION_STR}, {"effective", effective}}.dump();
+}
+
+}  // namespace perflab::runtime::ros

@@ -1,0 +1,81 @@
+#include "runtime/rclcpp/timer.h"
+
+#include <rclcpp/version.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace perflab::runtime::ros {
+
+RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
+                   TimerHandler& handler)
+    : clock_(clock), settings_(settings), handler_(handler), next_(settings.first_tick) {
+  const auto period = std::chrono::nanoseconds(settings.period_ns);
+#if RCLCPP_VERSION_GTE(28, 0, 0)
+  const auto callback = [this](const rclcpp::TimerInfo& info) {
+    tick(number_at(info.expected_call_time.nanoseconds()));
+  };
+#else
+  // Before, rcl told only when the next one is due. An executor that calls a timer in one thread and runs its
+  // callback in another is younger than that.
+  const auto callback = [this] {
+    tick(std::max(next_, number_at(clock_.now() + made_->time_until_trigger().count()) - 1));
+  };
+#endif
+  made_ = rclcpp::create_wall_timer(period, callback, nullptr, node.base().get(), node.timers().get());
+  made_->cancel();
+  if (never()) done_.store(true, std::memory_order_release);
+}
+
+// rcl takes the time of the reset itself; what it then says of the next tick tells which time it took.
+void RosTimer::reset() {
+  made_->reset();
+  const Nanoseconds first = clock_.now() + made_->time_until_trigger().count();
+  behind_ = std::max<Nanoseconds>(0, first - (base_ + settings_.first_tick * settings_.period_ns));
+}
+
+void RosTimer::cancel() noexcept {
+  try {
+    made_->cancel();
+  } catch (const std::exception&) {  // it is not valid any more: nothing will tick
+  }
+}
+
+// A tick of the warm-up stays one, however late the grid is.
+Nanoseconds RosTimer::due(std::int64_t number) const noexcept {
+  const Nanoseconds nominal = base_ + number * settings_.period_ns;
+  return number >= 1 ? nominal + behind_ : std::min(nominal + behind_, base_);
+}
+
+std::int64_t RosTimer::number_at(Nanoseconds instant) const noexcept {
+  const Nanoseconds passed = instant - base_ - behind_;
+  const Nanoseconds half = settings_.period_ns / 2;
+  return (passed >= 0 ? passed + half : passed - half) / settings_.period_ns;
+}
+
+// What rcl has left out. A flood makes up for what is not too old, so that its mean rate is kept.
+void RosTimer::skip(std::int64_t end) noexcept {
+  std::int64_t kept = end;
+  if (settings_.made_up_for_ns > 0) {
+    const Nanoseconds oldest = clock_.now() - settings_.made_up_for_ns;
+    while (kept > next_ && due(kept - 1) >= oldest) --kept;
+  }
+  if (kept > next_) handler_.on_skipped(due(next_), static_cast<std::uint64_t>(kept - next_));
+  for (; kept < end; ++kept) handler_.on_tick(due(kept));
+  next_ = end;
+}
+
+void RosTimer::tick(std::int64_t number) noexcept {
+  if (done() || number < next_) return;
+  const std::int64_t end = settings_.last_tick + 1;
+  if (number > next_) skip(std::min(number, end));
+  if (number < end) {
+    handler_.on_tick(due(number));
+    next_ = number + 1;
+  }
+  if (next_ < end) return;
+  cancel();
+  done_.store(true, std::memory_order_release);
+}
+
+}  // namespace perflab::runtime::ros

@@ -1,0 +1,50 @@
+// A timer of rclcpp that ticks as a graph says.
+//
+// rclcpp's timers count their periods from the moment of their reset, and leave out what they missed: that is
+// ROS 2's rule, and it stays. Here the reset is placed one period before the first tick, and from then on each
+// tick is known by its number, because rcl says when it was due. What a timer leaves out is told with the next
+// tick.
+#pragma once
+
+#include <atomic>
+
+#include "runtime/rclcpp/entities.h"
+
+namespace perflab::runtime::ros {
+
+class RosTimer {
+ public:
+  // The timer sleeps until reset().
+  RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
+           TimerHandler& handler);
+
+  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns; }
+  [[nodiscard]] bool never() const noexcept { return settings_.last_tick < settings_.first_tick; }
+  // When reset() should be called.
+  [[nodiscard]] Nanoseconds reset_at() const noexcept {
+    return base_ + (settings_.first_tick - 1) * settings_.period_ns;
+  }
+  void reset();
+  void cancel() noexcept;
+  [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+  // How far its grid of ticks is behind that of the graph.
+  [[nodiscard]] Nanoseconds behind() const noexcept { return behind_; }
+
+ private:
+  void tick(std::int64_t number) noexcept;
+  void skip(std::int64_t end) noexcept;
+  [[nodiscard]] Nanoseconds due(std::int64_t number) const noexcept;
+  // Of the tick that was due at that instant, as rcl has it.
+  [[nodiscard]] std::int64_t number_at(Nanoseconds instant) const noexcept;
+
+  const measure::Clock& clock_;
+  const TimerSettings settings_;
+  TimerHandler& handler_;
+  rclcpp::TimerBase::SharedPtr made_;
+  Nanoseconds base_ = 0;
+  Nanoseconds behind_ = 0;
+  std::int64_t next_ = 0;
+  std::atomic<bool> done_{false};
+};
+
+}  // namespace perflab::runtime::ros

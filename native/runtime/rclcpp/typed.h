@@ -1,0 +1,542 @@
+// Publishers, subscriptions, clients and services of one message type (see entities.h).
+//
+// In memory a message of a fixed type is its CDR in native byte order: a header without padding, then the data.
+// So what handlers read is the message itself; only the 36 bytes of the frame are copied.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+#include "message/cdr.h"
+#include "middleware/types.h"
+#include "runtime/rclcpp/entities.h"
+
+namespace perflab::runtime::ros {
+
+template <typename Message>
+inline constexpr bool kVariable = requires(Message& message) { message.data.resize(1); };
+
+template <typename Message>
+void check_layout() {
+  using Header = decltype(Message::header);
+  static_assert(sizeof(Header) == message::kHeaderBytes && std::is_standard_layout_v<Message>);
+  static_assert(offsetof(Header, intended_ns) == offsetof(message::Header, intended_ns));
+  static_assert(offsetof(Header, published_ns) == offsetof(message::Header, published_ns));
+  static_assert(offsetof(Header, sequence) == offsetof(message::Header, sequence));
+  static_assert(offsetof(Header, size_bytes) == offsetof(message::Header, size_bytes));
+  static_assert(offsetof(Header, frequency_hz) == offsetof(message::Header, frequency_hz));
+}
+
+template <typename Message>
+void set_header(Message& message, std::span<const std::uint8_t> frame) noexcept {
+  std::memcpy(static_cast<void*>(&message.header), frame.data() + message::kEncapsulationBytes,
+              message::kHeaderBytes);
+}
+
+// `payload` is what follows the frame; where the frame has no length, that of a variable type begins with it.
+template <typename Message>
+void set_data(Message& message, std::span<const std::uint8_t> payload, bool with_length) {
+  if constexpr (kVariable<Message>) {
+    if (with_length) {
+      std::uint32_t length = 0;
+      if (payload.size() < sizeof length) return;
+      std::memcpy(&length, payload.data(), sizeof length);
+      payload = payload.subspan(sizeof length).first(std::min<std::size_t>(length, payload.size() - sizeof length));
+    }
+    message.data.assign(payload.begin(), payload.end());
+  } else {
+    std::memcpy(static_cast<void*>(&message.data), payload.data(),
+                std::min(payload.size(), sizeof message.data));
+  }
+}
+
+template <typename Message>
+std::span<const std::uint8_t> content_of(const Message& message) noexcept {
+  if constexpr (kVariable<Message>) {
+    // Never null: that would say that there is no content.
+    static constexpr std::uint8_t kNothing = 0;
+    return {message.data.empty() ? &kNothing : message.data.data(), message.data.size()};
+  } else {
+    return {reinterpret_cast<const std::uint8_t*>(&message.data), sizeof message.data};
+  }
+}
+
+template <typename Message>
+message::Frame frame_of(const Message& message) noexcept {
+  message::Frame frame{0, message::kNativeEncapsulation, 0, 0};
+  std::memcpy(frame.data() + message::kEncapsulationBytes, &message.header, message::kHeaderBytes);
+  return frame;
+}
+
+// A name of ROS 2 in an event.
+inline void tell(EventSink& sink, const measure::Clock& clock, perflab_event_kind kind, const std::string& topic,
+                 const std::string& type, const char* policy, int count) {
+  perflab_event event{};
+  event.kind = kind;
+  event.at_ns = clock.now();
+  event.topic = topic.c_str();
+  event.type = type.c_str();
+  event.policy = policy;
+  event.count = count;
+  sink.on_event(event);
+}
+
+const char* policy_name(rmw_qos_policy_kind_t kind) noexcept;
+
+// What is new whenever somebody asks for the count of peers, before executors run: matches, and what does not fit.
+class Look {
+ public:
+  template <typename Entity, typename Type>
+  void at(std::size_t matched, const EndpointSettings& settings, Shared& shared, Entity& entity, Type incompatible) {
+    if (shared.running.load(std::memory_order_relaxed)) return;
+    if (matched > matched_)
+      tell(shared.sink, shared.clock, PERFLAB_MATCHED, settings.topic, settings.ros_type, nullptr,
+           static_cast<int>(matched - matched_));
+    matched_ = matched;
+    for (const auto& [type, handler] : entity.get_event_handlers()) {
+      if (type != incompatible) continue;
+      if (const std::shared_ptr<void> data = handler->take_data()) handler->execute(data);
+    }
+  }
+
+ private:
+  std::size_t matched_ = 0;
+};
+
+// ---- publisher ----
+
+template <typename Message, typename Made>
+class TypedPublisher final : public Publisher {
+ public:
+  template <typename Node>
+  TypedPublisher(Shared& shared, Node& node, const EndpointSettings& settings, const LocalTopic& topic)
+      : shared_(shared), settings_(settings), topic_(topic) {
+    check_layout<Message>();
+    rclcpp::PublisherOptions options;
+    options.event_callbacks.incompatible_qos_callback = [this](rclcpp::QOSOfferedIncompatibleQoSInfo& info) {
+      if (info.total_count_change > 0)
+        tell(shared_.sink, shared_.clock, PERFLAB_INCOMPATIBLE_QOS, settings_.topic, settings_.ros_type,
+             policy_name(info.last_policy_kind), info.total_count_change);
+    };
+    made_ = std::static_pointer_cast<Made>(
+        node.template create_publisher<Message>(settings.topic, to_ros(settings.qos), options));
+    identity_ = identity_of(made_->get_gid());
+    if (middleware::same(identity_, {}))
+      identity_ = identity_in_graph(*node.get_node_graph_interface(), node.get_name(), node.get_namespace(),
+                                    settings.topic);
+    gives_away_ = settings.pass_by == PassBy::kUnique;
+    lends_ = settings.pass_by == PassBy::kLoaned && made_->can_loan_messages();
+  }
+
+  bool prepare(std::span<const std::uint8_t> payload) noexcept override {
+    try {
+      if (lends_) {
+        if (!loan_) loan_.emplace(made_->borrow_loaned_message());
+        set_data(loan_->get(), payload, true);
+      } else if (gives_away_) {
+        prepared_ = std::make_unique<Message>();
+        set_data(*prepared_, payload, true);
+      } else {
+        set_data(kept_, payload, true);  // as an application fills the message that it keeps
+      }
+      ready_ = true;
+      return true;
+    } catch (const std::exception& error) {
+      return failed(error.what());
+    }
+  }
+
+  bool publish(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+    try {
+      const bool ready = std::exchange(ready_, false);
+      const bool with_length = frame.size() == message::kFrameBytes;
+      if (lends_) {
+        if (!loan_) loan_.emplace(made_->borrow_loaned_message());
+        fill(loan_->get(), frame, payload, ready, with_length);
+        rclcpp::LoanedMessage<Message> given = std::move(*loan_);
+        loan_.reset();
+        made_->publish(std::move(given));
+      } else if (gives_away_) {
+        if (!prepared_) prepared_ = std::make_unique<Message>();
+        fill(*prepared_, frame, payload, ready, with_length);
+        made_->publish(std::move(prepared_));
+      } else {
+        fill(kept_, frame, payload, ready, with_length);
+        made_->publish(kept_);
+      }
+      return true;
+    } catch (const std::exception& error) {
+      loan_.reset();
+      prepared_.reset();
+      return failed(error.what());
+    }
+  }
+
+  bool publish_related(std::span<const perflab_bytes>, const perflab_sample_identity*,
+                       std::int64_t*) noexcept override {
+    return failed("requests and replies are ROS 2's own business on rclcpp");
+  }
+
+  // As rclcpp's intra-process manager does it: a message that is kept is copied once, and then each taker that
+  // wants its own but one gets a copy; if several share beside them, or the middleware needs it, they have one
+  // copy of their own.
+  [[nodiscard]] Passing passing() noexcept override {
+    try {
+      Passing passing;
+      passing.intra_process = made_->get_intra_process_subscription_count();
+      const std::size_t all = matched();
+      passing.middleware = all - std::min(all, passing.intra_process);
+      passing.loaned = lends_;
+      if (passing.intra_process > 0) {
+        const std::size_t sharing = topic_.sharing + (passing.middleware > 0 ? 1 : 0);
+        const std::size_t apart = topic_.owning == 0   ? 0
+                                  : sharing > 1         ? topic_.owning
+                                                        : topic_.owning + sharing - 1;
+        passing.copies = (gives_away_ || lends_ ? 0 : 1) + apart;
+      }
+      return passing;
+    } catch (const std::exception&) {
+      return {};
+    }
+  }
+  [[nodiscard]] perflab_identity identity() const noexcept override { return identity_; }
+  [[nodiscard]] std::size_t matched() noexcept override {
+    try {
+      // The middleware matches also those that rclcpp delivers to within the process, and drops what comes.
+      const std::size_t count = made_->get_subscription_count();
+      look_.at(count, settings_, shared_, *made_, RCL_PUBLISHER_OFFERED_INCOMPATIBLE_QOS);
+      return count;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
+ private:
+  static void fill(Message& message, std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload,
+                   bool ready, bool with_length) {
+    if (!ready) set_data(message, payload, with_length);
+    set_header(message, frame);
+  }
+  bool failed(const char* text) noexcept {
+    shared_.sink.on_write_failed(shared_.clock.now(), text);
+    return false;
+  }
+
+  Shared& shared_;
+  const EndpointSettings settings_;
+  const LocalTopic& topic_;
+  perflab_identity identity_{};
+  std::shared_ptr<Made> made_;
+  Message kept_;
+  bool ready_ = false;  // prepare() has been called for the next message
+  std::unique_ptr<Message> prepared_;
+  std::optional<rclcpp::LoanedMessage<Message>> loan_;
+  bool gives_away_ = false;
+  bool lends_ = false;
+  Look look_;
+};
+
+// ---- subscription ----
+
+template <typename Message>
+class TypedSubscription final : public RosSubscription {
+ public:
+  TypedSubscription(Shared& shared, const NodeHandle& node, const EndpointSettings& settings,
+                    MessageHandler& handler)
+      : shared_(shared),
+        settings_(settings),
+        handler_(handler),
+        inline_([this] { return take_one(); }) {
+    if (node.node) {
+      create(*node.node);
+    } else {
+      create(*node.lifecycle);
+    }
+  }
+
+  // ROS has no call that names it; nobody asks.
+  [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
+  [[nodiscard]] std::size_t matched() noexcept override {
+    try {
+      const std::size_t count = made_->get_publisher_count();
+      look_.at(count, settings_, shared_, *made_, RCL_SUBSCRIPTION_REQUESTED_INCOMPATIBLE_QOS);
+      return count;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
+  void open_inline() override {
+    inline_.open();
+    made_->set_on_new_message_callback([this](std::size_t) { inline_.on_ready(); });
+    if (!shared_.intra_process) return;
+    waitable_ = made_->get_intra_process_waitable();
+    made_->set_on_new_intra_process_message_callback([this](std::size_t) { inline_.on_ready(); });
+  }
+  void close_inline() noexcept override {
+    inline_.close();
+    try {
+      made_->clear_on_new_message_callback();
+      if (waitable_) made_->clear_on_new_intra_process_message_callback();
+    } catch (const std::exception&) {  // it may be that nothing was set
+    }
+  }
+
+ private:
+  template <typename Node>
+  void create(Node& node) {
+    rclcpp::SubscriptionOptions options;
+    options.event_callbacks.incompatible_qos_callback = [this](rclcpp::QOSRequestedIncompatibleQoSInfo& info) {
+      if (info.total_count_change > 0)
+        tell(shared_.sink, shared_.clock, PERFLAB_INCOMPATIBLE_QOS, settings_.topic, settings_.ros_type,
+             policy_name(info.last_policy_kind), info.total_count_change);
+    };
+    if (settings_.pass_by == PassBy::kUnique) {
+      made_ = node.template create_subscription<Message>(
+          settings_.topic, to_ros(settings_.qos),
+          [this](std::unique_ptr<Message> message, const rclcpp::MessageInfo& info) { deliver(*message, info); },
+          options);
+    } else {
+      made_ = node.template create_subscription<Message>(
+          settings_.topic, to_ros(settings_.qos),
+          [this](std::shared_ptr<const Message> message, const rclcpp::MessageInfo& info) {
+            deliver(*message, info);
+          },
+          options);
+    }
+  }
+
+  void deliver(const Message& message, const rclcpp::MessageInfo& info) noexcept {
+    const message::Frame frame = frame_of(message);
+    const rmw_message_info_t& from = info.get_rmw_message_info();
+    Delivery delivery;
+    delivery.bytes = frame;
+    delivery.content = content_of(message);
+    if (!from.from_intra_process) {  // where it is, rclcpp says nothing else of the message
+      delivery.writer = identity_of(from.publisher_gid);
+      if (from.source_timestamp > 0) delivery.source_timestamp_ns = from.source_timestamp;
+    }
+    handler_.on_message(delivery);
+  }
+
+  // What an executor does with a subscription that is ready.
+  bool take_one() {
+    try {
+      if (waitable_) {
+        if (const std::shared_ptr<void> data = waitable_->take_data()) {
+          waitable_->execute(data);
+          return true;
+        }
+      }
+      rclcpp::MessageInfo info;
+      info.get_rmw_message_info().from_intra_process = false;
+      std::shared_ptr<void> message = made_->create_message();
+      const bool taken = made_->take_type_erased(message.get(), info);
+      if (taken) made_->handle_message(message, info);
+      made_->return_message(message);
+      return taken;
+    } catch (const std::exception& error) {
+      shared_.sink.on_failure(shared_.clock.now(), error.what());
+      return false;
+    }
+  }
+
+  Shared& shared_;
+  const EndpointSettings settings_;
+  MessageHandler& handler_;
+  Inline inline_;
+  typename rclcpp::Subscription<Message>::SharedPtr made_;
+  rclcpp::Waitable::SharedPtr waitable_;
+  Look look_;
+};
+
+// ---- services ----
+
+template <typename Service>
+class TypedClient final : public RosClient {
+ public:
+  TypedClient(Shared& shared, const NodeHandle& node, const ServiceSettings& settings, MessageHandler& handler)
+      : shared_(shared),
+        graph_(node.graph()),
+        name_(settings.service),
+        handler_(handler),
+        inline_([this] { return take_one(); }),
+        made_(rclcpp::create_client<Service>(node.base(), node.graph(), node.services(), settings.service,
+                                             to_ros(settings.qos), nullptr)) {}
+
+  // rclcpp guards its list of requests while it sends one. A reply may come back in this very thread, and has to
+  // wait until that is over.
+  bool request(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+    const Inline::Later later(inline_);
+    try {
+      auto request = std::make_shared<typename Service::Request>();
+      set_header(*request, frame);
+      set_data(*request, payload, false);
+      made_->async_send_request(std::move(request), [this](typename rclcpp::Client<Service>::SharedFuture future) {
+        deliver(*future.get());
+      });
+      return true;
+    } catch (const std::exception& error) {
+      shared_.sink.on_write_failed(shared_.clock.now(), error.what());
+      return false;
+    }
+  }
+  [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
+  [[nodiscard]] std::size_t matched() noexcept override {
+    try {
+      return made_->service_is_ready() ? graph_->count_services(name_) : 0;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+  void open_inline() override {
+    inline_.open();
+    made_->set_on_new_response_callback([this](std::size_t) { inline_.on_ready(); });
+  }
+  void close_inline() noexcept override {
+    inline_.close();
+    try {
+      made_->clear_on_new_response_callback();
+    } catch (const std::exception&) {
+    }
+  }
+
+ private:
+  void deliver(const typename Service::Response& response) noexcept {
+    const message::Frame frame = frame_of(response);
+    Delivery delivery;
+    delivery.bytes = frame;
+    delivery.content = content_of(response);
+    handler_.on_message(delivery);
+  }
+  bool take_one() {
+    try {
+      std::shared_ptr<void> response = made_->create_response();
+      std::shared_ptr<rmw_request_id_t> header = made_->create_request_header();
+      if (!made_->take_type_erased_response(response.get(), *header)) return false;
+      made_->handle_response(header, response);
+      return true;
+    } catch (const std::exception& error) {
+      shared_.sink.on_failure(shared_.clock.now(), error.what());
+      return false;
+    }
+  }
+
+  Shared& shared_;
+  rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph_;
+  std::string name_;
+  MessageHandler& handler_;
+  Inline inline_;
+  typename rclcpp::Client<Service>::SharedPtr made_;
+};
+
+template <typename Service>
+class TypedServer final : public RosServer {
+ public:
+  TypedServer(Shared& shared, const NodeHandle& node, const ServiceSettings& settings, RequestHandler& handler)
+      : shared_(shared),
+        graph_(node.graph()),
+        name_(settings.service),
+        handler_(handler),
+        inline_([this] { return take_one(); }),
+        made_(rclcpp::create_service<Service>(
+            node.base(), node.services(), settings.service,
+            [this](const std::shared_ptr<typename Service::Request> request,
+                   std::shared_ptr<typename Service::Response> response) { handle(*request, *response); },
+            to_ros(settings.qos), nullptr)) {}
+
+  [[nodiscard]] std::size_t matched() noexcept override {
+    try {
+      return graph_->count_clients(name_);
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+  void open_inline() override {
+    inline_.open();
+    made_->set_on_new_request_callback([this](std::size_t) { inline_.on_ready(); });
+  }
+  void close_inline() noexcept override {
+    inline_.close();
+    try {
+      made_->clear_on_new_request_callback();
+    } catch (const std::exception&) {
+    }
+  }
+
+ private:
+  // rclcpp sends the response when the callback has returned.
+  class Filled final : public Reply {
+   public:
+    explicit Filled(typename Service::Response& response) : response_(response) {}
+    bool send(std::span<const std::uint8_t> frame, std::span<const std::uint8_t> payload) noexcept override {
+      set_header(response_, frame);
+      set_data(response_, payload, false);
+      return true;
+    }
+
+   private:
+    typename Service::Response& response_;
+  };
+
+  void handle(const typename Service::Request& request, typename Service::Response& response) noexcept {
+    const message::Frame frame = frame_of(request);
+    Delivery delivery;
+    delivery.bytes = frame;
+    delivery.content = content_of(request);
+    Filled reply(response);
+    handler_.on_request(delivery, reply);
+  }
+  bool take_one() {
+    try {
+      std::shared_ptr<void> request = made_->create_request();
+      std::shared_ptr<rmw_request_id_t> header = made_->create_request_header();
+      if (!made_->take_type_erased_request(request.get(), *header)) return false;
+      made_->handle_request(header, request);
+      return true;
+    } catch (const std::exception& error) {
+      shared_.sink.on_failure(shared_.clock.now(), error.what());
+      return false;
+    }
+  }
+
+  Shared& shared_;
+  rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph_;
+  std::string name_;
+  RequestHandler& handler_;
+  Inline inline_;
+  typename rclcpp::Service<Service>::SharedPtr made_;
+};
+
+// ---- one type ----
+
+template <typename Message>
+std::unique_ptr<Publisher> make_publisher(Shared& shared, const NodeHandle& node,
+                                             const EndpointSettings& settings, const LocalTopic& topic) {
+  if (node.node)
+    return std::make_unique<TypedPublisher<Message, rclcpp::Publisher<Message>>>(shared, *node.node, settings,
+                                                                                topic);
+  return std::make_unique<TypedPublisher<Message, rclcpp_lifecycle::LifecyclePublisher<Message>>>(
+      shared, *node.lifecycle, settings, topic);
+}
+
+template <typename Message>
+std::unique_ptr<RosSubscription> make_subscription(Shared& shared, const NodeHandle& node,
+                                                   const EndpointSettings& settings, MessageHandler& handler) {
+  return std::make_unique<TypedSubscription<Message>>(shared, node, settings, handler);
+}
+
+template <typename Service>
+std::unique_ptr<RosClient> make_client(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+                                       MessageHandler& handler) {
+  return std::make_unique<TypedClient<Service>>(shared, node, settings, handler);
+}
+
+template <typename Service>
+std::unique_ptr<RosServer> make_server(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
+                                       RequestHandler& handler) {
+  return std::make_unique<TypedServer<Service>>(shared, node, settings, handler);
+}
+
+}  // namespace perflab::runtime::ros

@@ -1,0 +1,75 @@
+"""ROS 2 itself: the graph runs on rclcpp, its executors and an RMW. One kind for each RMW; `rclcpp` is the one that
+RMW_IMPLEMENTATION names, or else the one that ROS 2 takes by itself.
+
+ROS 2 is there where its setup.bash has been sourced: what it has installed is then in the index of AMENT_PREFIX_PATH.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from perflab.middleware.kind import MiddlewareKind, Option
+
+NAME = "rclcpp"
+RUNTIME = "rclcpp"
+NOT_SOURCED = "ROS 2 not sourced; source its setup.bash, e.g. `source /opt/ros/jazzy/setup.bash`"
+DEFAULT_RMW = "rmw_fastrtps_cpp"  # of ROS 2, where it is installed
+FASTRTPS = ("rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")
+CYCLONEDDS = "rmw_cyclonedds_cpp"
+_KNOWN = (CYCLONEDDS, DEFAULT_RMW)
+_INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers
+_NO_RMW = ("rmw_implementation",)
+
+OPTIONS = (
+    Option("node", "node, lifecycle: rclcpp::Node or LifecycleNode (node)"),
+    Option("parameter_services", "on, off: the parameter services and events of every node (on)"),
+    Option("rosout", "on, off: the publisher of /rosout of every node (on)"),
+    Option("transport", "udp, default: Fast DDS over UDP alone instead of as ROS 2 sets it (default)"),
+)
+
+
+def sourced(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether ROS 2's setup.bash has been sourced."""
+    return bool(environment.get("AMENT_PREFIX_PATH"))
+
+
+def installed(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The RMWs of the sourced ROS 2, sorted; none where it is not sourced."""
+    prefixes = [Path(p) for p in environment.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
+    found: set[str] = set()
+    for prefix in prefixes:
+        try:
+            found |= {entry.name for entry in (prefix / _INDEX).iterdir()}
+        except OSError:  # a prefix without any, or one that is gone
+            continue
+    return sorted(found.difference(_NO_RMW))
+
+
+def chosen(environment: Mapping[str, str] = os.environ) -> str:
+    """The RMW that `rclcpp` means: of RMW_IMPLEMENTATION, or ROS 2's own choice."""
+    there = installed(environment)
+    named = environment.get("RMW_IMPLEMENTATION")
+    if named:
+        return named
+    return DEFAULT_RMW if DEFAULT_RMW in there or not there else there[0]
+
+
+def kind_of(rmw: str) -> MiddlewareKind:
+    """The kind of one RMW."""
+    return MiddlewareKind(
+        name=f"{NAME}/{rmw}",
+        summary=f"ROS 2's rclcpp over {rmw}: its nodes, executors, timers and services",
+        runtime=RUNTIME,
+        install=NOT_SOURCED,
+        options=OPTIONS if rmw in FASTRTPS else OPTIONS[:-1],
+        wire="rtps" if rmw in (*FASTRTPS, CYCLONEDDS, "rmw_connextdds") else rmw,
+        service_framings=("rmw_cyclonedds",) if rmw == CYCLONEDDS else ("rmw_fastrtps",),
+        rmw=rmw,
+    )
+
+
+def kinds(environment: Mapping[str, str] = os.environ) -> list[MiddlewareKind]:
+    """Those that every ROS 2 has, and what else the sourced one has."""
+    return [kind_of(rmw) for rmw in dict.fromkeys((*_KNOWN, *installed(environment)))]

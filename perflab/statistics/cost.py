@@ -1,0 +1,112 @@
+"""What a trial cost between the two ends of its measured part: CPU time by the role of threads, and what the processor
+counted where it does (docs/formats.md, section 4, records `cost`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Record = Mapping[str, Any]
+Json = dict[str, Any]
+
+ROLES = ("executor", "middleware", "perflab", "tracer")
+ENDED = "ended"  # threads that ended within the measured part, whoever they belonged to
+COUNTERS = ("cycles", "instructions")
+
+
+@dataclass(frozen=True)
+class Thread:
+    """CPU time of one thread within the measured part."""
+
+    process: str
+    tid: int
+    name: str
+    role: str
+    cpu_ns: int
+
+
+@dataclass(frozen=True)
+class ProcessCost:
+    """Of one process between its records at the start and at the end; `counts` are by name of the counter.
+
+    A count is None where it was not counted, and `reasons` says why; `notes` is what must be known of the others.
+    """
+
+    process: str
+    interval_ns: int
+    cpu_ns: int
+    threads: tuple[Thread, ...]
+    counts: Mapping[str, int | None]
+    reasons: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cpu_percent(self) -> float | None:
+        """Of one CPU."""
+        return 100.0 * self.cpu_ns / self.interval_ns if self.interval_ns > 0 else None
+
+
+def of_process(process: str, records: Sequence[Record]) -> ProcessCost | None:
+    """None where one of its two records is missing. Raises KeyError or TypeError for damaged ones."""
+    by_end = {record["when"]: record for record in records}
+    if "start" not in by_end or "end" not in by_end:
+        return None
+    begin, end = by_end["start"], by_end["end"]
+    before = {thread["tid"]: thread["cpu_ns"] for thread in begin["threads"]}
+    threads = tuple(
+        Thread(process, t["tid"], str(t["name"]), str(t["role"]), t["cpu_ns"] - before.get(t["tid"], 0))
+        for t in end["threads"]
+    )
+    counts: dict[str, int | None] = {}
+    reasons: dict[str, str] = {}
+    notes: list[str] = []
+    for name in COUNTERS:
+        counts[name], said = _counted(name, begin.get(name) or {}, end.get(name) or {})
+        if counts[name] is None:
+            reasons[name] = said
+        elif said:
+            notes.append(said)
+    return ProcessCost(
+        process, end["at_ns"] - begin["at_ns"], end["cpu_ns"] - begin["cpu_ns"], threads, counts, reasons, tuple(notes)
+    )
+
+
+def _counted(name: str, begin: Record, end: Record) -> tuple[int | None, str]:
+    """What a counter counted, with what to know of it; or None with the reason."""
+    for record in (begin, end):
+        if record.get("count") is None:
+            return None, str(record.get("reason") or "not recorded")
+    count, enabled, running = (end[key] - begin[key] for key in ("count", "enabled_ns", "running_ns"))
+    if running <= 0:
+        return None, f"the counter of {name} never had its turn: others use the processor's counters"
+    if count <= 0:
+        return None, f"the counter of {name} stands still, as on some virtual machines"
+    notes = [] if end.get("kernel") else [f"{name} of user space alone: the kernel's are not allowed to be counted"]
+    if running < enabled:
+        share = running / enabled
+        notes.append(f"{name} were counted for {share:.0%} of the time, and are scaled from that")
+        count = round(count / share)
+    return count, "; ".join(notes)
+
+
+def of_trial(processes: Sequence[ProcessCost | None]) -> Json | None:
+    """`cost` of a trial in the summary: all its processes together; None where one was not recorded."""
+    known = [cost for cost in processes if cost is not None]
+    if not known or len(known) < len(processes):
+        return None
+    cpu_ns = sum(cost.cpu_ns for cost in known)
+    roles = dict.fromkeys(ROLES, 0)
+    for cost in known:
+        for thread in cost.threads:
+            roles[thread.role] = roles.get(thread.role, 0) + thread.cpu_ns
+    # Threads are read one after the other, right after the process: what is missing in them belonged to others.
+    ended = max(0, cpu_ns - sum(roles.values()))
+    trial: Json = {"cpu_ns": cpu_ns, "roles": {**roles, ENDED: ended}}
+    for name in COUNTERS:
+        counts = [count for cost in known if (count := cost.counts[name]) is not None]
+        trial[name] = sum(counts) if len(counts) == len(known) else None
+        reasons = [reason for cost in known if (reason := cost.reasons.get(name)) is not None]
+        trial[f"{name}_reason"] = reasons[0] if reasons else None
+    trial["notes"] = list(dict.fromkeys(note for cost in known for note in cost.notes))
+    return trial

@@ -1,0 +1,281 @@
+"""Key figures: what a graph declares that it is judged by (docs/reference_graph.md), as numbers of trials and results.
+
+- path: the response where the path ends, so the age of the oldest news in it; and how many updates did not come. What
+  could have come is counted along the path: a transform sends what it gets, a fusion what its slowest input brings;
+- lost: messages lost on some topics, or on all;
+- jitter: how far the intervals between a node's publications are from its period.
+
+They are made of what edges and publishers record in any case, so they cost nothing beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from perflab.errors import BadInput
+from perflab.statistics import metrics
+from perflab.statistics.accounting import Accounts, Edge, EdgeKey, Publisher, PublisherKey
+from perflab.statistics.metrics import METRICS, Metric
+
+Json = dict[str, Any]
+PATH, LOST, JITTER = metrics.PATH, metrics.LOST, metrics.JITTER
+
+# What tables show of each kind.
+SHOWN = {
+    PATH: ("mean", "p50", "p99", "max", "missed"),
+    LOST: ("", "share"),
+    JITTER: ("mean", "p50", "p99", "max"),
+}
+_LOST_CLASSES = ("pre_match", "gap", "tail")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many messages a publisher sends if nothing is lost: its own count, or what comes of its inputs'."""
+
+    publisher: PublisherKey | None = None  # where a timer or a cyclic reaction sends
+    slowest: bool = False  # of a fusion
+    inputs: tuple[Pace, ...] = ()
+
+    def of(self, sent: Mapping[PublisherKey, int | None]) -> int | None:
+        """None where what one of the sources sent is not known."""
+        if self.publisher is not None:
+            return sent.get(self.publisher)
+        counts = [pace.of(sent) for pace in self.inputs]
+        known = [n for n in counts if n is not None]
+        if len(known) != len(counts):
+            return None
+        return min(known, default=0) if self.slowest else sum(known)
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """One that a graph declares. Names are as records have them: "/lidar", ("/lidar", "/points", "/detector")."""
+
+    name: str
+    kind: str
+    begins: tuple[str, ...] = ()  # of a path
+    ends: str = ""
+    edges: tuple[EdgeKey, ...] = ()
+    paces: tuple[Pace, ...] = ()  # of these edges
+    topics: tuple[str, ...] | None = None  # of what is lost; None: all
+    publishers: tuple[PublisherKey, ...] = ()  # of a jitter
+    periods_ns: tuple[int, ...] = ()  # of these publishers
+
+    def at_rate(self, rate: float) -> KeyFigure:
+        """The same of a graph all of whose timers and cyclic reactions fire so many times as often."""
+        return replace(self, periods_ns=tuple(round(period / rate) for period in self.periods_ns))
+
+    @property
+    def words(self) -> str:
+        """What it is, in short."""
+        if self.kind == PATH:
+            return f"response from {' and '.join(map(_short, self.begins))} to {_short(self.ends)}"
+        if self.kind == LOST:
+            return f"messages lost on {'all topics' if self.topics is None else ', '.join(map(_short, self.topics))}"
+        return f"jitter of {' and '.join(dict.fromkeys(_short(node) for node, _ in self.publishers))}"
+
+
+def declared(graph: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
+    """Those of a resolved graph, in its order. Raises BadInput where one is called like a metric."""
+    paces = _Paces(graph)
+    figures = tuple(_figure(written, paces) for written in graph.get("key_figures") or ())
+    taken = {name.partition(".")[0] for name in METRICS}
+    if (figure := next((f for f in figures if f.name in taken), None)) is not None:
+        raise BadInput(f"key_figures: {figure.name!r} is a metric of every graph; give the key figure another name")
+    return figures
+
+
+def kinds(figures: Iterable[KeyFigure]) -> dict[str, str]:
+    """By name, as metrics are looked up with."""
+    return {figure.name: figure.kind for figure in figures}
+
+
+def kinds_in(summary: Json) -> dict[str, str]:
+    """The same, of the results of a summary."""
+    found = [result.get("key_figures") or {} for result in summary["results"]]
+    return {str(name): str(entry["kind"]) for figures in found for name, entry in figures.items()}
+
+
+def metrics_of(figure: KeyFigure) -> list[Metric]:
+    """All metrics that a figure makes."""
+    names = metrics.statistics_of(figure.kind)
+    found = [metrics.find(f"{figure.name}.{name}" if name else figure.name) for name in names]
+    return [metric for metric in found if metric is not None]
+
+
+def of_trials(
+    figures: Sequence[KeyFigure],
+    trials: Sequence[tuple[Accounts, int | None]],
+    quantiles: Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Json | None],
+) -> Json:
+    """Their numbers over some trials, each with the start of its measured part, by name.
+
+    `quantiles` merges a histogram of some edges or publishers into the numbers of one distribution.
+    """
+    return {figure.name: _MAKE[figure.kind](figure, trials, quantiles) for figure in figures}
+
+
+def add(summary: Json, figures: Sequence[KeyFigure], alpha: float) -> None:
+    """Puts the median over trials of every metric, with its interval, beside what the results have of their figures."""
+    if not figures:
+        return
+    several = any(result["trials"] > 1 for result in summary["results"])
+    for result in summary["results"]:
+        for figure in figures:
+            entry = result["key_figures"].get(figure.name)
+            if entry is not None:
+                entry["metrics"] = _intervals(result, metrics_of(figure), 1 - alpha) if several else {}
+
+
+def _intervals(result: Json, wanted: Sequence[Metric], confidence: float) -> Json:
+    from perflab.statistics import estimate  # scipy takes a second to import
+    from perflab.statistics.selection import entering, sample_of, treatment_of
+
+    found: Json = {}
+    trials = entering(result)
+    for metric in wanted:
+        sample = sample_of(trials, metric, treatment_of(result))
+        if not sample.n:
+            continue
+        middle = estimate.median(sample, confidence)
+        found[metric.name] = {
+            "value": middle.value,
+            "low": None if middle.interval is None else middle.interval.low,
+            "high": None if middle.interval is None else middle.interval.high,
+            "level": confidence,
+            "n": sample.n,
+            "unit": metric.unit,
+        }
+    return found
+
+
+# ---- numbers
+
+_Trials = Sequence[tuple[Accounts, int | None]]
+_Quantiles = Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Json | None]
+
+
+def _path(figure: KeyFigure, trials: _Trials, quantiles: _Quantiles) -> Json:
+    chosen = [(e, started) for a, started in trials for e in a.edges if e.key in figure.edges]
+    possible = [_possible(figure, accounts) for accounts, _ in trials]
+    arrived = [sum(e.received for e in a.edges if e.key in figure.edges) for a, _ in trials]
+    missed = [None if n is None else max(0, n - came) for n, came in zip(possible, arrived, strict=True)]
+    return {
+        "kind": PATH,
+        "words": figure.words,
+        "from": [_short(node) for node in figure.begins],
+        "to": _short(figure.ends),
+        "edges": [[_short(name) for name in key] for key in figure.edges],
+        "response_ns": quantiles(chosen, "response"),
+        "possible": _sum(possible),
+        "arrived": sum(arrived) if trials else None,
+        "missed": _sum(missed),
+    }
+
+
+def _possible(figure: KeyFigure, accounts: Accounts) -> int | None:
+    """Updates that could have arrived in a trial; None where it was ended before all of them could."""
+    if not accounts.complete:
+        return None
+    sent = {p.key: p.sent for p in accounts.publishers}
+    return _sum([pace.of(sent) for pace in figure.paces])
+
+
+def _lost(figure: KeyFigure, trials: _Trials, quantiles: _Quantiles) -> Json:
+    chosen = [e for a, _ in trials for e in a.edges if figure.topics is None or e.topic in figure.topics]
+    lost = _sum([getattr(edge, name) for edge in chosen for name in _LOST_CLASSES])
+    sent = _sum([edge.sent for edge in chosen])
+    return {
+        "kind": LOST,
+        "words": figure.words,
+        "topics": None if figure.topics is None else [_short(topic) for topic in figure.topics],
+        "sent": sent,
+        "lost": lost,
+        "share_percent": 100 * lost / sent if lost is not None and sent else None,
+    }
+
+
+def _jitter(figure: KeyFigure, trials: _Trials, quantiles: _Quantiles) -> Json:
+    chosen = [(p, started) for a, started in trials for p in a.publishers if p.key in figure.publishers]
+    return {
+        "kind": JITTER,
+        "words": figure.words,
+        "publishers": [[_short(name) for name in key] for key in figure.publishers],
+        "periods_ns": list(figure.periods_ns),
+        "jitter_ns": quantiles(chosen, "period_jitter"),
+        # Of several periods there is nothing to say together.
+        "period_ns": quantiles(chosen, "period") if len(set(figure.periods_ns)) == 1 else None,
+    }
+
+
+_MAKE = {PATH: _path, LOST: _lost, JITTER: _jitter}
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [n for n in values if n is not None]
+    return sum(known) if values and len(known) == len(values) else None
+
+
+def _short(qualified: str) -> str:
+    """A name as people write it in a graph file: relative to the root namespace."""
+    return qualified.removeprefix("/")
+
+
+# ---- declarations
+
+
+def _figure(written: Mapping[str, Any], paces: _Paces) -> KeyFigure:
+    name, kind = str(written["name"]), str(written["kind"])
+    if kind == PATH:
+        edges = tuple((str(p), str(t), str(s)) for p, t, s in written["edges"])
+        made = tuple(paces.of((p, t)) for p, t, _ in edges)
+        return KeyFigure(name, kind, tuple(written["from"]), str(written["to"]), edges, made)
+    if kind == LOST:
+        topics = written["topics"]
+        return KeyFigure(name, kind, topics=None if topics is None else tuple(topics))
+    if kind == JITTER:
+        sources = written["publishers"]
+        return KeyFigure(
+            name,
+            kind,
+            publishers=tuple((str(s["node"]), str(s["topic"])) for s in sources),
+            periods_ns=tuple(int(s["period_ns"]) for s in sources),
+        )
+    raise ValueError(f"the key figure {name} is of an unknown kind, {kind}")
+
+
+class _Paces:
+    """Those of the publishers of a resolved graph."""
+
+    def __init__(self, graph: Mapping[str, Any]) -> None:
+        self._nodes: dict[str, Mapping[str, Any]] = {}
+        self._on_topic: dict[str, list[PublisherKey]] = {}
+        self._known: dict[PublisherKey, Pace] = {}
+        for process in graph["processes"] if graph.get("key_figures") else ():
+            for node in process["nodes"]:
+                name = f"{node['namespace'].rstrip('/')}/{node['name']}"
+                self._nodes[name] = node
+                for publisher in node["publishers"]:
+                    self._on_topic.setdefault(publisher["topic"], []).append((name, publisher["topic"]))
+
+    def of(self, key: PublisherKey) -> Pace:
+        if key not in self._known:
+            self._known[key] = self._made(key)
+        return self._known[key]
+
+    def _made(self, key: PublisherKey) -> Pace:
+        name, topic = key
+        node = self._nodes[name]
+        index = next(i for i, p in enumerate(node["publishers"]) if p["topic"] == topic)
+        reactions = [r for r in node["reactions"] if index in r["publish"]]
+        if not reactions or any(r["kind"] == "cyclic" for r in reactions):
+            return Pace(key)
+        return Pace(inputs=tuple(self._of_reaction(node, reaction) for reaction in reactions))
+
+    def _of_reaction(self, node: Mapping[str, Any], reaction: Mapping[str, Any]) -> Pace:
+        topics = [node["subscriptions"][i]["topic"] for i in reaction["on"]]
+        inputs = [Pace(inputs=tuple(self.of(key) for key in self._on_topic.get(topic, ()))) for topic in topics]
+        return Pace(slowest=reaction["kind"] == "fusion", inputs=tuple(inputs))

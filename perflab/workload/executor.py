@@ -1,0 +1,132 @@
+"""The workload `executor`: what an executor costs (docs/executors.md).
+
+Ten nodes exchange many small messages, so that nearly all CPU time goes into finding out which callback is next. The
+same traffic in one node, without an executor and without a middleware, and timers alone, tell what costs how much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from perflab.parameters import Bytes, DurationNs, Parameters
+from perflab.registry import Kind
+from perflab.workload import Graph, extend
+
+NAME = "executor"
+ROS, ONE_NODE, NO_PUB, MIDDLEWARE, PLAIN = "ros", "rosonenode", "nopub", "middleware", "plain"
+INLINE, DIRECT = "inline", "direct"
+MESSAGE = "stamped_vector"
+PROCESS = "executor"
+MAX_PARTS = 100_000  # endpoints and timers, as perflab-graph's of a graph
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What a workload demands of its variant: it would be another one otherwise. `why` says so, after the name."""
+
+    executor: str | None = None
+    middleware: str | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a kind makes of its parameters."""
+
+    graph: Graph
+    pins: Pins
+
+
+class ExecutorParameters(Parameters):
+    case: Literal["ros", "rosonenode", "nopub", "middleware", "plain"] = Field(
+        "ros",
+        description="ros: one executor, a participant for each node; rosonenode: the same traffic in one node; nopub: "
+        "timers alone; middleware: the same traffic without an executor; plain: by function calls",
+    )
+    nodes: int = Field(10, ge=1, le=1000, description="nodes; rosonenode has their traffic in one")
+    timers: int = Field(1, ge=1, le=1000, description="timers of each node")
+    publishers: int = Field(2, ge=1, le=1000, description="publishers of each node, each with a topic of its own")
+    subscriptions: int | None = Field(
+        None, ge=1, le=1000, description="subscriptions of each topic; default one in every node"
+    )
+    participants: int | None = Field(
+        None, ge=1, le=1000, description="DDS participants; default one for each node of ros and nopub, else one"
+    )
+    interval: DurationNs = Field("20ms", description="period of the timers")  # type: ignore[assignment]
+    size: Bytes = Field(68, ge=0, description="payload of a message")
+    depth: int = Field(10, ge=1, le=100_000, description="history of every publisher and subscription")
+    reliability: Literal["reliable", "best_effort"] = Field("best_effort", description="of all of them")
+    durability: Literal["volatile", "transient_local"] = Field("transient_local", description="of all of them")
+
+    @model_validator(mode="after")
+    def _fits(self) -> ExecutorParameters:
+        if self.interval < 1000:
+            raise ValueError("interval must be at least 1us")
+        parts = self.nodes * self.timers + self.topics * (1 + self.readers)
+        if parts > MAX_PARTS:
+            raise ValueError(f"{parts} timers and endpoints are more than the {MAX_PARTS} that a graph may have")
+        if self.participants is not None and self.participants > self.node_count:
+            raise ValueError(f"participants {self.participants} are more than the nodes, {self.node_count}")
+        return self
+
+    @property
+    def topics(self) -> int:
+        return 0 if self.case == NO_PUB else self.nodes * self.publishers
+
+    @property
+    def readers(self) -> int:
+        """Of each topic."""
+        return self.nodes if self.subscriptions is None else self.subscriptions
+
+    @property
+    def node_count(self) -> int:
+        return 1 if self.case == ONE_NODE else self.nodes
+
+    @property
+    def participant_count(self) -> int:
+        if self.participants is not None:
+            return self.participants
+        return self.nodes if self.case in (ROS, NO_PUB) else 1
+
+
+_PINS = {
+    MIDDLEWARE: Pins(INLINE, None, f"case {MIDDLEWARE} is what runs without an executor"),
+    PLAIN: Pins(INLINE, DIRECT, f"case {PLAIN} is what runs without executor and middleware"),
+}
+
+
+def make(parameters: ExecutorParameters) -> Made:
+    pins = _PINS.get(parameters.case, Pins())
+    executor = extend.executor(0, pins.executor or "single_threaded")
+    process = extend.process(PROCESS, [executor], [_node(parameters, n) for n in range(parameters.node_count)])
+    process["participants"] = parameters.participant_count
+    return Made(Graph({"schema": 1, "name": NAME, "processes": [process]}), pins)
+
+
+def _node(p: ExecutorParameters, index: int) -> dict[str, Any]:
+    """Publishes the topics index, index + nodes, ...; each topic's readers are its own node and those that follow."""
+    qos = {**extend.DEFAULT_QOS, "depth": p.depth, "reliability": p.reliability, "durability": p.durability}
+    own = range(index, p.topics, p.node_count)
+    publishers = [extend.publisher(f"/topic_{t}", MESSAGE, p.size, p.interval, qos) for t in own]
+    subscriptions = []
+    for topic in range(p.topics):
+        first = (index - topic) % p.node_count
+        for number, _ in enumerate(range(first, p.readers, p.node_count), 1):
+            subscription = extend.subscription(f"/topic_{topic}", MESSAGE, qos)
+            subscriptions.append(subscription if number == 1 else {**subscription, "number": number})
+    timers = [
+        extend.timer(f"timer_{n}", p.interval, range(n, len(publishers), p.timers), "catch_up") for n in range(p.timers)
+    ]
+    name = "node" if p.case == ONE_NODE else f"node_{index}"
+    return extend.node(name, "/", 0, publishers=publishers, subscriptions=subscriptions, timers=timers)
+
+
+KIND = Kind(
+    NAME,
+    "what an executor costs: many small messages between nodes, with and without executor and middleware",
+    ExecutorParameters,
+    make,
+)

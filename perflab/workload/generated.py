@@ -1,0 +1,111 @@
+"""Generated workloads: graphs that a few parameters describe, named as conditions are, NAME:key=value,...
+
+A kind is one module with a model of its parameters and a function from these to a graph. Every parameter is also a
+factor, `workload.PARAMETER`: at each of its levels the graph is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_serializer
+
+from perflab import registry
+from perflab.errors import BadInput
+from perflab.registry import Kind
+from perflab.workload import Graph, Source, executor
+from perflab.workload.executor import Made, Pins
+
+REGISTRY: dict[str, Kind[Made]] = {kind.name: kind for kind in (executor.KIND,)}
+FACTOR = "workload."
+
+
+class GeneratedParameters(BaseModel):
+    """A generated workload as it was written: words, or a mapping of its name and its parameters. `load` judges it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    written: Any
+
+    @property
+    def model(self) -> type[BaseModel]:
+        """Of its parameters."""
+        return REGISTRY[self.name].model
+
+    def given(self) -> dict[str, Any]:
+        """The parameters as the user wrote them. Raises BadInput."""
+        words = self.written
+        if not isinstance(words, str) and len(words) > 1:
+            others = [str(word) for word in words if named(word) != self.name]
+            beside = f"leave out {others[0]}" if others else "name it once"
+            raise BadInput(f"workload {self.name} is a whole graph and stands alone; {beside}")
+        if isinstance(words, Mapping):
+            parameters = words[self.name]
+            if parameters is not None and not isinstance(parameters, Mapping):
+                raise BadInput(f"workload {self.name}: {parameters!r} is not a mapping of parameters")
+            return dict(parameters or {})
+        return dict(registry.split(words if isinstance(words, str) else words[0], "workload")[1])
+
+    @model_serializer
+    def _document(self) -> dict[str, Any]:
+        return {self.name: self.model.model_validate(self.given()).model_dump(mode="json")}
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A generated graph, with what it was made of."""
+
+    kind: str
+    graph: Graph
+    pins: Pins
+    given: Mapping[str, Any] = field(default_factory=dict)  # as the user wrote them
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """With the case where one was named: other cases are other workloads."""
+        return f"{self.kind}_{self.given['case']}" if "case" in self.given else self.kind
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All of them, as JSON has them; times in nanoseconds."""
+        return REGISTRY[self.kind].model.model_validate(dict(self.given)).model_dump(mode="json")
+
+    def at(self, factors: Mapping[str, Any]) -> Generated:
+        """At these levels of factors, of which those of parameters count. Raises BadInput."""
+        own = REGISTRY[self.kind].model.model_fields
+        levels = {k.removeprefix(FACTOR): v for k, v in factors.items() if k.startswith(FACTOR)}
+        mine = {key: level for key, level in levels.items() if key in own}
+        return self if not mine else _made(self.kind, {**self.given, **mine})
+
+
+def named(words: Any) -> str | None:
+    """The kind that a workload of the command line or of a file names; None where it is something else."""
+    if isinstance(words, str):
+        name = words.partition(":")[0].strip()
+        return name if name in REGISTRY else None
+    if isinstance(words, Mapping | list | tuple):
+        return next((kind for word in words if (kind := named(word)) is not None), None)
+    return None
+
+
+def parse(words: Any) -> GeneratedParameters:
+    """What these words name; what is wrong beside the name `load` says. Raises ValueError without a name."""
+    if isinstance(words, GeneratedParameters):
+        return words
+    if (name := named(words)) is None:
+        raise ValueError(f"{words!r} names no generated workload")
+    return GeneratedParameters(name=name, written=words)
+
+
+def load(asked: GeneratedParameters) -> Generated:
+    """Raises BadInput where a parameter is none, or is not right."""
+    return _made(asked.name, asked.given())
+
+
+def _made(name: str, given: Mapping[str, Any]) -> Generated:
+    made = REGISTRY[name].make(given, f"workload {name}")
+    return Generated(name, made.graph, made.pins, dict(given))

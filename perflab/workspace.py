@@ -1,0 +1,62 @@
+"""perflab below a prefix: where its own files are, and the Python packages that it needs in a colcon workspace.
+
+pip brings the packages of pyproject.toml along; `colcon build` does not, and several of them are newer than the
+distribution's. They lie in a folder that perflab alone has on its path, <prefix>/lib/perflab/python, so that the
+other programs of the workspace keep the numpy that ROS 2 was built with.
+
+Also runs where Python is too old for perflab, to say so.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from importlib import metadata
+from pathlib import Path
+
+
+def prefix() -> Path | None:
+    """The prefix that this package is installed below, or None for a source folder."""
+    site = Path(__file__).absolute().parent.parent
+    if site.name not in ("site-packages", "dist-packages"):
+        return None
+    return next((folder.parent for folder in site.parents if folder.name in ("lib", "lib64")), None)
+
+
+def installed(*below: str) -> Path:
+    """A path below the prefix of this package, or where that is not there, below Python's own; it need not exist."""
+    own = prefix()
+    places = [own / Path(*below)] if own else []
+    return next((place for place in places if place.exists()), Path(sys.prefix, *below))
+
+
+def prepare() -> str | None:
+    """Makes the Python packages of a colcon workspace importable; one line where perflab cannot run with them.
+
+    Does nothing where perflab was not installed by colcon.
+    """
+    own = prefix()
+    needed = own / "lib" / "perflab" / "requirements.txt" if own else None
+    if needed is None or not needed.is_file():
+        return None
+    if sys.version_info < (3, 11):  # noqa: UP036
+        version = ".".join(str(part) for part in sys.version_info[:2])
+        return f"needs Python 3.11 or newer, and {sys.executable} is {version}"
+    folder = needed.parent / "python"
+    if folder.is_dir():
+        sys.path.insert(0, os.fspath(folder))
+    lacking = [line for line in needed.read_text(encoding="utf-8").split() if not _is_here(line)]
+    if not lacking:
+        return None
+    command = [sys.executable, "-m", "pip", "install", "--upgrade", "--target", folder, "--requirement", needed]
+    names = ", ".join(lacking)
+    return f"needs the Python packages {names}; install with `{shlex.join(map(str, command))}`"
+
+
+def _is_here(requirement: str) -> bool:
+    name, _, version = requirement.partition("==")
+    try:
+        return metadata.version(name) == version
+    except metadata.PackageNotFoundError:
+        return False

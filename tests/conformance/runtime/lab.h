@@ -1,0 +1,593 @@
+// What the tests of the runtime interface share: a runtime in a domain of its own, nodes, handlers that
+// record, bounded waits.
+//
+// Messages are sent by timers and by other callbacks, as graphs do, so that a test reads the same in real and
+// in virtual time:
+//   const Node on = node(ExecutorKind::kEvents);
+//   Inbox& inbox = subscribe(on, "/a", kSmall);
+//   Publisher& writer = publisher("/a", kSmall);
+//   at(10ms, [&] { EXPECT_TRUE(send(writer, kSmall, 0)); });
+//   ASSERT_TRUE(matched());
+//   start();
+//   EXPECT_TRUE(eventually([&] { return inbox.count() == 1; }));
+//   runtime().stop();
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../middleware/domain_lock.h"
+#include "../middleware/eventually.h"
+#include "message/cdr.h"
+#include "message/types.h"
+#include "middleware/plugin.h"
+#include "middleware/types.h"
+#include "subject.h"
+
+namespace perflab::runtime::conformance {
+
+using namespace std::chrono_literals;
+using perflab::conformance::DomainLock;
+using perflab::conformance::eventually;
+using perflab::conformance::kPatience;
+
+// ---- messages that can be recognised ----
+
+// A type and how much payload its messages have.
+struct Kind {
+  const message::MessageType& type;
+  std::uint32_t bytes;
+};
+inline Kind fixed(const char* name) {
+  const message::MessageType& type = *message::find_type(name);
+  return {type, type.payload_bytes};
+}
+inline Kind variable(std::uint32_t bytes) { return {*message::find_type("stamped_vector"), bytes}; }
+inline const Kind kSmall = fixed("stamped100b");
+inline const Kind kLarge = fixed("stamped1mb");
+
+// Differs from message to message, and from one kind of rest to the next.
+inline std::uint8_t pattern(std::uint64_t number, std::size_t at) {
+  return static_cast<std::uint8_t>(number * 31 + at * 7 + (at >> 8) * 13 + (at >> 16) * 3 + 1);
+}
+
+inline message::Header header_of(const Kind& kind, std::uint64_t number) {
+  message::Header header;
+  header.intended_ns = static_cast<std::int64_t>(number) * 1'000'003 + 17;
+  header.published_ns = header.intended_ns + 5;
+  header.sequence = message::with_source(number, 3);
+  header.size_bytes = kind.bytes;
+  header.frequency_hz = 12.5F;
+  return header;
+}
+
+inline std::vector<std::uint8_t> content_of(const Kind& kind, std::uint64_t number) {
+  std::vector<std::uint8_t> content(kind.bytes);
+  for (std::size_t at = 0; at < content.size(); ++at) content[at] = pattern(number, at);
+  return content;
+}
+
+// Frame and payload; the length of a variable type stands before the payload or, with `length_in_frame`, at
+// the end of the frame.
+struct Parts {
+  Parts(const Kind& kind, std::uint64_t number, bool length_in_frame = false) {
+    message::Frame encoded;
+    message::encode_frame(header_of(kind, number), encoded);
+    frame.assign(encoded.begin(), encoded.end());
+    payload = content_of(kind, number);
+    if (!kind.type.variable) return;
+    std::array<std::uint8_t, sizeof(std::uint32_t)> length;
+    std::memcpy(length.data(), &kind.bytes, length.size());
+    std::vector<std::uint8_t>& to = length_in_frame ? frame : payload;
+    to.insert(length_in_frame ? to.end() : to.begin(), length.begin(), length.end());
+  }
+  std::vector<std::uint8_t> frame;
+  std::vector<std::uint8_t> payload;
+};
+
+inline bool send(Publisher& publisher, const Kind& kind, std::uint64_t number) {
+  const Parts parts(kind, number);
+  return publisher.publish(parts.frame, parts.payload);
+}
+inline bool send_prepared(Publisher& publisher, const Parts& parts) {
+  return publisher.prepare(parts.payload) && publisher.publish(parts.frame, parts.payload);
+}
+// The messages 0, 1, ... that stay where they are.
+inline std::vector<Parts> make_all(const Kind& kind, std::uint64_t count) {
+  std::vector<Parts> all;
+  for (std::uint64_t i = 0; i < count; ++i) all.emplace_back(kind, i);
+  return all;
+}
+inline bool request(Client& client, const Kind& kind, std::uint64_t number) {
+  const Parts parts(kind, number);
+  return client.request(parts.frame, parts.payload);
+}
+
+inline bool is_none(const perflab_identity& identity) { return middleware::same(identity, {}); }
+
+// A message as a handler got it.
+struct Received {
+  std::uint64_t number = 0;
+  bool intact = false;    // header and every byte
+  std::size_t bytes = 0;  // of the payload
+  perflab_identity writer{};
+  std::int64_t sequence = 0;
+  perflab_sample_identity related{};
+  Nanoseconds arrived_ns = kUnknownTime;
+  std::int64_t source_timestamp_ns = kUnknownTime;
+  Nanoseconds begin_ns = 0;  // of the callback, by the runtime's clock
+  Nanoseconds end_ns = 0;
+};
+
+// The payload without its length, and whether the message has the form that its type asks for.
+inline std::pair<std::span<const std::uint8_t>, bool> content_in(const Delivery& delivery, const Kind& kind,
+                                                                 const message::Header& header) {
+  if (delivery.content.data() != nullptr)
+    return {delivery.content, delivery.content.size() == header.size_bytes};
+  auto rest = delivery.bytes.subspan(message::kFrameBytes);
+  if (kind.type.variable) {
+    std::uint32_t length = 0;
+    if (rest.size() < sizeof length) return {{}, false};
+    std::memcpy(&length, rest.data(), sizeof length);
+    if (length != header.size_bytes) return {{}, false};
+    rest = rest.subspan(sizeof length);
+  }
+  // RTPS pads messages to 4 bytes.
+  const std::size_t size = header.size_bytes;
+  if (rest.size() < size || rest.size() > size + 3) return {{}, false};
+  return {rest.first(size), true};
+}
+
+inline Received read(const Delivery& delivery, const Kind& kind) {
+  Received received;
+  received.writer = delivery.writer;
+  received.sequence = delivery.sequence;
+  received.related = delivery.related;
+  received.arrived_ns = delivery.arrived_ns;
+  received.source_timestamp_ns = delivery.source_timestamp_ns;
+  message::Header header;
+  if (!message::decode_header(delivery.bytes, header)) {
+    ADD_FAILURE() << "no header in " << delivery.bytes.size() << " bytes";
+    return received;
+  }
+  received.number = message::sequence_of(header);
+  const auto [content, well_formed] = content_in(delivery, kind, header);
+  received.bytes = content.size();
+  const message::Header sent = header_of({kind.type, header.size_bytes}, received.number);
+  received.intact = well_formed && std::memcmp(&header, &sent, sizeof header) == 0;
+  for (std::size_t at = 0; at < content.size() && received.intact; ++at)
+    received.intact = content[at] == pattern(received.number, at);
+  return received;
+}
+
+// ---- handlers ----
+
+// Sets a mark while a callback runs; two at a time are a failure.
+class Alone {
+ public:
+  explicit Alone(std::atomic<bool>& running) : running_(running) {
+    EXPECT_FALSE(running_.exchange(true)) << "two callbacks at a time";
+  }
+  ~Alone() { running_ = false; }
+
+ private:
+  std::atomic<bool>& running_;
+};
+
+inline std::vector<std::uint64_t> range(std::uint64_t first, std::uint64_t end) {
+  std::vector<std::uint64_t> out;
+  for (; first < end; ++first) out.push_back(first);
+  return out;
+}
+
+// Records messages in the order of their callbacks.
+class Inbox final : public MessageHandler {
+ public:
+  Inbox(const measure::Clock& clock, const Kind& kind) : clock_(clock), kind_(kind) {}
+
+  void on_message(const Delivery& delivery) noexcept override {
+    const Alone alone(running_);
+    const Nanoseconds begin = clock_.now();
+    Received received = read(delivery, kind_);
+    received.begin_ns = begin;
+    entered_.fetch_add(1);
+    if (on_each) on_each(received);
+    received.end_ns = clock_.now();
+    {
+      const std::lock_guard lock(mutex_);
+      messages_.push_back(received);
+    }
+    count_.fetch_add(1);
+  }
+
+  std::size_t count() const { return count_; }      // callbacks that have returned
+  std::size_t entered() const { return entered_; }  // ... that have begun
+  std::vector<Received> messages() const {
+    const std::lock_guard lock(mutex_);
+    return messages_;
+  }
+  std::vector<std::uint64_t> numbers() const {
+    std::vector<std::uint64_t> numbers;
+    for (const Received& one : messages()) numbers.push_back(one.number);
+    return numbers;
+  }
+  bool all_intact() const {
+    return std::ranges::all_of(messages(), [](const Received& one) { return one.intact; });
+  }
+
+  // In the callback.
+  std::function<void(const Received&)> on_each;
+
+ private:
+  const measure::Clock& clock_;
+  const Kind kind_;
+  mutable std::mutex mutex_;
+  std::vector<Received> messages_;
+  std::atomic<std::size_t> count_{0};
+  std::atomic<std::size_t> entered_{0};
+  std::atomic<bool> running_{false};
+};
+
+// Ticks, and ticks that were left out, in the order in which the handler was told.
+class Ticks final : public TimerHandler {
+ public:
+  struct Tick {
+    Nanoseconds due_ns;
+    std::uint64_t skipped;  // 0: one that was given
+    Nanoseconds begin_ns;
+    Nanoseconds end_ns;
+  };
+  explicit Ticks(const measure::Clock& clock) : clock_(clock) {}
+
+  void on_tick(Nanoseconds due_ns) noexcept override {
+    const Alone alone(running_);
+    const Nanoseconds begin = clock_.now();
+    EXPECT_LE(due_ns, begin) << "a tick before its time";
+    if (on_each) on_each(due_ns);
+    note({due_ns, 0, begin, clock_.now()});
+    count_.fetch_add(1);
+  }
+  void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
+    EXPECT_GT(count, 0u);
+    note({first_due_ns, count, clock_.now(), clock_.now()});
+    skipped_.fetch_add(count);
+  }
+
+  std::size_t count() const { return count_; }
+  std::uint64_t skipped() const { return skipped_; }
+  std::vector<Tick> all() const {
+    const std::lock_guard lock(mutex_);
+    return ticks_;
+  }
+
+  std::function<void(Nanoseconds due_ns)> on_each;
+
+ private:
+  void note(const Tick& tick) {
+    const std::lock_guard lock(mutex_);
+    ticks_.push_back(tick);
+  }
+
+  const measure::Clock& clock_;
+  mutable std::mutex mutex_;
+  std::vector<Tick> ticks_;
+  std::atomic<std::size_t> count_{0};
+  std::atomic<std::uint64_t> skipped_{0};
+  std::atomic<bool> running_{false};
+};
+
+// Answers with what it got; the reply has the number of the request.
+class Echo final : public RequestHandler {
+ public:
+  Echo(const measure::Clock& clock, const Kind& kind) : clock_(clock), kind_(kind) {}
+
+  void on_request(const Delivery& delivery, Reply& reply) noexcept override {
+    const Alone alone(running_);
+    Received received = read(delivery, kind_);
+    received.begin_ns = clock_.now();
+    EXPECT_TRUE(received.intact) << "request " << received.number;
+    if (on_each) on_each();
+    const Parts parts(kind_, received.number);
+    EXPECT_TRUE(reply.send(parts.frame, parts.payload));
+    received.end_ns = clock_.now();
+    {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(received);
+    }
+    count_.fetch_add(1);
+  }
+  std::size_t count() const { return count_; }
+  std::vector<Received> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+  std::function<void()> on_each;
+
+ private:
+  const measure::Clock& clock_;
+  const Kind kind_;
+  mutable std::mutex mutex_;
+  std::vector<Received> requests_;
+  std::atomic<std::size_t> count_{0};
+  std::atomic<bool> running_{false};
+};
+
+// What no test expects is a failure of the test.
+class Sink final : public EventSink {
+ public:
+  void on_event(const perflab_event& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    events_.emplace_back(event.kind, event.policy != nullptr ? event.policy : "");
+  }
+  void on_write_failed(Nanoseconds, const char* text) noexcept override { ADD_FAILURE() << text; }
+  void on_failure(Nanoseconds, const char* text) noexcept override { ADD_FAILURE() << text; }
+
+  bool has(perflab_event_kind kind, const std::string& policy = {}) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(events_, [&](const auto& event) {
+      return event.first == kind && event.second.find(policy) != std::string::npos;
+    });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::pair<perflab_event_kind, std::string>> events_;
+};
+
+// ---- the runtime ----
+
+inline perflab_qos keep_last(int depth) {
+  perflab_qos qos = middleware::default_qos();
+  qos.depth = depth;
+  return qos;
+}
+
+inline const char* to_text(ExecutorKind kind) {
+  switch (kind) {
+    case ExecutorKind::kInline:
+      return "inline";
+    case ExecutorKind::kSingleThreaded:
+      return "single_threaded";
+    case ExecutorKind::kStaticSingleThreaded:
+      return "static_single_threaded";
+    case ExecutorKind::kEvents:
+      return "events";
+    case ExecutorKind::kMultiThreaded:
+      return "multi_threaded";
+  }
+  return "?";
+}
+
+// Runs the function, which has to throw; one line that has all the words.
+template <typename Function>
+void expect_error(Function&& function, Error::Kind kind, const std::vector<std::string>& words) {
+  try {
+    function();
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.kind(), kind) << text;
+    EXPECT_FALSE(text.empty());
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << text;
+  }
+}
+
+struct Node {
+  std::size_t executor = 0;
+  std::size_t group = 0;
+};
+
+class Lab : public testing::Test {
+ protected:
+  ~Lab() override {
+    if (runtime_) runtime_->stop();
+  }
+
+  Runtime& open(const Asked& asked = {}) {
+    close();
+    runtime_ = subject().open(asked, domain_.id(), monotonic_, sink_);
+    return *runtime_;
+  }
+  // Before handlers that it refers to are gone.
+  void close() {
+    if (runtime_) runtime_->stop();
+    runtime_.reset();
+    groups_ = executors_ = 0;
+    source_.reset();
+    subscriptions_.clear();
+  }
+  // The caller ends it.
+  std::unique_ptr<Runtime> release() { return std::move(runtime_); }
+  Runtime& runtime() { return *runtime_; }
+  const Abilities& abilities() const { return abilities_; }
+  bool real_time() const { return !abilities_.virtual_time; }
+  Nanoseconds now() const { return runtime_->clock().now(); }
+
+  std::size_t executor(ExecutorKind kind, int threads = 2, const std::string& name = {},
+                       const realtime::ThreadSettings& thread = {}) {
+    const std::string given = name.empty() ? "executor_" + std::to_string(executors_) : name;
+    ++executors_;
+    return runtime_->add_executor({.kind = kind, .name = given, .threads = threads, .thread = thread});
+  }
+  // One more on that executor.
+  Node node_on(std::size_t executor, std::size_t participant = 0) {
+    const std::size_t group = groups_++;
+    runtime_->name_group(group, {.node_namespace = "/conformance",
+                                 .name = "node_" + std::to_string(group),
+                                 .participant = participant,
+                                 .executor = executor});
+    return {executor, group};
+  }
+  Node node(ExecutorKind kind, int threads = 2) { return node_on(executor(kind, threads)); }
+  // Whose timers and publishers begin everything.
+  Node source() {
+    if (!source_) source_ = node(ExecutorKind::kSingleThreaded);
+    return *source_;
+  }
+
+  static EndpointSettings endpoint(const Node& on, const std::string& topic, const Kind& kind,
+                                   const perflab_qos& qos, PassBy pass_by = PassBy::kUnspecified) {
+    EndpointSettings settings;
+    settings.group = on.group;
+    settings.topic = topic;
+    settings.ros_type = std::string(kind.type.ros_type);
+    settings.fixed_size = message::fixed_encoded_size(kind.type);
+    settings.qos = qos;
+    settings.pass_by = pass_by;
+    return settings;
+  }
+  // A handler that nothing calls yet.
+  Inbox& inbox(const Kind& kind) { return inboxes_.emplace_back(runtime_->clock(), kind); }
+  Inbox& subscribe(const Node& on, const std::string& topic, const Kind& kind,
+                   const perflab_qos& qos = keep_last(1'000), PassBy pass_by = PassBy::kUnspecified) {
+    Inbox& made = inbox(kind);
+    subscriptions_.push_back(
+        &runtime_->create_subscription(on.executor, endpoint(on, topic, kind, qos, pass_by), made));
+    return made;
+  }
+  Publisher& publisher_of(const Node& on, const std::string& topic, const Kind& kind,
+                          const perflab_qos& qos = keep_last(1'000), PassBy pass_by = PassBy::kUnspecified) {
+    return runtime_->create_publisher(endpoint(on, topic, kind, qos, pass_by));
+  }
+  Publisher& publisher(const std::string& topic, const Kind& kind, const perflab_qos& qos = keep_last(1'000),
+                       PassBy pass_by = PassBy::kUnspecified) {
+    return publisher_of(source(), topic, kind, qos, pass_by);
+  }
+  static ServiceSettings service(const Node& on, const std::string& name, const Kind& kind) {
+    ServiceSettings settings;
+    settings.group = on.group;
+    settings.service = name;
+    settings.ros_type = message::service_ros_type(kind.type);
+    settings.qos = keep_last(1'000);
+    return settings;
+  }
+  Echo& serve(const Node& on, const std::string& name, const Kind& kind, Server** server = nullptr) {
+    Echo& echo = echoes_.emplace_back(runtime_->clock(), kind);
+    Server& made = runtime_->create_server(on.executor, service(on, name, kind), echo);
+    if (server != nullptr) *server = &made;
+    return echo;
+  }
+  Client& client(const Node& on, const std::string& name, const Kind& kind, Inbox& replies) {
+    return runtime_->create_client(on.executor, service(on, name, kind), replies);
+  }
+  Ticks& timer(const Node& on, std::chrono::nanoseconds period, std::int64_t first, std::int64_t last,
+               bool skip_missed = false, std::chrono::nanoseconds made_up_for = {}) {
+    Ticks& ticks = ticks_.emplace_back(runtime_->clock());
+    runtime_->create_timer(on.executor,
+                           {.name = "timer_" + std::to_string(ticks_.size()),
+                            .group = on.group,
+                            .period_ns = period.count(),
+                            .first_tick = first,
+                            .last_tick = last,
+                            .skip_missed = skip_missed,
+                            .made_up_for_ns = made_up_for.count()},
+                           ticks);
+    return ticks;
+  }
+  // Once, so long after the base, in a callback of the source.
+  void at(std::chrono::nanoseconds after, std::function<void()> what) {
+    timer(source(), after, 1, 1).on_each = [what = std::move(what)](Nanoseconds) { what(); };
+  }
+
+  // Every subscription so far has that many publishers.
+  bool matched(std::size_t publishers = 1) {
+    return eventually([&] {
+      return std::ranges::all_of(subscriptions_, [&](auto* one) { return one->matched() == publishers; });
+    });
+  }
+  // Timers count from an instant that lies ahead.
+  void start() {
+    base_ = now() + 50'000'000;
+    runtime_->start(base_);
+  }
+  Nanoseconds base() const { return base_; }
+  bool timers_done() {
+    return eventually([&] { return runtime_->timers_done(); });
+  }
+  // Holds up the calling callback until the condition is true; in virtual time, where nothing else goes on,
+  // for so long.
+  template <typename Condition>
+  void hold(std::chrono::nanoseconds in_virtual_time, Condition&& condition) {
+    if (!real_time()) {
+      runtime_->work(in_virtual_time.count());
+    } else {
+      EXPECT_TRUE(eventually(condition)) << "what a callback waited for did not come";
+    }
+  }
+
+  Sink sink_;
+
+ private:
+  const DomainLock domain_;
+  const Abilities abilities_ = subject().abilities();
+  const measure::MonotonicClock monotonic_;
+  std::deque<Inbox> inboxes_;
+  std::deque<Ticks> ticks_;
+  std::deque<Echo> echoes_;
+  std::vector<Subscription*> subscriptions_;
+  std::size_t groups_ = 0;
+  std::size_t executors_ = 0;
+  std::optional<Node> source_;
+  Nanoseconds base_ = 0;
+  std::unique_ptr<Runtime> runtime_;  // last: it goes before the handlers
+};
+
+// ---- for every executor that the runtime has, with and without intra-process delivery ----
+
+struct Case {
+  ExecutorKind kind;
+  bool intra_process;
+};
+inline std::vector<Case> cases(bool with_inline) {
+  std::vector<Case> cases;
+  const bool intra_process = subject().abilities().intra_process;
+  for (const ExecutorKind kind : subject().executors()) {
+    if (kind == ExecutorKind::kInline && !with_inline) continue;
+    cases.push_back({kind, false});
+    if (intra_process) cases.push_back({kind, true});
+  }
+  return cases;
+}
+inline std::vector<Case> all_executors() { return cases(true); }
+// Those that have a queue: what holds up a callback holds up what comes after it, and not who sent it.
+inline std::vector<Case> queueing_executors() { return cases(false); }
+inline std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return std::string(to_text(info.param.kind)) + (info.param.intra_process ? "_intra_process" : "");
+}
+
+class AnyExecutor : public Lab, public testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    if (subject().may_lack(GetParam().kind)) {
+      open();
+      try {
+        executor(GetParam().kind);
+      } catch (const Error& error) {
+        GTEST_SKIP() << error.what();
+      }
+    }
+    open({.intra_process = GetParam().intra_process});
+  }
+  Node node(int threads = 2) { return Lab::node(GetParam().kind, threads); }
+  bool intra_process() const { return GetParam().intra_process; }
+};
+
+}  // namespace perflab::runtime::conformance

@@ -1,0 +1,69 @@
+// The `rclcpp` runtime, from its library: --library FILE --rmw NAME
+#include "runtime/plugin.h"
+#include "subject.h"
+
+namespace perflab::runtime::conformance {
+namespace {
+
+class RclcppSubject final : public Subject {
+ public:
+  [[nodiscard]] std::vector<ExecutorKind> executors() const override {
+    return {ExecutorKind::kInline, ExecutorKind::kSingleThreaded, ExecutorKind::kStaticSingleThreaded,
+            ExecutorKind::kEvents, ExecutorKind::kMultiThreaded};
+  }
+  // It is gone from Rolling, and EventsExecutor is no part of Humble.
+  [[nodiscard]] bool may_lack(ExecutorKind kind) const override {
+    return kind == ExecutorKind::kStaticSingleThreaded || kind == ExecutorKind::kEvents;
+  }
+
+  bool set(const std::string& name, const std::string& value) override {
+    if (name == "--library") file_ = value;
+    if (name == "--rmw") rmw_ = value;
+    return name == "--library" || name == "--rmw";
+  }
+  [[nodiscard]] std::string missing() const override {
+    return file_.empty() ? "--library FILE" : rmw_.empty() ? "--rmw NAME" : "";
+  }
+
+  [[nodiscard]] Abilities abilities() override {
+    Abilities abilities;
+    abilities.makes_up_for_ticks = false;  // rclcpp's timers always skip
+    abilities.tells_writers = false;       // not where a message did not pass the middleware
+    abilities.checks_types = true;
+    abilities.loans = rmw_ == "rmw_fastrtps_cpp";
+    abilities.participants = 4;
+    abilities.framings = {ServiceFraming::kRmwCyclonedds, ServiceFraming::kRmwFastrtps};
+    if (rmw_.empty()) return abilities;
+    std::erase_if(abilities.framings, [this](ServiceFraming framing) {
+      return (framing == ServiceFraming::kRmwCyclonedds) != (rmw_ == "rmw_cyclonedds_cpp");
+    });
+    return abilities;
+  }
+
+  std::unique_ptr<Runtime> open(const Asked& asked, std::uint32_t domain, const measure::Clock& clock,
+                                EventSink& sink) override {
+    if (!plugin_) plugin_.emplace(Plugin::load(file_));
+    PluginSettings settings;
+    settings.middleware = "rclcpp/" + rmw_;
+    settings.domain = domain;
+    settings.participants_expected = 4;
+    settings.participants = asked.participants;
+    settings.intra_process = asked.intra_process;
+    settings.service_framing = asked.framing;
+    return plugin_->open(settings, clock, sink);
+  }
+
+ private:
+  std::string file_;
+  std::string rmw_;
+  std::optional<Plugin> plugin_;
+};
+
+}  // namespace
+
+Subject& subject() {
+  static RclcppSubject instance;
+  return instance;
+}
+
+}  // namespace perflab::runtime::conformance

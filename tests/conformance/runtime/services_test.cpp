@@ -1,0 +1,125 @@
+// Services: every request is answered once, to the one who asked, in each framing.
+#include "lab.h"
+
+namespace perflab::runtime::conformance {
+namespace {
+
+struct ServiceCase {
+  Case executor;
+  ServiceFraming framing;
+};
+
+std::vector<ServiceCase> service_cases() {
+  std::vector<ServiceCase> cases;
+  for (const Case& one : all_executors()) {
+    for (const ServiceFraming framing : subject().abilities().framings) cases.push_back({one, framing});
+  }
+  return cases;
+}
+
+class Services : public Lab, public testing::WithParamInterface<ServiceCase> {
+ protected:
+  // A framing that this middleware cannot have is refused; then there is nothing to test.
+  void SetUp() override {
+    const Asked asked{.intra_process = GetParam().executor.intra_process, .framing = GetParam().framing};
+    if (std::ranges::count(abilities().framings, GetParam().framing) == 0) {
+      expect_error([&] { open(asked); }, Error::Kind::kUnsupported, {});
+      GTEST_SKIP() << "not a framing of this runtime";
+    }
+    open(asked);
+    if (!subject().may_lack(GetParam().executor.kind)) return;
+    try {
+      executor(GetParam().executor.kind);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    open(asked);
+  }
+  Node node() { return Lab::node(GetParam().executor.kind); }
+};
+
+TEST_P(Services, AnswerEveryRequestToTheOneWhoAsked) {
+  constexpr std::uint64_t kClients = 4;
+  constexpr std::uint64_t kRequests = 50;
+  EXPECT_EQ(runtime().service_framing(), GetParam().framing);
+  const Kind kind = fixed("stamped10b");
+  const Node serving = node();
+  const Node asking = node();
+  Server* server = nullptr;
+  Echo& echo = serve(serving, "/add", kind, &server);
+  std::vector<Inbox*> replies;
+  std::vector<Client*> clients;
+  for (std::uint64_t c = 0; c < kClients; ++c) {
+    // One of them in the node that serves.
+    const Node& on = c == 0 ? serving : c == 1 ? asking : node_on(asking.executor);
+    replies.push_back(&inbox(kind));
+    clients.push_back(&client(on, "/add", kind, *replies.back()));
+    Client& asker = *clients.back();
+    timer(Lab::node(ExecutorKind::kSingleThreaded), 10ms, 1, 1).on_each = [&asker, kind, c](Nanoseconds) {
+      for (std::uint64_t i = 0; i < kRequests; ++i) EXPECT_TRUE(request(asker, kind, c * kRequests + i));
+    };
+  }
+  EXPECT_TRUE(eventually([&] { return server->matched() == kClients; })) << server->matched();
+  for (Client* const one : clients) EXPECT_TRUE(eventually([&] { return one->matched() == 1; }));
+  start();
+  for (const Inbox* inbox : replies)
+    EXPECT_TRUE(eventually([&] { return inbox->count() >= kRequests; })) << inbox->count();
+  runtime().stop();
+  EXPECT_EQ(echo.count(), kClients * kRequests);
+  for (std::uint64_t c = 0; c < kClients; ++c) {
+    EXPECT_EQ(replies[c]->numbers(), range(c * kRequests, (c + 1) * kRequests));
+    EXPECT_TRUE(replies[c]->all_intact());
+    if (!abilities().tells_writers) continue;
+    for (const Received& reply : replies[c]->messages()) EXPECT_GT(reply.related.sequence, 0);
+  }
+}
+
+// Requests are sent by timers and by callbacks of messages, and the server works on them.
+TEST_P(Services, WorkWhileTheyAreAsked) {
+  constexpr Nanoseconds kWork = 1'000'000;
+  constexpr std::uint64_t kRequests = 10;
+  const Kind kind = fixed("stamped1kb");
+  const Node serving = node();
+  const Node asking = node();
+  Echo& echo = serve(serving, "/one/two/add", kind);
+  echo.on_each = [&] { runtime().work(kWork); };
+  Inbox& replies = inbox(kind);
+  Client& asker = client(asking, "/one/two/add", kind, replies);
+  std::array<Nanoseconds, 2 * kRequests> asked{};
+  const auto ask = [&](std::uint64_t number) {
+    asked[number] = now();
+    EXPECT_TRUE(request(asker, kind, number));
+  };
+  Inbox& orders = subscribe(asking, "/orders", kSmall);
+  orders.on_each = [&](const Received& order) { ask(order.number); };
+  Publisher& writer = publisher("/orders", kSmall);
+  at(10ms, [&] {
+    for (std::uint64_t i = 0; i < kRequests; ++i) EXPECT_TRUE(send(writer, kSmall, i));
+  });
+  ASSERT_TRUE(matched());
+  ASSERT_TRUE(eventually([&] { return asker.matched() == 1; }));
+  start();
+  EXPECT_TRUE(eventually([&] { return replies.count() >= kRequests; })) << replies.count();
+  runtime().stop();
+  EXPECT_EQ(replies.numbers(), range(0, kRequests));
+  EXPECT_TRUE(replies.all_intact());
+  for (const Received& reply : replies.messages()) {
+    EXPECT_GE(reply.begin_ns - asked[reply.number], kWork) << "request " << reply.number;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Services, testing::ValuesIn(service_cases()), [](const auto& info) {
+  return std::string(to_text(info.param.executor.kind)) +
+         (info.param.executor.intra_process ? "_intra_process" : "") +
+         (info.param.framing == ServiceFraming::kRmwFastrtps ? "_rmw_fastrtps" : "_rmw_cyclonedds");
+});
+
+class ServiceDefaults : public Lab {};
+
+TEST_F(ServiceDefaults, FramingIsOneOfThoseThatCanBeAskedFor) {
+  open();
+  EXPECT_EQ(std::ranges::count(abilities().framings, runtime().service_framing()), 1);
+}
+
+}  // namespace
+}  // namespace perflab::runtime::conformance

@@ -1,0 +1,168 @@
+"""Graphs on ROS 2 itself. Where no ROS 2 is sourced, or perflab was built without it, these are skipped and say so;
+`make test-ros2` requires them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from perflab.middleware import rclcpp
+
+from .conftest import NATIVE, PINGPONG, Json, Run
+from .test_combinations import LISTENER, ROUND_TRIPS, SERVICES, TALKER, results, sierra_nevada
+
+REQUIRED = os.environ.get("PERFLAB_REQUIRE_ROS2") == "1"
+SECONDS = 2
+EXECUTORS = ("inline", "single_threaded", "static_single_threaded", "events", "multi_threaded:2")
+RMWS = ("rmw_cyclonedds_cpp", "rmw_fastrtps_cpp")
+# Of a graph half of which is perflab's own: the plug-in that speaks to each RMW's library.
+OWN = {"rmw_cyclonedds_cpp": "cyclonedds", "rmw_fastrtps_cpp": "fastdds"}
+
+
+def missing(rmw: str | None = None) -> str | None:
+    """Why there is nothing to test on."""
+    if not rclcpp.sourced():
+        return rclcpp.NOT_SOURCED
+    if not (Path(NATIVE) / "runtime" / "rclcpp.so").is_file():
+        return f"no runtime/rclcpp.so in {NATIVE}: built without ROS 2"
+    if rmw is not None and rmw not in rclcpp.installed():
+        return f"this ROS 2 has no {rmw}"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _ros2(request: pytest.FixtureRequest) -> None:
+    callspec = getattr(request.node, "callspec", None)
+    rmw = None if callspec is None else callspec.params.get("rmw")
+    if (reason := missing(rmw)) is None:
+        return
+    if REQUIRED:
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(params=RMWS)
+def rmw(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def exact(result: Json, published: int, delivered: int) -> None:
+    """Everything due was sent or told as skipped, and everything sent was received."""
+    totals, where = result["totals"], (result["middleware"], result["executor"], result["ipc"])
+    skipped = totals["not_sent"]
+    assert totals["published"] + skipped == published, where
+    assert totals["received"] == totals["sent"], where
+    if skipped == 0:
+        assert totals["received"] == delivered, where
+    assert totals["duplicate"] == 0, where
+    assert totals["lost"] == {"pre_match": 0, "gap": 0, "tail": 0}, where
+
+
+@pytest.mark.parametrize("ipc", ["off", "on"])
+def test_sierra_nevada_delivers_exactly_on_every_executor(run: Run, tmp_path: Path, rmw: str, ipc: str) -> None:
+    found = results(
+        run, sierra_nevada(tmp_path), "-t", str(SECONDS), "--middleware", f"rclcpp/{rmw}",
+        "--executor", ",".join(EXECUTORS), "--ipc", ipc,
+    )  # fmt: skip
+    assert {r["executor"] for r in found} == set(EXECUTORS)
+    for result in found:
+        assert result["middleware"] == f"rclcpp/{rmw}"
+        exact(result, 654 * SECONDS, 1054 * SECONDS)
+        reached = sum(p["intra_process"] for p in result["passing"])
+        assert reached == (17 if ipc == "on" else 0)
+        assert sum(p["middleware"] for p in result["passing"]) == 17 - reached
+
+
+@pytest.mark.parametrize("pass_by", ["shared", "unique", "loaned"])
+def test_lifecycle_nodes_without_parameter_services(run: Run, tmp_path: Path, rmw: str, pass_by: str) -> None:
+    (result,) = results(
+        run, sierra_nevada(tmp_path), "-t", str(SECONDS), "--middleware", f"rclcpp/{rmw}", "--node-type", "lifecycle",
+        "--ros-params", "off", "--executor", "single_threaded", "--pass-by", pass_by,
+    )  # fmt: skip
+    exact(result, 654 * SECONDS, 1054 * SECONDS)
+    options = json.loads(next((tmp_path / "runs").glob("*/manifest.json")).read_text())["middlewares"][0]["options"]
+    assert options == {"node": "lifecycle", "parameter_services": "off"}
+
+
+@pytest.mark.parametrize("half", ["first", "second"])
+def test_half_a_graph_is_ros_2(run: Run, tmp_path: Path, rmw: str, half: str) -> None:
+    (tmp_path / "talker.yaml").write_text(TALKER)
+    (tmp_path / "listener.yaml").write_text(LISTENER)
+    words = (f"rclcpp/{rmw}", OWN[rmw])
+    mixture = "+".join(words if half == "first" else reversed(words))
+    (result,) = results(run, "talker.yaml", "listener.yaml", "-t", "3", "--middleware", mixture)
+    assert result["middleware"] == mixture
+    assert {e["topic"]: e["received"] for e in result["edges"]} == {e["topic"]: e["sent"] for e in result["edges"]}
+    if result["totals"]["not_sent"] == 0:
+        assert {e["topic"]: e["sent"] for e in result["edges"]} == {
+            "small": 300,
+            "large": 30,
+            "best_effort": 150,
+            "echo": 300,
+        }
+    assert result["totals"]["lost"] == {"pre_match": 0, "gap": 0, "tail": 0}
+
+
+@pytest.mark.parametrize("executor", ["single_threaded", "events", "inline"])
+def test_every_request_gets_its_reply(run: Run, tmp_path: Path, rmw: str, executor: str) -> None:
+    (tmp_path / "services.yaml").write_text(SERVICES)
+    for middleware in (f"rclcpp/{rmw}", f"rclcpp/{rmw}+{OWN[rmw]}", f"{OWN[rmw]}+rclcpp/{rmw}"):
+        (result,) = results(run, "services.yaml", "-t", "2", "--middleware", middleware, "--executor", executor)
+        services = {(f"/{s['client']}", f"/{s['service']}", f"/{s['server']}"): s for s in result["services"]}
+        counts = {key: (s["sent"], s["received"]) for key, s in services.items()}
+        assert all(sent == received > 0 for sent, received in counts.values()), (middleware, counts)
+        if result["totals"]["not_sent"] == 0:
+            assert counts == {key: (n, n) for key, n in ROUND_TRIPS.items()}, middleware
+        # The server works for 100 us before it replies.
+        assert services["/one", "/add", "/far"]["round_trip_ns"]["min"] >= 100_000
+
+
+def test_fast_dds_answers_in_either_framing(run: Run, tmp_path: Path) -> None:
+    """Cyclone DDS's RMW frames services in its own way, which perflab's Fast DDS can speak as well."""
+    if reason := missing("rmw_cyclonedds_cpp"):
+        pytest.skip(reason)
+    (tmp_path / "services.yaml").write_text(SERVICES)
+    (result,) = results(run, "services.yaml", "-t", "2", "--middleware", "rclcpp/rmw_cyclonedds_cpp+fastdds")
+    assert all(s["sent"] == s["received"] > 0 for s in result["services"])
+
+
+def test_a_flood_on_ros_2_is_in_effect(run: Run, tmp_path: Path, rmw: str) -> None:
+    (tmp_path / "graph.yaml").write_text(PINGPONG)
+    found = results(
+        run, "graph.yaml", "-t", "2", "--middleware", f"rclcpp/{rmw}", "--condition", "message_flood:rate=500",
+    )  # fmt: skip
+    assert {r["outcome"] for result in found for r in result["trials_detail"]} == {"success"}
+
+
+def test_participants_are_contexts(run: Run, tmp_path: Path, rmw: str) -> None:
+    graph = "\n".join(
+        [
+            "name: three",
+            "processes:",
+            "  - name: three",
+            "    participants: 3",
+            "    nodes:",
+            *(
+                f"      - {{name: n{i}, publishers: [{{topic: t{i}, type: stamped100b, period: 10ms}}],"
+                f" subscriptions: [{{topic: t{(i + 1) % 3}, type: stamped100b}}]}}"
+                for i in range(3)
+            ),
+        ]
+    )
+    (tmp_path / "graph.yaml").write_text(graph + "\n")
+    for result in results(
+        run, "graph.yaml", "-t", "2", "--middleware", f"rclcpp/{rmw}", "--executor", "single_threaded,events"
+    ):
+        exact(result, 600, 600)
+
+
+def test_an_unknown_rmw_is_one_line(run: Run, tmp_path: Path) -> None:
+    done = run("run", "sierra_nevada", "-t", "1", "--middleware", "rclcpp/rmw_nothing")
+    assert done.returncode == 3
+    assert "rmw_nothing" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "runs").exists()

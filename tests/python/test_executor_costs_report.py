@@ -1,0 +1,120 @@
+"""What people see of the costs of executors: in a terminal, on the page, in papers, as a picture."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+
+import made_costs
+import pytest
+from made_experiment import write_run
+from rich.console import Console
+
+from perflab.report import draw_static, executor_costs
+from perflab.report.latex import costs as latex_costs
+from perflab.report.run_page import costs as page_costs
+from perflab.report.run_page import page, runs
+
+
+def printed(summary: dict[str, object], width: int) -> str:
+    out = Console(file=io.StringIO(), width=width, no_color=True, highlight=False)
+    executor_costs.print_costs(out, summary)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+def test_a_wide_terminal_has_all_that_is_known() -> None:
+    text = printed(made_costs.summary(), 200)
+    head, row = (next(line for line in text.splitlines() if word in line) for word in ("to middleware", "single_thr"))
+    assert "2.00x [" in row
+    assert "201 µs" in row
+    assert "50.0 %" in row
+    assert "cycles/message" not in head  # nothing was counted, which is said below
+    assert "Cycles are not counted: this machine has no such counter." in text
+    assert "get_next_ready_executable" in text
+    assert "of thread" in text
+    families = text[text.index(executor_costs.FAMILIES_TITLE) :]
+    assert "application" not in families.split("\n")[1]  # nobody has a sample of it
+
+
+def test_80_columns_keep_cost_and_ratio_and_wrap_nothing() -> None:
+    text = printed(made_costs.summary(), 80)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    row = next(line for line in text.splitlines() if "single_threaded" in line)
+    assert "201 µs" in row
+    assert "2.00x" in row
+
+
+@pytest.mark.parametrize("executors", [["events"], [None]])
+def test_nothing_is_printed_of_a_run_with_one_executor(executors: list[str | None]) -> None:
+    results = [made_costs.of_executor(executor, [10.0, 11.0]) for executor in executors]
+    summary = made_costs.summary(observed=False, results=results)
+    assert summary["executor_costs"] is not None
+    assert printed(summary, 160) == ""
+    assert executor_costs.figure(summary) is None
+    assert latex_costs.tables(summary) == []
+
+
+def test_a_single_executor_is_shown_where_the_workload_has_cases() -> None:
+    cases = [made_costs.of_executor("inline", [10.0], factors={"workload.case": c}) for c in ("ros", "middleware")]
+    text = printed(made_costs.summary(observed=False, results=cases), 160)
+    assert "case=ros, inline" in text
+    assert "1.00x" in text
+
+
+def test_why_there_is_no_ratio_is_said() -> None:
+    results = [made_costs.of_executor(e, [10.0]) for e in ("events", "single_threaded")]
+    text = printed(made_costs.summary(observed=False, results=results), 160)
+    assert "No ratio to the middleware: no treatment on cyclonedds runs without an executor" in text
+    assert "to middleware" not in text.splitlines()[1]
+
+
+def test_the_picture_stacks_families_where_all_were_profiled_and_roles_elsewhere() -> None:
+    profiled = executor_costs.figure(made_costs.summary())
+    assert profiled is not None
+    assert profiled.title == "CPU time per message, by families of functions"
+    # Bars are as long as the CPU time of a message: its parts touch and end there.
+    unit = 1000.0
+    ends = sorted((span.begin, span.end) for spans in profiled.spans for span in spans.spans if span.top < 0.5)
+    assert ends[0][0] == 0.0
+    assert all(one[1] == pytest.approx(other[0]) for one, other in itertools.pairwise(ends))
+    assert ends[-1][1] == pytest.approx(100.35e3 / unit, rel=1e-3)
+    by_role = executor_costs.figure(made_costs.summary(observed=False))
+    assert by_role is not None
+    assert by_role.title == "CPU time per message, by the role of threads"
+    assert [name for _, name in by_role.groups] == ["executor's threads", "middleware's threads", "perflab's threads"]
+    assert draw_static.draw(profiled, "png").startswith(b"\x89PNG")
+
+
+def test_the_picture_of_timers_is_of_their_cpu_time() -> None:
+    results = [
+        made_costs.of_executor(e, [], trials_detail=[made_costs.nothing_sent(1, cpu)])
+        for e, cpu in (("inline", 2.0), ("events", 5.0))
+    ]
+    figure = executor_costs.figure(made_costs.summary(observed=False, results=results))
+    assert figure is not None
+    assert figure.x.title == "CPU time (% of one CPU)"
+    assert max(span.end for spans in figure.spans for span in spans.spans) == pytest.approx(5.0)
+
+
+def test_the_page_has_a_section_with_tables_and_the_picture(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", made_costs.summary())
+    opened = runs.open_all([str(tmp_path / "run")])
+    section = page_costs.section(opened)
+    for words in (executor_costs.TITLE, executor_costs.FAMILIES_TITLE, executor_costs.PHASES_TITLE):
+        assert words in section
+    assert "2.00x" in section
+    assert "cycles/message" not in section
+    whole = page.report(opened, still=True)
+    assert not whole.notes
+    assert '<section id="executors"' in whole.page
+    assert "CPU time per message, by families of functions" in whole.page
+
+
+def test_papers_have_the_tables() -> None:
+    tables = latex_costs.tables(made_costs.summary())
+    assert [table.name for table in tables] == ["executor_costs", "executor_families", "executor_phases"]
+    text = tables[0].floats("tab:x")
+    assert r"single\_threaded" in text
+    assert "2.00x" in text
