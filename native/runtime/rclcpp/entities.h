@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <rclcpp/rclcpp.hpp>
@@ -44,6 +45,7 @@ struct Shared {
   bool intra_process = false;
   // Executors run, and with them the callbacks of QoS events; until then these are looked for by hand.
   std::atomic<bool> running{false};
+  std::vector<perflab_identity> identities{};  // of publishers, as the graph of ROS tells them
 };
 
 // The subscriptions of one topic and type in one participant, to which rclcpp delivers within the process.
@@ -68,34 +70,48 @@ class Inline {
     if (pending_.fetch_add(1, std::memory_order_acq_rel) == 0) run();
   }
 
-  // While it lives, what becomes ready waits for its end; but for what another thread is just taking.
+  // While it lives, nothing is taken; what becomes ready is at its end. Another thread that is taking is waited
+  // for, and needs nothing of this one.
   class Later {
    public:
-    explicit Later(Inline& of) noexcept : of_(of), first_(of.pending_.fetch_add(1, std::memory_order_acq_rel) == 0) {}
+    explicit Later(Inline& of) noexcept : of_(of) {
+      if (of.taker_.load(std::memory_order_acquire) == std::this_thread::get_id()) return;
+      std::uint32_t nobody = 0;
+      while (!of.pending_.compare_exchange_weak(nobody, 1, std::memory_order_acq_rel)) {
+        nobody = 0;
+        std::this_thread::yield();
+      }
+      holds_ = true;
+    }
     Later(const Later&) = delete;
     Later& operator=(const Later&) = delete;
     ~Later() {
-      if (first_) of_.run();
+      if (holds_) of_.run();
     }
 
    private:
     Inline& of_;
-    bool first_;
+    bool holds_ = false;  // not in a callback of its own, which is taking already
   };
 
  private:
   // By the one who found nobody in it; those who come meanwhile leave a mark.
   void run() noexcept {
+    taker_.store(std::this_thread::get_id(), std::memory_order_release);
     std::uint32_t seen = pending_.load(std::memory_order_acquire);
-    do {
+    for (;;) {
       while (open_.load(std::memory_order_acquire) && take_one_()) {
       }
-    } while (!pending_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel));
+      taker_.store({}, std::memory_order_release);
+      if (pending_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
+      taker_.store(std::this_thread::get_id(), std::memory_order_release);
+    }
   }
 
   std::function<bool()> take_one_;
   std::atomic<bool> open_{false};
   std::atomic<std::uint32_t> pending_{0};
+  std::atomic<std::thread::id> taker_{};
 };
 
 // What runs by the `inline` executor.
@@ -134,8 +150,10 @@ perflab_identity identity_of(const rmw_gid_t& gid) noexcept;
 
 // The same by asking the graph of ROS, which knows the writer a moment after it was made; all zero if it does not
 // within some seconds.
+// `known` are those that have been found before: a node may have several publishers of a topic.
 perflab_identity identity_in_graph(rclcpp::node_interfaces::NodeGraphInterface& graph, const std::string& node,
-                                   const std::string& node_namespace, const std::string& topic);
+                                   const std::string& node_namespace, const std::string& topic,
+                                   std::vector<perflab_identity>& known);
 
 // One line of what was thrown; kUnsupported where ROS refuses a combination.
 Error error_of(const std::string& what, const std::exception& error);

@@ -73,7 +73,8 @@ class ByRclcpp final : public RosExecutor {
   void add_node(const NodeHandle& node) override { spin_->add_node(node.base()); }
   void add_receiver(RosReceiver&) override {}
   void add_timer(const NodeHandle& node, const TimerSettings& settings, TimerHandler& handler) override {
-    timers_.push_back(std::make_unique<RosTimer>(clock_, node, settings, handler));
+    const bool queued = settings_.kind == ExecutorKind::kEvents;
+    timers_.push_back(std::make_unique<RosTimer>(clock_, node, settings, handler, queued));
   }
   void set_base(Nanoseconds base_ns) noexcept override {
     for (const auto& timer : timers_) timer->set_base(base_ns);

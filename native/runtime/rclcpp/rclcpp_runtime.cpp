@@ -102,13 +102,16 @@ perflab_identity identity_of(const rmw_gid_t& gid) noexcept {
 }
 
 perflab_identity identity_in_graph(rclcpp::node_interfaces::NodeGraphInterface& graph, const std::string& node,
-                                   const std::string& node_namespace, const std::string& topic) {
+                                   const std::string& node_namespace, const std::string& topic,
+                                   std::vector<perflab_identity>& known) {
   constexpr int kTries = 3000;
   for (int i = 0; i < kTries; ++i) {
     for (const rclcpp::TopicEndpointInfo& info : graph.get_publishers_info_by_topic(topic)) {
       if (info.node_name() != node || info.node_namespace() != node_namespace) continue;
       perflab_identity identity{};
       std::copy_n(info.endpoint_gid().begin(), sizeof identity.bytes, identity.bytes);
+      if (std::ranges::any_of(known, [&](const auto& one) { return middleware::same(one, identity); })) continue;
+      known.push_back(identity);
       return identity;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -8,8 +8,12 @@
 namespace perflab::runtime::ros {
 
 RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
-                   TimerHandler& handler)
-    : clock_(clock), settings_(settings), handler_(handler), next_(settings.first_tick) {
+                   TimerHandler& handler, bool queued)
+    : clock_(clock),
+      settings_(settings),
+      handler_(handler),
+      drops_(queued && settings.skip_missed),
+      next_(settings.first_tick) {
   const auto period = std::chrono::nanoseconds(settings.period_ns);
 #if RCLCPP_VERSION_GTE(28, 0, 0)
   const auto callback = [this](const rclcpp::TimerInfo& info) {
@@ -68,6 +72,10 @@ void RosTimer::skip(std::int64_t end) noexcept {
 void RosTimer::tick(std::int64_t number) noexcept {
   if (done() || number < next_) return;
   const std::int64_t end = settings_.last_tick + 1;
+  // Of queued ticks, one that shall skip takes the latest.
+  if (drops_ && number < settings_.last_tick &&
+      clock_.now() - due(number) - settings_.made_up_for_ns >= settings_.period_ns)
+    return;
   if (number > next_) skip(std::min(number, end));
   if (number < end) {
     handler_.on_tick(due(number));

@@ -3,7 +3,7 @@
 // rclcpp's timers count their periods from the moment of their reset, and leave out what they missed: that is
 // ROS 2's rule, and it stays. Here the reset is placed one period before the first tick, and from then on each
 // tick is known by its number, because rcl says when it was due. What a timer leaves out is told with the next
-// tick.
+// tick. (The timers of EventsExecutor leave out nothing: they have a thread of their own, and their ticks queue.)
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@ namespace perflab::runtime::ros {
 
 class RosTimer {
  public:
-  // The timer sleeps until reset().
+  // The timer sleeps until reset(). `queued`: its executor queues ticks instead of leaving them out.
   RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
-           TimerHandler& handler);
+           TimerHandler& handler, bool queued);
 
   void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns; }
   [[nodiscard]] bool never() const noexcept { return settings_.last_tick < settings_.first_tick; }
@@ -40,6 +40,7 @@ class RosTimer {
   const measure::Clock& clock_;
   const TimerSettings settings_;
   TimerHandler& handler_;
+  const bool drops_;
   rclcpp::TimerBase::SharedPtr made_;
   Nanoseconds base_ = 0;
   Nanoseconds behind_ = 0;

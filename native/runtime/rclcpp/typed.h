@@ -124,7 +124,7 @@ class TypedPublisher final : public Publisher {
     identity_ = identity_of(made_->get_gid());
     if (middleware::same(identity_, {}))
       identity_ = identity_in_graph(*node.get_node_graph_interface(), node.get_name(), node.get_namespace(),
-                                    settings.topic);
+                                    settings.topic, shared_.identities);
     gives_away_ = settings.pass_by == PassBy::kUnique;
     lends_ = settings.pass_by == PassBy::kLoaned && made_->can_loan_messages();
   }
