@@ -95,6 +95,7 @@ def build(
     own = _own_middleware(loaded) if isinstance(loaded, Command) else None
     variants = _variants(written, document, native, of, own)
     _check_pins(written, document, loaded, of)
+    of("executors", partial(_check_executors, variants))
     varied = loaded if isinstance(loaded, Generated) else loaded.graph
     variant_of = _variant_of(loaded, native)
     search = None
@@ -319,6 +320,20 @@ def _check_pins(written: Written, document: Document, workload: Workload, of: Ca
 
     of("executors", executors)
     of("middlewares", middlewares)
+
+
+def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
+    """Whether each middleware has each executor: every combination of them runs. Raises BadInput."""
+    for variant, _ in variants:
+        executor = variant.executor
+        lacking = next((m.name for m in variant.middlewares if m.runtime != ROS), None)
+        if executor is not None and executor.kind in OF_ROS and lacking is not None:
+            others = {v.middleware_name for v, _ in variants if all(m.runtime == ROS for m in v.middlewares)}
+            apart = f"with --middleware {','.join(sorted(others)) or 'rclcpp'} alone"
+            raise BadInput(
+                f"--executor {executor.name} is rclcpp's, and every executor runs on every middleware that is listed: "
+                f"{lacking} has none; leave it out here, and run it {apart} (perflab compare puts runs beside each other)"
+            )
 
 
 # What is said of a graph or of its processes, and of nothing else.

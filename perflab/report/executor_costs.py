@@ -199,9 +199,20 @@ def notes(rows: Sequence[Json]) -> list[str]:
         reasons = {str(row["cycles_per_message"]["reason"]) for row in rows}
         counted = sorted(reason for reason in reasons if reason.startswith("not counted: "))
         found += [f"Cycles are {reason}." for reason in counted]
-    missing = {str(row["ratio"]["reason"]): None for row in rows if row["ratio"]["value"] is None}
-    found += [f"No ratio to the middleware: {reason}." for reason in missing]
+    if by_use := [row for row in rows if row["ratio"]["of"] == "cpu_percent" and row["ratio"]["value"] is not None]:
+        found.append(f"The ratio of {_which(by_use, rows)} is that of CPU use: no message is delivered there.")
+    without = [row for row in rows if row["ratio"]["value"] is None]
+    for reason in dict.fromkeys(str(row["ratio"]["reason"]) for row in without):
+        meant = [row for row in without if str(row["ratio"]["reason"]) == reason]
+        whose = "" if len(meant) == len(rows) else f" of {_which(meant, rows)}"
+        found.append(f"No ratio to the middleware{whose}: {reason}.")
     return list(dict.fromkeys(found))
+
+
+def _which(meant: Sequence[Json], rows: Sequence[Json]) -> str:
+    """Rows as the table calls them, each once."""
+    called = dict.fromkeys(name for name, row in zip(names(rows), rows, strict=True) if any(row is m for m in meant))
+    return " and ".join(called)
 
 
 def _figures(

@@ -148,15 +148,9 @@ def _compared(index: int, results: Sequence[Json], confidence: float) -> tuple[i
     key = "cpu_per_message_ns" if _reading(result, "cpu_per_message_ns").n else "cpu_percent"
     if not _reading(result, key).n:
         return None, _ratio(Estimate(None, reason=_reason(entering(result), FIGURES[key])), key, 0, confidence)
-    if _case(result) == PLAIN:
-        return None, _ratio(Estimate(None, reason="it runs without a middleware"), key, 0, confidence)
     reference = _reference(index, results, key)
     if reference is None:
-        how = "the case middleware, or the executor inline" if key == "cpu_per_message_ns" else "the executor inline"
-        return None, _ratio(
-            Estimate(None, reason=f"no treatment on {result['middleware']} runs without an executor ({how})"),
-            key, 0, confidence,
-        )  # fmt: skip
+        return None, _ratio(Estimate(None, reason=_no_reference(result, results)), key, 0, confidence)
     if reference == index:
         return index, _ratio(Estimate(1.0, reason="it is the reference itself"), key, 0, confidence)
     first, second = _reading(results[reference], key), _reading(result, key)
@@ -181,12 +175,18 @@ def _ratio(found: Estimate, key: str, n: int, confidence: float, paired: bool = 
 
 
 def _reference(index: int, results: Sequence[Json], key: str) -> int | None:
-    """Of messages the case without an executor, if there is one; else the same with the executor inline."""
+    """The case without an executor, if there is one; else the same with the executor inline.
+
+    Of timers alone the other way round, as their traffic is another; `plain`, on no middleware, has the case
+    middleware of the only one that there is.
+    """
     own = results[index]
+    if _case(own) == PLAIN:
+        found = _beside_plain(own, results, key)
+        return found[0] if len({results[i].get("middleware") for i in found}) == 1 else None
     alike = [i for i, other in enumerate(results) if _reading(other, key).n and _alike(own, other)]
-    by_case = [i for i in alike if _case(results[i]) == MIDDLEWARE and results[i].get("executor") in (None, INLINE)]
-    if key == "cpu_per_message_ns" and by_case:
-        return min(by_case, key=lambda i: (results[i].get("ipc") != own.get("ipc"), i))
+    by_case = [i for i in alike if _is_middleware(results[i])]
+    by_case.sort(key=lambda i: (results[i].get("ipc") != own.get("ipc"), i))
     inline = [
         i
         for i in alike
@@ -194,7 +194,31 @@ def _reference(index: int, results: Sequence[Json], key: str) -> int | None:
         and _case(results[i]) == _case(own)
         and results[i].get("ipc") == own.get("ipc")
     ]
-    return inline[0] if inline else None
+    found = [*by_case, *inline] if key == "cpu_per_message_ns" else [*inline, *by_case]
+    return found[0] if found else None
+
+
+def _beside_plain(own: Json, results: Sequence[Json], key: str) -> list[int]:
+    """The cases middleware that differ from `plain` in what carries the messages alone."""
+    found = [
+        i
+        for i, other in enumerate(results)
+        if _is_middleware(other) and _reading(other, key).n and _alike({**own, "middleware": other["middleware"]}, other)
+    ]
+    return sorted(found, key=lambda i: (results[i].get("ipc") != own.get("ipc"), i))
+
+
+def _is_middleware(result: Json) -> bool:
+    return _case(result) == MIDDLEWARE and result.get("executor") in (None, INLINE)
+
+
+def _no_reference(result: Json, results: Sequence[Json]) -> str:
+    if _case(result) != PLAIN:
+        how = "the executor inline" if _case(result) is None else "the case middleware, or the executor inline"
+        return f"no treatment on {result['middleware']} runs without an executor ({how})"
+    if any(_is_middleware(other) for other in results):
+        return "it runs on no middleware, and the case middleware ran on several"
+    return "it runs on no middleware, and the case middleware did not run"
 
 
 def _alike(one: Json, other: Json) -> bool:

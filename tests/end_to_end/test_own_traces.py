@@ -20,10 +20,17 @@ from typing import Any
 
 import polars as pl
 import pytest
+from measured import (
+    messages_of,
+    only,
+    process_of,
+    records_in,
+    same_edges_as_measured,
+    same_publications_as_measured,
+)
 from reference_traces import reference_trace
 
 from perflab.experiment import domain
-from perflab.statistics import histogram
 from perflab.trace import quality
 from perflab.trace.source import NativeTrace
 
@@ -32,17 +39,6 @@ from .conftest import NATIVE, PINGPONG, SOURCE
 LIMIT_S = 120
 LIBRARY = "libperflab_ros2_tracepoints.so"
 RECORDED_JAZZY = ("jazzy_small", "jazzy_small_ipc")  # made by rclcpp
-EDGE = ("publisher", "topic", "subscription")
-
-# perflab stamps a message before it is encoded and given to publish(), whose first tracepoint follows, and reads the
-# clock after callback_start, in the handler. On the threads there are events around these instants: the start of
-# the callback that publishes is before the stamp, the end of the callback that receives is after the reading. So of
-# each message
-#     callback_start - rclcpp_publish <= latency as measured <= callback_end - the publisher's callback_start
-# however busy the machine is, and the medians of the three are in the same order. What lies between is what two
-# tracepoints, two readings of the clock and the encoding of the message cost at that moment.
-HISTOGRAM_ERROR = 1 / 1024
-
 Json = dict[str, Any]
 
 
@@ -155,60 +151,7 @@ def node(config: Path, environment: dict[str, str], *options: str) -> None:
 
 
 def records(folder: Path, process: str) -> list[Json]:
-    return [json.loads(line) for line in (folder / f"{process}.jsonl").read_text().splitlines()]
-
-
-def only(found: list[Json], kind: str) -> Json:
-    return [record for record in found if record["type"] == kind][-1]
-
-
-def messages_of(trace: NativeTrace) -> pl.DataFrame:
-    """Each message that a callback handled: its edge, when it was published and when the callback began; and the
-    bounds of what perflab measured."""
-    nodes = trace.table("nodes")["name"]
-    publishers, subscriptions = trace.table("publishers"), trace.table("subscriptions")
-    publications = trace.table("publications").with_columns(first_ns=pl.coalesce("intra_ns", "rclcpp_ns", "rcl_ns"))
-    ways = [
-        trace.table("takes").filter(pl.col("match") == "matched"),
-        trace.table("intra_deliveries").filter(pl.col("dequeue_ns").is_not_null()),
-    ]
-    handled = pl.concat([way.select("subscription", "publication", "callback_instance") for way in ways])
-    assert handled.null_count().row(0) == (0, 0, 0)
-    publication = publications[handled["publication"]]
-    publisher = publishers[publication["publisher"]]
-    instances = trace.table("callback_instances")
-    callback = instances[handled["callback_instance"]]
-    return pl.DataFrame(
-        {
-            "publisher": nodes[publisher["node"]],
-            "topic": publisher["topic"],
-            "subscription": nodes[subscriptions["node"][handled["subscription"]]],
-            "started_ns": callback["start_ns"],
-            "latency_ns": callback["start_ns"] - publication["first_ns"],
-            "at_most_ns": callback["end_ns"] - instances["start_ns"][publication["callback_instance"]],
-        }
-    )
-
-
-def published_by(trace: NativeTrace) -> dict[tuple[str, str], int]:
-    nodes, publishers = trace.table("nodes")["name"], trace.table("publishers")
-    publisher = publishers[trace.table("publications")["publisher"]]
-    frame = pl.DataFrame({"publisher": nodes[publisher["node"]], "topic": publisher["topic"]})
-    return {(p, t): n for p, t, n in frame.group_by("publisher", "topic").len().rows()}
-
-
-def median_of(values: pl.Series) -> int:
-    """As the histograms have it: the value at which half are reached."""
-    return int(values.sort()[max(1, round(len(values) / 2)) - 1])
-
-
-def agrees(measured: histogram.Histogram, messages: pl.DataFrame) -> None:
-    """The median that perflab measured is between its bounds."""
-    own = histogram.value_at_percentile(measured, 50)
-    assert own is not None
-    assert not any(messages.null_count().row(0))
-    bounds = median_of(messages["latency_ns"]), median_of(messages["at_most_ns"]) * (1 + HISTOGRAM_ERROR)
-    assert bounds[0] <= own <= bounds[1], (own, bounds)
+    return records_in(folder / f"{process}.jsonl")
 
 
 @pytest.mark.native
@@ -230,30 +173,16 @@ def test_a_trace_says_what_the_process_measured(
     with NativeTrace([tmp_path / "trace"]) as trace:
         assert trace.facts["ledger"] == []
         assert [n for n in trace.facts["counters"].values() if n] == [], trace.facts["counters"]
-        counts = {(p["node"], p["topic"]): p["sent"] + p["warmup_sent"] for p in final["publishers"]}
-        assert published_by(trace) == {edge: n for edge, n in counts.items() if n}
+        process = process_of(trace, only(own, "process")["pid"])
+        same_publications_as_measured(trace, process, final)
         takes = trace.table("takes")
         assert set(takes["match"].unique()) <= {"matched", "not_taken"}
         assert (takes.filter(pl.col("match") == "matched").height == 0) == intra_process
-        handled = messages_of(trace)
+        handled = messages_of(trace, process)
         same_edges_as_measured(handled, final)
         due_times_are_those_of_the_schedule(trace, own)
         threads_have_phases(trace, executor)
         assert trace.facts["tracetools_versions"] == ["8.2.2+perflab"]
-
-
-def same_edges_as_measured(handled: pl.DataFrame, final: Json) -> None:
-    """Counts of every edge exactly, and the medians of its latency."""
-    by_edge = {tuple(map(str, edge)): rows for edge, rows in handled.group_by(*EDGE)}
-    assert by_edge.keys() == {tuple(edge[key] for key in EDGE) for edge in final["edges"]}
-    measured = []
-    for edge in final["edges"]:
-        rows = by_edge[tuple(edge[key] for key in EDGE)].sort("started_ns")
-        assert rows.height == edge["received"] + edge["warmup_received"], edge
-        rows = rows[edge["warmup_received"] :]  # they come first
-        measured.append(rows)
-        agrees(histogram.from_record(edge["latency"]), rows)
-    agrees(histogram.merge(histogram.from_record(edge["latency"]) for edge in final["edges"]), pl.concat(measured))
 
 
 def due_times_are_those_of_the_schedule(trace: NativeTrace, own: list[Json]) -> None:

@@ -1,48 +1,25 @@
-"""Graphs on ROS 2 itself. Where no ROS 2 is sourced, or perflab was built without it, these are skipped and say so;
-`make test-ros2` requires them.
-"""
+"""Graphs on ROS 2 itself (which of these tests run where: ros2.py)."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from perflab.middleware import rclcpp
-
-from .conftest import NATIVE, PINGPONG, Json, Run
+from .conftest import PINGPONG, Json, Run
+from .ros2 import RMWS, missing, need
 from .test_combinations import LISTENER, ROUND_TRIPS, SERVICES, TALKER, results, sierra_nevada
 
-REQUIRED = os.environ.get("PERFLAB_REQUIRE_ROS2") == "1"
 SECONDS = 2
 EXECUTORS = ("inline", "single_threaded", "static_single_threaded", "events", "multi_threaded:2")
-RMWS = ("rmw_cyclonedds_cpp", "rmw_fastrtps_cpp")
 # Of a graph half of which is perflab's own: the plug-in that speaks to each RMW's library.
 OWN = {"rmw_cyclonedds_cpp": "cyclonedds", "rmw_fastrtps_cpp": "fastdds"}
 
 
-def missing(rmw: str | None = None) -> str | None:
-    """Why there is nothing to test on."""
-    if not rclcpp.sourced():
-        return rclcpp.NOT_SOURCED
-    if not (Path(NATIVE) / "runtime" / "rclcpp.so").is_file():
-        return f"no runtime/rclcpp.so in {NATIVE}: built without ROS 2"
-    if rmw is not None and rmw not in rclcpp.installed():
-        return f"this ROS 2 has no {rmw}"
-    return None
-
-
 @pytest.fixture(autouse=True)
 def _ros2(request: pytest.FixtureRequest) -> None:
-    callspec = getattr(request.node, "callspec", None)
-    rmw = None if callspec is None else callspec.params.get("rmw")
-    if (reason := missing(rmw)) is None:
-        return
-    if REQUIRED:
-        pytest.fail(reason)
-    pytest.skip(reason)
+    need(request)
 
 
 @pytest.fixture(params=RMWS)

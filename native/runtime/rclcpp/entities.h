@@ -58,15 +58,18 @@ struct LocalTopic {
 // several threads and runs in one at a time.
 class Inline {
  public:
-  // `take_one` is false where there was nothing.
+  // `take_one` is false where there was nothing, or only something that was not for us (a reply to another
+  // client, what came within the process as well): then there may be more.
   explicit Inline(std::function<bool()> take_one) : take_one_(std::move(take_one)) {}
 
   void open() noexcept {
     open_.store(true, std::memory_order_release);
-    on_ready();  // what came before
+    on_ready(1);  // what came before
   }
   void close() noexcept { open_.store(false, std::memory_order_release); }
-  void on_ready() noexcept {
+  // `count`: how much the middleware says has come.
+  void on_ready(std::size_t count) noexcept {
+    announced_.fetch_add(count, std::memory_order_relaxed);
     if (pending_.fetch_add(1, std::memory_order_acq_rel) == 0) run();
   }
 
@@ -100,15 +103,25 @@ class Inline {
     taker_.store(std::this_thread::get_id(), std::memory_order_release);
     std::uint32_t seen = pending_.load(std::memory_order_acquire);
     for (;;) {
-      while (open_.load(std::memory_order_acquire) && take_one_()) {
-      }
+      take_all();
       taker_.store({}, std::memory_order_release);
       if (pending_.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
       taker_.store(std::this_thread::get_id(), std::memory_order_release);
     }
   }
 
+  void take_all() noexcept {
+    std::size_t announced = announced_.exchange(0, std::memory_order_relaxed);
+    bool taken = true;
+    while (open_.load(std::memory_order_acquire) && (taken || announced > 0)) {
+      if (announced > 0) --announced;
+      taken = take_one_();
+      announced += announced_.exchange(0, std::memory_order_relaxed);
+    }
+  }
+
   std::function<bool()> take_one_;
+  std::atomic<std::size_t> announced_{0};
   std::atomic<bool> open_{false};
   std::atomic<std::uint32_t> pending_{0};
   std::atomic<std::thread::id> taker_{};

@@ -322,6 +322,7 @@ std::string RclcppRuntime::describe() {
                               {"rosout", settings_.rosout},
                               {"participants", contexts_.size()},
                               {"timers_behind_ns", behind},
+                              {"shared_memory_files", shared_memory_files()},
                               {"environment", nlohmann::json::parse(environment_)}};
   if (const char* const distribution = std::getenv("ROS_DISTRO")) effective["ros_distro"] = distribution;
   return nlohmann::json{{"name", given_.middleware}, {"version", RCLCPP_VERSION_STR}, {"effective", effective}}.dump();

@@ -5,10 +5,11 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-
-#include "middleware/support/options.h"
+#include <string_view>
 
 namespace perflab::runtime::ros {
 namespace {
@@ -65,6 +66,28 @@ std::string fastdds_profile() {
 }
 
 }  // namespace
+
+// Segments and ports are mapped; the locks beside them are open files, and a port has a semaphore as well.
+std::set<std::string> shared_memory_files() {
+  constexpr std::string_view kFolder = "/dev/shm/";
+  std::set<std::string> names;
+  const auto note = [&](const std::string& path) {
+    if (!path.starts_with(kFolder)) return;
+    const std::string name = path.substr(kFolder.size(), path.find(' ', kFolder.size()) - kFolder.size());
+    if (name.starts_with("fastrtps_") || name.starts_with("sem.fastrtps_")) names.insert(name);
+  };
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/');
+    if (path != std::string::npos) note(line.substr(path));
+  }
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none)) {
+    const auto target = std::filesystem::read_symlink(entry.path(), none);
+    if (!none) note(target.string());
+  }
+  return names;
+}
 
 Settings read_settings(const PluginSettings& given) {
   Settings settings;

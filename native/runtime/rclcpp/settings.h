@@ -6,6 +6,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 
 #include "runtime/plugin.h"
@@ -21,6 +22,9 @@ struct Settings {
 
 // Throws Error (kBadInput) that names the option.
 Settings read_settings(const PluginSettings& given);
+
+// Files of Fast DDS in /dev/shm that this process uses, by their names, sorted: they stay if it is killed.
+std::set<std::string> shared_memory_files();
 
 // Before the first context. Returns what was set, for describe(). Throws Error.
 nlohmann::json set_environment(const Settings& settings, const PluginSettings& given);

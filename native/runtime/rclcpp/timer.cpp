@@ -47,8 +47,7 @@ void RosTimer::cancel() noexcept {
 
 // A tick of the warm-up stays one, however late the grid is.
 Nanoseconds RosTimer::due(std::int64_t number) const noexcept {
-  const Nanoseconds nominal = base_ + number * settings_.period_ns;
-  return number >= 1 ? nominal + behind_ : std::min(nominal + behind_, base_);
+  return base_ + number * settings_.period_ns + (number >= 1 ? behind_ : 0);
 }
 
 std::int64_t RosTimer::number_at(Nanoseconds instant) const noexcept {

@@ -269,10 +269,10 @@ class TypedSubscription final : public RosSubscription {
 
   void open_inline() override {
     inline_.open();
-    made_->set_on_new_message_callback([this](std::size_t) { inline_.on_ready(); });
+    made_->set_on_new_message_callback([this](std::size_t count) { inline_.on_ready(count); });
     if (!shared_.intra_process) return;
     waitable_ = made_->get_intra_process_waitable();
-    made_->set_on_new_intra_process_message_callback([this](std::size_t) { inline_.on_ready(); });
+    made_->set_on_new_intra_process_message_callback([this](std::size_t count) { inline_.on_ready(count); });
   }
   void close_inline() noexcept override {
     inline_.close();
@@ -392,7 +392,7 @@ class TypedClient final : public RosClient {
   }
   void open_inline() override {
     inline_.open();
-    made_->set_on_new_response_callback([this](std::size_t) { inline_.on_ready(); });
+    made_->set_on_new_response_callback([this](std::size_t count) { inline_.on_ready(count); });
   }
   void close_inline() noexcept override {
     inline_.close();
@@ -455,7 +455,7 @@ class TypedServer final : public RosServer {
   }
   void open_inline() override {
     inline_.open();
-    made_->set_on_new_request_callback([this](std::size_t) { inline_.on_ready(); });
+    made_->set_on_new_request_callback([this](std::size_t count) { inline_.on_ready(count); });
   }
   void close_inline() noexcept override {
     inline_.close();

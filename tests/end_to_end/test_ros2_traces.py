@@ -1,0 +1,116 @@
+"""rclcpp's own tracepoints: a graph on ROS 2 is traced, and the trace says what the process measured (which of these
+tests run where: ros2.py)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from measured import (
+    messages_of,
+    only,
+    process_of,
+    records_in,
+    same_edges_as_measured,
+    same_publications_as_measured,
+)
+
+from perflab.trace import open_trace
+from perflab.trace.source import NativeTrace
+from perflab.trace.why import Selection, why
+
+from .conftest import Json, Run
+from .ros2 import RMWS, need
+from .test_combinations import results, sierra_nevada
+from .traces import trials
+
+# Of rclcpp's executors, those that have tracepoints; with how many threads that wait for work.
+PHASES = {"single_threaded": 1, "multi_threaded": 2}
+EXECUTORS = ("inline", "single_threaded", "events", "multi_threaded:2")
+# Without the scheduler's events, so that a busy machine makes no large traces.
+TRACED = "tracing:trials=all,scheduler=none"
+
+
+@pytest.fixture(autouse=True)
+def _ros2(request: pytest.FixtureRequest) -> None:
+    need(request)
+    if shutil.which("lttng-sessiond") is None:
+        pytest.skip("no lttng-sessiond: install lttng-tools")
+
+
+@pytest.fixture(params=RMWS)
+def rmw(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("ipc", ["off", "on"])
+def test_a_trace_says_what_the_process_measured(run: Run, tmp_path: Path, rmw: str, ipc: str) -> None:
+    results(
+        run, sierra_nevada(tmp_path), "-t", "1", "--middleware", f"rclcpp/{rmw}", "--executor", ",".join(EXECUTORS),
+        "--ipc", ipc, "--observer", TRACED, "--output", tmp_path / "out",
+    )  # fmt: skip
+    found = set()
+    for trial in trials(tmp_path / "out"):
+        config = json.loads((trial["path"] / "processes" / "sierra_nevada.config.json").read_text())
+        assert config["tracing"] == {"library": None}
+        found.add(config["executor"])
+        own = records_in(trial["path"] / "processes" / "sierra_nevada.jsonl")
+        with open_trace([trial["path"] / "trace"]) as trace:
+            as_measured(trace, own, config["executor"])
+    assert found == {executor.partition(":")[0] for executor in EXECUTORS}
+
+
+def as_measured(trace: NativeTrace, own: list[Json], executor: str) -> None:
+    final = only(own, "checkpoint")
+    assert final["final"]
+    process = process_of(trace, only(own, "process")["pid"])
+    # rclcpp's, not those of perflab's own runtime.
+    assert "perflab" not in str(trace.table("processes")["tracetools_version"][process])
+    assert trace.facts["ledger"] == []
+    same_publications_as_measured(trace, process, final)
+    handled = messages_of(trace, process)
+    # perflab's own thread calls the timers where there is no executor.
+    same_edges_as_measured(handled, final, in_callbacks=executor != "inline")
+    threads_have_phases(trace, process, executor)
+
+
+def threads_have_phases(trace: NativeTrace, process: int, executor: str) -> None:
+    threads = (trace.table("threads")["process"] == process).arg_true().to_list()
+    phases = trace.table("phases").filter(pl.col("thread").is_in(threads))
+    if executor not in PHASES:
+        assert phases.height == 0
+        return
+    assert phases["thread"].n_unique() == PHASES[executor]
+    assert phases["end_ns"].null_count() <= PHASES[executor]  # the last one of each thread
+    assert {"get_next_ready", "wait_for_work", "execute"} <= set(map(str, phases["phase"].unique()))
+    # Every callback is in a phase that says so.
+    ran = phases.filter(pl.col("callback").is_not_null())
+    assert ran.height == trace.table("callback_instances").filter(pl.col("thread").is_in(threads)).height
+    assert set(map(str, ran["phase"].unique())) <= {"execute", "dispatch"}
+
+
+def test_why_messages_were_late_is_asked_of_this_graph(run: Run, tmp_path: Path, rmw: str) -> None:
+    (result,) = (
+        r
+        for r in results(
+            run, sierra_nevada(tmp_path), "-t", "2", "--middleware", f"rclcpp/{rmw}", "--executor", "single_threaded",
+            "--observer", TRACED, "--output", tmp_path / "out",
+        )
+    )  # fmt: skip
+    (trial,) = trials(tmp_path / "out")
+    why_late = json.loads((trial["path"] / "trace" / "why.json").read_text())
+    (verdict,) = why_late["why"]["rows"]
+    # Messages of the warm-up are in the trace too.
+    assert verdict["messages"] >= result["totals"]["received"] > 0
+    with open_trace([trial["path"] / "trace"]) as trace:
+        answer = why(trace, Selection(per_mille=0, topics=("/danube",), nodes=("/montreal",)))
+        parts = answer.section("parts").frame.group_by("message").agg(pl.col("ns").sum())
+        messages = answer.section("messages").frame.join(parts, on="message", how="left")
+        assert messages.height > 0
+        assert (messages["ns"] == messages["response_ns"]).all()
+    phases = json.loads((trial["path"] / "trace" / "executor.json").read_text())
+    pid = trial["processes"]["sierra_nevada"]["pid"]
+    assert {row["pid"] for row in phases["executor"]["rows"]} == {pid}
