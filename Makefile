@@ -29,7 +29,7 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.perflab
 
 .PHONY: native
 native: | dependencies $(VENV)/.perflab
-	@cmake -S . -B $(BUILD) -G Ninja -DPERFLAB_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(CURDIR)/$(VENV) --log-level=WARNING $(CMAKE_FLAGS) > /dev/null
+	@cmake -S . -B $(BUILD) -G Ninja -DPERFLAB_TESTS=OFF -DPERFLAB_ROS2=AUTO -DCMAKE_INSTALL_PREFIX=$(CURDIR)/$(VENV) --log-level=NOTICE $(CMAKE_FLAGS) > /dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@cmake --install $(BUILD) --prefix $(CURDIR)/$(VENV) > /dev/null
 
@@ -40,7 +40,9 @@ test: all $(VENV)/.test ## Builds and runs all tests
 	@scripts/install-dependencies --test
 	@scripts/test
 
-test-ros2: all $(VENV)/.test ## The tests on ROS 2 itself, in a shell in which it is sourced
+test-ros2: ## The tests on ROS 2 itself, in a shell in which it is sourced
+	@scripts/test-ros2 --check
+	@$(MAKE) --no-print-directory all $(VENV)/.test
 	@scripts/install-dependencies --test
 	@scripts/test-ros2
 

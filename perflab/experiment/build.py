@@ -24,6 +24,7 @@ from perflab.experiment.rundir import RunDirectory, read_json
 from perflab.experiment.settings import FIGURES, Experiment, Limits, SearchPlan, Settings, Thresholds
 from perflab.experiment.sweep import possible
 from perflab.experiment.variant import (
+    OF_ROS,
     OWN,
     Executor,
     Variant,
@@ -36,6 +37,7 @@ from perflab.experiment.variant import (
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, select
+from perflab.middleware.rclcpp import RUNTIME as ROS
 from perflab.native import Native
 from perflab.statistics import key_figures
 from perflab.statistics.metrics import chosen, parse_criterion
@@ -332,7 +334,7 @@ def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -
             apart = f"with --middleware {','.join(sorted(others)) or 'rclcpp'} alone"
             raise BadInput(
                 f"--executor {executor.name} is rclcpp's, and every executor runs on every middleware that is listed: "
-                f"{lacking} has none; leave it out here, and run it {apart} (perflab compare puts runs beside each other)"
+                f"{lacking} has none; leave it out here, and run it {apart}; perflab compare shows both"
             )
 
 

@@ -398,7 +398,10 @@ def _one_trial(
     run.release_reserve()
     _close(document, directory, plan, outcome)
     graph = plan.graph
-    told = traced.explain(directory.path, graph, plan.settings.thresholds)
+    # Of a command it is not known which processes it starts.
+    known = not isinstance(experiment.workload, Command)
+    pids = {p["pid"] for p in document["processes"].values() if known and p["pid"] is not None}
+    told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
     collected = collect(directory, document, graph.edges(), graph.services(), context.figures)
     data = _judged(collected.data, context.criteria)
     document["outcome"], document["reason"] = data.outcome, data.reason

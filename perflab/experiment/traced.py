@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +25,23 @@ TOTALS_KEPT = 20  # causes that the summary has; the file has all
 _PARTS = "parts"  # of every late message; `perflab trace why` tells them again
 
 
-def explain(directory: Path, graph: Graph, thresholds: Thresholds) -> list[str]:
+def explain(directory: Path, graph: Graph, thresholds: Thresholds, pids: AbstractSet[int] = frozenset()) -> list[str]:
     """Asks the trace of a trial, if it has one, and writes trace/why.json and trace/executor.json; what went wrong, one
     sentence each.
 
     Late is what the run calls late. Where nothing was, it is asked about the slowest hundredth of every edge.
+    `pids` are the processes of the trial, where they are known: a session records whatever emits `ros2:*` on this
+    machine, and the figures are the trial's alone.
     """
     folder = directory / FOLDER
     if not folder.is_dir():
         return []
     try:
-        _keep(folder / FILE, _document(folder, late_after_ns(graph, thresholds)))
+        _keep(folder / FILE, _document(folder, late_after_ns(graph, thresholds), frozenset(pids)))
     except (PerflabError, OSError, *DAMAGE) as error:
         return [f"why messages were late cannot be told: {error}"]
     try:
-        _keep(folder / EXECUTOR, _executor(folder))
+        _keep(folder / EXECUTOR, _executor(folder, pids))
     except (PerflabError, OSError, *DAMAGE) as error:
         return [f"what executors did cannot be told: {error}"]
     return []
@@ -95,24 +98,28 @@ def _limit(frequency_hz: float, thresholds: Thresholds) -> int:
     return min(thresholds.late_ns, int(thresholds.late_percent / 100 * NS_PER_S / frequency_hz))
 
 
-def _document(folder: Path, limits: Mapping[str, int]) -> Json:
+def _document(folder: Path, limits: Mapping[str, int], pids: frozenset[int]) -> Json:
     from perflab.trace import open_trace
-    from perflab.trace.why import late
+    from perflab.trace.why import Selection
     from perflab.trace.why import why as ask
 
     with open_trace([folder]) as trace:
-        answer = late(trace, limits)
+        answer = ask(trace, Selection(later_than_by_topic=limits, pids=pids))
         if not answer.section("why").frame["late"].item():
-            answer = ask(trace)
+            answer = ask(trace, Selection(pids=pids))
         document: Json = answer.document()
     document.pop(_PARTS, None)
     return document
 
 
-def _executor(folder: Path) -> Json:
+def _executor(folder: Path, pids: AbstractSet[int]) -> Json:
     from perflab.trace import open_trace
     from perflab.trace.executor import executor
 
     with open_trace([folder]) as trace:
         document: Json = executor(trace).document()
+    if pids:
+        for section in document.values():
+            if isinstance(section, dict) and "rows" in section:
+                section["rows"] = [row for row in section["rows"] if row["pid"] in pids]
     return document

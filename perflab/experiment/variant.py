@@ -17,6 +17,7 @@ EXECUTORS = {
     "events": "one thread and a queue that arriving messages feed, as iRobot's EventsExecutor",
     "multi_threaded": "several threads, multi_threaded:N says how many; callbacks of one node exclude each other",
 }
+OF_ROS = frozenset({"static_single_threaded"})  # that rclcpp alone has
 # The middleware of a command that does not say by RMW_IMPLEMENTATION which one it is.
 OWN = "own"
 WITH_THREADS = "multi_threaded"

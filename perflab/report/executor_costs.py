@@ -30,7 +30,8 @@ DEEPER = "\u00a0\u00a0"  # before a name that is part of the one above it
 
 GROUP_NAMES: Mapping[str, str] = {
     "application": "application",
-    "executor": "executor",
+    "rclcpp": "rclcpp",
+    "executor": "perflab's runtime",
     "rcl": "rcl",
     "rmw": "rmw",
     "dds": "DDS",
@@ -45,8 +46,8 @@ ROLE_NAMES: Mapping[str, str] = {
     ENDED: "threads that ended",
 }
 FAMILIES_NOTE = (
-    "Shares of the CPU time, by perf in extra trials. Executor: rclcpp, or perflab's own executors and plug-ins; "
-    "other: memory allocator, C library, measuring, unknown."
+    "Shares of the CPU time, by perf in extra trials. Perflab's runtime: its executors and plug-ins, or what it adds "
+    "to rclcpp; other: memory allocator, C library, measuring, unknown."
 )
 PHASES_NOTE = (
     "All executor threads of a traced extra trial together. CPU usage: on a CPU, of the overall duration; the shares "
@@ -121,16 +122,16 @@ def costs(rows: Sequence[Json]) -> list[CostColumn]:
     level = f"{100 * rows[0]['ratio']['level']:.3g} %"
     columns = [
         CostColumn("case, executor", 0, [Figured(name) for name in names(rows)], numeric=False),
-        CostColumn("middleware", 5, [Figured(str(r["middleware"])) for r in rows], numeric=False),
+        _middleware(rows),
         CostColumn("trials", 8, [Figured(str(r["trials"]), r["trials"]) for r in rows]),
-        _figures(rows, "cpu_per_message_ns", "per message", 1, format_time, "CPU"),
+        _figures(rows, "cpu_per_message_ns", "per message", 2, format_time, "CPU"),
         _figures(rows, "cpu_per_tick_ns", "per tick", 3, format_time, "CPU"),
         _figures(rows, "cpu_percent", "use", 4, _percent, "CPU"),
         CostColumn(
             "to middleware", 1, [_ratio(r) for r in rows],
             title=f"CPU per message, against the same middleware without an executor, with {level} interval",
         ),
-        CostColumn("executor's", 2, [_role(r, "executor") for r in rows], group=THREADS),
+        CostColumn("executor's", 3, [_role(r, "executor") for r in rows], group=THREADS),
         CostColumn("middleware's", 6, [_role(r, "middleware") for r in rows], group=THREADS),
         _figures(rows, "cycles_per_message", "cycles/message", 7, _count),
         _figures(rows, "instructions_per_message", "instr./message", 10, _count),
@@ -149,7 +150,7 @@ def families(rows: Sequence[Json]) -> list[CostColumn]:
         return []
     columns = [
         CostColumn("case, executor", 0, [Figured(name) for name, _ in told], numeric=False),
-        CostColumn("middleware", 3, [Figured(str(r["middleware"])) for _, r in told], numeric=False),
+        _middleware([r for _, r in told]),
     ]
     for place, group in enumerate((*GROUPS, OTHER)):
         shares = [r["families"]["groups"].get(group) for _, r in told]
@@ -158,6 +159,12 @@ def families(rows: Sequence[Json]) -> list[CostColumn]:
             columns.append(CostColumn(GROUP_NAMES[group], 0 if place != len(GROUPS) else 1, cells))
     samples = [r["families"]["samples"] for _, r in told]
     return [*columns, CostColumn("samples", 2, [Figured(format_count(n), n) for n in samples])]
+
+
+def _middleware(rows: Sequence[Json]) -> CostColumn:
+    """What tells rows apart stays, however narrow the table is."""
+    called = [str(row["middleware"]) for row in rows]
+    return CostColumn("middleware", 0 if len(set(called)) > 1 else 5, [Figured(name) for name in called], numeric=False)
 
 
 def phases(rows: Sequence[Json]) -> list[CostColumn]:

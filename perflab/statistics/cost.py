@@ -11,7 +11,7 @@ Record = Mapping[str, Any]
 Json = dict[str, Any]
 
 ROLES = ("executor", "middleware", "perflab", "tracer")
-ENDED = "ended"  # threads that ended within the measured part, whoever they belonged to
+ENDED = "ended"  # threads that ended within the measured part, where it is not known what they were
 COUNTERS = ("cycles", "instructions")
 
 
@@ -58,6 +58,11 @@ def of_process(process: str, records: Sequence[Record]) -> ProcessCost | None:
         Thread(process, t["tid"], str(t["name"]), str(t["role"]), t["cpu_ns"] - before.get(t["tid"], 0))
         for t in end["threads"]
     )
+    cpu_ns = end["cpu_ns"] - begin["cpu_ns"]
+    ended = [t for t in begin["threads"] if t["tid"] not in {other["tid"] for other in end["threads"]}]
+    if len({t["role"] for t in ended}) == 1:  # as that of timers, which ends when the last one has fired
+        used = max(0, cpu_ns - sum(t.cpu_ns for t in threads))
+        threads += (Thread(process, ended[0]["tid"], str(ended[0]["name"]), str(ended[0]["role"]), used),)
     counts: dict[str, int | None] = {}
     reasons: dict[str, str] = {}
     notes: list[str] = []
@@ -67,9 +72,7 @@ def of_process(process: str, records: Sequence[Record]) -> ProcessCost | None:
             reasons[name] = said
         elif said:
             notes.append(said)
-    return ProcessCost(
-        process, end["at_ns"] - begin["at_ns"], end["cpu_ns"] - begin["cpu_ns"], threads, counts, reasons, tuple(notes)
-    )
+    return ProcessCost(process, end["at_ns"] - begin["at_ns"], cpu_ns, threads, counts, reasons, tuple(notes))
 
 
 def _counted(name: str, begin: Record, end: Record) -> tuple[int | None, str]:

@@ -30,7 +30,8 @@ MIDDLEWARE, PLAIN = "middleware", "plain"  # its levels without an executor, and
 # What families are put together in a table; all of symbols that are in none of them is `other`.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "application": ("application",),
-    "executor": ("rclcpp", "perflab_runtime"),
+    "rclcpp": ("rclcpp",),
+    "executor": ("perflab_runtime",),
     "rcl": ("rcl",),
     "rmw": ("rmw",),
     "dds": ("cyclonedds", "fastdds"),
@@ -203,7 +204,9 @@ def _beside_plain(own: Json, results: Sequence[Json], key: str) -> list[int]:
     found = [
         i
         for i, other in enumerate(results)
-        if _is_middleware(other) and _reading(other, key).n and _alike({**own, "middleware": other["middleware"]}, other)
+        if _is_middleware(other)
+        and _reading(other, key).n
+        and _alike({**own, "middleware": other["middleware"]}, other)
     ]
     return sorted(found, key=lambda i: (results[i].get("ipc") != own.get("ipc"), i))
 

@@ -501,7 +501,8 @@ def _coverage(trace: Source) -> list[Coverage]:
     else:
         found.append(Coverage("services", None, None, "calls answered", reason))
     if phases.is_empty():
-        why = "the trace has no executor events (rclcpp_executor_*; the EventsExecutor has none)"
+        silent = "EventsExecutor and StaticSingleThreadedExecutor have none"
+        why = f"the trace has no executor events (rclcpp_executor_*; {silent})"
         found.append(Coverage("executor", None, None, "phases ended", why))
     else:
         found.append(_count("executor", phases["end_ns"].count(), phases.height, "phases ended", "phases"))

@@ -32,6 +32,7 @@ LEAST_FREE = 0.1
 BLOCK, MOST_OFF = 10, 0.05
 PER_MILLE = 990  # of every edge the messages that are at least as long as this quantile, unless something else is asked
 
+ENDS = ("publisher", "subscription")
 EDGE = ("publisher_row", "subscription_row", "intra_process")
 BEGINS = ("due", "due_estimated", "published", "published_due_unknown")
 
@@ -49,6 +50,7 @@ class Selection:
     per_mille: int | None = None  # of every edge, those from this quantile on
     topics: tuple[str, ...] = ()  # none: all but those of ROS itself
     nodes: tuple[str, ...] = ()  # at either end; none: all
+    pids: frozenset[int] = frozenset()  # of processes at either end; none: all
     slow_callbacks: bool = False  # about callbacks and their durations instead
 
     def __post_init__(self) -> None:
@@ -72,7 +74,7 @@ def considered(trace: Source, selection: Selection, quality: Quality) -> Conside
     publications = publications_of(trace)
     deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
     edges = _pairs(trace, deliveries).with_row_index("edge_row")
-    edges = _chosen(edges, selection)
+    edges = _chosen(trace, edges, selection)
     frame = pl.concat([_taken(trace, publications), _dequeued(trace, publications)])
     frame = frame.join(
         edges.select(*EDGE, "edge_row", "delivery", "topic"), on=EDGE, how="inner", maintain_order="left"
@@ -104,7 +106,7 @@ def is_late(frame: pl.DataFrame, selection: Selection, value: str, group: str) -
     return frame.select(pl.col(value).rank("ordinal").over(group) > place.over(group)).to_series()
 
 
-def _chosen(edges: pl.DataFrame, selection: Selection) -> pl.DataFrame:
+def _chosen(trace: Source, edges: pl.DataFrame, selection: Selection) -> pl.DataFrame:
     for topic in selection.topics:
         if topic not in edges["topic"]:
             raise BadInput(f"no message of topic {topic!r} is in the trace; {_known(edges['topic'])}")
@@ -121,6 +123,10 @@ def _chosen(edges: pl.DataFrame, selection: Selection) -> pl.DataFrame:
     if selection.nodes:
         nodes = list(selection.nodes)
         edges = edges.filter(pl.col("publisher").is_in(nodes) | pl.col("subscription").is_in(nodes))
+    if selection.pids:
+        pid, mine = trace.table("processes")["pid"], list(selection.pids)
+        sender, reader = (pid.gather(trace.table(f"{e}s")["process"].gather(edges[f"{e}_row"])) for e in ENDS)
+        edges = edges.filter((sender.is_in(mine) | reader.is_in(mine)).fill_null(False))
     return edges
 
 

@@ -56,6 +56,20 @@ def test_time_within_the_measured_part_is_that_of_the_second_record_less_the_fir
     assert trial["roles"] == {"executor": 400, "middleware": 100, "perflab": 20, "tracer": 0, "ended": 80}
 
 
+def test_threads_of_one_role_that_ended_within_it_keep_their_role() -> None:
+    main = (1, "main", "perflab", 60)
+    timers, other = (2, "node_0", "executor", 20), (3, "recv", "middleware", 10)
+    end = record("end", 3000, 700, [(1, "main", "perflab", 80)])
+    found = cost.of_process("p", [record("start", 1000, 100, [main, timers]), end])
+    trial = cost.of_trial([found])
+    assert trial is not None
+    assert trial["roles"] == {"executor": 580, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 0}
+    # Of two roles nobody knows whose it was.
+    trial = cost.of_trial([cost.of_process("p", [record("start", 1000, 100, [main, timers, other]), end])])
+    assert trial is not None
+    assert trial["roles"] == {"executor": 0, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 580}
+
+
 def test_what_is_not_counted_is_null_with_the_reason() -> None:
     trial = cost.of_trial([cost.of_process("p", both())])
     assert trial is not None

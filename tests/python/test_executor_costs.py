@@ -58,10 +58,42 @@ def test_a_case_middleware_that_ran_on_an_executor_is_no_reference() -> None:
     assert "runs without an executor" in rows[0]["ratio"]["reason"]
 
 
-def test_the_case_plain_has_no_middleware_to_be_compared_with() -> None:
-    (row,) = rows_of([of_executor("inline", [10.0], middleware="direct", factors={"workload.case": "plain"})])
-    assert row["reference"] is None
-    assert row["ratio"]["reason"] == "it runs without a middleware"
+def of_case(case: str, cpu: float, middleware: str = "cyclonedds", executor: str = "inline") -> Json:
+    factors = {"workload.case": case}
+    if case == "nopub":
+        trials = [nothing_sent(1, cpu)]
+        return of_executor(executor, [], trials_detail=trials, middleware=middleware, factors=factors)
+    return of_executor(executor, [cpu], middleware=middleware, factors=factors)
+
+
+def test_the_case_plain_is_compared_with_the_only_case_middleware() -> None:
+    rows = rows_of([of_case("middleware", 10.0), of_case("ros", 20.0), of_case("plain", 5.0, "direct")])
+    assert rows[2]["reference"] == 0
+    assert rows[2]["ratio"]["value"] == pytest.approx(0.5)
+
+
+def test_the_case_plain_has_no_reference_among_several_and_none_alone() -> None:
+    plain = of_case("plain", 5.0, "direct")
+    rows = rows_of([of_case("middleware", 10.0), of_case("middleware", 12.0, "rclcpp/rmw_cyclonedds_cpp"), plain])
+    assert rows[2]["reference"] is None
+    assert rows[2]["ratio"]["reason"] == "it runs on no middleware, and the case middleware ran on several"
+    (row,) = rows_of([plain])
+    assert row["ratio"]["reason"] == "it runs on no middleware, and the case middleware did not run"
+
+
+def test_each_runtime_is_compared_with_its_own_case_middleware() -> None:
+    ros = "rclcpp/rmw_cyclonedds_cpp"
+    rows = rows_of(
+        [of_case("middleware", 10.0), of_case("middleware", 20.0, ros), of_case("ros", 30.0, ros, "single_threaded")]
+    )
+    assert [row["reference"] for row in rows] == [0, 1, 1]
+    assert rows[2]["ratio"]["value"] == pytest.approx(1.5)
+
+
+def test_timers_alone_are_compared_with_the_case_middleware_where_they_did_not_run_inline() -> None:
+    rows = rows_of([of_case("middleware", 10.0), of_case("nopub", 2.0, executor="single_threaded")])
+    assert rows[1]["reference"] == 0
+    assert (rows[1]["ratio"]["of"], rows[1]["ratio"]["value"]) == ("cpu_percent", pytest.approx(0.2))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +153,7 @@ def test_extra_trials_are_in_no_figure_but_give_families_and_phases() -> None:
     assert rows[1]["ratio"]["value"] == pytest.approx(2.0, rel=1e-3)
     assert rows[1]["ratio"]["low"] <= rows[1]["ratio"]["value"] <= rows[1]["ratio"]["high"]
     assert rows[1]["families"]["groups"] == pytest.approx(
-        {"application": 0, "executor": 0.5, "rcl": 0, "rmw": 0, "dds": 0.2, "kernel": 0.2, "other": 0.1}
+        {"application": 0, "rclcpp": 0, "executor": 0.5, "rcl": 0, "rmw": 0, "dds": 0.2, "kernel": 0.2, "other": 0.1}
     )
     assert rows[1]["families"]["trial"] == 20
     assert rows[1]["phases"]["threads"] == 2
@@ -180,8 +212,8 @@ def test_families_of_a_profile_are_those_of_all_threads_and_of_each_role() -> No
     assert found is not None
     assert found["shares"] == {"cyclonedds": 0.4, "rclcpp": 0.3, "kernel_network": 0.2, "rcl": 0.1}
     assert found["titles"]["rclcpp"] == "rclcpp and rclpy"
-    assert found["groups"]["executor"] == 0.3
+    assert (found["groups"]["rclcpp"], found["groups"]["executor"]) == (0.3, 0.0)
     assert found["by_role"]["executor"]["share"] == 0.4
-    assert found["by_role"]["executor"]["groups"]["executor"] == 0.75
+    assert found["by_role"]["executor"]["groups"]["rclcpp"] == 0.75
     assert found["by_role"]["ended"]["share"] == 0.2  # nobody knows whose thread 3 was
     assert executor_costs.families_of({**document, "quality": {"samples": 9}}, {}) is None

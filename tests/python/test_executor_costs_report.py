@@ -70,6 +70,28 @@ def test_why_there_is_no_ratio_is_said() -> None:
     assert "to middleware" not in text.splitlines()[1]
 
 
+def test_rows_without_a_ratio_and_ratios_of_cpu_use_are_named() -> None:
+    made = [
+        made_costs.of_executor("inline", [10.0], factors={"workload.case": "middleware"}, middleware=name)
+        for name in ("cyclonedds", "rclcpp/rmw_cyclonedds_cpp")
+    ]
+    timers = {"trials_detail": [made_costs.nothing_sent(1, 2.0)], "factors": {"workload.case": "nopub"}}
+    made.append(made_costs.of_executor("single_threaded", [], **timers))
+    made.append(made_costs.of_executor("inline", [5.0], factors={"workload.case": "plain"}, middleware="direct"))
+    lines = printed(made_costs.summary(observed=False, results=made), 160).splitlines()
+    assert "The ratio of case=nopub, single_threaded is that of CPU use: no message is delivered there." in lines
+    because = "it runs on no middleware, and the case middleware ran on several"
+    assert f"No ratio to the middleware of case=plain, inline: {because}." in lines
+
+
+def test_middlewares_that_tell_rows_apart_are_shown_however_narrow_it_is() -> None:
+    made = [made_costs.of_executor(e, [10.0], middleware=m) for m in ("cyclonedds", "rclcpp/rmw_cyclonedds_cpp")
+            for e in ("inline", "single_threaded")]  # fmt: skip
+    text = printed(made_costs.summary(observed=False, results=made), 80)
+    assert len([line for line in text.splitlines() if "rclcpp/rmw_cyclonedds_cpp" in line]) == 2
+    assert "to middleware" in text
+
+
 def test_the_picture_stacks_families_where_all_were_profiled_and_roles_elsewhere() -> None:
     profiled = executor_costs.figure(made_costs.summary())
     assert profiled is not None

@@ -355,6 +355,26 @@ def test_what_contradicts_the_only_case_is_refused(workload: str, keys: dict[str
     assert str(error.value).endswith("; leave it out")
 
 
+@pytest.mark.parametrize("ros", [(), ("rclcpp/rmw_cyclonedds_cpp",)])
+def test_an_executor_of_rclcpp_is_refused_where_another_middleware_is_listed(
+    ros: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def select(names: str, *_: Any) -> list[tuple[Middleware, ...]]:
+        return [(Middleware(n, "rclcpp" if n in ros else "virtual", None, None),) for n in names.split(",")]
+
+    monkeypatch.setattr(building, "select", select)
+    names = ",".join(("virtual", *ros))
+    with pytest.raises(BadInput) as error:
+        experiment("executor", middlewares=names, executors="inline,static_single_threaded")
+    text = str(error.value)
+    assert text.startswith("--executor static_single_threaded is rclcpp's")
+    assert "virtual has none" in text
+    assert f"--middleware {ros[0] if ros else 'rclcpp'} alone" in text
+    if ros:
+        found = experiment("executor", middlewares=ros[0], executors="inline,static_single_threaded")
+        assert [t.variant.executor_name for t in found.treatments] == ["inline", "static_single_threaded"]
+
+
 def test_a_graph_that_sends_nothing_may_run_and_too_short_a_trial_may_not() -> None:
     assert [t.graph.edges() for t in experiment("executor:case=nopub").treatments] == [[]]
     with pytest.raises(BadInput, match="shorter than the shortest period of 'executor'"):

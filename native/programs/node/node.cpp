@@ -177,6 +177,8 @@ void Node::create_runtime(bool virtual_time) {
   if (!virtual_time) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, counters_, records_);
   // Likewise: afterwards threads would inherit what the middleware's shall have.
   if (config_.hiccup_ns) hiccup_ = std::make_unique<Hiccup>(clock_, *config_.hiccup_ns);
+  // And a library that is loaded may start a tracer's threads.
+  if (config_.runtime != "dds" && !virtual_time) plugin_ = runtime::Plugin::load(config_.middleware_library);
   const realtime::ThreadSettings inherited =
       virtual_time ? realtime::ThreadSettings{} : processes().front()->threads.middleware;
   const realtime::Inherited for_middleware(inherited);
@@ -195,7 +197,6 @@ std::unique_ptr<runtime::Runtime> Node::make_runtime() {
   for (const graph::Process& process : config_.graph.processes)
     participants += static_cast<std::size_t>(process.participants);
   if (config_.runtime != "dds") {
-    plugin_ = runtime::Plugin::load(config_.middleware_library);
     return plugin_->open(
         {.middleware = config_.middleware_name,
          .domain = config_.domain,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <latch>
 #include <nlohmann/json.hpp>
 
 #include "message/types.h"
@@ -267,12 +268,18 @@ void RclcppRuntime::start(Nanoseconds base_ns) {
   }
   shared_.running.store(true);
   for (const auto& executor : executors_) executor->run();
-  starter_ = std::thread([this] { reset_timers(); });
+  // Known before anybody looks at the threads of this process.
+  std::latch known(1);
+  starter_ = std::thread([this, &known] {
+    realtime::name_this_thread("perflab-timers");
+    realtime::register_this_thread(realtime::Role::kPerflab);
+    known.count_down();
+    reset_timers();
+  });
+  known.wait();
 }
 
 void RclcppRuntime::reset_timers() noexcept {
-  realtime::name_this_thread("perflab-timers");
-  realtime::register_this_thread(realtime::Role::kPerflab);
   std::vector<RosTimer*> waiting;
   for (const auto& executor : executors_) {
     for (RosTimer* const timer : executor->timers()) {
