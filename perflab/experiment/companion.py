@@ -68,6 +68,16 @@ def read_process(pid: int) -> Process | None:
     return Process(pid, start_ticks, parent, session)
 
 
+def children_of(pid: int) -> list[int]:
+    """The processes that the threads of one have started and that live; of one that ends meanwhile what was seen."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                children += [int(child) for child in (thread / "children").read_text(encoding="ascii").split()]
+    return children
+
+
 def left_behind(document: Mapping[str, Any]) -> list[Process]:
     """The processes of a companion that still live, from its `document()`; the caller compares the boot_id first."""
     identities = {
@@ -469,11 +479,9 @@ def _tree(root: int, *, deep: bool = True) -> Iterator[tuple[int, int]]:
     """
     waiting = [root]
     while waiting:
-        for children in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                found = [int(pid) for pid in children.read_text(encoding="ascii").split()]
-                waiting += found if deep else ()
-                yield from (process.identity for pid in found if (process := read_process(pid)))
+        found = children_of(waiting.pop())
+        waiting += found if deep else ()
+        yield from (process.identity for pid in found if (process := read_process(pid)))
 
 
 def _group_of(pid: int) -> int | None:

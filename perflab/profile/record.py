@@ -24,7 +24,7 @@ from typing import Any, Literal, Protocol
 
 from perflab.condition import Companion
 from perflab.errors import BadInput, PerflabError, Unavailable
-from perflab.experiment.companion import Process, read_process
+from perflab.experiment.companion import Process, children_of, read_process
 from perflab.experiment.process import describe_status
 from perflab.native import Native
 from perflab.profile import counter
@@ -212,9 +212,7 @@ def with_descendants(pids: Sequence[int]) -> list[int]:
         if pid in found:
             continue
         found[pid] = None
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                waiting += [int(child) for child in children.read_text(encoding="ascii").split()]
+        waiting += children_of(pid)
     return list(found)
 
 

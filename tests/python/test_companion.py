@@ -27,7 +27,7 @@ from support import SOURCE
 from perflab.condition import Companion
 from perflab.errors import PerflabError, Unavailable
 from perflab.experiment import companion as companion_module
-from perflab.experiment.companion import GuardedCompanion, Process, left_behind, read_process
+from perflab.experiment.companion import GuardedCompanion, Process, children_of, left_behind, read_process
 
 pytestmark = pytest.mark.native
 
@@ -696,3 +696,20 @@ def test_kill_9_of_the_guard_ends_burn_at_the_highest_priority(start: Start, nat
     until(lambda: is_gone(running), "the kernel has ended it")
     burn.stop()
     assert burn.status == -signal.SIGKILL
+
+
+def test_children_of_a_process_that_ends_meanwhile_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen(["sleep", LONG_S])
+    try:
+        assert child.pid in children_of(os.getpid())
+        assert children_of(child.pid) == []
+    finally:
+        child.kill()
+        child.wait()
+    assert children_of(child.pid) == []
+
+    def gone(_: Path) -> Iterator[Path]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "iterdir", gone)
+    assert children_of(os.getpid()) == []
