@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from measured import (
     same_publications_as_measured,
 )
 from opened import needs_library
+from reference_traces import unpack
 from why_system import assert_conserved
 
 from perflab.experiment import traced
@@ -43,8 +43,7 @@ class Recorded:
 
     def __init__(self, name: str, folder: Path) -> None:
         needs_library()
-        with tarfile.open(FOLDER / f"{name}.tar.xz") as tar:
-            tar.extractall(folder, filter="data")
+        unpack(FOLDER / f"{name}.tar.xz", folder)
         self.folder = folder
         self.within_process = name == WITHIN
         own = records_in(folder / "measured.jsonl")
