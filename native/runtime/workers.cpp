@@ -1,5 +1,8 @@
 #include "runtime/workers.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <system_error>
 
 #include "realtime/scheduling.h"
@@ -11,6 +14,13 @@ namespace {
 constexpr std::size_t kKernelNameBytes = 15;
 
 }  // namespace
+
+std::size_t usable_cpus() noexcept {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return 1;
+  return static_cast<std::size_t>(std::max(CPU_COUNT(&cpus), 1));
+}
 
 std::string thread_name(const std::string& name, std::size_t index, std::size_t count) {
   if (count <= 1) return name;

@@ -47,6 +47,9 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
+// CPUs that the calling thread may use, at least 1: how many threads an executor has that is not told.
+[[nodiscard]] std::size_t usable_cpus() noexcept;
+
 // "<name>" of a thread that is alone, "<name>.<index>" of several; the number survives the kernel's 15 bytes.
 [[nodiscard]] std::string thread_name(const std::string& name, std::size_t index, std::size_t count);
 

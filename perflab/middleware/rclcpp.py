@@ -22,6 +22,7 @@ _KNOWN = (CYCLONEDDS, DEFAULT_RMW)
 _INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers
 _NO_RMW = ("rmw_implementation",)
 
+DEFAULTS = {"node": "node", "parameter_services": "on"}  # of the options below, as the runtime has them
 OPTIONS = (
     Option("node", "node, lifecycle: rclcpp::Node or LifecycleNode (node)"),
     Option("parameter_services", "on, off: the parameter services and events of every node (on)"),

@@ -196,6 +196,26 @@ def test_the_metadata_say_how_the_run_was_made(run_path: Path) -> None:
     assert text.endswith("\n\n")
 
 
+def test_the_metadata_say_with_which_nodes_of_ros_2(tmp_path: Path) -> None:
+    middleware = "rclcpp/rmw_cyclonedds_cpp"
+    trials = [MadeTrial(streams(), middleware=middleware, executor="static_single_threaded")]
+    path = make_run(tmp_path / "made", PROCESSES, trials)
+
+    def metadata(**options: str) -> dict[str, str]:
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["middlewares"][0]["options"] = options
+        (path / "manifest.json").write_text(json.dumps(manifest))
+        assert export(path, "--force") == 0
+        text = (path / "export/irobot/left_log/metadata.txt").read_text()
+        return dict(line.split(": ", 1) for line in text.splitlines() if line)
+
+    lines = metadata()
+    assert lines["system_executor"] == "StaticSingleThreadedExecutor"
+    assert (lines["node_type"], lines["ros_params"]) == ("Node", "on")
+    lines = metadata(node="lifecycle", parameter_services="off")
+    assert (lines["node_type"], lines["ros_params"]) == ("LifecycleNode", "off")
+
+
 def test_several_trials_get_a_folder_each(tmp_path: Path) -> None:
     trials = [MadeTrial(streams(), ipc="off"), MadeTrial(streams(), executor="events", ipc="on")]
     path = make_run(tmp_path / "made", PROCESSES, trials)

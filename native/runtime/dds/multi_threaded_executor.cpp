@@ -23,17 +23,6 @@
 #include "runtime/dds/subscription.h"
 
 namespace perflab::runtime {
-namespace {
-
-std::size_t usable_cpus() noexcept {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return 1;
-  return static_cast<std::size_t>(std::max(CPU_COUNT(&cpus), 1));
-}
-
-}  // namespace
-
 class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
  public:
   using DdsExecutor::DdsExecutor;

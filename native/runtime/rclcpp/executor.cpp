@@ -1,7 +1,6 @@
 #include "runtime/rclcpp/executor.h"
 
 #include <rclcpp/version.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -30,7 +29,6 @@ class Spinning final : public Executor {
   static constexpr bool kSeveral = false;
   static std::size_t threads(const ExecutorSettings&) noexcept { return 1; }
   void enter(std::size_t) { Executor::spin(); }
-  void leave() noexcept {}
 };
 
 // rclcpp would start the threads itself, without name and settings; what each of them does is the same.
@@ -40,16 +38,12 @@ class SpinningInSeveral final : public rclcpp::executors::MultiThreadedExecutor 
       : MultiThreadedExecutor(options, count) {}
   static constexpr bool kSeveral = true;
   static std::size_t threads(const ExecutorSettings& settings) noexcept {
-    if (settings.threads > 0) return static_cast<std::size_t>(settings.threads);
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? static_cast<std::size_t>(CPU_COUNT(&allowed)) : 1;
+    return settings.threads > 0 ? static_cast<std::size_t>(settings.threads) : usable_cpus();
   }
   void enter(std::size_t index) {
     spinning.store(true);
     run(index);
   }
-  void leave() noexcept { spinning.store(false); }
 };
 
 template <typename Spin>

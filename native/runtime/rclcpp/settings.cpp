@@ -91,6 +91,9 @@ std::set<std::string> shared_memory_files() {
 
 Settings read_settings(const PluginSettings& given) {
   Settings settings;
+  const std::size_t slash = given.middleware.find('/');
+  if (slash != std::string::npos) settings.rmw = given.middleware.substr(slash + 1);
+  if (settings.rmw.empty()) settings.rmw = environment("RMW_IMPLEMENTATION").value_or("");
   for (const auto& [key, value] : given.options) {
     if (key == "node") {
       if (value != "node" && value != "lifecycle")
@@ -100,17 +103,16 @@ Settings read_settings(const PluginSettings& given) {
       settings.parameter_services = switched(key, value);
     } else if (key == "rosout") {
       settings.rosout = switched(key, value);
-    } else if (key == "transport") {
+    } else if (key == "transport" && settings.rmw.starts_with("rmw_fastrtps")) {
       if (value != "udp" && value != "default")
         throw Error(Error::Kind::kBadInput, "rclcpp: option transport=" + value + "; right would be udp or default");
+      settings.udp = value == "udp";
     } else {
       throw Error(Error::Kind::kBadInput, "rclcpp: unknown option '" + key +
-                                              "', known are node, parameter_services, rosout and transport");
+                                              "', known are node, parameter_services, rosout and, of "
+                                              "rmw_fastrtps, transport");
     }
   }
-  const std::size_t slash = given.middleware.find('/');
-  if (slash != std::string::npos) settings.rmw = given.middleware.substr(slash + 1);
-  if (settings.rmw.empty()) settings.rmw = environment("RMW_IMPLEMENTATION").value_or("");
   return settings;
 }
 
@@ -126,12 +128,17 @@ nlohmann::json set_environment(const Settings& settings, const PluginSettings& g
     set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE", "SYSTEM_DEFAULT");  // all of it is said above
   }
   if (settings.rmw.starts_with("rmw_fastrtps")) {
-    bool udp = false;
-    for (const auto& [key, value] : given.options) udp = udp || (key == "transport" && value == "udp");
-    for (const char* const name : {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"}) {
-      if (const auto own = environment(name)) told[name] = *own;
-    }
-    if (udp && !environment("FASTRTPS_DEFAULT_PROFILES_FILE") && !environment("FASTDDS_DEFAULT_PROFILES_FILE")) {
+    // Likewise.
+    static const std::array own{environment("FASTRTPS_DEFAULT_PROFILES_FILE"),
+                                environment("FASTDDS_DEFAULT_PROFILES_FILE")};
+    if (own[0]) told["FASTRTPS_DEFAULT_PROFILES_FILE"] = *own[0];
+    if (own[1]) told["FASTDDS_DEFAULT_PROFILES_FILE"] = *own[1];
+    // A file of the user's stays in force, and then the transport is what it says.
+    if (settings.udp && (own[0] || own[1]))
+      throw Error(Error::Kind::kUnsupported,
+                  "rclcpp: transport=udp cannot be had beside a profile file of your own; right would be to unset "
+                  "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to say it there");
+    if (settings.udp) {
       const std::string path = in_memory(fastdds_profile());
       setenv("FASTRTPS_DEFAULT_PROFILES_FILE", path.c_str(), 1);
       setenv("FASTDDS_DEFAULT_PROFILES_FILE", path.c_str(), 1);

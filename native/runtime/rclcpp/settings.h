@@ -17,6 +17,7 @@ struct Settings {
   bool lifecycle = false;
   bool parameter_services = true;
   bool rosout = true;
+  bool udp = false;  // Fast DDS over UDP alone
   std::string rmw;  // "rmw_cyclonedds_cpp"
 };
 

@@ -19,6 +19,7 @@ from perflab.errors import BadInput
 from perflab.formats.irobot.model import DISCOVERY, Event, Output, Sample
 from perflab.formats.irobot.runs import ACCOUNTING, CPUS, MEASURED_BY, MIDDLEWARE
 from perflab.formats.rundata import RunData, TrialTables
+from perflab.middleware import rclcpp
 from perflab.statistics import histogram as hg
 from perflab.statistics import irobot
 from perflab.statistics.histogram import Histogram
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_EXECUTORS = {"single_threaded": "SingleThreadedExecutor", "events": "EventsExecutor"}
+_EXECUTORS = {
+    "single_threaded": "SingleThreadedExecutor",
+    "static_single_threaded": "StaticSingleThreadedExecutor",
+    "events": "EventsExecutor",
+}
 _NODE_TYPES = {"node": "Node", "lifecycle": "LifecycleNode"}
 _NS_PER_MS = 1_000_000
 _DELIVERY = (
@@ -380,12 +385,13 @@ def _metadata(
         return default if value is None else switch(value) if isinstance(value, bool) else str(value)
 
     kind = trial.executor or _kinds(run.manifest)
+    ros = _of_ros(run.manifest, trial.middleware)
     lines = {
         "topology_json_list": " ".join(Path(source["path"]).name for source in sources),
         "system_executor": _EXECUTORS.get(kind, kind),
-        "node_type": _NODE_TYPES.get(option("node_type", "node"), "Node"),
+        "node_type": _NODE_TYPES.get(ros.get("node") or option("node_type", "node"), "Node"),
         "ipc": trial.ipc or option("ipc", "off"),
-        "ros_params": option("ros_params", "off"),
+        "ros_params": ros.get("parameter_services") or option("ros_params", "off"),
         "name_threads": option("name_threads", "on"),
         "duration_sec": f"{trial.duration_s:g} seconds",
         "resources_sampling_per_ms": f"{settings['sampling_ns'] / _NS_PER_MS:g}",
@@ -400,6 +406,15 @@ def _metadata(
         ACCOUNTING: str(accounting),
     }
     return lines if cpus is None else {**lines, CPUS: str(cpus)}
+
+
+def _of_ros(manifest: Mapping[str, Any], middleware: str) -> dict[str, str]:
+    """What the nodes of ROS 2 were made with; nothing on another runtime. Several in one run are told together."""
+    if not middleware.startswith(f"{rclcpp.NAME}/"):
+        return {}
+    given = [m.get("options") or {} for m in manifest.get("middlewares") or () if m.get("name") == middleware]
+    found = {key: {str(one.get(key, default)) for one in given or [{}]} for key, default in rclcpp.DEFAULTS.items()}
+    return {key: "+".join(sorted(values)) for key, values in found.items()}
 
 
 def _kinds(manifest: Mapping[str, Any]) -> str:
