@@ -1,4 +1,6 @@
 // Two processes.
+#include <algorithm>
+
 #include "fixture.h"
 #include "peer.h"
 
@@ -209,6 +211,14 @@ TEST_F(Processes, KilledProcessIsNoticedAndTheOthersGoOn) {
 }
 
 TEST_F(Processes, WriterThatDiesWhileSendingIsNoticed) {
+  // Over shared memory not with Fast DDS (2.9, and 3.x reads the same): a writer can die with the lock of the
+  // reader's port, and then the library aborts the reader, or crashes in closing it.
+  const auto& options = subject().options;
+  if (plugin_.name() == "fastdds" &&
+      std::find(options.begin(), options.end(), std::pair<std::string, std::string>("transport", "udp")) ==
+          options.end()) {
+    GTEST_SKIP() << "Fast DDS over shared memory may take the reader with it";
+  }
   open_with(subject().short_lease);
   Reader r = reader();
   Peer doomed(subject().plugin, domain_.id(), subject().short_lease);
