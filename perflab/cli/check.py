@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli.show import complete_run
+from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import DAMAGE, BadInput, PerflabError
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def check(
         typer.Option(
             metavar="NAME",
             help="With --baseline: what is checked, e.g. latency.p99; may be repeated.",
+            autocompletion=complete_metric,
             show_default=False,
         ),
     ] = None,
@@ -101,10 +102,10 @@ def check(
 
     if target is None and baseline is None:
         raise BadInput("there is nothing to check against; give --target FILE, --baseline RUN, or both")
-    rules = gate.Rules.of(metric, margin, alpha, strict=strict)
     wanted = None if target is None else open_target(target)
     data = open_run(run, with_tables=wanted is not None)
     earlier = None if baseline is None else open_run(baseline, with_tables=False)
+    rules = gate.Rules.of(metric, margin, alpha, strict=strict, runs=[data] if earlier is None else [data, earlier])
     try:
         checked = _check(data, wanted)
         report = "" if as_json or wanted is None else _report(checked)

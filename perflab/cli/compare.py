@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab.cli.check import no_success
-from perflab.cli.show import complete_run
+from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import DAMAGE, BadInput
 from perflab.units import format_bytes, format_count, format_time
 
@@ -46,7 +46,9 @@ def compare(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="What is tested, e.g. latency.p99; may be repeated. Default: a few that matter."
+            metavar="NAME",
+            help="What is tested, e.g. latency.p99; may be repeated. Default: a few that matter.",
+            autocompletion=complete_metric,
         ),
     ] = None,
     margin: Annotated[str, typer.Option(metavar="PERCENT", help="A difference below this is called none.")] = "5%",

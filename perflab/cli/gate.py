@@ -30,11 +30,13 @@ class Rules:
     strict: bool
 
     @staticmethod
-    def of(metrics: Sequence[str] | None, margin: str, alpha: float, *, strict: bool) -> Rules:
-        """Raises BadInput."""
+    def of(metrics: Sequence[str] | None, margin: str, alpha: float, *, strict: bool, runs: Sequence[RunData]) -> Rules:
+        """What is asked for, of runs whose key figures are metrics too. Raises BadInput."""
+        from perflab.statistics.key_figures import kinds_in
         from perflab.statistics.metrics import chosen
 
-        return Rules(chosen(metrics), parse_margin(margin), check_alpha(alpha), strict)
+        figures = {name: kind for run in runs for name, kind in kinds_in(run.summary).items()}
+        return Rules(chosen(metrics, figures=figures), parse_margin(margin), check_alpha(alpha), strict)
 
 
 def check(run: RunData, baseline: RunData, rules: Rules) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,21 @@ Json = dict[str, Any]
 def complete_run(incomplete: str) -> list[str]:
     """The runs below runs/ that a word of the command line may become."""
     return sorted(str(m.parent) for m in Path("runs").glob("*/manifest.json") if str(m.parent).startswith(incomplete))
+
+
+def complete_metric(context: typer.Context, incomplete: str) -> list[str]:
+    """The metrics that a word may become: those of every graph, and those of the runs that stand before it."""
+    from perflab.statistics.key_figures import kinds_in
+    from perflab.statistics.metrics import METRICS, statistics_of
+
+    given = [context.params.get(name) for name in ("run", "baseline", "runs")]
+    runs = [run for value in given for run in ([value] if isinstance(value, str) else value or ())]
+    kinds: dict[str, str] = {}
+    for run in runs:
+        with contextlib.suppress(OSError, *DAMAGE):
+            kinds |= kinds_in(json.loads((Path(run) / "summary.json").read_text()))
+    made = [f"{name}.{s}" if s else name for name, kind in kinds.items() for s in statistics_of(kind)]
+    return [name for name in (*METRICS, *made) if name.startswith(incomplete)]
 
 
 def show(

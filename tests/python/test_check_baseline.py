@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,6 +15,7 @@ from made_experiment import Effect, Made, write_run
 from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.cli import main
+from perflab.cli.show import complete_metric
 from perflab.report import junit
 from perflab.report.junit import Case, Suite
 
@@ -101,6 +103,36 @@ def test_one_trial_each_is_not_enough_and_says_so(tmp_path: Path, capsys: Captur
     assert check(paths) == 0
     assert "not enough trials to tell (1 and 1" in capsys.readouterr().out
     assert check(paths, "--strict") == 1
+
+
+def with_key_figure(made: Made, times: float) -> Json:
+    """Every trial says how late a hot path was, which is its latency so many times."""
+    summary = made.summary()
+    for result in summary["results"]:
+        for trial in result["trials_detail"]:
+            latency = trial["totals"]["latency_ns"]
+            late = {key: ns if ns is None or key == "count" else ns * times for key, ns in latency.items()}
+            trial["key_figures"] = {"hot_path": {"kind": "path", "response_ns": late, "missed": 0}}
+        result["key_figures"] = {"hot_path": {"kind": "path"}}
+    return summary
+
+
+def test_a_key_figure_is_gated_as_any_other(tmp_path: Path, capsys: Captured) -> None:
+    baseline = str(write_run(tmp_path / "old", with_key_figure(OLD, 1)))
+    slower = str(write_run(tmp_path / "new", with_key_figure(new(Effect()), 2)))
+    assert check((slower, baseline), "--metric", "hot_path.p99,lost", "--json") == 1
+    found = verdicts(capsys)
+    assert {metric: v for (result, metric), v in found.items() if result == "baseline"} == {
+        "success": "passed",
+        "hot_path.p99": "failed",
+        "lost": "passed",
+    }
+    assert check((slower, baseline), "--metric", "cold_path.p99") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "perflab: --metric: no metric 'cold_path.p99'; did you mean hot_path.p99?"
+    ]
+    context = SimpleNamespace(params={"run": slower, "baseline": str(tmp_path / "missing")})
+    assert complete_metric(context, "hot_path.p5") == ["hot_path.p50"]  # type: ignore[arg-type]
 
 
 def test_fewer_successes_fail(tmp_path: Path, capsys: Captured) -> None:
