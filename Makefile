@@ -36,6 +36,8 @@ native: | dependencies $(VENV)/.perflab
 demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, under load, flooded, on one CPU
 	@scripts/demo $(BIN)
 
+# From the start with the flags of scripts/test, or everything would be compiled twice.
+test: override CMAKE_FLAGS += -DPERFLAB_WERROR=ON
 test: all $(VENV)/.test ## Builds and runs all tests
 	@scripts/install-dependencies --test
 	@scripts/test
