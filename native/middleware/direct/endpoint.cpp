@@ -169,7 +169,7 @@ Packet* Reader::pop() noexcept {
   return packet;
 }
 
-perflab_status Reader::take(perflab_sample* sample) noexcept {
+perflab_status Reader::take(perflab_sample* sample, perflab_error*) noexcept {
   // Who is called, or woken, sees the message that is the reason.
   if (available_.load(std::memory_order_acquire) == 0) return PERFLAB_NO_DATA;
   Packet* packet = nullptr;
@@ -220,9 +220,23 @@ void Reader::detach() noexcept {
 
 // ---- writer ----
 
+namespace {
+
+const perflab_endpoint_settings& checked(const perflab_endpoint_settings& settings) {
+  if (settings.loans && settings.fixed_size == 0) {
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      std::string("direct: topic '") + settings.topic +
+                          "' has messages of variable size, which cannot be loaned; right would be a type of "
+                          "fixed size");
+  }
+  return settings;
+}
+
+}  // namespace
+
 Writer::Writer(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
-    : Endpoint(participant, settings, listener),
+    : Endpoint(participant, checked(settings), listener),
       pool_(participant.bus().lend_pool()),
       lends_(settings.loans),
       current_(std::make_unique<const Targets>()) {

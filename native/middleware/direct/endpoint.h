@@ -68,7 +68,7 @@ class Reader : public Endpoint {
   ~Reader();
 
   [[nodiscard]] std::size_t matched() const noexcept { return writers_.load(std::memory_order_acquire); }
-  perflab_status take(perflab_sample* sample) noexcept;
+  perflab_status take(perflab_sample* sample, perflab_error*) noexcept;
   static void return_sample(perflab_sample* sample) noexcept;
 
   // ---- for writers ----

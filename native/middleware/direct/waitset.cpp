@@ -73,7 +73,7 @@ std::size_t WaitSet::collect(std::uint64_t* ready, std::size_t capacity) noexcep
 }
 
 perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
-                             std::size_t* ready_count) noexcept {
+                             std::size_t* ready_count, perflab_error*) noexcept {
   if (!woken_.load(std::memory_order_relaxed)) {
     *ready_count = collect(ready, capacity);
     if (*ready_count > 0) return PERFLAB_OK;

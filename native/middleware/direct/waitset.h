@@ -14,11 +14,12 @@
 
 namespace perflab::middleware::direct {
 
+class Participant;
 class Reader;
 
 class WaitSet {
  public:
-  WaitSet() = default;
+  explicit WaitSet(Participant&) {}
   ~WaitSet();
   WaitSet(const WaitSet&) = delete;
   WaitSet& operator=(const WaitSet&) = delete;
@@ -26,7 +27,7 @@ class WaitSet {
   void attach(Reader& reader, std::uint64_t cookie);
   void forget(const Reader& reader) noexcept;
   perflab_status wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
-                      std::size_t* ready_count) noexcept;
+                      std::size_t* ready_count, perflab_error*) noexcept;
   void wake() noexcept;
 
  private:

@@ -57,10 +57,12 @@
 #include "middleware/fastdds/settings.h"
 #include "middleware/fastdds/waitset.h"
 #include "middleware/middleware.h"
+#include "middleware/support/plugin_table.h"
 #include "middleware/support/status.h"
 
 namespace fastdds = perflab::middleware::fastdds;
 using perflab::middleware::support::guarded;
+using perflab::middleware::support::plugin_table;
 using perflab::middleware::support::StatusError;
 
 struct perflab_participant final : fastdds::Participant {
@@ -103,85 +105,14 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
   });
 }
 
-perflab_status create_writer(perflab_participant* participant, const perflab_endpoint_settings* settings,
-                             const perflab_listener* listener, perflab_writer** writer,
-                             perflab_error* error) {
-  return guarded(error, [&] {
-    *writer = new perflab_writer(*participant, *settings, listener);
-    return PERFLAB_OK;
-  });
-}
-
-perflab_status create_reader(perflab_participant* participant, const perflab_endpoint_settings* settings,
-                             const perflab_listener* listener, perflab_reader** reader,
-                             perflab_error* error) {
-  return guarded(error, [&] {
-    *reader = new perflab_reader(*participant, *settings, listener);
-    return PERFLAB_OK;
-  });
-}
-
-perflab_status create_waitset(perflab_participant* participant, perflab_waitset** waitset,
-                              perflab_error* error) {
-  return guarded(error, [&] {
-    *waitset = new perflab_waitset(*participant);
-    return PERFLAB_OK;
-  });
-}
-
-perflab_status attach(perflab_waitset* waitset, perflab_reader* reader, uint64_t cookie,
-                      perflab_error* error) {
-  return guarded(error, [&] {
-    waitset->attach(*reader, cookie);
-    return PERFLAB_OK;
-  });
-}
-
-constexpr perflab_middleware kMiddleware = {
-    .abi = PERFLAB_MIDDLEWARE_ABI,
-    .struct_size = sizeof(perflab_middleware),
-    .name = "fastdds",
-    .summary = "eProsima Fast DDS, serialized messages over UDP and shared memory",
-    .version = fastdds::library_version,
-    .capabilities = capabilities,
-    .open = open,
-    .close = [](perflab_participant* participant) { delete participant; },
-    .describe = [](perflab_participant* participant) { return participant->describe(); },
-    .create_writer = create_writer,
-    .destroy_writer = [](perflab_writer* writer) { delete writer; },
-    .create_reader = create_reader,
-    .destroy_reader = [](perflab_reader* reader) { delete reader; },
-    .writer_identity = [](const perflab_writer* writer) { return writer->identity(); },
-    .reader_identity = [](const perflab_reader* reader) { return reader->identity(); },
-    .matched_readers = [](perflab_writer* writer) { return writer->matched(); },
-    .matched_writers = [](perflab_reader* reader) { return reader->matched(); },
-    .write = [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
-                perflab_error* error) { return writer->write(parts, part_count, nullptr, nullptr, error); },
-    .write_related =
-        [](perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
-           const perflab_sample_identity* related, int64_t* sequence,
-           perflab_error* error) { return writer->write(parts, part_count, related, sequence, error); },
-    .loan = [](perflab_writer* writer, void** message,
-               perflab_error* error) { return writer->loan(message, error); },
-    .write_loaned = [](perflab_writer* writer, void* message,
-                       perflab_error* error) { return writer->write_loaned(message, error); },
-    .discard_loan = [](perflab_writer* writer, void* message) { writer->discard_loan(message); },
-    .stamp_next = [](perflab_writer* writer,
-                     int64_t source_timestamp_ns) { writer->stamp_next(source_timestamp_ns); },
-    .take = [](perflab_reader* reader, perflab_sample* sample,
-               perflab_error* error) { return reader->take(sample, error); },
-    .return_sample = [](perflab_reader* reader, perflab_sample* sample) { reader->return_sample(sample); },
-    .create_waitset = create_waitset,
-    .destroy_waitset = [](perflab_waitset* waitset) { delete waitset; },
-    .attach = attach,
-    .wait = [](perflab_waitset* waitset, int64_t timeout_ns, uint64_t* ready, size_t capacity,
-               size_t* ready_count,
-               perflab_error*) { return waitset->wait(timeout_ns, ready, capacity, ready_count); },
-    .wake = [](perflab_waitset* waitset) { waitset->wake(); },
-};
+constexpr perflab_middleware kMiddleware =
+    plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
+        {.name = "fastdds",
+         .summary = "eProsima Fast DDS, serialized messages over UDP and shared memory",
+         .version = fastdds::library_version,
+         .capabilities = capabilities,
+         .open = open});
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const perflab_middleware* perflab_middleware_plugin() {
-  return &kMiddleware;
-}
+PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)

@@ -49,7 +49,7 @@ std::size_t WaitSet::collect(std::uint64_t* ready, std::size_t capacity) noexcep
 }
 
 perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
-                             std::size_t* ready_count) noexcept {
+                             std::size_t* ready_count, perflab_error*) noexcept {
   using Clock = std::chrono::steady_clock;
   const bool forever = timeout_ns == PERFLAB_DURATION_INFINITE;
   const Clock::time_point until =

@@ -26,7 +26,7 @@ class WaitSet {
   void attach(Reader& reader, std::uint64_t cookie);
   void forget(const Reader& reader) noexcept;
   perflab_status wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
-                      std::size_t* ready_count) noexcept;
+                      std::size_t* ready_count, perflab_error*) noexcept;
   void wake() noexcept;
   // An attached reader got data; called under locks of the library.
   void signal() noexcept;

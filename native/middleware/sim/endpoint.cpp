@@ -370,7 +370,7 @@ bool Reader::has_data() noexcept {
   return !cache_.empty();
 }
 
-perflab_status Reader::take(perflab_sample* sample) {
+perflab_status Reader::take(perflab_sample* sample, perflab_error*) {
   Entry entry;
   {
     const std::lock_guard lock(mutex_);

@@ -102,7 +102,7 @@ class Reader {
   const perflab_listener& listener() const noexcept { return listener_; }
   bool keeps_all() const noexcept { return info_.qos.history == PERFLAB_KEEP_ALL; }
   std::size_t matched() const noexcept;
-  perflab_status take(perflab_sample* sample);
+  perflab_status take(perflab_sample* sample, perflab_error*);
   static void return_sample(perflab_sample* sample) noexcept;
 
   bool has_data() noexcept;

@@ -4,7 +4,7 @@
 // It is also the tutorial for a new plug-in. Read in this order:
 //
 //   1. middleware/middleware.h   the interface and its contracts, which this plug-in fulfils
-//   2. this file                 how C++ stands behind the C interface; the table of functions at the end
+//   2. support/plugin_table.h    how C++ stands behind the C interface, and this file, which uses it
 //   3. program.h                 options, read with errors that name what is wrong
 //   4. endpoint.h                what a writer and a reader must be able to do
 //   5. waitset.h                 waiting that is level-triggered, and wake() that is sticky
@@ -40,23 +40,42 @@
 #include "middleware/sim/program.h"
 #include "middleware/sim/qos.h"
 #include "middleware/sim/waitset.h"
+#include "middleware/support/plugin_table.h"
 #include "middleware/support/status.h"
 
 namespace sim = perflab::middleware::sim;
 using perflab::middleware::support::guarded;
-using perflab::middleware::support::set_error;
+using perflab::middleware::support::plugin_table;
 using perflab::middleware::support::StatusError;
 
-// The interface declares these four and never looks inside. Deriving from the C++ classes makes a handle and
-// an object the same thing, without a cast.
+namespace {
+
+// What peers learn of a writer or reader; `user_data` has no meaning here.
+sim::Announcement announcement(const perflab_endpoint_settings& settings) {
+  sim::check_names(settings.topic, settings.type);
+  if (settings.loans) {
+    throw StatusError(PERFLAB_UNSUPPORTED,
+                      std::string("sim: topic '") + settings.topic +
+                          "' shall pass loaned messages; right would be unique or shared");
+  }
+  return {settings.qos, settings.topic, settings.type};
+}
+
+}  // namespace
+
+// These four stand behind the C interface (support/plugin_table.h).
 struct perflab_participant final : sim::Participant {
   using Participant::Participant;
 };
 struct perflab_writer final : sim::Writer {
-  using Writer::Writer;
+  perflab_writer(sim::Participant& participant, const perflab_endpoint_settings& settings,
+                 const perflab_listener* listener)
+      : Writer(participant, announcement(settings), listener) {}
 };
 struct perflab_reader final : sim::Reader {
-  using Reader::Reader;
+  perflab_reader(sim::Participant& participant, const perflab_endpoint_settings& settings,
+                 const perflab_listener* listener)
+      : Reader(participant, announcement(settings), listener) {}
 };
 struct perflab_waitset final : sim::WaitSet {
   using WaitSet::WaitSet;
@@ -94,131 +113,15 @@ perflab_status open(const perflab_host* host, const perflab_participant_settings
   });
 }
 
-// Whatever was allocated by one side of the interface is freed by the same side: handles are made by the
-// plug-in and given back to it.
-void close(perflab_participant* participant) { delete participant; }
-
-const char* describe(perflab_participant* participant) { return participant->describe(); }
-
-// What peers learn of a writer or reader; `user_data` has no meaning here.
-sim::Announcement announcement(const perflab_endpoint_settings& settings) {
-  sim::check_names(settings.topic, settings.type);
-  if (settings.loans) {
-    throw StatusError(PERFLAB_UNSUPPORTED,
-                      std::string("sim: topic '") + settings.topic +
-                          "' shall pass loaned messages; right would be unique or shared");
-  }
-  return {settings.qos, settings.topic, settings.type};
-}
-
-perflab_status create_writer(perflab_participant* participant, const perflab_endpoint_settings* settings,
-                             const perflab_listener* listener, perflab_writer** writer,
-                             perflab_error* error) {
-  return guarded(error, [&] {
-    *writer = new perflab_writer(*participant, announcement(*settings), listener);
-    return PERFLAB_OK;
-  });
-}
-
-// The destructor returns only when no callback of this entity runs and none will come.
-void destroy_writer(perflab_writer* writer) { delete writer; }
-
-perflab_status create_reader(perflab_participant* participant, const perflab_endpoint_settings* settings,
-                             const perflab_listener* listener, perflab_reader** reader,
-                             perflab_error* error) {
-  return guarded(error, [&] {
-    *reader = new perflab_reader(*participant, announcement(*settings), listener);
-    return PERFLAB_OK;
-  });
-}
-
-void destroy_reader(perflab_reader* reader) { delete reader; }
-
-perflab_identity writer_identity(const perflab_writer* writer) { return writer->identity(); }
-perflab_identity reader_identity(const perflab_reader* reader) { return reader->identity(); }
-size_t matched_readers(perflab_writer* writer) { return writer->matched(); }
-size_t matched_writers(perflab_reader* reader) { return reader->matched(); }
-
-// The two that are measured. They must not allocate once they are warm, and must not do work that could be
-// done when the entity is created.
-perflab_status write(perflab_writer* writer, const perflab_bytes* parts, size_t part_count,
-                     perflab_error* error) {
-  return writer->write(parts, part_count, error);
-}
-
-// What the next write() takes from here it also takes away.
-void stamp_next(perflab_writer* writer, int64_t source_timestamp_ns) {
-  writer->stamp_next(source_timestamp_ns);
-}
-
-perflab_status take(perflab_reader* reader, perflab_sample* sample, perflab_error* error) {
-  return guarded(error, [&] { return reader->take(sample); });
-}
-
-void return_sample(perflab_reader*, perflab_sample* sample) { sim::Reader::return_sample(sample); }
-
-perflab_status create_waitset(perflab_participant*, perflab_waitset** waitset, perflab_error* error) {
-  return guarded(error, [&] {
-    *waitset = new perflab_waitset();
-    return PERFLAB_OK;
-  });
-}
-
-void destroy_waitset(perflab_waitset* waitset) { delete waitset; }
-
-perflab_status attach(perflab_waitset* waitset, perflab_reader* reader, uint64_t cookie,
-                      perflab_error* error) {
-  return guarded(error, [&] {
-    waitset->attach(*reader, cookie);
-    return PERFLAB_OK;
-  });
-}
-
-perflab_status wait(perflab_waitset* waitset, int64_t timeout_ns, uint64_t* ready, size_t capacity,
-                    size_t* ready_count, perflab_error*) {
-  return waitset->wait(timeout_ns, ready, capacity, ready_count);
-}
-
-void wake(perflab_waitset* waitset) { waitset->wake(); }
-
-// Named members: a function that is forgotten is a null pointer, and one in the wrong place does not compile.
-constexpr perflab_middleware kMiddleware = {
-    .abi = PERFLAB_MIDDLEWARE_ABI,
-    .struct_size = sizeof(perflab_middleware),
-    .name = "sim",
-    .summary = "simulated transport in real time, with programmed delay, loss, reordering and duplication",
-    .version = version,
-    .capabilities = capabilities,
-    .open = open,
-    .close = close,
-    .describe = describe,
-    .create_writer = create_writer,
-    .destroy_writer = destroy_writer,
-    .create_reader = create_reader,
-    .destroy_reader = destroy_reader,
-    .writer_identity = writer_identity,
-    .reader_identity = reader_identity,
-    .matched_readers = matched_readers,
-    .matched_writers = matched_writers,
-    .write = write,
-    .write_related = nullptr,  // capabilities() says so
-    .loan = nullptr,
-    .write_loaned = nullptr,
-    .discard_loan = nullptr,
-    .stamp_next = stamp_next,
-    .take = take,
-    .return_sample = return_sample,
-    .create_waitset = create_waitset,
-    .destroy_waitset = destroy_waitset,
-    .attach = attach,
-    .wait = wait,
-    .wake = wake,
-};
+constexpr perflab_middleware kMiddleware =
+    plugin_table<perflab_participant, perflab_writer, perflab_reader, perflab_waitset>(
+        {.name = "sim",
+         .summary =
+             "simulated transport in real time, with programmed delay, loss, reordering and duplication",
+         .version = version,
+         .capabilities = capabilities,
+         .open = open});
 
 }  // namespace
 
-// The one symbol that is visible. Everything else is hidden by the build, so that two plug-ins in one process
-// cannot take each other's functions.
-extern "C" __attribute__((visibility("default"))) const perflab_middleware* perflab_middleware_plugin() {
-  return &kMiddleware;
-}
+PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)

@@ -39,7 +39,7 @@ std::size_t WaitSet::collect(std::uint64_t* ready, std::size_t capacity) noexcep
 }
 
 perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
-                             std::size_t* ready_count) noexcept {
+                             std::size_t* ready_count, perflab_error*) noexcept {
   const std::int64_t now_ns = monotonic_ns();
   const std::int64_t wait_ns = std::max<std::int64_t>(timeout_ns, 0);
   const std::int64_t until_ns = wait_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + wait_ns;

@@ -12,11 +12,12 @@
 
 namespace perflab::middleware::sim {
 
+class Participant;
 class Reader;
 
 class WaitSet {
  public:
-  WaitSet() = default;
+  explicit WaitSet(Participant&) {}
   ~WaitSet();
   WaitSet(const WaitSet&) = delete;
   WaitSet& operator=(const WaitSet&) = delete;
@@ -24,7 +25,7 @@ class WaitSet {
   void attach(Reader& reader, std::uint64_t cookie);
   void forget(const Reader& reader) noexcept;
   perflab_status wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
-                      std::size_t* ready_count) noexcept;
+                      std::size_t* ready_count, perflab_error*) noexcept;
   void wake() noexcept;
   // A reader may have become ready.
   void signal() noexcept;

@@ -1,0 +1,158 @@
+// The C interface of a plug-in, from four C++ classes.
+//
+// The interface declares perflab_participant, perflab_writer, perflab_reader and perflab_waitset and never
+// looks inside. A plug-in derives each from its own class, so that a handle and an object are the same thing,
+// without a cast, and has the table of functions made here:
+//
+//   struct perflab_participant final : mine::Participant { using Participant::Participant; };
+//   ... writer, reader, waitset ...
+//   constexpr perflab_middleware kMiddleware = plugin_table<perflab_participant, perflab_writer,
+//       perflab_reader, perflab_waitset>({.name = "mine", .summary = "...", .version = version,
+//       .capabilities = capabilities, .open = open});
+//   PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)
+//
+// What the classes must have (what each does stands in middleware.h):
+//   Participant  describe()
+//   Writer       Writer(Participant&, const perflab_endpoint_settings&, const perflab_listener*), identity(),
+//                matched(), stamp_next(ns), and write(parts, count, error) or, where messages can be related,
+//                write(parts, count, related, sequence, error); where messages can be loaned also
+//                loan(message, error), write_loaned(message, error), discard_loan(message)
+//   Reader       the same constructor, identity(), matched(), take(sample, error), return_sample(sample)
+//   WaitSet      WaitSet(Participant&), attach(reader, cookie), wake(),
+//                wait(timeout_ns, ready, capacity, ready_count, error)
+//
+// No exception leaves through the C interface: constructors, attach() and take() may throw StatusError, which
+// becomes a status and a line of text. Destructors of writers and readers return only when no callback of
+// that entity runs and none will come. write() and take() are what is measured: they must not allocate once
+// they are warm, and not do work that could be done when the entity is made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "middleware/middleware.h"
+#include "middleware/support/status.h"
+
+namespace perflab::middleware::support {
+
+struct PluginDescription {
+  const char* name;
+  const char* summary;  // one line
+  const char* (*version)();
+  perflab_capabilities (*capabilities)();
+  decltype(perflab_middleware::open) open;
+};
+
+template <typename Writer>
+concept WritesRelated = requires(Writer& writer, const perflab_bytes* parts, std::size_t count,
+                                 const perflab_sample_identity* related, std::int64_t* sequence,
+                                 perflab_error* error) {
+  writer.write(parts, count, related, sequence, error);
+};
+
+template <typename Writer>
+concept Lends = requires(Writer& writer, void** message, perflab_error* error) {
+  writer.loan(message, error);
+};
+
+template <typename Participant, typename Writer, typename Reader, typename WaitSet>
+constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
+  perflab_middleware table = {
+      .abi = PERFLAB_MIDDLEWARE_ABI,
+      .struct_size = sizeof(perflab_middleware),
+      .name = plugin.name,
+      .summary = plugin.summary,
+      .version = plugin.version,
+      .capabilities = plugin.capabilities,
+      .open = plugin.open,
+      .close = [](Participant* participant) { delete participant; },
+      .describe = [](Participant* participant) { return participant->describe(); },
+      .create_writer =
+          [](Participant* participant, const perflab_endpoint_settings* settings,
+             const perflab_listener* listener, Writer** writer, perflab_error* error) {
+            return guarded(error, [&] {
+              *writer = new Writer(*participant, *settings, listener);
+              return PERFLAB_OK;
+            });
+          },
+      .destroy_writer = [](Writer* writer) { delete writer; },
+      .create_reader =
+          [](Participant* participant, const perflab_endpoint_settings* settings,
+             const perflab_listener* listener, Reader** reader, perflab_error* error) {
+            return guarded(error, [&] {
+              *reader = new Reader(*participant, *settings, listener);
+              return PERFLAB_OK;
+            });
+          },
+      .destroy_reader = [](Reader* reader) { delete reader; },
+      .writer_identity = [](const Writer* writer) -> perflab_identity { return writer->identity(); },
+      .reader_identity = [](const Reader* reader) -> perflab_identity { return reader->identity(); },
+      .matched_readers = [](Writer* writer) { return writer->matched(); },
+      .matched_writers = [](Reader* reader) { return reader->matched(); },
+      .write =
+          [](Writer* writer, const perflab_bytes* parts, std::size_t count, perflab_error* error) {
+            if constexpr (WritesRelated<Writer>) {
+              return writer->write(parts, count, nullptr, nullptr, error);
+            } else {
+              return writer->write(parts, count, error);
+            }
+          },
+      .write_related = nullptr,
+      .loan = nullptr,
+      .write_loaned = nullptr,
+      .discard_loan = nullptr,
+      .stamp_next = [](Writer* writer,
+                       std::int64_t source_timestamp_ns) { writer->stamp_next(source_timestamp_ns); },
+      .take =
+          [](Reader* reader, perflab_sample* sample, perflab_error* error) {
+            return guarded(error, [&] { return reader->take(sample, error); });
+          },
+      .return_sample = [](Reader* reader, perflab_sample* sample) { reader->return_sample(sample); },
+      .create_waitset =
+          [](Participant* participant, WaitSet** waitset, perflab_error* error) {
+            return guarded(error, [&] {
+              *waitset = new WaitSet(*participant);
+              return PERFLAB_OK;
+            });
+          },
+      .destroy_waitset = [](WaitSet* waitset) { delete waitset; },
+      .attach =
+          [](WaitSet* waitset, Reader* reader, std::uint64_t cookie, perflab_error* error) {
+            return guarded(error, [&] {
+              waitset->attach(*reader, cookie);
+              return PERFLAB_OK;
+            });
+          },
+      .wait =
+          [](WaitSet* waitset, std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
+             std::size_t* ready_count,
+             perflab_error* error) { return waitset->wait(timeout_ns, ready, capacity, ready_count, error); },
+      .wake = [](WaitSet* waitset) { waitset->wake(); },
+  };
+  if constexpr (WritesRelated<Writer>) {
+    table.write_related = [](Writer* writer, const perflab_bytes* parts, std::size_t count,
+                             const perflab_sample_identity* related, std::int64_t* sequence,
+                             perflab_error* error) {
+      return writer->write(parts, count, related, sequence, error);
+    };
+  }
+  if constexpr (Lends<Writer>) {
+    table.loan = [](Writer* writer, void** message, perflab_error* error) {
+      return writer->loan(message, error);
+    };
+    table.write_loaned = [](Writer* writer, void* message, perflab_error* error) {
+      return writer->write_loaned(message, error);
+    };
+    table.discard_loan = [](Writer* writer, void* message) { writer->discard_loan(message); };
+  }
+  return table;
+}
+
+}  // namespace perflab::middleware::support
+
+// The one symbol that is visible. Everything else is hidden by the build, so that two plug-ins in one process
+// cannot take each other's functions.
+#define PERFLAB_MIDDLEWARE_PLUGIN(table)                                                                    \
+  extern "C" __attribute__((visibility("default"))) const perflab_middleware* perflab_middleware_plugin() { \
+    return &(table);                                                                                        \
+  }
