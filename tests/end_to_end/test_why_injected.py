@@ -5,6 +5,7 @@ Whatever else the machine does comes on top, as causes of its own: what is check
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -109,9 +110,13 @@ def why(run: Run, tmp_path: Path) -> Callable[..., Json]:
 
 
 def test_a_callback_that_is_ahead_in_the_executor(why: Callable[..., Json]) -> None:
-    answer = why(AHEAD, "--middleware", "cyclonedds", late=("--quantile", "0"))
+    # On one CPU a reader may interrupt the sender between its two messages, and be through before the second comes.
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+    place = [("--thread", f"sender.{role}=OTHER@{first}") for role in ("executors", "middleware")]
+    place += [("--thread", f"reader.{role}=OTHER@{last}") for role in ("executors", "middleware")]
+    answer = why(AHEAD, "--middleware", "cyclonedds", *itertools.chain(*place), late=("--quantile", "0"))
     (ahead,) = rows(answer, "totals", cause="callback_ahead", what="behind /reader /slow")
-    assert ahead["having"] >= 0.9 * answer["why"]["rows"][0]["late"]
+    assert ahead["having"] >= 0.8 * answer["why"]["rows"][0]["late"]
     # What the callback ahead spent of CPU time, whatever else it waited for.
     assert 3.5 * MS < ahead["each_p50_ns"] < 6 * MS
     assert ahead["stages"] == "reader"
