@@ -4,26 +4,26 @@
 //
 // Options:
 //   transport              udp, shm or udp+shm (what the library does by itself). With udp+shm, discovery
-//   goes over UDP on
-//                          a network without multicast, and data to participants of this machine through
-//                          shared memory; with shm alone only participants that have it too are found.
-//   data_sharing           on or off (off, as in rmw_fastrtps): types of fixed size are written and read in a
-//   shared-memory
-//                          file of the writer. Needed for loans.
+//                          goes over UDP on a network without multicast, and data to participants of this
+//                          machine through shared memory; with shm alone only participants that have it too
+//                          are found.
+//   data_sharing           on or off (off, as in rmw_fastrtps): types of fixed size are written and read in
+//                          a shared-memory file of the writer. Needed for loans.
 //   intraprocess           on or off (on, as in the library): delivery within the process without a
-//   transport. One setting
-//                          for all participants of a process.
-//   publish_mode           sync (as in rmw_fastrtps since Galactic): write() itself sends; or async: a thread
-//   does socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
-//   grants no more than socket_send_buffer     net.core.rmem_max and wmem_max) max_message_size       largest
-//   datagram, 2000..65500 (65500, the library's own), also of the shared-memory transport shm_segment_size of
-//   the shared-memory transport (512KiB, the library's own) lease_duration         how long a silent
-//   participant counts as alive (10s) max_blocking_time      how long a reliable writer may wait for room
-//   before write() fails (1s) config                 an XML file, or XML itself, with a participant profile
-//   marked is_default_profile. Each of its
-//                          parts (transport, wire_protocol, allocation, properties, user_data, name) that is
-//                          not the library's default replaces that part of perflab's settings;
-//                          library_settings too.
+//                          transport. One setting for all participants of a process.
+//   publish_mode           sync (as in rmw_fastrtps since Galactic): write() itself sends; or async: a
+//                          thread does
+//   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
+//   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)
+//   max_message_size       largest datagram, 2000..65500 (65500, the library's own), also of the
+//                          shared-memory transport
+//   shm_segment_size       of the shared-memory transport (512KiB, the library's own)
+//   lease_duration         how long a silent participant counts as alive (10s)
+//   max_blocking_time      how long a reliable writer may wait for room before write() fails (1s)
+//   config                 an XML file, or XML itself, with a participant profile marked
+//                          is_default_profile. Each of its parts (transport, wire_protocol, allocation,
+//                          properties, user_data, name) that is not the library's default replaces that part
+//                          of perflab's settings; library_settings too.
 //
 // The environment (FASTRTPS_DEFAULT_PROFILES_FILE, ROS_DISCOVERY_SERVER and the like) and profile files in
 // the working directory are ignored, and describe() names those that are there: a run must not depend on them
