@@ -11,10 +11,14 @@ import pytest
 
 from perflab.middleware import rclcpp
 
-from .conftest import NATIVE
+from .conftest import NATIVE, PINGPONG, Run
 
 REQUIRED = os.environ.get("PERFLAB_REQUIRE_ROS2") == "1"
 RMWS = ("rmw_cyclonedds_cpp", "rmw_fastrtps_cpp")
+# Humble has no EventsExecutor, and Rolling no StaticSingleThreadedExecutor any more.
+MAY_LACK = ("events", "static_single_threaded")
+
+_lacking: dict[str, str | None] = {}
 
 
 def missing(rmw: str | None = None) -> str | None:
@@ -37,3 +41,23 @@ def need(request: pytest.FixtureRequest) -> None:
     if REQUIRED:
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def lacking(run: Run, folder: Path, executor: str) -> str | None:
+    """Why this rclcpp does not run it. Asked once, of perflab, which refuses it before anything is written."""
+    if executor not in MAY_LACK:
+        return None
+    if executor not in _lacking:
+        graph = folder / "lacking.yaml"
+        graph.write_text(PINGPONG)
+        where = folder / "lacking"
+        done = run("run", graph, "-t", "1", "--middleware", "rclcpp", "--executor", executor, "--output", where)
+        if done.returncode == 0:
+            _lacking[executor] = None
+        else:
+            assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+            assert executor in done.stderr, done.stderr
+            assert "has no" in done.stderr, done.stderr
+            assert not where.exists()
+            _lacking[executor] = done.stderr.strip()
+    return _lacking[executor]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import PINGPONG, Json, Run
-from .ros2 import RMWS, missing, need
+from .ros2 import MAY_LACK, RMWS, lacking, missing, need
 from .test_combinations import LISTENER, ROUND_TRIPS, SERVICES, TALKER, results, sierra_nevada
 
 SECONDS = 2
@@ -39,13 +39,21 @@ def exact(result: Json, published: int, delivered: int) -> None:
     assert totals["lost"] == {"pre_match": 0, "gap": 0, "tail": 0}, where
 
 
+@pytest.mark.parametrize("executor", MAY_LACK)
+def test_an_executor_that_rclcpp_lacks_is_refused_in_one_line(run: Run, tmp_path: Path, executor: str) -> None:
+    reason = lacking(run, tmp_path, executor)  # asserts it
+    if reason is None:
+        pytest.skip(f"this rclcpp has the executor {executor}")
+
+
 @pytest.mark.parametrize("ipc", ["off", "on"])
 def test_sierra_nevada_delivers_exactly_on_every_executor(run: Run, tmp_path: Path, rmw: str, ipc: str) -> None:
+    executors = [executor for executor in EXECUTORS if not lacking(run, tmp_path, executor)]
     found = results(
         run, sierra_nevada(tmp_path), "-t", str(SECONDS), "--middleware", f"rclcpp/{rmw}",
-        "--executor", ",".join(EXECUTORS), "--ipc", ipc,
+        "--executor", ",".join(executors), "--ipc", ipc,
     )  # fmt: skip
-    assert {r["executor"] for r in found} == set(EXECUTORS)
+    assert {r["executor"] for r in found} == set(executors)
     for result in found:
         assert result["middleware"] == f"rclcpp/{rmw}"
         exact(result, 654 * SECONDS, 1054 * SECONDS)
@@ -86,6 +94,8 @@ def test_half_a_graph_is_ros_2(run: Run, tmp_path: Path, rmw: str, half: str) ->
 
 @pytest.mark.parametrize("executor", ["single_threaded", "events", "inline"])
 def test_every_request_gets_its_reply(run: Run, tmp_path: Path, rmw: str, executor: str) -> None:
+    if reason := lacking(run, tmp_path, executor):
+        pytest.skip(reason)
     (tmp_path / "services.yaml").write_text(SERVICES)
     for middleware in (f"rclcpp/{rmw}", f"rclcpp/{rmw}+{OWN[rmw]}", f"{OWN[rmw]}+rclcpp/{rmw}"):
         (result,) = results(run, "services.yaml", "-t", "2", "--middleware", middleware, "--executor", executor)
@@ -131,8 +141,9 @@ def test_participants_are_contexts(run: Run, tmp_path: Path, rmw: str) -> None:
         ]
     )
     (tmp_path / "graph.yaml").write_text(graph + "\n")
+    executors = [executor for executor in ("single_threaded", "events") if not lacking(run, tmp_path, executor)]
     for result in results(
-        run, "graph.yaml", "-t", "2", "--middleware", f"rclcpp/{rmw}", "--executor", "single_threaded,events"
+        run, "graph.yaml", "-t", "2", "--middleware", f"rclcpp/{rmw}", "--executor", ",".join(executors)
     ):
         exact(result, 600, 600)
 

@@ -1,22 +1,13 @@
 #include "runtime/rclcpp/executor.h"
 
-#include <rclcpp/version.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <thread>
 
-#if __has_include(<rclcpp/experimental/executors/events_executor/events_executor.hpp>)
-#define PERFLAB_HAS_EVENTS_EXECUTOR 1
-#include <rclcpp/experimental/executors/events_executor/events_executor.hpp>
-#endif
-#if __has_include(<rclcpp/executors/static_single_threaded_executor.hpp>)
-#define PERFLAB_HAS_STATIC_EXECUTOR 1
-#endif
-
 #include "realtime/thread.h"
+#include "runtime/rclcpp/distribution.h"
 
 namespace perflab::runtime::ros {
 namespace {
@@ -211,8 +202,9 @@ class InlineExecutor final : public RosExecutor {
   bool opened_ = false;
 };
 
-[[noreturn, maybe_unused]] void refuse(const ExecutorSettings& settings, const char* what) {
-  throw Error(Error::Kind::kUnsupported, settings.name + ": rclcpp " + std::to_string(RCLCPP_VERSION_MAJOR) + "." +
+[[noreturn, maybe_unused]] void refuse(const ExecutorSettings& settings, const char* kind, const char* what) {
+  throw Error(Error::Kind::kUnsupported, settings.name + " shall be " + kind + ", and rclcpp " +
+                                             std::to_string(RCLCPP_VERSION_MAJOR) + "." +
                                              std::to_string(RCLCPP_VERSION_MINOR) + " has no " + what +
                                              "; right would be single_threaded");
 }
@@ -229,17 +221,15 @@ std::unique_ptr<RosExecutor> make_executor(const measure::Clock& clock, EventSin
       return std::make_unique<ByRclcpp<SpinningInSeveral>>(clock, sink, settings, context);
     case ExecutorKind::kEvents:
 #ifdef PERFLAB_HAS_EVENTS_EXECUTOR
-      return std::make_unique<ByRclcpp<Spinning<rclcpp::experimental::executors::EventsExecutor>>>(
-          clock, sink, settings, context);
+      return std::make_unique<ByRclcpp<Spinning<EventsExecutor>>>(clock, sink, settings, context);
 #else
-      refuse(settings, "EventsExecutor");
+      refuse(settings, "events", "EventsExecutor");
 #endif
     case ExecutorKind::kStaticSingleThreaded:
 #ifdef PERFLAB_HAS_STATIC_EXECUTOR
-      return std::make_unique<ByRclcpp<Spinning<rclcpp::executors::StaticSingleThreadedExecutor>>>(
-          clock, sink, settings, context);
+      return std::make_unique<ByRclcpp<Spinning<StaticSingleThreadedExecutor>>>(clock, sink, settings, context);
 #else
-      refuse(settings, "StaticSingleThreadedExecutor");
+      refuse(settings, "static_single_threaded", "StaticSingleThreadedExecutor");
 #endif
     case ExecutorKind::kSingleThreaded:
       break;

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/rclcpp/distribution.h"
+
 namespace perflab::runtime::ros {
 namespace {
 
@@ -119,13 +121,18 @@ Settings read_settings(const PluginSettings& given) {
 nlohmann::json set_environment(const Settings& settings, const PluginSettings& given) {
   nlohmann::json told = nlohmann::json::object();
   if (!settings.rmw.empty()) set(told, "RMW_IMPLEMENTATION", settings.rmw);
-  set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE", given.network == "lo" ? "LOCALHOST" : "SUBNET");
-  unsetenv("ROS_LOCALHOST_ONLY");  // older, and stronger than the above
-  if (settings.rmw == "rmw_cyclonedds_cpp") {
+  const bool loopback = given.network == "lo";
+  const bool by_configuration = settings.rmw == "rmw_cyclonedds_cpp";  // below, all of it
+  if (kHasDiscoveryRange) {
+    set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE", by_configuration ? "SYSTEM_DEFAULT" : loopback ? "LOCALHOST" : "SUBNET");
+    unsetenv("ROS_LOCALHOST_ONLY");  // older, and stronger than the above
+  } else {
+    set(told, "ROS_LOCALHOST_ONLY", loopback && !by_configuration ? "1" : "0");
+  }
+  if (by_configuration) {
     // The user's, as it was before the first runtime of this process.
     static const auto own = environment("CYCLONEDDS_URI");
     set(told, "CYCLONEDDS_URI", cyclonedds_config(given) + (own ? "," + *own : ""));
-    set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE", "SYSTEM_DEFAULT");  // all of it is said above
   }
   if (settings.rmw.starts_with("rmw_fastrtps")) {
     // Likewise.

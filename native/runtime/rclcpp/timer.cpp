@@ -1,9 +1,11 @@
 #include "runtime/rclcpp/timer.h"
 
-#include <rclcpp/version.h>
-
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <utility>
+
+#include "runtime/rclcpp/distribution.h"
 
 namespace perflab::runtime::ros {
 
@@ -13,18 +15,17 @@ RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const Ti
       settings_(settings),
       handler_(handler),
       drops_(queued && settings.skip_missed),
-      next_(settings.first_tick) {
+      next_(settings.first_tick),
+      upcoming_(settings.first_tick) {
   const auto period = std::chrono::nanoseconds(settings.period_ns);
-#if RCLCPP_VERSION_GTE(28, 0, 0)
+#ifdef PERFLAB_HAS_TIMER_INFO
   const auto callback = [this](const rclcpp::TimerInfo& info) {
     tick(number_at(info.expected_call_time.nanoseconds()));
   };
 #else
-  // Before, rcl told only when the next one is due. An executor that calls a timer in one thread and runs its
-  // callback in another is younger than that.
-  const auto callback = [this] {
-    tick(std::max(next_, number_at(clock_.now() + made_->time_until_trigger().count()) - 1));
-  };
+  // Before, rcl told only which one is the next, and so which one this is was told by the one before. An executor
+  // that calls a timer in one thread and runs its callback in another is younger than that.
+  const auto callback = [this] { tick(std::exchange(upcoming_, follow())); };
 #endif
   made_ = rclcpp::create_wall_timer(period, callback, nullptr, node.base().get(), node.timers().get());
   made_->cancel();
@@ -36,6 +37,25 @@ void RosTimer::reset() {
   made_->reset();
   const Nanoseconds first = clock_.now() + made_->time_until_trigger().count();
   behind_ = std::max<Nanoseconds>(0, first - (base_ + settings_.first_tick * settings_.period_ns));
+}
+
+// Two clocks cannot be read at once; of some tries the quickest counts.
+std::int64_t RosTimer::follow() {
+  constexpr int kTries = 5;
+  constexpr Nanoseconds kQuick = 2'000;
+  Nanoseconds quickest = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds next = 0;
+  for (int i = 0; i < kTries && quickest > kQuick; ++i) {
+    const Nanoseconds before = clock_.now();
+    const Nanoseconds left = made_->time_until_trigger().count();
+    const Nanoseconds took = clock_.now() - before;
+    if (took >= quickest) continue;
+    quickest = took;
+    next = before + took / 2 + left;
+  }
+  const std::int64_t number = number_at(next);
+  behind_ = next - (base_ + number * settings_.period_ns);
+  return number;
 }
 
 void RosTimer::cancel() noexcept {

@@ -33,6 +33,9 @@ class RosTimer {
  private:
   void tick(std::int64_t number) noexcept;
   void skip(std::int64_t end) noexcept;
+  // Which tick rcl has as its next. Where it does not tell with a tick which one it is, its clock is one that is not
+  // corrected (CLOCK_MONOTONIC_RAW), and its grid moves against that of the graph.
+  [[nodiscard]] std::int64_t follow();
   [[nodiscard]] Nanoseconds due(std::int64_t number) const noexcept;
   // Of the tick that was due at that instant, as rcl has it.
   [[nodiscard]] std::int64_t number_at(Nanoseconds instant) const noexcept;
@@ -45,6 +48,7 @@ class RosTimer {
   Nanoseconds base_ = 0;
   Nanoseconds behind_ = 0;
   std::int64_t next_ = 0;
+  std::int64_t upcoming_ = 0;  // where rcl does not tell with a tick which one it is
   std::atomic<bool> done_{false};
 };
 

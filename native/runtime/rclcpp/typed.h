@@ -10,6 +10,7 @@
 
 #include "message/cdr.h"
 #include "middleware/types.h"
+#include "runtime/rclcpp/distribution.h"
 #include "runtime/rclcpp/entities.h"
 
 namespace perflab::runtime::ros {
@@ -96,7 +97,7 @@ class Look {
     matched_ = matched;
     for (const auto& [type, handler] : entity.get_event_handlers()) {
       if (type != incompatible) continue;
-      if (const std::shared_ptr<void> data = handler->take_data()) handler->execute(data);
+      if (std::shared_ptr<void> data = handler->take_data()) execute(*handler, std::move(data));
     }
   }
 
@@ -126,7 +127,8 @@ class TypedPublisher final : public Publisher {
       identity_ = identity_in_graph(*node.get_node_graph_interface(), node.get_name(), node.get_namespace(),
                                     settings.topic, shared_.identities);
     gives_away_ = settings.pass_by == PassBy::kUnique;
-    lends_ = settings.pass_by == PassBy::kLoaned && made_->can_loan_messages();
+    if constexpr (kPublishesLoans<Made, Message>)
+      lends_ = settings.pass_by == PassBy::kLoaned && made_->can_loan_messages();
   }
 
   bool prepare(std::span<const std::uint8_t> payload) noexcept override {
@@ -156,7 +158,7 @@ class TypedPublisher final : public Publisher {
         fill(loan_->get(), frame, payload, ready, with_length);
         rclcpp::LoanedMessage<Message> given = std::move(*loan_);
         loan_.reset();
-        made_->publish(std::move(given));
+        if constexpr (kPublishesLoans<Made, Message>) made_->publish(std::move(given));
       } else if (gives_away_) {
         if (!prepared_) prepared_ = std::make_unique<Message>();
         fill(*prepared_, frame, payload, ready, with_length);
@@ -324,8 +326,8 @@ class TypedSubscription final : public RosSubscription {
   bool take_one() {
     try {
       if (waitable_) {
-        if (const std::shared_ptr<void> data = waitable_->take_data()) {
-          waitable_->execute(data);
+        if (std::shared_ptr<void> data = waitable_->take_data()) {
+          execute(*waitable_, std::move(data));
           return true;
         }
       }
@@ -359,11 +361,10 @@ class TypedClient final : public RosClient {
   TypedClient(Shared& shared, const NodeHandle& node, const ServiceSettings& settings, MessageHandler& handler)
       : shared_(shared),
         graph_(node.graph()),
-        name_(settings.service),
         handler_(handler),
         inline_([this] { return take_one(); }),
         made_(rclcpp::create_client<Service>(node.base(), node.graph(), node.services(), settings.service,
-                                             to_ros(settings.qos), nullptr)) {}
+                                             service_qos(to_ros(settings.qos)), nullptr)) {}
 
   // rclcpp guards its list of requests while it sends one. A reply may come back in this very thread, and has to
   // wait until that is over.
@@ -385,7 +386,7 @@ class TypedClient final : public RosClient {
   [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
   [[nodiscard]] std::size_t matched() noexcept override {
     try {
-      return made_->service_is_ready() ? graph_->count_services(name_) : 0;
+      return made_->service_is_ready() ? count_services(*graph_, made_->get_service_name()) : 0;
     } catch (const std::exception&) {
       return 0;
     }
@@ -425,7 +426,6 @@ class TypedClient final : public RosClient {
 
   Shared& shared_;
   rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph_;
-  std::string name_;
   MessageHandler& handler_;
   Inline inline_;
   typename rclcpp::Client<Service>::SharedPtr made_;
@@ -437,18 +437,17 @@ class TypedServer final : public RosServer {
   TypedServer(Shared& shared, const NodeHandle& node, const ServiceSettings& settings, RequestHandler& handler)
       : shared_(shared),
         graph_(node.graph()),
-        name_(settings.service),
         handler_(handler),
         inline_([this] { return take_one(); }),
         made_(rclcpp::create_service<Service>(
             node.base(), node.services(), settings.service,
             [this](const std::shared_ptr<typename Service::Request> request,
                    std::shared_ptr<typename Service::Response> response) { handle(*request, *response); },
-            to_ros(settings.qos), nullptr)) {}
+            service_qos(to_ros(settings.qos)), nullptr)) {}
 
   [[nodiscard]] std::size_t matched() noexcept override {
     try {
-      return graph_->count_clients(name_);
+      return count_clients(*graph_, made_->get_service_name());
     } catch (const std::exception&) {
       return 0;
     }
@@ -503,7 +502,6 @@ class TypedServer final : public RosServer {
 
   Shared& shared_;
   rclcpp::node_interfaces::NodeGraphInterface::SharedPtr graph_;
-  std::string name_;
   RequestHandler& handler_;
   Inline inline_;
   typename rclcpp::Service<Service>::SharedPtr made_;
