@@ -65,7 +65,7 @@ def compare(
 
     share, alpha = parse_margin(margin), check_alpha(alpha)
     data = [_without_extras(open_run(run, with_tables=False)) for run in runs]
-    wanted = chosen(metric, figures={name: kind for run in data for name, kind in kinds_in(run.summary).items()})
+    wanted = chosen(metric, figures=kinds_in(*(run.summary for run in data)))
     _check_distinct(data)
     opened: RunData | None = None
     try:

@@ -35,7 +35,7 @@ class Rules:
         from perflab.statistics.key_figures import kinds_in
         from perflab.statistics.metrics import chosen
 
-        figures = {name: kind for run in runs for name, kind in kinds_in(run.summary).items()}
+        figures = kinds_in(*(run.summary for run in runs))
         return Rules(chosen(metrics, figures=figures), parse_margin(margin), check_alpha(alpha), strict)
 
 

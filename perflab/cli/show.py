@@ -27,16 +27,15 @@ def complete_run(incomplete: str) -> list[str]:
 def complete_metric(context: typer.Context, incomplete: str) -> list[str]:
     """The metrics that a word may become: those of every graph, and those of the runs that stand before it."""
     from perflab.statistics.key_figures import kinds_in
-    from perflab.statistics.metrics import METRICS, statistics_of
+    from perflab.statistics.metrics import METRICS, made_by
 
     given = [context.params.get(name) for name in ("run", "baseline", "runs")]
     runs = [run for value in given for run in ([value] if isinstance(value, str) else value or ())]
     kinds: dict[str, str] = {}
-    for run in runs:
+    for folder in (Path(place) / run for run in runs for place in ("", "runs")):
         with contextlib.suppress(OSError, *DAMAGE):
-            kinds |= kinds_in(json.loads((Path(run) / "summary.json").read_text()))
-    made = [f"{name}.{s}" if s else name for name, kind in kinds.items() for s in statistics_of(kind)]
-    return [name for name in (*METRICS, *made) if name.startswith(incomplete)]
+            kinds |= kinds_in(json.loads((folder / "summary.json").read_text()))
+    return [name for name in (*METRICS, *made_by(kinds)) if name.startswith(incomplete)]
 
 
 def show(

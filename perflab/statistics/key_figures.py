@@ -93,16 +93,15 @@ def kinds(figures: Iterable[KeyFigure]) -> dict[str, str]:
     return {figure.name: figure.kind for figure in figures}
 
 
-def kinds_in(summary: Json) -> dict[str, str]:
-    """The same, of the results of a summary."""
-    found = [result.get("key_figures") or {} for result in summary["results"]]
+def kinds_in(*summaries: Json) -> dict[str, str]:
+    """The same, of the results of summaries."""
+    found = [result.get("key_figures") or {} for summary in summaries for result in summary["results"]]
     return {str(name): str(entry["kind"]) for figures in found for name, entry in figures.items()}
 
 
 def metrics_of(figure: KeyFigure) -> list[Metric]:
     """All metrics that a figure makes."""
-    names = metrics.statistics_of(figure.kind)
-    found = [metrics.find(f"{figure.name}.{name}" if name else figure.name) for name in names]
+    found = [metrics.find(name) for name in metrics.made_by({figure.name: figure.kind})]
     return [metric for metric in found if metric is not None]
 
 

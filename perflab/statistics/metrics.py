@@ -289,9 +289,13 @@ _DISTRIBUTION_OF = {PATH: "response_ns", JITTER: "jitter_ns"}
 _FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def statistics_of(kind: str) -> tuple[str, ...]:
-    """What a key figure of a kind makes: "p99" is the metric "hot_path.p99" of one called hot_path."""
-    return _MADE_BY[kind]
+def made_by(figures: Mapping[str, str]) -> list[str]:
+    """The names of all metrics of key figures, which are given as their kinds by name.
+
+    >>> made_by({"dropped": LOST})
+    ['dropped', 'dropped.share']
+    """
+    return [f"{figure}.{s}" if s else figure for figure, kind in figures.items() for s in _MADE_BY[kind]]
 
 
 def _key_figure(trial: Json, figure: str) -> Json | None:
@@ -358,7 +362,7 @@ def parse(name: str, option: str = "--metric", figures: Mapping[str, str] | None
     wanted = re.sub(r"p99\.(9+)$", r"p99_\1", name.strip().lower())
     if wanted in METRICS:
         return METRICS[wanted]
-    made = [f"{figure}.{s}" if s else figure for figure, kind in (figures or {}).items() for s in statistics_of(kind)]
+    made = made_by(figures or {})
     if wanted in made and (metric := find(wanted)) is not None:
         return metric
     close = difflib.get_close_matches(wanted, [*METRICS, *made], n=1, cutoff=0.5)

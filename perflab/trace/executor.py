@@ -30,7 +30,7 @@ import numpy.typing as npt
 import polars as pl
 
 from perflab.trace.answer import Answer, Section
-from perflab.trace.names import plural
+from perflab.trace.names import SILENT_EXECUTORS, plural
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.threads import IDENTITY, NO_SCHEDULER, identities, known_time, named, percent, shown
 
@@ -48,7 +48,6 @@ def _sum(column: str) -> pl.Expr:
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-SILENT = "EventsExecutor and StaticSingleThreadedExecutor"  # of rclcpp: they have no tracepoints
 MIN_KNOWN_PERCENT = 90  # of a duration, below which no share of its CPU time is given
 LARGEST = 100  # nodes of the tree of calls that are kept without being asked for all
 
@@ -316,7 +315,7 @@ def _why_no_phases(trace: Source) -> str:
     if any(kind.startswith("executor_") for kind in kinds):
         return "No thread has phases of an executor"
     nothing = "The trace has none of the executor's events (rclcpp_executor_...)"
-    return f"{nothing}: not recorded, or nothing spun that has them; {SILENT} have none"
+    return f"{nothing}: not recorded, or nothing spun that has them; {SILENT_EXECUTORS} have none"
 
 
 def _waits(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
@@ -354,7 +353,7 @@ def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame) -> S
     instances = trace.table("callback_instances").rename({"thread": "thread_row"})
     others = instances.filter(pl.col("parent").is_null()).join(phases, on="thread_row", how="anti")
     reason = (
-        f"no executor's event on this thread: {SILENT} have none, nor has a program's own call"
+        f"no executor's event on this thread: {SILENT_EXECUTORS} have none, nor has a program's own call"
         if phases.height
         else _why_no_phases(trace)
     )

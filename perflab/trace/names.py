@@ -30,6 +30,9 @@ WHERE = ("host", "process", "pid")
 
 NO_PROCESS_NAME = "no event says the name of the process (context procname)"
 
+# Executors of rclcpp that have no tracepoints.
+SILENT_EXECUTORS = "EventsExecutor and StaticSingleThreadedExecutor"
+
 
 def is_internal(name: pl.Expr) -> pl.Expr:
     """Whether a topic or service of that name is ROS's own; false where it has none."""

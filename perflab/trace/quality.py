@@ -14,7 +14,7 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Section
-from perflab.trace.names import plural
+from perflab.trace.names import SILENT_EXECUTORS, plural
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
@@ -501,8 +501,7 @@ def _coverage(trace: Source) -> list[Coverage]:
     else:
         found.append(Coverage("services", None, None, "calls answered", reason))
     if phases.is_empty():
-        silent = "EventsExecutor and StaticSingleThreadedExecutor have none"
-        why = f"the trace has no executor events (rclcpp_executor_*; {silent})"
+        why = f"the trace has no executor events (rclcpp_executor_*; {SILENT_EXECUTORS} have none)"
         found.append(Coverage("executor", None, None, "phases ended", why))
     else:
         found.append(_count("executor", phases["end_ns"].count(), phases.height, "phases ended", "phases"))

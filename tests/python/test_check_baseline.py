@@ -117,7 +117,7 @@ def with_key_figure(made: Made, times: float) -> Json:
     return summary
 
 
-def test_a_key_figure_is_gated_as_any_other(tmp_path: Path, capsys: Captured) -> None:
+def test_a_key_figure_is_gated_as_any_other(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     baseline = str(write_run(tmp_path / "old", with_key_figure(OLD, 1)))
     slower = str(write_run(tmp_path / "new", with_key_figure(new(Effect()), 2)))
     assert check((slower, baseline), "--metric", "hot_path.p99,lost", "--json") == 1
@@ -132,6 +132,12 @@ def test_a_key_figure_is_gated_as_any_other(tmp_path: Path, capsys: Captured) ->
         "perflab: --metric: no metric 'cold_path.p99'; did you mean hot_path.p99?"
     ]
     context = SimpleNamespace(params={"run": slower, "baseline": str(tmp_path / "missing")})
+    assert complete_metric(context, "hot_path.p5") == ["hot_path.p50"]  # type: ignore[arg-type]
+    # By its name below runs/, too.
+    (tmp_path / "runs").mkdir()
+    Path(slower).rename(tmp_path / "runs" / "named")
+    monkeypatch.chdir(tmp_path)
+    context = SimpleNamespace(params={"runs": ("named",)})
     assert complete_metric(context, "hot_path.p5") == ["hot_path.p50"]  # type: ignore[arg-type]
 
 
