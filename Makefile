@@ -11,7 +11,7 @@ BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
 
-.PHONY: all demo test test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
+.PHONY: all demo test test-all test-ros2 test-native test-python lint test-sanitizers fuzz benchmarks clean dependencies
 
 all: $(VENV)/.perflab native ## Installs what is missing and builds perflab into .venv
 
@@ -37,10 +37,14 @@ demo: all ## A small experiment: a robot of ten nodes on each DDS, at rest, unde
 	@scripts/demo $(BIN)
 
 # From the start with the flags of scripts/test, or everything would be compiled twice.
-test: override CMAKE_FLAGS += -DPERFLAB_WERROR=ON
-test: all $(VENV)/.test ## Builds and runs all tests
+test test-all: override CMAKE_FLAGS += -DPERFLAB_WERROR=ON
+test: all $(VENV)/.test ## The check: builds, and runs all tests but the long ones
 	@scripts/install-dependencies --test
 	@scripts/test
+
+test-all: all $(VENV)/.test ## Everything: also the long tests, the sanitizers, fuzzing, and ROS 2 where it is sourced
+	@scripts/install-dependencies --test-all
+	@scripts/test --all
 
 test-ros2: ## The tests on ROS 2 itself, in a shell in which it is sourced
 	@scripts/test-ros2 --check
@@ -52,7 +56,7 @@ test-sanitizers: all ## The native tests under address+undefined and under threa
 	@scripts/test-sanitizers
 
 fuzz: all ## Fuzzes the parsers of graphs and traces for SECONDS_PER_TARGET (default 300) each
-	@scripts/install-dependencies --test
+	@scripts/install-dependencies --test-all
 	@scripts/fuzz $${SECONDS_PER_TARGET:-300}
 
 benchmarks: all $(VENV)/.test ## Measures side by side with peers and limits; takes some minutes
