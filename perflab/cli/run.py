@@ -53,7 +53,7 @@ def _display(progress: str, quiet: bool) -> Display:
 
     if progress == "lines":
         return live.lines()
-    return live.on_terminal() if progress == "auto" and sys.stderr.isatty() and not quiet else live.silent()
+    return live.on_terminal() if progress == "auto" and sys.stderr.isatty() and not quiet else live.silent(quiet=quiet)
 
 
 def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> None:

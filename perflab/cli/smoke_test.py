@@ -62,7 +62,7 @@ def smoke_test(
     try:
         for number, check in enumerate(checks(native, names), start=1):
             began = time.monotonic()
-            answer = carry_out(check, native, host, live.silent(), folder / f"{number:02d}")
+            answer = carry_out(check, native, host, live.silent(quiet=True), folder / f"{number:02d}")
             answers.append((answer, time.monotonic() - began))
             if answer.state != FAILED and answer.run is not None:
                 shutil.rmtree(answer.run, ignore_errors=True)

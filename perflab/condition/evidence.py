@@ -15,6 +15,7 @@ from perflab.condition import Companion, Evidence, NotInEffect, Trial, Window
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.units import NS_PER_S
+from perflab.waiting import Wait
 
 PROC = Path("/proc")
 
@@ -94,16 +95,16 @@ def catch_up(trial: Trial, window: Window, groups: Sequence[str]) -> str | None:
 
     Not through trial.wait(): that programs of the trial end is no reason to lose the evidence.
     """
-    limit_s = time.monotonic() + MONITOR_LIMIT_S
+    wait = Wait("perflab-monitor to have seen all of the measured part", MONITOR_LIMIT_S)
     while True:
         trial.monitor.refresh()
         last_ns = trial.monitor.last_at_ns
         if last_ns is not None and last_ns >= window.end_ns:
             return next((gap for group in groups if (gap := _gap(trial, group, window)) is not None), None)
-        if time.monotonic() >= limit_s:
+        if wait.is_over:
             behind = "never sampled" if last_ns is None else f"ended {(window.end_ns - last_ns) / 1e9:.2f} s too early"
             return f"the monitor {behind}: nothing is known of the whole measured time"
-        time.sleep(_MONITOR_STEP_S)
+        wait.pause(_MONITOR_STEP_S)
 
 
 def _gap(trial: Trial, group: str, window: Window) -> str | None:

@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from perflab import programs
 from perflab.condition import Companion, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.condition.evidence import (
     PROC,
@@ -51,6 +51,9 @@ LOSS_DEVIATIONS = 5.0
 # The namespace has nothing but this discipline to hold a rate: what it lets through beyond it is measuring error.
 RATE_TOLERANCE = 0.02
 _ANSWER_LIMIT_S = 20.0
+# Programs and the packages that they are in.
+_IP, _TC = ("ip", "iproute2"), ("tc", "iproute2")
+_UNSHARE, _NSENTER = ("unshare", "util-linux"), ("nsenter", "util-linux")
 
 
 _BIT_RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kMG]?)bit(?:/s)?")
@@ -136,9 +139,8 @@ class NetworkShaping(Condition):
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
-        for program, package in (("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux")):
-            _find(program, package)
-        _find("nsenter", "util-linux")
+        for program in (_IP, _TC, _UNSHARE, _NSENTER):
+            _find(*program)
         if (reason := cannot_make_namespaces()) is not None:
             raise Unavailable(f"{self.label}: {reason}")
         for kind in self.kinds:
@@ -152,7 +154,7 @@ class NetworkShaping(Condition):
     def apply(self, trial: Trial) -> None:
         if trial.launch.prefix:
             raise NotInEffect("another condition has changed already where the workload's processes start")
-        setup = " && ".join([f"ip link set {INTERFACE} up", *self._commands(), "exec sleep infinity"])
+        setup = " && ".join([f"{_find(*_IP)} link set {INTERFACE} up", *self._commands(), "exec sleep infinity"])
         self._holder = trial.start(self.label, [*_unshare(), "sh", "-c", setup])
         wait_until(trial, self._not_ready)
         holder = self._pid()
@@ -204,6 +206,7 @@ class NetworkShaping(Condition):
     def _commands(self) -> list[str]:
         """The tc commands; a token bucket goes below the delay, as tc-netem(8) has it."""
         asked = self._asked
+        tc = _find(*_TC)
         commands: list[str] = []
         parent = "root"
         if "netem" in self.kinds:
@@ -213,11 +216,11 @@ class NetworkShaping(Condition):
             if asked.loss:
                 words += ["loss", "random", f"{asked.loss:g}%"]
             # A queue of netem's default 1000 packets drops at 100000 packets/s and 10 ms: that would be another loss.
-            commands.append(f"tc qdisc add dev {INTERFACE} root handle 1: netem limit 1000000 {' '.join(words)}")
+            commands.append(f"{tc} qdisc add dev {INTERFACE} root handle 1: netem limit 1000000 {' '.join(words)}")
             parent = "parent 1:1"
         if "tbf" in self.kinds:
             commands.append(
-                f"tc qdisc add dev {INTERFACE} {parent} handle 10: tbf rate {self._rate_bytes_per_s}bps "
+                f"{tc} qdisc add dev {INTERFACE} {parent} handle 10: tbf rate {self._rate_bytes_per_s}bps "
                 f"burst {asked.burst} latency {asked.queue // 1000}us"
             )
         return commands
@@ -339,12 +342,12 @@ class NetworkShaping(Condition):
 def enter(holder: int) -> list[str]:
     """The command that executes the one after it in the namespaces of a holder."""
     own_user = [] if _is_root() else [f"--user=/proc/{holder}/ns/user", "--preserve-credentials"]
-    return [_find("nsenter", "util-linux"), *own_user, f"--net=/proc/{holder}/ns/net", "--"]
+    return [_find(*_NSENTER), *own_user, f"--net=/proc/{holder}/ns/net", "--"]
 
 
 def take_snapshot(holder: int) -> Snapshot:
     """Raises NotInEffect where the namespace's disciplines cannot be read."""
-    done = _run([*enter(holder), _find("tc", "iproute2"), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
+    done = _run([*enter(holder), _find(*_TC), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
     packets = _packets_sent(holder)
     try:
         listed = json.loads(done.stdout) if done.returncode == 0 else None
@@ -371,8 +374,8 @@ def cannot_make_namespaces() -> str | None:
 def missing_discipline(kind: str) -> str | None:
     """Why a queueing discipline cannot be had, found out by making one in a namespace that is then gone."""
     arguments = {"tbf": "rate 1mbit burst 128kb latency 50ms", "netem": "delay 1ms"}[kind]
-    tc = _find("tc", "iproute2")
-    done = _run([*_unshare(), "sh", "-c", f"ip link set lo up && {tc} qdisc add dev lo root {kind} {arguments}"])
+    ip, tc = _find(*_IP), _find(*_TC)
+    done = _run([*_unshare(), "sh", "-c", f"{ip} link set lo up && {tc} qdisc add dev lo root {kind} {arguments}"])
     if done.returncode == 0:
         return None
     what = "delay, jitter and loss need" if kind == "netem" else "rate needs"
@@ -383,7 +386,7 @@ def missing_discipline(kind: str) -> str | None:
 
 
 def _unshare() -> list[str]:
-    return [_find("unshare", "util-linux"), *([] if _is_root() else ["--user", "--map-root-user"]), "--net", "--"]
+    return [_find(*_UNSHARE), *([] if _is_root() else ["--user", "--map-root-user"]), "--net", "--"]
 
 
 def _is_root() -> bool:
@@ -392,24 +395,12 @@ def _is_root() -> bool:
 
 def _find(program: str, package: str) -> str:
     """Raises Unavailable."""
-    # A user's PATH often lacks the folders of the administrator's programs.
-    path = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
-    if path is None:
-        raise Unavailable(f"{program} is not installed; install it with: apt-get install {package}")
-    return path
+    return str(programs.find(program, f"apt-get install {package}"))
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_LIMIT_S,
-            check=False,
-        )
+        return programs.ask(command, limit_s=_ANSWER_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(list(command), -1, "", str(error))
 

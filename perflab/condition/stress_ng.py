@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from perflab import programs
 from perflab.condition import Companion, Trial, Window, temporary
 from perflab.condition.evidence import Task, count_words, descendants, has_ended, wait_until
 from perflab.errors import Unavailable
@@ -21,10 +21,7 @@ _ANSWER_LIMIT_S = 20.0
 
 def find() -> Path:
     """Raises Unavailable."""
-    path = shutil.which("stress-ng")
-    if path is None:
-        raise Unavailable("stress-ng is not installed; install it with: apt-get install stress-ng")
-    return Path(path)
+    return programs.find("stress-ng", "apt-get install stress-ng")
 
 
 @functools.cache
@@ -47,19 +44,10 @@ def version() -> str | None:
 
 def _said(*arguments: str) -> str:
     try:
-        done = subprocess.run(
-            [find(), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_LIMIT_S,
-            check=False,
-        )
+        done = programs.ask([find(), *arguments], limit_s=_ANSWER_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"stress-ng does not answer: {error}; install it again: apt-get install stress-ng") from error
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 class Load:

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perflab import waiting
 from perflab.errors import PerflabError, Unavailable
 from perflab.experiment.process import MAX_LINE_BYTES, ProtocolError, describe_status, log_tail
 
@@ -94,10 +95,11 @@ def kill_all(find: Callable[[], list[Process]]) -> list[Process]:
 
     Nobody means twice in a row: /proc is not read in one instant, and who forks and ends meanwhile may hide a child.
     """
-    limit = time.monotonic() + KILL_LIMIT_S
+    wait = waiting.Wait("processes that were killed to end", KILL_LIMIT_S)
     for _ in range(2):
         while left := find():
-            if time.monotonic() >= limit:
+            wait.say()
+            if wait.is_over:
                 return left
             for process in left:
                 _kill(process)
@@ -232,7 +234,8 @@ class GuardedCompanion:
             left = limit - time.monotonic()
             if left <= 0 or self._closed or self.finished:
                 return None
-            self._wait(left)
+            waiting.raise_if_interrupted()
+            self._wait(min(left, waiting.STEP_S))
 
     def children(self) -> list[int]:
         """The numbers of those that are right below the guard: the program, and what has lost its parent."""
@@ -294,7 +297,7 @@ class GuardedCompanion:
                 raise Unavailable(f"cannot start {guard}: {error.strerror}; build it again with `make`") from error
 
     def _wait_for_start(self, install: str | None) -> None:
-        limit = time.monotonic() + START_LIMIT_S
+        wait = waiting.Wait(f"{self.name}: {self.command[0]} to be started", START_LIMIT_S)
         while True:
             self.poll()
             if self.pid is not None:
@@ -306,17 +309,19 @@ class GuardedCompanion:
             if self.finished:
                 how = "; ".join([describe_status(self._guard.wait()), *log_tail(self.log)])
                 raise PerflabError(f"{self.name}: perflab-guard ended before it had started {self.command[0]}: {how}")
-            if time.monotonic() >= limit:
+            if wait.is_over:
                 raise PerflabError(f"{self.name}: {self.command[0]} was not started within {START_LIMIT_S:.0f} s")
-            self._wait(limit - time.monotonic())
+            self._wait(wait.step_s)
+            wait.look()
 
     def _stop_in_order(self, grace_s: float) -> None:
         self._stopping = True
         self._tell({"type": "stop", "grace_ms": round(grace_s * 1000)})
-        limit = time.monotonic() + grace_s + GUARD_KILL_LIMIT_S + ANSWER_LIMIT_S
-        while not self.finished and (left := limit - time.monotonic()) > 0:
-            self._wait(left)
+        wait = waiting.Wait(f"{self.name} to end", grace_s + GUARD_KILL_LIMIT_S + ANSWER_LIMIT_S)
+        while not self.finished and not wait.is_over:
+            self._wait(wait.step_s)
             self.poll()
+            wait.look()
 
     def _end_guard(self) -> None:
         """Where it did not end in order: stopped, stuck, or we were interrupted while we waited for it."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import perflab
+from perflab import programs
 from perflab.host import Host, parse_cpu_list
 from perflab.middleware import Middleware
 from perflab.native import Native
@@ -434,16 +435,7 @@ def _package_version(name: str) -> str | None:
 def _run(command: list[str], *, any_status: bool = False) -> str | None:
     """What a program prints; None where it cannot be asked."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=PROGRAM_TIMEOUT_S,
-            env={**os.environ, "LC_ALL": "C"},
-            check=False,
-        )
+        done = programs.ask(command, limit_s=PROGRAM_TIMEOUT_S, environment={"LC_ALL": "C"}, errors="surrogateescape")
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if any_status or done.returncode == 0 else None

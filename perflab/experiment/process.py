@@ -21,7 +21,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from perflab import waiting
 from perflab.errors import Interrupted, PerflabError, Unavailable
+from perflab.waiting import STEP_S, Wait
 
 MAX_LINE_BYTES = 64 << 20
 KILL_WAIT_S = 10.0
@@ -119,13 +121,16 @@ class Signals:
     """Within this context SIGINT, SIGTERM and SIGHUP are noted instead of raised, and wake `fileno()`."""
 
     def __init__(self) -> None:
-        self.received: int | None = None
+        self.received: int | None = None  # and not yet raised
+        self.seen: int | None = None  # the last one that came, raised or not
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
         self._previous: dict[int, Any] = {}
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Signals:
+        self._stack.enter_context(waiting.signals_raise(self.raise_if_received))
         for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup stays nohup
                 self._previous[signum] = signal.signal(signum, self._note)
@@ -134,6 +139,7 @@ class Signals:
     def __exit__(self, *_: object) -> None:
         for signum, handler in self._previous.items():
             signal.signal(signum, handler)
+        self._stack.close()
         self._reader.close()
         self._writer.close()
 
@@ -148,9 +154,14 @@ class Signals:
                 self._reader.recv(4096)
             raise Interrupted(signum)
 
+    def raise_if_seen(self) -> None:
+        """Raises Interrupted where one came at any time: also where whoever waited has taken it for a failure."""
+        if self.seen is not None:
+            raise Interrupted(self.seen)
+
     def _note(self, signum: int, frame: FrameType | None) -> None:
         del frame
-        self.received = signum
+        self.received = self.seen = signum
         with contextlib.suppress(OSError):
             self._writer.send(b"!")
 
@@ -165,6 +176,7 @@ class Supervisor:
         self._pending: list[Event] = []
         self._next_look_s = 0.0
         self._watched: dict[int, Watched] = {}  # by the descriptors to wait for
+        self.waiting: Wait | None = None  # for what `poll` waits, where that is not the measured part
         if signals is not None:
             self._selector.register(signals.fileno(), selectors.EVENT_READ, None)
 
@@ -252,7 +264,11 @@ class Supervisor:
             if self._signals is not None:
                 self._signals.raise_if_received()
             self._look_after_companions()
-            ready = self._selector.select(max(0.0, deadline_s - time.monotonic()))
+            left_s = deadline_s - time.monotonic()
+            if self.waiting is not None:
+                self.waiting.say()
+                left_s = min(left_s, self.waiting.silent_for_s)
+            ready = self._selector.select(max(0.0, left_s))
             for key, mask in ready:
                 node = key.data
                 if node is None:
@@ -284,10 +300,12 @@ class Supervisor:
         """Kills every process group that still has its leader, and waits for the leaders."""
         for node in self.running:
             _kill_group(node.pid)
-        limit = time.monotonic() + KILL_WAIT_S
         for node in self.running:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._ended(node, node.popen.wait(max(0.1, limit - time.monotonic())))
+            wait = Wait(f"process {node.name!r} (pid {node.pid}), which was killed, to end", KILL_WAIT_S)
+            while node.status is None and not wait.is_over:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._ended(node, node.popen.wait(STEP_S))
+                wait.say()
 
     def _look_after_companions(self) -> None:
         """Lets them note what they have started, so that it can be found if a guard is killed."""

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +20,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from perflab import __version__
+from perflab import __version__, programs, tracer, waiting
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import command_records, domain, rundir, traced
 from perflab.experiment.clean import pid_namespace
@@ -56,16 +55,28 @@ from perflab.statistics.metrics import Criterion, parse_criterion
 from perflab.statistics.summary import Json, TrialData, figures_of, summarize
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
+from perflab.waiting import Wait
 from perflab.workload import Graph, Workload, command
 from perflab.workload.command import Command
 from perflab.workload.generated import Generated
 
 MANIFEST_SCHEMA = 1
 CHECK_TIMEOUT_S = 60.0
+RECORDED_FROM_OUTSIDE = "recorded by the trace in which perflab ran: the figures contain what that costs"
 REFERENCE_S = 0.3  # how long the machine is looked at before the first trial
 
 # What reaches into the middlewares from outside, and so belongs to what was measured.
-_ENVIRONMENT_PREFIXES = ("CYCLONEDDS_", "FASTDDS_", "FASTRTPS_", "ROS_", "RMW_", "ZENOH_", "IOX2_", "RCUTILS_")
+_ENVIRONMENT_PREFIXES = (
+    "CYCLONEDDS_",
+    "FASTDDS_",
+    "FASTRTPS_",
+    "ROS_",
+    "RMW_",
+    "ZENOH_",
+    "IOX2_",
+    "RCUTILS_",
+    tracer.RECORDED,
+)
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ def execute(
     is in the result.
     """
     experiment = possible(experiment, host)
-    with Signals() as signals:
+    with Signals() as signals, waiting.told_to(display.waiting):
         context = _prepare(experiment, native, host, signals, display, earlier)
         # What takes time comes first: a directory without a manifest is of no use to anybody.
         manifest = _manifest(context) if earlier is None else None
@@ -149,8 +160,8 @@ def execute(
             write_json(directory.summary, summary)
         except OSError as problem:
             error = error or TrialFailed(f"cannot write {directory.summary}: {problem.strerror}")
-        if signals.received is not None:  # after the last trial: its run is whole, but what follows it must not begin
-            error = error or Interrupted(signals.received)
+        if signals.seen is not None:  # after the last trial: its run is whole, but what follows it must not begin
+            error = error or Interrupted(signals.seen)
     return RunResult(directory, summary, error)
 
 
@@ -274,15 +285,7 @@ def _check_treatments(context: _Context) -> None:
 
 
 def _check(node_program: Path, config: Path, treatment: Treatment) -> None:
-    done = subprocess.run(
-        [node_program, "--check", "--config", config],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=CHECK_TIMEOUT_S,
-        check=False,
-    )
+    done = programs.ask([node_program, "--check", "--config", config], limit_s=CHECK_TIMEOUT_S)
     complaint = one_line(done.stderr).removeprefix("perflab-node: ")
     for kind in (BadInput, Unavailable):
         if done.returncode == kind.exit_code:
@@ -306,7 +309,7 @@ def _run_trials(context: _Context, directory: RunDirectory, trials: dict[int, Tr
             _check_same(planned, before)
             course.ended(planned, before)
             continue
-        context.signals.raise_if_received()
+        context.signals.raise_if_seen()
         _admit(context, planned)
         with _domain(planned.treatment.variant, domain_before) as held:
             domain_before = held if held is not None else domain_before
@@ -406,7 +409,8 @@ def _one_trial(
     data = _judged(collected.data, context.criteria)
     document["outcome"], document["reason"] = data.outcome, data.reason
     document["criteria"] = [dict(c) for c in data.criteria]
-    document["notes"] = [*outcome.notes, *told, *collected.notes]
+    recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
+    document["notes"] = [*recorded, *outcome.notes, *told, *collected.notes]
     try:
         document["tables"] = tables.write(directory.path, data.accounts, collected.processes)
     except OSError as problem:
@@ -466,11 +470,13 @@ def _cool_down(context: _Context) -> Json:
     threshold = context.quiet_percent
     assert threshold is not None
 
+    limit_s = context.experiment.settings.quiet_limit_ns / NS_PER_S
+    shown = Wait(f"the machine to be as quiet as before the run (at most {threshold:.0f} % busy)", limit_s)
+
     def wait(seconds: float) -> None:
         time.sleep(seconds)
-        context.signals.raise_if_received()
+        shown.look()
 
-    limit_s = context.experiment.settings.quiet_limit_ns / NS_PER_S
     return context.machine.await_quiet(threshold, limit_s=limit_s, wait=wait).document()
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from perflab import tracer
 from perflab.condition import Counts, Evidence, NotInEffect, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
 from perflab.experiment import command as commands
@@ -46,6 +47,7 @@ from perflab.experiment.variant import Variant
 from perflab.native import Native
 from perflab.observer import Artifact
 from perflab.units import NS_PER_S, format_duration
+from perflab.waiting import Wait
 from perflab.workload import Graph, file_name
 from perflab.workload.command import Command
 
@@ -216,6 +218,8 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
     if not foreign:
         for observer in plan.treatment.observers:
             observer.configure(configuration)
+        if tracer.is_recorded() and tracer.has_tracepoints(middleware.runtime, plan.native):
+            configuration["tracing"] = tracer.node_setting(middleware.runtime, plan.native)
     return configuration
 
 
@@ -252,7 +256,8 @@ def run_trial(
         # Whoever was killed could not take away what it had made; now nobody is left to use it.
         result.notes += remove_left_over(life.shared_memory).notes
     if problems and result.outcome == "success":
-        _note(result, Failed("harness_error", problems[0]))
+        interrupted = None if signals.seen is None else Interrupted(signals.seen)
+        _note(result, Failed("harness_error", problems[0], last=interrupted is not None, error=interrupted))
     result.evidence, result.artifacts = surroundings.evidence, surroundings.artifacts
     result.companions = surroundings.trial.ended
     for name, node in supervisor.nodes.items():
@@ -325,6 +330,7 @@ class _Life:
         self._silent_since: dict[str, float] = {}
         self._counts: dict[str, protocol.Progress] = {}
         self._published_until_ns = 0
+        self._unmatched = ""  # of which discovery is waited for, in words
         self._ended_ns: int | None = None  # when a command had ended by itself
 
     @property
@@ -339,7 +345,7 @@ class _Life:
 
     def launch(self) -> None:
         """Writes the configurations and starts the processes, in the conditions that come before them."""
-        self._report(LiveProgress("preparing", 0, 0, 0, 0))
+        self._enter("preparing", "what comes before the processes: observers, conditions")
         self.surroundings.prepare()
         launch = self._view.launch
         for process, name in node_names(self._plan).items():
@@ -372,9 +378,10 @@ class _Life:
         self._await_ready()
         if command is not None and not at_start:
             self._await_command(command)
-        self._report(LiveProgress("conditions", 0, 0, 0, 0))
+        self._enter("conditions", "observers to record and conditions to be in effect")
         self.surroundings.surround()
         self._start(writers)
+        self._supervisor.waiting = None
         if command is not None and at_start:
             self._pass_time(((self._result.start_at_ns or 0) - time.monotonic_ns()) / NS_PER_S)
             self._launch_command(command)
@@ -384,13 +391,19 @@ class _Life:
             self._measure_command(command)
         if self._plan.treatment.conditions:
             behind = self._published_until_ns > self._scheduled.end_ns + HEARD_WITHIN_NS
+            self._supervisor.waiting = Wait("evidence that the conditions were in effect")
             self.surroundings.verify(self._scheduled, self._published_until_ns if behind else self._scheduled.end_ns)
         if command is not None:
             self._stop_command(command)
         self._finish()
 
+    def _enter(self, phase: str, what: str | Callable[[], str]) -> None:
+        """Begins a part of the trial in which nothing is measured; `what` it waits for is said where it takes long."""
+        self._report(LiveProgress(phase, 0, 0, 0, 0))
+        self._supervisor.waiting = Wait(what)
+
     def _launch_command(self, command: CommandRun) -> None:
-        self._report(LiveProgress("starting", 0, 0, 0, 0))
+        self._enter("starting", lambda: f"{self._command_words} to be started")
         plan = self._plan
         assert plan.command is not None
         folder, network = self._directory.path, plan.settings.network
@@ -415,6 +428,9 @@ class _Life:
         ready = command.command.parameters.ready_when
         wait_ns = ready.within if ready.after is None else ready.after + self._limits.silence_ns
         deadline = self._deadline(wait_ns)
+        self._supervisor.waiting = Wait(
+            lambda: f"{self._command_words} to be ready: {command.not_ready()}", wait_ns / NS_PER_S
+        )
         while (missing := command.not_ready()) is not None:
             if time.monotonic() >= deadline:
                 waited = format_duration(wait_ns / NS_PER_S)
@@ -446,6 +462,7 @@ class _Life:
         self._result.measured = self._scheduled
         elapsed_ns = self._scheduled.end_ns - self._scheduled.begin_ns
         self._report(LiveProgress("draining", elapsed_ns, None, None, None))
+        self._supervisor.waiting = Wait("messages that are on their way")
         if not itself:
             command.note_libraries()
             self._pass_time(self._limits.drain_quiet_ns / NS_PER_S)
@@ -464,7 +481,7 @@ class _Life:
         """Asks it to end, as a user would. One that has to be made to is no success."""
         if command.has_ended():
             return
-        self._report(LiveProgress("stopping", 0, 0, 0, 0))
+        self._enter("stopping", lambda: f"{self._command_words} to end")
         self._pass_time(0.0)  # one that has ended already was not asked to
         command.ask_to_end()
         stop = command.command.parameters.stop
@@ -543,6 +560,10 @@ class _Life:
             return  # nothing was measured yet
         self._supervisor.send_all({"type": "stop"})
         deadline = time.monotonic() + self._limits.farewell_ns / NS_PER_S
+        self._supervisor.waiting = Wait(
+            lambda: f"{self._names(dict.fromkeys(self._done))} to write their last records",
+            self._limits.farewell_ns / NS_PER_S,
+        )
         try:
             while self._supervisor.running and not isinstance(self._supervisor.poll(deadline), Tick):
                 pass
@@ -557,6 +578,7 @@ class _Life:
         if command.asked_to_end_ns is None:
             command.ask_to_end()
         deadline = time.monotonic() + command.command.parameters.stop.grace / NS_PER_S
+        self._supervisor.waiting = Wait(lambda: f"{self._command_words} to end")
         with contextlib.suppress(Interrupted, ProtocolError):
             while not command.has_ended() and not isinstance(self._supervisor.poll(deadline), Tick):
                 pass
@@ -564,13 +586,17 @@ class _Life:
     def _await_created(self) -> list[dict[str, Any]]:
         """The writers of all processes, once all endpoints exist."""
         deadline = self._deadline(self._limits.created_ns)
-        self._report(LiveProgress("starting", 0, 0, 0, 0))
+        self._enter("starting", lambda: f"{self._names(self._created)} to create endpoints")
         while missing := [name for name in self._supervisor.nodes if name not in self._created]:
             self._hear(deadline, missing, "create its endpoints")
         return [writer for name in self._supervisor.nodes for writer in self._created[name].writers]
 
     def _await_ready(self) -> None:
-        deadline = self._deadline(self._plan.settings.discovery_timeout_ns + self._limits.silence_ns)
+        timeout_ns = self._plan.settings.discovery_timeout_ns
+        deadline = self._deadline(timeout_ns + self._limits.silence_ns)
+        self._supervisor.waiting = Wait(
+            lambda: f"discovery by {self._names(self._ready)}{self._unmatched}", timeout_ns / NS_PER_S or None
+        )
         while missing := [name for name in self._supervisor.nodes if name not in self._ready]:
             self._hear(deadline, missing, "finish discovery")
         if self._plan.settings.discovery_timeout_ns > 0 and not all(line.matched for line in self._ready.values()):
@@ -580,6 +606,12 @@ class _Life:
             timeout = format_duration(self._plan.settings.discovery_timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
             raise Failed("harness_error", f"{count} not matched within {timeout}: {shown}{more}")
+
+    def _names(self, heard: Mapping[str, object]) -> str:
+        """The processes that have not been heard of yet, for people."""
+        missing = [repr(name) for name in self._supervisor.nodes if name not in heard]
+        more = f" and {len(missing) - UNMATCHED_SHOWN} more" if len(missing) > UNMATCHED_SHOWN else ""
+        return f"{'processes' if len(missing) > 1 else 'process'} {', '.join(missing[:UNMATCHED_SHOWN])}{more}"
 
     def _hear(self, deadline: float, missing: list[str], what: str) -> None:
         """Takes in one line before the start; a fast process may be a phase ahead of a slow one."""
@@ -597,6 +629,9 @@ class _Life:
         elif isinstance(line, protocol.Ready):
             self._ready[name] = line
         elif isinstance(line, protocol.Waiting):
+            if line.unmatched:
+                count = "1 endpoint is" if len(line.unmatched) == 1 else f"{len(line.unmatched)} endpoints are"
+                self._unmatched = f": {count} not matched, the first is {line.unmatched[0]}"
             self._report(LiveProgress("discovery", 0, 0, 0, 0, note=f"{len(line.unmatched)} unmatched"))
 
     def _pass_time(self, seconds: float, *, until_ended: bool = False) -> None:
@@ -684,6 +719,8 @@ class _Life:
                 verdict = "rest"  # it says so when no event is left
             if drain.publishing:
                 self._published_until_ns = now_ns
+            elif self._supervisor.waiting is None and self._plan.variant.runtime != "virtual":
+                self._supervisor.waiting = Wait("messages that are on their way")
             if verdict is not None:
                 self._result.drain = verdict
                 self._note_overrun()
@@ -742,6 +779,9 @@ class _Life:
         """Last checkpoints, last lines, and the end of every process."""
         self._supervisor.send_all({"type": "stop"})
         deadline = self._deadline(self._limits.done_ns)
+        self._supervisor.waiting = Wait(
+            lambda: f"{self._names(dict.fromkeys(self._done))} to write their records and end"
+        )
         while self._supervisor.running:
             event = self._supervisor.poll(deadline)
             if isinstance(event, Tick):

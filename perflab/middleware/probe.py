@@ -59,16 +59,11 @@ class _Head(ctypes.Structure):
 
 
 def probe(library: os.PathLike[str]) -> Answer:
-    """What the plug-in at that path says of itself. Never raises."""
+    """What the plug-in at that path says of itself. Raises Interrupted alone."""
+    from perflab.programs import ask  # the program that this file is as well has nothing but the standard library
+
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", __file__, os.fspath(library)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PROBE_TIMEOUT_S,
-            check=False,
-        )
+        done = ask([sys.executable, "-I", "-S", __file__, os.fspath(library)], limit_s=PROBE_TIMEOUT_S)
         return Answer(**json.loads(done.stdout))
     except subprocess.TimeoutExpired:
         return Answer(error=f"it did not answer within {PROBE_TIMEOUT_S:.0f} s")

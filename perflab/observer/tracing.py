@@ -7,7 +7,6 @@ ends after they have ended. perflab-node emits `ros2:*` only where this observer
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -16,16 +15,14 @@ from perflab import native
 from perflab.condition import Trial
 from perflab.errors import Unavailable
 from perflab.host import Host
-from perflab.middleware.rclcpp import RUNTIME as ROS2
 from perflab.observer import Artifact, Observer
 from perflab.parameters import Bytes, Names, Parameters, Switch
 from perflab.registry import Kind
-from perflab.tracer import Recording, RecordingSettings, check
+from perflab.tracer import TRACEPOINTS, Recording, RecordingSettings, check, has_tracepoints, node_setting
 from perflab.tracer.lttng import UserSpaceSettings
 
 FOLDER = "trace"
 ARTIFACT = "trace"
-LIBRARY = "libperflab_ros2_tracepoints.so"
 
 _DEFAULT = UserSpaceSettings()
 
@@ -87,16 +84,14 @@ class Tracing(Observer):
         if runtime == "virtual":
             raise Unavailable(f"{self.label}: on virtual there is nothing to trace; use a real middleware")
         check(self.settings, native.find())
-        if runtime == "dds" and not _library().is_file():
+        if not has_tracepoints(runtime, native.find()):
             raise Unavailable(
-                f"{self.label}: {LIBRARY} is not in {_library().parent}: install LTTng's headers with "
+                f"{self.label}: {TRACEPOINTS} is not in {native.find().folder}: install LTTng's headers with "
                 "`apt install liblttng-ust-dev` and build perflab again with `make`"
             )
 
     def configure(self, configuration: dict[str, Any]) -> None:
-        # ROS 2 brings tracepoints of its own; two providers of the same events in one process would be one too many.
-        own = configuration.get("runtime") == ROS2
-        configuration["tracing"] = {"library": None if own else str(_library())}
+        configuration["tracing"] = node_setting(str(configuration.get("runtime")), native.find())
 
     def prepare(self, trial: Trial) -> None:
         directory = trial.directory / FOLDER
@@ -111,10 +106,6 @@ class Tracing(Observer):
         recording, self._recording = self._recording, None
         recording.end()
         return [Artifact(recording.directory, ARTIFACT)]
-
-
-def _library() -> Path:
-    return native.find().folder / LIBRARY
 
 
 KIND: Kind[Observer] = Kind(

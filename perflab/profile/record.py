@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from perflab import programs
 from perflab.condition import Companion
 from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.experiment.companion import Process, children_of, read_process
@@ -138,21 +139,15 @@ class Plan:
 
 def find() -> tuple[Path, str]:
     """perf and its version. Raises Unavailable."""
-    path = shutil.which("perf")
-    if path is None:
-        raise Unavailable(f"perf is not installed; install it with: {_install()}")
+    path = programs.find("perf", _install())
     try:
-        done = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_ANSWER_LIMIT_S,
-            check=False,
-        )  # fmt: skip
+        done = programs.ask([path, "--version"], limit_s=_ANSWER_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{path} does not answer: {error}; install it again: {_install()}") from error
     if done.returncode or not done.stdout.startswith("perf version"):
         # Ubuntu's is a script that looks for the one of the running kernel.
         raise Unavailable(f"{path} is not for kernel {os.uname().release}; install it with: {_install()}")
-    return Path(path), done.stdout.removeprefix("perf version").strip()
+    return path, done.stdout.removeprefix("perf version").strip()
 
 
 def _install() -> str:

@@ -32,9 +32,9 @@ MIN_NAME = 12
 BLOCK_WITHOUT_TRIALS = 8  # lines: bar, outcomes, now, state, next, blank, heading, spare
 
 
-def silent() -> Display:
-    """Shows nothing."""
-    return _Silent()
+def silent(*, quiet: bool = False) -> Display:
+    """Shows nothing but what is waited for, on stderr; with `quiet` not even that."""
+    return _Silent(None if quiet else sys.stderr)
 
 
 def lines(file: TextIO | None = None) -> Display:
@@ -51,6 +51,9 @@ def on_terminal(console: Console | None = None, clock: Callable[[], float] = tim
 
 
 class _Silent:
+    def __init__(self, file: TextIO | None) -> None:
+        self._file = file
+
     def begin(self, plan: RunPlan) -> None:
         pass
 
@@ -68,18 +71,26 @@ class _Silent:
     ) -> None:
         pass
 
+    def waiting(self, text: str) -> None:
+        self._write(f"perflab: {text}")
+
     def note(self, text: str) -> None:
         pass
 
     def close(self) -> None:
         pass
 
+    def _write(self, line: str) -> None:
+        if self._file is not None:
+            self._file.write(line + "\n")
+            self._file.flush()
+
 
 class _Lines(_Silent):
     """ "[12/42] cyclonedds  cpu_load  p50 45.2 µs  p99 130 µs  0 lost  success"."""
 
     def __init__(self, file: TextIO) -> None:
-        self._file = file
+        super().__init__(file)
         self._run: RunProgress | None = None
 
     def begin(self, plan: RunPlan) -> None:
@@ -112,10 +123,6 @@ class _Lines(_Silent):
 
     def note(self, text: str) -> None:
         self._write(f"Note: {text}")
-
-    def _write(self, line: str) -> None:
-        self._file.write(line + "\n")
-        self._file.flush()
 
 
 class _Block:
@@ -163,6 +170,14 @@ class _Block:
             self._run.finish(order, outcome, reason, totals, took_s)
             self._state = ""
             self._draw()
+
+    def waiting(self, text: str) -> None:
+        """The state of the trial; where there is no block, a line."""
+        if self._live is None:
+            self._console.print(f"perflab: {text}", markup=False)
+            return
+        self._state = text
+        self._draw()
 
     def note(self, text: str) -> None:
         """Stays on the terminal, above the block."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from perflab import native
+from perflab import native, waiting
 from perflab.errors import BadInput, PerflabError, Unavailable, one_line
 
 LIBRARY = "libperflab_trace.so"
@@ -104,7 +103,9 @@ class Library:
         encoded = (ctypes.c_char_p * len(paths))(*map(os.fsencode, paths))
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         arguments = (encoded, len(paths), ctypes.c_uint(threads), error, _ERROR_SIZE)
-        handle = _interruptible(lambda: self._open(*arguments), self.close)
+        handle: int | None = waiting.work(
+            lambda: self._open(*arguments), f"{', '.join(map(str, paths))} to be read", unwanted=self._discard
+        )
         if not handle:
             raise BadInput(_line(error))
         return handle
@@ -138,15 +139,22 @@ class Library:
         _declare(function, ctypes.c_int, pointer, text, text, text, text, size, text, size)
         error, counts = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.create_string_buffer(_ERROR_SIZE)
         arguments = (handle, format_.encode(), os.fsencode(path), options, counts, _ERROR_SIZE, error, _ERROR_SIZE)
-        if function(*arguments) != 0:
+        if waiting.work(lambda: function(*arguments), f"{path} to be written") != 0:
             _fail(error)
         return counts.value
+
+    def _discard(self, handle: int | None) -> None:
+        if handle:
+            self.close(handle)
 
     @staticmethod
     def _stream(function: Callable[..., Any], *arguments: object) -> Stream:
         stream = _ArrowArrayStream()
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        if function(*arguments, ctypes.byref(stream), error, _ERROR_SIZE) != 0:
+        status = waiting.work(
+            lambda: function(*arguments, ctypes.byref(stream), error, _ERROR_SIZE), "the trace's reader"
+        )
+        if status != 0:
             _fail(error)
         return Stream(stream)
 
@@ -172,32 +180,3 @@ def _line(error: ctypes.Array[ctypes.c_char]) -> str:
 
 def _fail(error: ctypes.Array[ctypes.c_char]) -> NoReturn:
     raise PerflabError(_line(error))
-
-
-def _interruptible(read: Callable[[], int | None], close: Callable[[int], None]) -> int | None:
-    """What `read` returns. Ctrl-C does not wait for it: while a thread runs native code it runs no handlers of signals,
-    so it runs in a thread of its own, which closes what nobody wants any more.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return read()
-    handles: list[int | None] = []
-    lock, abandoned = threading.Lock(), threading.Event()
-
-    def work() -> None:
-        handle = read()
-        with lock:
-            handles.append(handle)
-            if handle and abandoned.is_set():
-                close(handle)
-
-    worker = threading.Thread(target=work, name="perflab trace", daemon=True)
-    try:
-        worker.start()
-        worker.join()
-    except BaseException:
-        with lock:
-            abandoned.set()
-            if handles and handles[0]:
-                close(handles[0])
-        raise
-    return handles[0]

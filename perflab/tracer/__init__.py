@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,18 +21,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perflab.condition import Companion
-from perflab.errors import PerflabError, Unavailable
+from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.tracer import lttng
 from perflab.tracer.lttng import Session, UserSpaceSettings
-from perflab.tracer.scheduler import SchedulerRecorder, complaint
+from perflab.tracer.scheduler import SchedulerRecorder, check_source, complaint
+from perflab.units import format_bytes
 
 SCHEMA = 1
 FILE = "recording.json"
 NONE, AUTO, LTTNG = "none", "auto", "lttng"
 PERF_EVENT, EBPF = "perf_event", "ebpf"
 OWN_SOURCES = (PERF_EVENT, EBPF)
+TRACEPOINTS = "libperflab_ros2_tracepoints.so"  # what perflab-node says `ros2:*` with
+RECORDED = "PERFLAB_RECORDED"  # in the environment of what a recording of user space records
 SCHEDULERS = (NONE, AUTO, *OWN_SOURCES, LTTNG)
 
 
@@ -72,7 +76,9 @@ class Recording:
     @property
     def environment(self) -> dict[str, str]:
         """What processes need in their environment to be recorded."""
-        return {} if self._session is None else self._session.environment
+        if self._session is None:
+            return {}
+        return self._session.environment | ({RECORDED: "1"} if self.settings.user_space is not None else {})
 
     def begin(self, roots: Sequence[int] = ()) -> None:
         """Returns when all tracers record. Raises Unavailable where one cannot; then none does."""
@@ -135,6 +141,24 @@ class Recording:
         return told.user_space, told.kernel or scheduler
 
 
+def is_recorded() -> bool:
+    """Whether this process runs within a recording of user space, as the command of `perflab trace record` does."""
+    return bool(os.environ.get(RECORDED))
+
+
+def has_tracepoints(runtime: str, native: Native) -> bool:
+    """Whether a perflab-node of that runtime can say `ros2:*`; of ROS 2 and of commands only they know."""
+    return (native.folder / TRACEPOINTS).is_file() if runtime == "dds" else runtime != "virtual"
+
+
+def node_setting(runtime: str, native: Native) -> dict[str, Any]:
+    """What makes a perflab-node say `ros2:*` (docs/formats.md, section 2).
+
+    ROS 2 brings tracepoints of its own; two providers of the same events in one process would be one too many.
+    """
+    return {"library": str(native.folder / TRACEPOINTS) if runtime == "dds" else None}
+
+
 def source_of(scheduler: str, native: Native) -> str:
     """Which recorder "auto" is on this machine: LTTng's modules; else a BPF program, which costs the traced threads
     less than perf's buffers do and sees switches that these do not; else perf_event (docs/recording.md).
@@ -147,8 +171,9 @@ def source_of(scheduler: str, native: Native) -> str:
     return EBPF if program.is_file() and complaint(program, EBPF) is None else PERF_EVENT
 
 
-def check(settings: RecordingSettings, native: Native) -> None:
-    """Raises Unavailable where it cannot be recorded here; starts and changes nothing."""
+def check(settings: RecordingSettings, native: Native, host: Host | None = None) -> None:
+    """Raises Unavailable where it cannot be recorded here, BadInput where no machine like it could; changes nothing."""
+    _check_memory(settings, host or Host())
     source = source_of(settings.scheduler, native)
     if settings.user_space is not None or source == LTTNG:
         lttng.check()
@@ -165,7 +190,33 @@ def check(settings: RecordingSettings, native: Native) -> None:
             "$USER` and a new login, or record the scheduler with perf_event"
         )
     if source in OWN_SOURCES:
-        native.program(SchedulerRecorder.PROGRAM)
+        program = native.program(SchedulerRecorder.PROGRAM)
+        try:
+            check_source(program, source, settings.scheduler_buffer_bytes, settings.flight_recorder_bytes)
+        except OSError as error:
+            raise Unavailable(f"{program} cannot be started: {error.strerror}; build it again with `make`") from error
+
+
+def _check_memory(settings: RecordingSettings, host: Host) -> None:
+    """Whether the buffers have room: those of user space are in /dev/shm."""
+    facts = host.facts()
+    user_space, cpus, memory_kb = settings.user_space, facts.get("cpus_allowed") or 1, facts.get("memory_kb")
+    needed = {} if user_space is None else {"user space": user_space.memory_bytes(os.cpu_count() or cpus)}
+    if settings.scheduler != NONE:
+        rings = settings.scheduler_buffer_bytes * (os.cpu_count() or cpus)
+        needed["the scheduler"] = max(rings, settings.flight_recorder_bytes or 0)
+    for what, size in needed.items():
+        if memory_kb is not None and size > memory_kb << 10:
+            raise BadInput(
+                f"the buffers of {what} would take {format_bytes(size)}, and this machine has a memory of "
+                f"{format_bytes(memory_kb << 10)}: choose smaller ones"
+            )
+    free = lttng.free_shared_memory()
+    if user_space is not None and free is not None and needed["user space"] > free:
+        raise Unavailable(
+            f"the buffers of user space need {format_bytes(needed['user space'])} of {lttng.SHARED_MEMORY}, where "
+            f"{format_bytes(free)} are free: choose smaller ones, or make it larger (docker: --shm-size)"
+        )
 
 
 def losses(document: dict[str, Any]) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 
+from perflab import programs
 from perflab.errors import Unavailable
 from perflab.native import Native
-from perflab.tracer import LTTNG, OWN_SOURCES, RecordingSettings, check, lttng
+from perflab.tracer import LTTNG, OWN_SOURCES, TRACEPOINTS, RecordingSettings, check, lttng
 from perflab.tracer.scheduler import SchedulerRecorder, complaint
 
 PERF = "perf"
@@ -24,13 +24,13 @@ class Ability:
 
 def abilities(native: Native) -> list[Ability]:
     """User space, then the recorders of the scheduler, then CPU profiles."""
-    from perflab.observer.tracing import LIBRARY
-
-    library = native.folder / LIBRARY
+    library = native.folder / TRACEPOINTS
     headers = "install LTTng's headers with `apt install liblttng-ust-dev` and build again with `make`"
     return [
         _lttng(),
-        Ability("ros2 tracepoints", library.is_file(), "" if library.is_file() else f"{LIBRARY} is missing: {headers}"),
+        Ability(
+            "ros2 tracepoints", library.is_file(), "" if library.is_file() else f"{TRACEPOINTS} is missing: {headers}"
+        ),
         *(_scheduler(source, native) for source in OWN_SOURCES),
         _kernel_modules(native),
         _perf(),
@@ -65,7 +65,7 @@ def _kernel_modules(native: Native) -> Ability:
 
 
 def _perf() -> Ability:
-    found = shutil.which(PERF)
+    found = programs.which(PERF)
     return Ability("CPU profiles", found is not None, "" if found else f"{PERF} is not installed: {_perf_package()}")
 
 

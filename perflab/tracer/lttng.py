@@ -2,7 +2,8 @@
 
 A daemon that answers is used, and our session taken away from it whatever happens to perflab (a small program under
 perflab-guard does it). Otherwise one is started under perflab-guard and ends with the recording. There can be only one
-daemon of root: recordings of root that need one of their own wait for each other.
+daemon of root: recordings of root that need one of their own wait for each other. A recording within another one
+(`perflab trace record -- perflab run ... --observer tracing`) uses the daemon of that one.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 from xml.etree import ElementTree
 
+from perflab import programs
 from perflab.condition import Companion
-from perflab.errors import BadInput, PerflabError, Unavailable, one_line
+from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
+from perflab.experiment.companion import read_process
+from perflab.waiting import Wait
 
-INSTALL = "install it with `apt install lttng-tools`"
+INSTALL = "apt-get install lttng-tools"
 COMMAND_LIMIT_S = 120.0  # a command that stops a session waits for the last data
 START_LIMIT_S = 60.0
 LOCK_LIMIT_S = 600.0
@@ -43,6 +46,7 @@ KERNEL_EVENTS = (
     *("sched_process_fork", "sched_process_exec", "sched_process_exit"),
 )
 GROUP = "tracing"
+SHARED_MEMORY = "/dev/shm"
 ROS2, PERFLAB = "ros2:*", "perflab:*"
 
 # Destroys the session $0 when it is told to end, by us or by perflab-guard.
@@ -78,6 +82,10 @@ class UserSpaceSettings:
         size: int = max(self.buffer_bytes // self.sub_buffers, 4096)
         return 1 << (size - 1).bit_length()
 
+    def memory_bytes(self, cpus: int) -> int:
+        """What the buffers of one user take at least. A consumer has one sub-buffer more of each CPU's, to read."""
+        return (self.sub_buffers + 1) * self.sub_buffer_bytes * cpus
+
 
 @dataclass(frozen=True)
 class Told:
@@ -90,8 +98,7 @@ class Told:
 def check() -> None:
     """Raises Unavailable where LTTng's programs are not installed."""
     for program in ("lttng", "lttng-sessiond"):
-        if shutil.which(program) is None:
-            raise Unavailable(f"{program} is not installed: {INSTALL}")
+        programs.find(program, INSTALL)
 
 
 def check_contexts(names: Sequence[str]) -> None:
@@ -119,10 +126,19 @@ def may_trace_kernel() -> bool:
     return False
 
 
+def free_shared_memory() -> int | None:
+    """Of the place where buffers of user space are, in bytes; None where it cannot be read."""
+    try:
+        status = os.statvfs(SHARED_MEMORY)
+    except OSError:
+        return None
+    return status.f_bavail * status.f_frsize
+
+
 def version() -> str | None:
     """Of the installed lttng-tools."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        run = subprocess.run(["lttng", "--version"], capture_output=True, text=True, timeout=20, check=False)
+        run = programs.ask(["lttng", "--version"], limit_s=20)
         words = run.stdout.rsplit(")", 1)[-1].split()
         return words[0] if words else None
     return None
@@ -273,6 +289,8 @@ def exists(session: str) -> bool:
     """Whether the daemon that answers, if one does, has a session of that name."""
     try:
         _lttng(("list", session), {})
+    except Interrupted:
+        raise
     except PerflabError:
         return False
     return True
@@ -301,11 +319,16 @@ class _Daemon:
             self._lock = locked(fcntl.LOCK_SH)
         if answers({}):
             return
-        if self._lock is not None:
+        if os.geteuid() == 0:
             self._unlock()
             self._lock = locked(fcntl.LOCK_EX)
             if answers({}):  # somebody started one meanwhile
                 return
+            if self._lock is None:
+                raise Unavailable(
+                    "the recording that this one would be a part of has no LTTng session daemon that answers; end it, "
+                    "and record anew"
+                )
         # Sockets have short paths; and what other users put there is none of our business.
         self.home = Path(tempfile.mkdtemp(prefix="perflab-lttng-", dir="/tmp"))
         self.variables = {"LTTNG_HOME": str(self.home)}
@@ -320,10 +343,11 @@ class _Daemon:
         options = [] if self.kernel else ["--no-kernel"]
         words = ["sh", "-c", _DAEMON, str(self.home), "lttng-sessiond", *options]
         self._companion = self.start("lttng_sessiond", words)
-        deadline = time.monotonic() + START_LIMIT_S
+        wait = Wait("LTTng's session daemon to answer", START_LIMIT_S)
         while not answers(self.variables):
             self._companion.receive(0.05)
-            if self._companion.status is not None or time.monotonic() > deadline:
+            wait.look()
+            if self._companion.status is not None or wait.is_over:
                 raise Unavailable(f"no LTTng session daemon can be started{_last_words(self._companion.log)}")
 
     def end(self) -> None:
@@ -344,35 +368,81 @@ class _Daemon:
             self._lock = None
 
 
-def locked(kind: int) -> TextIO:
-    """`kind` is fcntl's; waits for recordings that have a daemon of their own."""
+def locked(kind: int) -> TextIO | None:
+    """root's lock; `kind` is fcntl's. Waits for recordings that have a daemon of their own.
+
+    None where it is held by a recording that this process is a part of: that one's daemon lives longer than it.
+    """
     path = Path(tempfile.gettempdir()) / LOCK
-    # Where everybody may write, nobody may put a link in our way.
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    file = os.fdopen(handle, "r+", encoding="utf-8")
-    for _ in _until(time.monotonic() + LOCK_LIMIT_S):
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-            return file
-    file.close()
+    try:
+        # Where everybody may write, nobody may put a link in our way.
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot open root's LTTng lock {path}: {error.strerror}; remove it") from error
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(os.fdopen(handle, "r+", encoding="utf-8"))
+        wait = Wait(lambda: f"root's LTTng lock {path}, which {_holders_words(path)} holds", LOCK_LIMIT_S)
+        while not wait.is_over:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, kind | fcntl.LOCK_NB)
+                stack.pop_all()
+                return file
+            if set(lock_holders(path)) & set(ancestors(os.getpid())):
+                return None
+            wait.pause()
     raise Unavailable(
         f"another recording has had an LTTng session daemon of its own for {LOCK_LIMIT_S:.0f} s, and root can have one "
         "only; `lttng-sessiond --daemonize` starts one that all recordings share"
     )
 
 
-def _until(deadline: float) -> Iterator[None]:
-    while True:
-        yield
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.1)
+def lock_holders(path: Path, locks: Path = Path("/proc/locks")) -> list[int]:
+    """The processes that hold flock's lock on a file, by the kernel's list; none where it cannot be read."""
+    try:
+        status = path.stat()
+        fields = [line.split() for line in locks.read_text(encoding="ascii", errors="replace").splitlines()]
+    except OSError:
+        return []
+    # "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"; who waits for it has "->" as the second word. On some file
+    # systems (overlayfs) the device is not that of stat(), so the numbers of inodes are not enough.
+    pids = [int(f[4]) for f in fields if len(f) > 5 and f[1] == "FLOCK" and f[5].endswith(f":{status.st_ino}")]
+    return [pid for pid in pids if _has_open(pid, status)]
+
+
+def _has_open(pid: int, status: os.stat_result) -> bool:
+    with contextlib.suppress(OSError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if os.path.samestat(link.stat(), status):
+                    return True
+    return False
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The parent of a process, its parent, and so on."""
+    while (process := read_process(pid)) is not None and process.parent > 0:
+        yield process.parent
+        pid = process.parent
+
+
+def _holders_words(path: Path) -> str:
+    holders = lock_holders(path)
+    if not holders:
+        return "another recording"
+    words = []
+    for pid in holders:
+        with contextlib.suppress(OSError):
+            line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            words.append(f"process {pid} (`{line}`)")
+    return " and ".join(words) or "another recording"
 
 
 def answers(variables: dict[str, str]) -> bool:
     """Whether a session daemon does, of those that are found with these variables in the environment."""
     try:
         _lttng(("list",), variables)
+    except Interrupted:
+        raise
     except PerflabError:
         return False
     return True
@@ -384,20 +454,11 @@ def _lttng(arguments: Sequence[str], variables: dict[str, str]) -> str:
     rest = [word for word in arguments if not word.startswith("--mi")]
     command = ["lttng", "--no-sessiond", *first, *rest]
     try:
-        run = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=COMMAND_LIMIT_S,
-            check=False,
-            env={**os.environ, **variables},
-        )
+        run = programs.ask(command, limit_s=COMMAND_LIMIT_S, environment=variables)
     except subprocess.TimeoutExpired as error:
         raise PerflabError(f"`{' '.join(command)}` did not end within {COMMAND_LIMIT_S:.0f} s") from error
     except OSError as error:
-        raise Unavailable(f"lttng cannot be started ({error.strerror}): {INSTALL}") from error
+        raise Unavailable(f"lttng cannot be started ({error.strerror}); install it with: {INSTALL}") from error
     if run.returncode != 0:
         complaint = one_line(run.stderr) or one_line(run.stdout) or f"status {run.returncode}"
         raise PerflabError(f"`{' '.join(command)}`: {complaint}")

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perflab import programs
 from perflab.condition import Companion
-from perflab.errors import BadInput, PerflabError, Unavailable, one_line
+from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
 from perflab.native import Native
+from perflab.waiting import Wait
 
 CHECK_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
@@ -20,18 +22,36 @@ END_LIMIT_S = 120.0  # for writing what is in the buffers, on a busy machine
 _TOLD = ("events", "by_event", "lost", "losses", "filtered_out", "bytes")
 
 
-@functools.cache
 def complaint(program: Path, source: str) -> str | None:
     """Why the program cannot record from `source` here; None where it can. Takes a second, once."""
     try:
-        command = [str(program), "--check", "--source", source]
-        run = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=CHECK_LIMIT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        check_source(program, source)
+    except (PerflabError, OSError) as error:
+        if isinstance(error, Interrupted):
+            raise
         return str(error)
+    return None
+
+
+@functools.cache
+def check_source(
+    program: Path, source: str, buffer_bytes: int | None = None, flight_recorder_bytes: int | None = None
+) -> None:
+    """Opens the source as a recording would, and closes it. Raises BadInput, Unavailable, OSError."""
+    command = [str(program), "--check", "--source", source]
+    if buffer_bytes is not None:
+        command += ["--buffer-bytes", str(buffer_bytes)]
+    if flight_recorder_bytes is not None:
+        command += ["--flight-recorder", str(flight_recorder_bytes)]
+    try:
+        run = programs.ask(command, limit_s=CHECK_LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"{program.name} did not answer within {CHECK_LIMIT_S:.0f} s") from error
     text = one_line(run.stderr).removeprefix(f"{SchedulerRecorder.PROGRAM}: ")
-    return None if run.returncode == 0 else text or f"{program} --check ended with status {run.returncode}"
+    if run.returncode == BadInput.exit_code:
+        raise BadInput(text)
+    if run.returncode != 0:
+        raise Unavailable(text or f"{program} --check ended with status {run.returncode}")
 
 
 @dataclass
@@ -81,9 +101,10 @@ class SchedulerRecorder:
 
     def _await(self, kind: str, seconds: float) -> dict[str, Any]:
         assert self._companion is not None
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            line = self._companion.receive(min(left, 0.5))
+        wait = Wait(f"{self.PROGRAM} to say {kind!r}", seconds)
+        while not wait.is_over:
+            line = self._companion.receive(wait.step_s)
+            wait.look()
             if line is not None and line.get("type") == kind:
                 return line
             if line is not None and line.get("type") == "error":

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perflab import catalog
+from perflab import catalog, programs
 from perflab.errors import BadInput, PerflabError, Unavailable, one_line
 from perflab.native import Native
 from perflab.workload import Graph, Source
@@ -107,16 +107,7 @@ def _ask(program: Path, question: str, paths: Sequence[Path]) -> dict[str, Any]:
 def _run(program: Path, arguments: Sequence[str]) -> Any:
     """What perflab-graph prints."""
     try:
-        done = subprocess.run(
-            [program, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=RESOLVE_TIMEOUT_S,
-            check=False,
-        )
+        done = programs.ask([program, *arguments], limit_s=RESOLVE_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise PerflabError(f"perflab-graph did not end within {RESOLVE_TIMEOUT_S:.0f} s") from error
     except OSError as error:

@@ -35,6 +35,18 @@ int main(int, char** arguments) {
 }
 """
 
+GRAPH = """
+name: clock
+processes:
+  - name: clock
+    nodes:
+      - name: clock
+        timers: [{name: tick, period: 10ms, publish: tick}]
+        publishers: [{topic: tick, type: stamped100b}]
+      - name: reader
+        subscriptions: [{topic: tick, type: stamped100b}]
+"""
+
 pytestmark = pytest.mark.native
 
 
@@ -62,6 +74,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def daemon() -> Iterator[None]:
     """A session daemon that was there before; root can have one only."""
     lock = lttng.locked(fcntl.LOCK_EX)
+    assert lock is not None, "these tests run within a recording"
     with lock, subprocess.Popen(["lttng-sessiond", "--no-kernel"]) as process:
         try:
             _until(lambda: lttng.answers({}) or process.poll() is not None)
@@ -101,6 +114,15 @@ def steps(folder: Path) -> int:
     return int(events["lttng_ust_cyg_profile:func_entry"]) - 1  # main
 
 
+def processes(folder: Path) -> int:
+    """How many processes said that they published."""
+    answer = perflab("trace", "messages", str(folder), "--json")
+    assert answer.returncode == 0, answer.stderr
+    summary = json.loads(perflab("trace", "summary", str(folder), "--json").stdout)
+    assert all(row["published"] > 0 for row in json.loads(answer.stdout)["messages"]["rows"])
+    return len(summary["processes"]["rows"])
+
+
 def sessions() -> str:
     listed = subprocess.run(["lttng", "--no-sessiond", "list"], capture_output=True, text=True, timeout=60, check=True)
     return listed.stdout
@@ -116,6 +138,8 @@ def test_a_program_is_recorded(program: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert run.stdout == "stepped\n"
     assert f"perflab trace summary {tmp_path / 'trace'}" in run.stderr
+    counted = json.loads(perflab("trace", "summary", str(tmp_path / "trace"), "--json").stdout)["overview"]["rows"][0]
+    assert f": {counted['events']:,} events of user space (LTTng); " in run.stderr
     assert steps(tmp_path / "trace") == 1000
     document = recording(tmp_path / "trace")
     assert document["command"] == ["env", f"LD_PRELOAD={LIBRARY}", str(program), "1000", "0"]
@@ -190,6 +214,34 @@ def test_a_killed_recording_leaves_no_daemon_and_no_command(program: Path, tmp_p
         _until(lambda: not Path(home["path"]).exists())
 
 
+def test_a_run_within_a_recording_joins_it_and_says_its_own_events(program: Path, tmp_path: Path) -> None:
+    outer, run_folder = tmp_path / "outer", tmp_path / "run"
+    graph = tmp_path / "clock.yaml"
+    graph.write_text(GRAPH)
+    recorded = perflab(
+        *("trace", "record", "--output", str(outer), "--", sys.executable, "-m", "perflab", "run", str(graph)),
+        *(
+            "--time",
+            "0.3",
+            "--warmup",
+            "0.1",
+            "--cool-down",
+            "0",
+            "--observer",
+            "tracing:scheduler=none",
+            "--output",
+            str(run_folder),
+        ),
+    )
+    assert recorded.returncode == 0, recorded.stderr
+    inner = next(run_folder.glob("trials/*/trace"))
+    assert recording(inner)["user_space"]["daemon"] == "running"  # type: ignore[index]
+    assert processes(inner) == 1
+    assert processes(outer) == 2, "the trial that the observer does not trace is in it, too"
+    untraced = json.loads(next(run_folder.glob("trials/0001*/trial.json")).read_text())
+    assert any("recorded by the trace in which perflab ran" in note for note in untraced["notes"])
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -198,6 +250,7 @@ def test_a_killed_recording_leaves_no_daemon_and_no_command(program: Path, tmp_p
         (["--duration", "soon", "--", "true"], "--duration"),
         (["--output", ".", "--", "true"], "exists and is not an empty folder"),
         (["--output", "/proc/x", "--", "true"], "--output /proc/x: "),
+        (["--buffer", "99999GB", "--", "true"], "the buffers of user space would take 294912 GiB"),
         (["--context", "bogus", "--", "true"], "LTTng has no context 'bogus'"),
         (["--", "/no/such/program"], "/no/such/program"),
         (["--", "/etc/passwd"], "'/etc/passwd' is not executable"),
@@ -214,7 +267,7 @@ def test_bad_input_is_one_line(program: Path, tmp_path: Path, words: list[str], 
 def test_without_lttng_it_says_what_to_install(program: Path, tmp_path: Path) -> None:
     run = perflab("trace", "record", "--output", str(tmp_path / "trace"), "--", "true", PATH=str(tmp_path))
     assert run.returncode == 3
-    assert "apt install lttng-tools" in run.stderr
+    assert "install it with: apt-get install lttng-tools" in run.stderr
     assert not (tmp_path / "trace").exists()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from made_trial import MadeCompanion, MadeMonitor, MadeTrial, S, graph_of
 
+from perflab import programs
 from perflab.condition import Launch, NotInEffect, Window
 from perflab.condition import network_shaping as module
 from perflab.condition.network_shaping import KIND, LARGEST_PACKET_BYTES, NetworkShaping, Snapshot
@@ -104,6 +105,25 @@ def test_the_workload_is_launched_into_the_namespace_and_nothing_of_it_stays(rat
     assert rate.trial.launch == Launch()
     assert rate.trial.companion is not None
     assert rate.trial.companion.stopped == 1
+
+
+def test_its_programs_are_found_where_path_lacks_the_administrator_s_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ip", "tc", "unshare", "nsenter"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(programs, "ADMINISTRATORS_FOLDERS", (str(tmp_path),))
+    condition = made(rate="10Mbit")
+    trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("holder", 100))
+    monkeypatch.setattr(module, "_namespace_of", lambda pid: 7 if pid == 100 else 1)
+    monkeypatch.setattr(condition, "_not_ready", lambda: None)
+    condition.apply(trial)
+    unshare, *_, script = trial.commands[0]
+    assert unshare == str(tmp_path / "unshare")
+    assert script.startswith(f"{tmp_path}/ip link set lo up && {tmp_path}/tc qdisc add dev lo root"), script
+    assert trial.launch.prefix[0] == str(tmp_path / "nsenter")
 
 
 def test_an_ordinary_user_enters_by_a_user_namespace(rate: Verified, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
     from perflab.tracer import Recording, RecordingSettings
 
+USER_SPACE, SCHEDULER = "user space", "the scheduler"
+COUNTED_BYTES = 512 << 20  # a trace that is larger is not read to be counted: it takes seconds, and its events memory
 STOP_GRACE_S = 10.0  # between SIGINT and SIGTERM to the command, as after Ctrl-C
 
 
@@ -252,15 +254,37 @@ def _interrupt(program: GuardedCompanion) -> None:
     program.stop()
 
 
+def _events(directory: Path, size: int) -> dict[str, int] | None:
+    """How many events the trace has, counted; None where that would take long or it cannot be read."""
+    from perflab.trace import open_trace
+
+    if size > COUNTED_BYTES:
+        return None
+    try:
+        with open_trace([directory]) as trace:
+            parts = trace.facts["traces"]
+    except PerflabError:
+        return {USER_SPACE: 0, SCHEDULER: 0} if not any(directory.rglob("metadata")) else None
+    counts = {USER_SPACE: 0, SCHEDULER: 0}
+    for part in parts:
+        counts[SCHEDULER if part["domain"] == "kernel" else USER_SPACE] += part["events"]
+    return counts
+
+
 def _tell(directory: Path, document: dict[str, Any], lost: Sequence[str]) -> None:
+    from perflab.units import format_bytes
+
     seconds = (document["ended_ns"] - document["began_ns"]) / 1e9
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    what = ["user space by LTTng"] if document["user_space"] else []
+    tracers = {USER_SPACE: "LTTng"} if document["user_space"] else {}
     if document["scheduler"]:
-        events = document["scheduler"]["events"]
-        counted = f", {events:,} events" if events is not None else ""
-        what.append(f"the scheduler by {document['scheduler']['tracer']}{counted}")
-    sys.stderr.write(f"perflab: {seconds:.1f} s of {' and '.join(what)} are in {directory} ({size / 1e6:.1f} MB)\n")
+        tracers[SCHEDULER] = document["scheduler"]["tracer"]
+    events = _events(directory, size)
+    what = ", ".join(
+        f"{part} ({tracer})" if events is None else f"{events[part]:,} events of {part} ({tracer})"
+        for part, tracer in tracers.items()
+    )
+    sys.stderr.write(f"perflab: recorded {seconds:.1f} s into {directory}: {what}; {format_bytes(size)}\n")
     for line in lost:
         sys.stderr.write(f"perflab: {line}\n")
     kept = {path.relative_to(directory).parts[0] for path in directory.rglob("metadata")}

@@ -1,0 +1,67 @@
+"""Other programs: where they are, and what they answer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from perflab.errors import Unavailable
+from perflab.waiting import STEP_S, Wait
+
+# A user's PATH often lacks the folders of the administrator's programs.
+ADMINISTRATORS_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+def which(program: str) -> Path | None:
+    """The path of a program, of the administrator's too."""
+    folders = [os.environ.get("PATH", os.defpath), *ADMINISTRATORS_FOLDERS]
+    path = shutil.which(program, path=os.pathsep.join(folders))
+    return None if path is None else Path(path)
+
+
+def find(program: str, install: str) -> Path:
+    """Likewise. Raises Unavailable with the command that installs it, e.g. "apt-get install iproute2"."""
+    path = which(program)
+    if path is None:
+        raise Unavailable(f"{program} is not installed; install it with: {install}")
+    return path
+
+
+def ask(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    limit_s: float,
+    environment: Mapping[str, str] | None = None,
+    errors: str = "replace",
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program that answers and ends; a signal ends the wait for it, and the program.
+
+    `environment` is added to perflab's. Raises OSError, subprocess.TimeoutExpired, Interrupted.
+    """
+    words = [os.fspath(word) for word in command]
+    wait = Wait(f"`{' '.join([Path(words[0]).name, *words[1:]])}`", limit_s)
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors=errors,
+        env=None if environment is None else {**os.environ, **environment},
+    ) as program:
+        try:
+            while True:
+                try:
+                    output, complaint = program.communicate(timeout=STEP_S)
+                except subprocess.TimeoutExpired:
+                    wait.look()
+                    if wait.is_over:
+                        raise subprocess.TimeoutExpired(words, limit_s) from None
+                else:
+                    return subprocess.CompletedProcess(words, program.returncode, output, complaint)
+        except BaseException:
+            program.kill()
+            raise

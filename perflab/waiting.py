@@ -1,0 +1,162 @@
+"""Waits that a signal ends at once, and that say what they are for.
+
+    wait = Wait("root's LTTng lock", limit_s=600)
+    while not taken():
+        if wait.is_over:
+            raise Unavailable(...)
+        wait.pause()
+
+After ANNOUNCE_AFTER_S a wait says once what it is for. Signals that are noted instead of raised (a run's) end it within
+STEP_S: whoever notes them says so with `signals_raise`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+ANNOUNCE_AFTER_S = 2.0
+STEP_S = 0.1
+
+_Result = TypeVar("_Result")
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"perflab: {text}\n")
+    sys.stderr.flush()
+
+
+_checks: list[Callable[[], None]] = []
+_tellers: list[Callable[[str], None]] = [_to_stderr]
+
+
+@contextlib.contextmanager
+def signals_raise(check: Callable[[], None]) -> Iterator[None]:
+    """Within this context every wait of the main thread calls `check`, which raises where a signal came."""
+    _checks.append(check)
+    try:
+        yield
+    finally:
+        _checks.remove(check)
+
+
+@contextlib.contextmanager
+def told_to(teller: Callable[[str], None]) -> Iterator[None]:
+    """Within this context what a wait is for is told to `teller` ("waiting for ..."), and not on stderr."""
+    _tellers.append(teller)
+    try:
+        yield
+    finally:
+        _tellers.remove(teller)
+
+
+def raise_if_interrupted() -> None:
+    """Raises Interrupted where a signal came that was noted. Other threads than the main one are left alone."""
+    if _checks and threading.current_thread() is threading.main_thread():
+        _checks[-1]()
+
+
+class Wait:
+    """One wait. `what` comes after "waiting for", and is asked for when it is said."""
+
+    def __init__(
+        self,
+        what: str | Callable[[], str],
+        limit_s: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._what = what
+        self._limit_s = limit_s
+        self._clock = clock
+        self._sleep = sleep
+        self._begin_s = clock()
+        self._announced = False
+
+    @property
+    def passed_s(self) -> float:
+        return self._clock() - self._begin_s
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit has passed."""
+        return self._limit_s is not None and self.passed_s >= self._limit_s
+
+    @property
+    def step_s(self) -> float:
+        """For how long to wait for an event before the next `look`."""
+        left_s = STEP_S if self._limit_s is None else self._limit_s - self.passed_s
+        return max(0.0, min(STEP_S, left_s))
+
+    @property
+    def silent_for_s(self) -> float:
+        """How long until it has to say what it is for; infinite where it has."""
+        return math.inf if self._announced else max(0.0, ANNOUNCE_AFTER_S - self.passed_s)
+
+    def look(self) -> None:
+        """To be called at least every STEP_S. Raises Interrupted where a signal came."""
+        raise_if_interrupted()
+        self.say()
+
+    def say(self) -> None:
+        """Says what it is for, once, where it is time to; for waits that no signal may end."""
+        if self.silent_for_s <= 0:
+            self._announced = True
+            what = self._what if isinstance(self._what, str) else self._what()
+            limit = "" if self._limit_s is None else f", for {self._limit_s:.0f} s at most"
+            _tellers[-1](f"waiting for {what}{limit}")
+
+    def pause(self, seconds: float = STEP_S) -> None:
+        """One step, of STEP_S at most. Raises Interrupted where a signal came."""
+        self.look()
+        self._sleep(min(seconds, self.step_s))
+        raise_if_interrupted()
+
+
+def work(function: Callable[[], _Result], what: str, *, unwanted: Callable[[_Result], None] | None = None) -> _Result:
+    """What `function` returns, which computes for long in native code: while a thread does, it runs no handlers of
+    signals, so it gets a thread of its own, and a signal ends the wait for it. What nobody waits for any more is given
+    to `unwanted`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+    lock, abandoned = threading.Lock(), threading.Event()
+
+    def discard() -> None:
+        while results and unwanted is not None:
+            unwanted(results.pop())
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            errors.append(error)
+            return
+        with lock:
+            results.append(result)
+            if abandoned.is_set():
+                discard()
+
+    worker = threading.Thread(target=run, name="perflab work", daemon=True)
+    wait = Wait(what)
+    try:
+        worker.start()
+        while worker.is_alive():
+            worker.join(STEP_S)
+            wait.look()
+    except BaseException:
+        with lock:
+            abandoned.set()
+            discard()
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
