@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.marks import long_but
+
 from .conftest import SOURCE, Json, Run
 
 REAL = ("cyclonedds", "fastdds", "sim")
 EXECUTORS = ("inline", "single_threaded", "events", "multi_threaded:2")
-SECONDS = 2
+SECONDS = 1
+PAIRS = ("cyclonedds+fastdds", "fastdds+cyclonedds")
 
 # Histories that outlast any stall of the machine, so that every message must arrive.
 TALKER = """\
@@ -55,7 +58,7 @@ processes:
       - name: far
         servers: [{service: add, type: stamped10b, work: 100us, qos: {depth: 1000}}]
 """
-ROUND_TRIPS = {("/one", "/add", "/far"): 200, ("/one", "/local", "/near"): 100, ("/two", "/add", "/far"): 100}
+ROUND_TRIPS = {("/one", "/add", "/far"): 100, ("/one", "/local", "/near"): 50, ("/two", "/add", "/far"): 50}
 
 
 def results(run: Run, *arguments: str | Path) -> list[Json]:
@@ -78,15 +81,22 @@ def sierra_nevada(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("middleware", REAL)
+# Each executor and each middleware once in the check; tests/conformance/runtime has them all.
+@pytest.mark.parametrize(
+    ("middleware", "executors"),
+    long_but(
+        [("cyclonedds", "single_threaded"), ("fastdds", "multi_threaded:2")],
+        [("cyclonedds", "single_threaded"), ("fastdds", "multi_threaded:2"), *((m, ",".join(EXECUTORS)) for m in REAL)],
+    ),
+)
 def test_sierra_nevada_delivers_exactly_on_every_executor_and_either_way(
-    run: Run, tmp_path: Path, middleware: str
+    run: Run, tmp_path: Path, middleware: str, executors: str
 ) -> None:
     found = results(
-        run, sierra_nevada(tmp_path), "-t", str(SECONDS), "--middleware", middleware, "--executor", ",".join(EXECUTORS),
+        run, sierra_nevada(tmp_path), "-t", str(SECONDS), "--middleware", middleware, "--executor", executors,
         "--ipc", "off,on", "-o", tmp_path / "run",
     )  # fmt: skip
-    assert {(r["executor"], r["ipc"]) for r in found} == {(e, i) for e in EXECUTORS for i in ("off", "on")}
+    assert {(r["executor"], r["ipc"]) for r in found} == {(e, i) for e in executors.split(",") for i in ("off", "on")}
     for result in found:
         totals = result["totals"]
         counts = (totals["published"], totals["sent"], totals["received"], totals["duplicate"])
@@ -98,37 +108,33 @@ def test_sierra_nevada_delivers_exactly_on_every_executor_and_either_way(
         assert sum(p["middleware"] for p in result["passing"]) == 17 - reached
 
 
-@pytest.mark.parametrize("middleware", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
+@pytest.mark.parametrize("middleware", long_but(PAIRS[:1], PAIRS))
 def test_two_middlewares_run_the_halves_of_one_graph(run: Run, tmp_path: Path, middleware: str) -> None:
     (tmp_path / "talker.yaml").write_text(TALKER)
     (tmp_path / "listener.yaml").write_text(LISTENER)
-    (result,) = results(run, "talker.yaml", "listener.yaml", "-t", "3", "--middleware", middleware)
+    (result,) = results(run, "talker.yaml", "listener.yaml", "-t", "1", "--middleware", middleware)
     assert result["middleware"] == middleware
     assert {e["topic"]: e["received"] for e in result["edges"]} == {
-        "small": 300,
-        "large": 30,
-        "best_effort": 150,
-        "echo": 300,
+        "small": 100,
+        "large": 10,
+        "best_effort": 50,
+        "echo": 100,
     }
     assert result["totals"]["lost"] == {"pre_match": 0, "gap": 0, "tail": 0}
 
 
-@pytest.mark.parametrize("ipc", ["off", "on"])
+@pytest.mark.parametrize("ipc", long_but(["off"], ["off", "on"]))
 @pytest.mark.parametrize(
     ("middleware", "framing"),
-    [
-        ("cyclonedds", None),
-        ("fastdds", None),
-        ("fastdds", "rmw_cyclonedds"),
-        ("sim", None),
-        ("cyclonedds+fastdds", None),
-        ("fastdds+cyclonedds", None),
-    ],
+    long_but(
+        [("fastdds", None), ("cyclonedds+fastdds", None)],
+        [*((m, None) for m in (*REAL, *PAIRS)), ("fastdds", "rmw_cyclonedds")],
+    ),
 )
 def test_every_request_gets_its_reply(run: Run, tmp_path: Path, middleware: str, framing: str | None, ipc: str) -> None:
     (tmp_path / "services.yaml").write_text(SERVICES)
     choice = [] if framing is None else ["--service-framing", framing]
-    (result,) = results(run, "services.yaml", "-t", "2", "--middleware", middleware, "--ipc", ipc, *choice)
+    (result,) = results(run, "services.yaml", "-t", "1", "--middleware", middleware, "--ipc", ipc, *choice)
     services = {(f"/{s['client']}", f"/{s['service']}", f"/{s['server']}"): s for s in result["services"]}
     assert {key: (s["sent"], s["received"]) for key, s in services.items()} == {
         key: (n, n) for key, n in ROUND_TRIPS.items()
@@ -154,9 +160,9 @@ def test_loaned_messages_go_in_memory_of_the_middleware(run: Run, tmp_path: Path
         "name: listener\nnodes: [{name: listener, subscriptions: [{topic: image, type: stamped1mb}]}]\n"
     )
     options = ["--middleware", "fastdds", "--middleware-option", "data_sharing=on", "--pass-by", "loaned"]
-    (result,) = results(run, "talker.yaml", "listener.yaml", "-t", "2", *options)
+    (result,) = results(run, "talker.yaml", "listener.yaml", "-t", "1", *options)
     assert [(p["asked"], p["loaned"]) for p in result["passing"]] == [("loaned", True)]
-    assert result["totals"]["received"] == 40
+    assert result["totals"]["received"] == 20
 
 
 @pytest.mark.parametrize(

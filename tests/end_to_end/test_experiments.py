@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 import perflab
+from tests.marks import long_but
 
 from . import traces
 from .conftest import NATIVE, PINGPONG, SOURCE, TIMEOUT_S, Json, Run, command, environment, kill, started
@@ -103,7 +104,7 @@ def test_a_baseline_again_follows_what_was_disturbed(run: Run, pingpong: Path, t
     assert len(set(pids)) == len(pids), "processes are fresh"
 
 
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
+@pytest.mark.parametrize("middleware", long_but(["fastdds"], ["cyclonedds", "fastdds"]))
 def test_a_flood_without_readers_delivers_nothing_and_says_so(run: Run, tmp_path: Path, middleware: str) -> None:
     flood = "message_flood:publishers=4,rate=200,at_least=20,readers=none"
     done = run(
@@ -121,7 +122,7 @@ def test_a_flood_without_readers_delivers_nothing_and_says_so(run: Run, tmp_path
     assert evidence["notes"] == ["nothing was delivered: no reader"]
 
 
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
+@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds"]))
 def test_readers_inside_get_more_where_more_is_sent(run: Run, tmp_path: Path, middleware: str) -> None:
     flood = "message_flood:publishers=2,at_least=10,readers=inside,work=50us"
     rates = [20, 80, 320]
@@ -180,11 +181,16 @@ def let_a_thread_go(trial: Json) -> None:
 @pytest.mark.parametrize(
     ("condition", "sabotage", "reason"),
     [
-        (LOAD, kill_the_load, "cpu_load: the program was killed by SIGKILL while it should run"),
-        (LOAD, kill_a_worker, "cpu_load: "),
-        (LOAD, stop_the_load, "cpu_load: "),
-        (FLOOD, kill_the_flood, "message_flood: process 'message_flood' (pid "),
-        (FLOOD, stop_the_flood, "message_flood: "),
+        *long_but(
+            [(FLOOD, kill_the_flood, "message_flood: process 'message_flood' (pid ")],
+            [
+                (LOAD, kill_the_load, "cpu_load: the program was killed by SIGKILL while it should run"),
+                (LOAD, kill_a_worker, "cpu_load: "),
+                (LOAD, stop_the_load, "cpu_load: "),
+                (FLOOD, kill_the_flood, "message_flood: process 'message_flood' (pid "),
+                (FLOOD, stop_the_flood, "message_flood: "),
+            ],
+        ),
         pytest.param(
             "cpu_pinning:count=1",
             let_a_thread_go,

@@ -48,6 +48,7 @@ def cleaned(run: Run, out: Path) -> None:
     assert second.stdout == "nothing to clean\n"
 
 
+@pytest.mark.long
 def test_perflab_itself_again_and_again(run: Run, pingpong: Path, tmp_path: Path) -> None:
     generator = random.Random(1)
     out = tmp_path / "run"
@@ -139,6 +140,7 @@ VICTIMS = (
 )
 
 
+@pytest.mark.long
 def test_each_part_of_a_trial_twice(run: Run, pingpong: Path, tmp_path: Path) -> None:
     generator = random.Random(2)
     victims = [*VICTIMS, *VICTIMS]
@@ -240,6 +242,7 @@ def fill(disk: Path, leave: int) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_for_a_while(run: Run, small_disk: Path) -> None:
     out = small_disk / "run"
     flooded = "message_flood:publishers=2,rate=50,at_least=20"

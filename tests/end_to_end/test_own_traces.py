@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from reference_traces import reference_trace
 from perflab.experiment import domain
 from perflab.trace import quality
 from perflab.trace.source import NativeTrace
+from tests.marks import long_but
 
 from .conftest import NATIVE, PINGPONG, SOURCE
 
@@ -155,9 +157,19 @@ def records(folder: Path, process: str) -> list[Json]:
 
 
 @pytest.mark.native
-@pytest.mark.parametrize("executor", ["inline", "single_threaded", "events", "multi_threaded"])
-@pytest.mark.parametrize("intra_process", [False, True], ids=["dds", "ipc"])
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
+# Each middleware, executor and way of delivery once in the check.
+@pytest.mark.parametrize(
+    ("middleware", "intra_process", "executor"),
+    long_but(
+        [
+            ("cyclonedds", False, "single_threaded"),
+            ("fastdds", True, "multi_threaded"),
+            ("cyclonedds", True, "inline"),
+            ("fastdds", False, "events"),
+        ],
+        product(("cyclonedds", "fastdds"), (False, True), ("inline", "single_threaded", "events", "multi_threaded")),
+    ),
+)
 def test_a_trace_says_what_the_process_measured(
     lttng: dict[str, str], tmp_path: Path, middleware: str, intra_process: bool, executor: str
 ) -> None:
@@ -243,7 +255,7 @@ def together(configs: list[Path], environment: dict[str, str], *options: str) ->
 
 
 @pytest.mark.native
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds", "sim"])
+@pytest.mark.parametrize("middleware", long_but(["cyclonedds"], ["cyclonedds", "fastdds", "sim"]))
 def test_messages_between_processes_are_joined(lttng: dict[str, str], tmp_path: Path, middleware: str) -> None:
     if not Path(f"{NATIVE}/middleware/{middleware}.so").exists():
         pytest.skip(f"no {middleware}.so in {NATIVE}/middleware")
@@ -261,6 +273,7 @@ def test_messages_between_processes_are_joined(lttng: dict[str, str], tmp_path: 
 
 
 @pytest.mark.native
+@pytest.mark.long
 def test_no_initialisation_is_lost_however_soon_it_comes(lttng: dict[str, str], tmp_path: Path) -> None:
     graph = pingpong(tmp_path / "graph.yaml")
     names = ("ping", "pong")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import long_but
+
 from .conftest import Json, Run, command, environment, measuring, started
 
 REAL_TIME = os.geteuid() == 0 or resource.getrlimit(resource.RLIMIT_RTPRIO)[0] >= 20
@@ -28,8 +30,17 @@ def threads_of(run: Path) -> list[Json]:
 
 
 @needs_real_time
-@pytest.mark.parametrize("middleware", ["cyclonedds", "fastdds"])
-@pytest.mark.parametrize(("executors", "others"), [("RR:20", "OTHER"), ("OTHER", "FIFO:11"), ("FIFO:12", "RR:13")])
+@pytest.mark.parametrize(
+    ("middleware", "executors", "others"),
+    long_but(
+        [("cyclonedds", "FIFO:12", "RR:13"), ("fastdds", "RR:20", "OTHER")],
+        [
+            (middleware, *policies)
+            for middleware in ("cyclonedds", "fastdds")
+            for policies in (("RR:20", "OTHER"), ("OTHER", "FIFO:11"), ("FIFO:12", "RR:13"))
+        ],
+    ),
+)
 def test_executors_and_middleware_are_scheduled_as_asked(
     run: Run, tmp_path: Path, middleware: str, executors: str, others: str
 ) -> None:

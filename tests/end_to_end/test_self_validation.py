@@ -30,6 +30,7 @@ def injected(run: Path) -> Json:
     return total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("executor", ["inline", "single_threaded"])
 def test_sierra_nevada_for_ten_seconds_delivers_exactly_10540_messages(run: Run, tmp_path: Path, executor: str) -> None:
     done = run("run", "sierra_nevada", "-t", "10", "--executor", executor, "-o", tmp_path / "run", "--json")

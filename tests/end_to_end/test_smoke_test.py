@@ -19,6 +19,7 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("perflab-smoke-test-*"))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_S)
 def test_nothing_fails_and_nothing_is_left(run: Run, tmp_path: Path) -> None:
     done = run("smoke-test", "--middleware", "cyclonedds,virtual", "--json", TMPDIR=str(tmp_path))

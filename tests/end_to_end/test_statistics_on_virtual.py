@@ -36,6 +36,7 @@ nodes:
   - name: receiver
     subscriptions: [{topic: data, type: stamped10b}]
 """
+pytestmark = pytest.mark.long
 MS = 1_000_000
 TRIALS = 6  # of each treatment in a simulated experiment
 EXPERIMENTS = 1000

@@ -23,15 +23,19 @@ from perflab.condition import AFTER, BEFORE, Condition, Launch, Window, kinds, t
 from perflab.condition.evidence import Task
 from perflab.errors import Unavailable
 from perflab.host import Host
-from tests.conformance.condition.cases import CASES, KINDS, Case, Sabotage
+from tests.conformance.condition.cases import CASES, KINDS, Case
 from tests.conformance.condition.real_trial import RealTrial, graph
+from tests.marks import long_but
 
-pytestmark = [pytest.mark.native, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.native, pytest.mark.alone, pytest.mark.timeout(180)]
 
 WINDOW_S = 2.2
 BEFORE_SABOTAGE_S = 0.7
 # Without a DDS graph there is no flood: its suite is its own.
 NEEDS_A_GRAPH = {"message_flood"}
+# Of each kind of condition the first case, and of it the first sabotage.
+QUICK = list({case.name: case for case in reversed(CASES)}.values())
+SABOTAGES = [(case, what) for case in CASES for what in case.sabotages]
 KILLED_WITH_PERFLAB = (
     "cpu_load:workers=2,load=10",
     "io_load:bytes=1MiB",
@@ -81,7 +85,7 @@ def judged(condition: Condition, trial: RealTrial, act: Callable[[], None] | Non
     return condition.verify(trial, Window(begin_ns, time.monotonic_ns()))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.word)
+@pytest.mark.parametrize("case", long_but(QUICK, CASES), ids=lambda case: case.word)
 def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: Path) -> None:
     condition = made(case)
     with applied(condition, tmp_path) as trial:
@@ -106,10 +110,12 @@ def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("case", "sabotage"),
-    [pytest.param(case, s, id=f"{case.word}, {what}") for case in CASES for what, s in case.sabotages.items()],
+    ("case", "what"),
+    long_but([(case, next(iter(case.sabotages))) for case in QUICK], SABOTAGES),
+    ids=lambda value: value.word if isinstance(value, Case) else value,
 )
-def test_a_sabotage_is_seen(case: Case, sabotage: Sabotage, tmp_path: Path) -> None:
+def test_a_sabotage_is_seen(case: Case, what: str, tmp_path: Path) -> None:
+    sabotage = case.sabotages[what]
     if len(os.sched_getaffinity(0)) < sabotage.needs_cpus:
         pytest.skip(f"needs {sabotage.needs_cpus} CPUs")
     condition = made(case)
@@ -131,6 +137,7 @@ def test_remove_without_apply_does_nothing(case: Case, tmp_path: Path) -> None:
         assert trial.launch == Launch()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.word)
 def test_serves_a_second_trial(case: Case, tmp_path: Path) -> None:
     condition = made(case)
@@ -142,7 +149,7 @@ def test_serves_a_second_trial(case: Case, tmp_path: Path) -> None:
             assert evidence["in_effect"], json.dumps(evidence)
 
 
-@pytest.mark.parametrize("word", KILLED_WITH_PERFLAB)
+@pytest.mark.parametrize("word", long_but(KILLED_WITH_PERFLAB[:1], KILLED_WITH_PERFLAB))
 def test_a_killed_perflab_leaves_nothing_that_cannot_be_found(word: str, tmp_path: Path) -> None:
     made(Case(word, ()))
     source = Path(__file__).resolve().parents[3]
@@ -189,7 +196,7 @@ def test_a_workload_that_was_not_pinned_is_seen(tmp_path: Path) -> None:
         condition.remove(trial)
 
 
-@pytest.mark.parametrize("busy", [0.3, 1.0])
+@pytest.mark.parametrize("busy", long_but([1.0], [0.3, 1.0]))
 def test_a_load_that_the_workload_squeezes_is_in_effect(busy: float, tmp_path: Path) -> None:
     """The workload's four busy threads leave it little of its CPU: it wants its share nevertheless."""
     cpu = max(os.sched_getaffinity(0))
