@@ -9,10 +9,12 @@ daemon of root: recordings of root that need one of their own wait for each othe
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import grp
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -63,6 +65,10 @@ wait "$daemon"; status=$?
 rm -rf "$0"
 exit "$status"
 """
+# "PERROR - ...: Error in write mmap (ret -28 != write_len 425984): No space left on device (in lttng_consumer_...)"
+_WRITE_ERROR = re.compile(
+    r"^PERROR .*(?:[Ww]rite|splice|[Cc]reat|[Oo]pen).*: ([^:]+?) \(in lttng_consumer_", re.MULTILINE
+)
 _SPACE = "{https://lttng.org/xml/ns/lttng-mi}"
 
 
@@ -162,7 +168,7 @@ class Session:
         self._start = start
         self._daemon: _Daemon | None = None
         self._keeper: Companion | None = None
-        self._created = False
+        self._created = self._created_once = False
         self._told: Told | None = None
 
     @property
@@ -183,7 +189,7 @@ class Session:
         snapshot = self._user_space is not None and self._user_space.snapshot
         where = ["--snapshot"] if snapshot else [f"--output={self._directory}"]
         self._run("create", self.name, *where)
-        self._created = True
+        self._created = self._created_once = True
         if self._user_space is not None:
             self._add_user_space(self._user_space)
         if self._kernel:
@@ -191,9 +197,30 @@ class Session:
         self._run("start", self.name)
 
     def end(self) -> Told:
-        """Stops and destroys the session, and says what it had lost. Idempotent."""
+        """Stops and destroys the session, and says what it had lost. Idempotent. Raises PerflabError where LTTng
+        refuses something or could not write all of the trace; everything has ended then.
+        """
         if self._told is not None:
             return self._told
+        try:
+            self._told = self._end()
+        except Interrupted:
+            raise
+        except PerflabError as error:
+            raise PerflabError(self._unwritten() or str(error)) from error
+        if (reason := self._unwritten()) is not None:
+            raise PerflabError(reason)
+        return self._told
+
+    def _unwritten(self) -> str | None:
+        """Why a part of the trace could not be written. LTTng tells nobody: its daemon goes on, and exits with 0."""
+        said = None if self._daemon is None else self._daemon.write_error()
+        with contextlib.suppress(OSError):
+            if said is None and self._created_once and os.statvfs(self._directory).f_bavail == 0:
+                said = os.strerror(errno.ENOSPC)
+        return None if said is None else f"LTTng cannot write all of the trace: {said}"
+
+    def _end(self) -> Told:
         losses: dict[str, tuple[int, int]] = {}
         try:
             if self._created:
@@ -211,11 +238,10 @@ class Session:
                 if self._created:
                     self._run("destroy", self.name)
                     self._created = False
-        self._told = Told(
+        return Told(
             self._document(losses, "UST") if self._user_space is not None else None,
             self._document(losses, "KERNEL") if self._kernel else None,
         )
-        return self._told
 
     @property
     def _record_file(self) -> Path:
@@ -312,6 +338,7 @@ class _Daemon:
     _companion: Companion | None = None
     home: Path | None = None  # of our own
     _lock: TextIO | None = None
+    _log: Path | None = None  # of our own; it outlives the daemon
 
     def begin(self) -> None:
         if os.geteuid() == 0:
@@ -343,12 +370,22 @@ class _Daemon:
         options = [] if self.kernel else ["--no-kernel"]
         words = ["sh", "-c", _DAEMON, str(self.home), "lttng-sessiond", *options]
         self._companion = self.start("lttng_sessiond", words)
+        self._log = self._companion.log
         wait = Wait("LTTng's session daemon to answer", START_LIMIT_S)
         while not answers(self.variables):
             self._companion.receive(0.05)
             wait.look()
             if self._companion.status is not None or wait.is_over:
                 raise Unavailable(f"no LTTng session daemon can be started{_last_words(self._companion.log)}")
+
+    def write_error(self) -> str | None:
+        """What one of our own could not write of a trace, by its log; None: all could be written, or nobody knows."""
+        if self._log is None:
+            return None
+        with contextlib.suppress(OSError):
+            if (match := _WRITE_ERROR.search(self._log.read_text(errors="replace"))) is not None:
+                return match[1]
+        return None
 
     def end(self) -> None:
         """Idempotent."""
