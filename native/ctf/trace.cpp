@@ -182,9 +182,10 @@ class Search {
     if (error) return broken(folder, error.message());
     // Also keeps links from leading round in circles.
     if (!visited_.insert(canonical).second) {
-      known_before_ = true;
+      if (!own_.contains(canonical)) known_before_ = true;
       return;
     }
+    own_.insert(canonical);
     std::vector<fs::path> inner;
     bool has_metadata = false;
     fs::directory_iterator entries(folder, error);
@@ -253,7 +254,8 @@ class Search {
 
   fs::path root_;
   bool several_;
-  std::set<fs::path>& visited_;
+  std::set<fs::path>& visited_;  // by all searches of what is opened
+  std::set<fs::path> own_;         // of these, by this one: a link that leads in a circle is not known before
   Ledger& ledger_;
   std::vector<Folder> folders_;
   std::vector<LedgerEntry> broken_;

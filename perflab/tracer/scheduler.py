@@ -22,6 +22,7 @@ END_LIMIT_S = 120.0  # for writing what is in the buffers, on a busy machine
 _TOLD = ("events", "by_event", "lost", "losses", "filtered_out", "bytes")
 
 
+@functools.cache
 def complaint(program: Path, source: str) -> str | None:
     """Why the program cannot record from `source` here; None where it can. Takes a second, once."""
     try:

@@ -40,6 +40,15 @@ TEST(Open, SaysInOneLineWhatIsNoTrace) {
   EXPECT_THROW(TraceSet::open({}), TraceError);
 }
 
+// /etc has such links: a folder that was seen before is not one that holds a trace.
+TEST(Open, SaysThatThereIsNoTraceBelowLinksThatLeadInACircle) {
+  Folder folder;
+  folder.write("sub/nothing", "");
+  std::filesystem::create_directory_symlink(folder.path(), folder.path() / "sub" / "up");
+  EXPECT_EQ(error_of(folder.path()),
+            folder.path().string() + ": holds no trace: there is no file \"metadata\" in it or below");
+}
+
 TEST(Open, ReadsTheRestWhereOneMetadataIsBroken) {
   Folder folder;
   folder.write("a/metadata", "/* CTF 1.8 */ trace {");
