@@ -33,9 +33,11 @@ from perflab.trace.answer import Answer, Section
 from perflab.trace.names import SILENT_EXECUTORS, plural
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.threads import IDENTITY, NO_SCHEDULER, identities, known_time, named, percent, shown
+from perflab.trace.why_threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from perflab.trace.source import Source
 
@@ -65,7 +67,12 @@ _ROWS = (
 )
 _PHASES_OF_NEXT = ("get_next_ready", "wait_for_work")
 _TIMES = (_sum("wall_ns"), _sum("on_cpu_ns"), pl.col("told_ns").sum())
-_WAIT_STATES = ("blocked", "runnable", "preempted", "wake_up", "on_cpu")
+_WAIT = "wait_for_work"
+_WITH_CALLBACKS = ("execute", "dispatch")
+_PHASES = ("get_next_ready", _WAIT, *_WITH_CALLBACKS)
+_STATES = ("on_cpu", "runnable", "preempted", "wake_up", "blocked")
+_SLEEPS = ("executor_lock", "blocked_in_callbacks")  # parts of blocked
+MUCH_LOCK_PERCENT = 5  # of a thread's phases spent waiting for the executor's lock: worth a sentence
 
 NO_IDENTITY = (
     "Which executor a thread belongs to is not in the trace; the threads of a MultiThreadedExecutor stand one by one"
@@ -85,11 +92,12 @@ def executor(trace: Source, largest: int | None = LARGEST) -> Answer:
     """The executor threads of a trace. Of the tree of all calls the `largest` nodes; None: all of them."""
     who = identities(trace)
     quality = quality_of(trace)
-    phases = trace.table("phases").rename({"thread": "thread_row"}).sort("thread_row", "start_ns", maintain_order=True)
+    phases = trace.table("phases").with_row_index("phase_row").rename({"thread": "thread_row"})
+    phases = phases.sort("thread_row", "start_ns", maintain_order=True)
     lengths = _with_split(trace, phases)
     sections = [
         _phase_table(trace, who, lengths, quality),
-        _waits(trace, who, lengths),
+        _phase_states(trace, who, lengths),
         _without_phases(trace, who, phases),
     ]
     calls = trace.table("function_calls").rename({"thread": "thread_row"})
@@ -289,6 +297,13 @@ def _around(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
 
 def _callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
     """The outermost callbacks that begin within an execute or dispatch that ended, per thread."""
+    place = pl.when(pl.col("phase") == "execute").then(pl.lit(6, pl.Int64)).otherwise(pl.lit(8, pl.Int64))
+    inside = _callbacks_inside(trace, lengths)
+    return inside.group_by("thread_row", place.alias("place")).agg(pl.len().alias("count"), *_TIMES)
+
+
+def _callbacks_inside(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
+    """Likewise one by one, with what the scheduler says of each."""
     outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
     phases = (
         _around(trace, lengths)
@@ -305,9 +320,7 @@ def _callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     # Without its end a phase has no duration that its callbacks could be a part of.
     ended = pl.col("phase").is_in(["execute", "dispatch"]) & (pl.col("start_ns") <= pl.col("phase_end_ns"))
-    inside = _with_split(trace, during.filter(ended))
-    place = pl.when(pl.col("phase") == "execute").then(pl.lit(6, pl.Int64)).otherwise(pl.lit(8, pl.Int64))
-    return inside.group_by("thread_row", place.alias("place")).agg(pl.len().alias("count"), *_TIMES)
+    return _with_split(trace, during.filter(ended))
 
 
 def _why_no_phases(trace: Source) -> str:
@@ -318,34 +331,104 @@ def _why_no_phases(trace: Source) -> str:
     return f"{nothing}: not recorded, or nothing spun that has them; {SILENT_EXECUTORS} have none"
 
 
-def _waits(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
-    """What threads do in wait_for_work: sleep, wait for a CPU, or work."""
+def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
+    """What threads do in each phase: run, wait for a CPU, sleep; and what they sleep for."""
     parts = ("blocked_ns", "preempted_ns", "wake_up_ns", "on_cpu_ns", "told_ns")
     sums = (
-        lengths.filter(pl.col("phase") == "wait_for_work")
-        .group_by("thread_row", maintain_order=True)
+        lengths.with_columns(pl.col("phase").cast(pl.String))
+        .group_by("thread_row", "phase")
         .agg(pl.len().alias("count"), *map(_sum, ("wall_ns", *parts)))
-        .with_columns(runnable_ns=pl.col("preempted_ns") + pl.col("wake_up_ns"))
+        .join(_slept_in_callbacks(trace, lengths), on=["thread_row", "phase"], how="left")
+        .join(_slept_for_locks(trace, lengths), on=["thread_row", "phase"], how="left")
+        .with_columns(
+            pl.col("thread_row").cast(pl.Int32),
+            runnable_ns=pl.col("preempted_ns") + pl.col("wake_up_ns"),
+            place=pl.col("phase").replace_strict({name: i for i, name in enumerate(_PHASES)}, return_dtype=pl.Int64),
+        )
+        .sort("thread_row", "place")
+    )
+    known_sleep = pl.col("blocked_ns").is_not_null()
+    executes = pl.col("phase").is_in(_WITH_CALLBACKS)
+    of_lock = known_sleep & (pl.col("phase") != _WAIT) & pl.lit(quality_of_wakers(trace.facts) is None)
+    sums = sums.with_columns(
+        pl.when(known_sleep & executes).then(pl.col("blocked_in_callbacks_ns").fill_null(0)),
+        pl.when(of_lock).then(pl.col("executor_lock_ns").fill_null(0)),
     )
     columns: list[str | pl.Expr] = []
-    for state in _WAIT_STATES:
+    for state in (*_STATES, *_SLEEPS):
         share = _covered(percent(pl.col(f"{state}_ns"), pl.col("told_ns")))
         columns += [f"{state}_ns", share.alias(f"{state}_percent")]
     known = percent(pl.col("told_ns"), pl.col("wall_ns")).alias("known_percent")
-    frame = named(sums.select("thread_row", "count", "wall_ns", *columns, known), who)
+    frame = named(sums.select("thread_row", "phase", "count", "wall_ns", *columns, known), who)
     missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
-    nullable = [column for column in frame.columns if column not in (*IDENTITY, "count", "wall_ns")]
+    nullable = [column for column in frame.columns if column not in (*IDENTITY, "phase", "count", "wall_ns")]
     reasons = dict.fromkeys(nullable, missing)
+    few = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent)"
     if trace.facts["scheduler"] is not None:
-        few = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent)"
-        reasons |= dict.fromkeys((f"{state}_percent" for state in _WAIT_STATES), few)
-    note = "Shares are of the time in which the thread's state is known; runnable is preempted and woken together"
+        reasons |= dict.fromkeys((f"{state}_percent" for state in _STATES), few)
+        sleeps = {
+            "blocked_in_callbacks": "the phase calls no callbacks",
+            "executor_lock": quality_of_wakers(trace.facts) or "a sleep in wait_for_work is the wait for work",
+        }
+        reasons |= {f"{name}_{unit}": f"{why}, or {few}" for name, why in sleeps.items() for unit in ("ns", "percent")}
     return Section(
-        "wait_for_work", "Within wait_for_work", frame, (note if frame.height else "No executor waited in the trace",),
-        reasons,
-        shown=shown(frame, trace, "preempted_ns", "wake_up_ns"),
-        spare=("preempted_percent", "wake_up_percent", "on_cpu_ns", "runnable_ns", "known_percent"),
+        "phases", "Executor phases by thread state", frame, _state_notes(frame, sums), reasons,
+        shown=shown(
+            frame, trace, *(f"{state}_ns" for state in (*_STATES, *_SLEEPS)), "preempted_percent", "wake_up_percent"
+        ),
+        spare=("blocked_in_callbacks_percent", "known_percent", "count", "process", "wall_ns"),
     )  # fmt: skip
+
+
+def quality_of_wakers(facts: Mapping[str, Any]) -> str | None:
+    """Why it is not known who woke a thread; None where it is."""
+    scheduler = facts["scheduler"]
+    if scheduler is None:
+        return NO_SCHEDULER
+    return None if scheduler["has_wakeups"] else "wake-ups were not recorded: who held the lock is not known"
+
+
+def _state_notes(frame: pl.DataFrame, sums: pl.DataFrame) -> tuple[str, ...]:
+    if frame.is_empty():
+        return ("No executor has phases in the trace",)
+    notes = [
+        "Shares are of the time in which the thread's state is known. runnable: preempted, or woken and not yet on a "
+        "CPU. blocked: asleep; in wait_for_work for work, elsewhere in a callback, for a lock, for the disk. "
+        "executor_lock: of blocked, until a thread of the same executor let go"
+    ]
+    waited = sums.group_by("thread_row").agg(
+        pl.col("executor_lock_ns").sum(), pl.col("wall_ns").sum(), pl.col("executor_lock_ns").arg_max().alias("most")
+    )
+    waited = waited.filter(percent(pl.col("executor_lock_ns"), pl.col("wall_ns")) >= MUCH_LOCK_PERCENT)
+    if waited.height:
+        share = waited.select(percent(pl.col("executor_lock_ns").sum(), pl.col("wall_ns").sum())).item()
+        notes.append(
+            f"{plural(waited.height, 'thread')} spent {share:.3g} % of the time waiting for the executor's lock: "
+            "another thread of the executor looked for work, or waited for it, meanwhile"
+        )
+    return tuple(notes)
+
+
+def _slept_in_callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
+    """By thread and phase: how long callbacks slept in it."""
+    inside = _callbacks_inside(trace, lengths)
+    return inside.group_by("thread_row", pl.col("phase").cast(pl.String)).agg(
+        _sum("blocked_ns").alias("blocked_in_callbacks_ns")
+    )
+
+
+def _slept_for_locks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
+    """By thread and phase: how long a thread slept in the executor's own code, not for work, until another thread of
+    the executor woke it. A phase does not end while its thread sleeps.
+    """
+    threads = Threads(trace)
+    slept = threads.locked_by_its_executor()
+    told = lengths.filter(pl.col("on_cpu_ns").is_not_null()).select("phase_row", "phase", "thread_row")
+    return (
+        slept.join(told, on="phase_row", how="inner")
+        .group_by("thread_row", pl.col("phase").cast(pl.String))
+        .agg(pl.col("slept_ns").sum().alias("executor_lock_ns"))
+    )
 
 
 def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame) -> Section:

@@ -205,15 +205,7 @@ class Threads:
         Without those of an executor's thread that did not wait for work and was woken by none of its executor's: it
         waited for a lock of the middleware, and no message came with that.
         """
-        table = self._trace.table("thread_states")
-        slept = table.filter(pl.col("state") == "blocked").select("thread", "start_ns", "end_ns")
-        wake_ups = (
-            self._trace.table("wake_ups")
-            .filter(~pl.col("already_running").fill_null(False))
-            .select("thread", "by_thread", "waking_ns", end_ns="wakeup_ns")
-            .unique(["thread", "end_ns"], keep="first", maintain_order=True)
-        )
-        slept = slept.join(wake_ups, on=["thread", "end_ns"], how="left", maintain_order="left")
+        slept = self._slept()
         thread, start = ints(slept["thread"]), ints(slept["start_ns"])
         executes = np.flatnonzero(self.executes[thread])
         kind, _ = self.within(thread[executes], start[executes])
@@ -222,14 +214,43 @@ class Threads:
         locked = executes[self._works(thread[executes], start[executes])]
         locked = locked[self._works(thread[locked], ints(slept["end_ns"])[locked] - 1)]
         waker, sleeper = ints(slept["by_thread"])[locked], thread[locked]
-        at = np.maximum(waker, 0)
-        of_executor = self.executes[at] & (self.process[at] == self.process[sleeper])
-        outside[locked[np.where(waker >= 0, ~of_executor, self.alone[sleeper])]] = False
+        outside[locked[np.where(waker >= 0, ~self._of_executor(waker, sleeper), self.alone[sleeper])]] = False
         slept = slept.filter(pl.Series(outside, dtype=pl.Boolean)).sort("thread", "end_ns")
         return Sleeps(
             ints(slept["thread"]), ints(slept["start_ns"]), ints(slept["end_ns"]), ints(slept["by_thread"]),
             slept["waking_ns"].is_not_null().to_numpy(),
         )  # fmt: skip
+
+    def _slept(self) -> pl.DataFrame:
+        """Every sleep of a thread, with who ended it, where a wake-up did."""
+        table = self._trace.table("thread_states")
+        slept = table.filter(pl.col("state") == "blocked").select("thread", "start_ns", "end_ns")
+        wake_ups = (
+            self._trace.table("wake_ups")
+            .filter(~pl.col("already_running").fill_null(False))
+            .select("thread", "by_thread", "waking_ns", end_ns="wakeup_ns")
+            .unique(["thread", "end_ns"], keep="first", maintain_order=True)
+        )
+        return slept.join(wake_ups, on=["thread", "end_ns"], how="left", maintain_order="left")
+
+    def _of_executor(self, waker: Ints, sleeper: Ints) -> Flags:
+        """Whether a waker is a thread of an executor in the sleeper's process."""
+        at = np.maximum(waker, 0)
+        found: Flags = (waker >= 0) & self.executes[at] & (self.process[at] == self.process[sleeper])
+        return found
+
+    def locked_by_its_executor(self) -> pl.DataFrame:
+        """phase_row, slept_ns: the sleeps of executors' threads in phases that do not wait for work, and in no
+        callback, that another thread of the same executor ended: it had the executor's lock.
+        """
+        slept = self._slept()
+        thread, start, end = (ints(slept[c]) for c in ("thread", "start_ns", "end_ns"))
+        mine = np.flatnonzero(self.executes[thread] & ~self.alone[thread]) if len(thread) else np.empty(0, np.int64)
+        _, row = self.within(thread[mine], start[mine])
+        works = self._works(thread[mine], start[mine])
+        works &= self._of_executor(ints(slept["by_thread"])[mine], thread[mine])
+        mine, row = mine[works], row[works]
+        return pl.DataFrame({"phase_row": row.astype(np.uint32), "slept_ns": end[mine] - start[mine]})
 
     def divide(self, stretches: Stretches, in_programs: Ints) -> Pieces:
         """Stretches by what their thread was within (those with roles `in_programs` only), by its states, and by who

@@ -92,13 +92,79 @@ def test_phases_become_the_table_of_an_executor() -> None:
     assert found["thread"]["wall_of_spin_percent"] is None
 
 
-def test_waiting_is_split_into_blocked_runnable_and_on_cpu() -> None:
+def test_every_phase_is_split_by_the_state_of_its_thread() -> None:
     answer = executor(made(scheduler=SCHEDULER, tables={"thread_states": STATES}))
-    wait = rows(answer, "wait_for_work", "thread")["talker"]
-    assert (wait["count"], wait["wall_ns"]) == (2, 200)
+    found = rows(answer, "phases", "phase")
+    assert list(found) == ["get_next_ready", "wait_for_work", "execute", "dispatch"]
+    wait = found["wait_for_work"]
+    assert (wait["thread"], wait["count"], wait["wall_ns"]) == ("talker", 2, 200)
     assert (wait["blocked_ns"], wait["runnable_ns"], wait["on_cpu_ns"]) == (130, 20, 50)
     assert (wait["preempted_ns"], wait["wake_up_ns"]) == (0, 20)
     assert (wait["blocked_percent"], wait["runnable_percent"], wait["on_cpu_percent"]) == (65.0, 10.0, 25.0)
+    assert wait["executor_lock_ns"] is None, "it sleeps for work"
+    dispatch = found["dispatch"]
+    assert (dispatch["preempted_ns"], dispatch["on_cpu_ns"], dispatch["blocked_ns"]) == (10, 20, 0)
+    for row in found.values():
+        assert (
+            row["on_cpu_ns"] + row["runnable_ns"] + row["blocked_ns"]
+            == (row["known_percent"] or 0) / 100 * (row["wall_ns"])
+        )
+
+
+# Two threads of one executor: the second finds the first in wait_for_work, and sleeps until it lets go of the lock.
+# Then it sleeps within a callback, and after it for a lock that a thread of the middleware has.
+LOCKED: dict[str, Any] = {
+    "threads": [
+        {"host": 0, "process": 0, "tid": tid, "name": name, "first_ns": 0, "last_ns": 1000, "events": 9}
+        for tid, name in ((10, "first"), (11, "second"), (12, "middleware"))
+    ],
+    "phases": [
+        {"thread": 0, "phase": "wait_for_work", "start_ns": 100, "end_ns": 300},
+        {"thread": 0, "phase": "execute", "start_ns": 300, "end_ns": 500},
+        {"thread": 1, "phase": "get_next_ready", "start_ns": 110, "end_ns": 330},
+        {"thread": 1, "phase": "wait_for_work", "start_ns": 330, "end_ns": 400},
+        {"thread": 1, "phase": "execute", "start_ns": 400, "end_ns": 600},
+    ],
+    "callback_instances": [
+        {"callback": 0, "thread": 0, "start_ns": 310, "end_ns": 480},
+        {"callback": 0, "thread": 1, "start_ns": 410, "end_ns": 500},
+    ],
+    "thread_states": [
+        {"thread": 0, "state": "running", "start_ns": 0, "end_ns": 1000},
+        *(
+            {"thread": 1, "state": state, "start_ns": start, "end_ns": end}
+            for state, start, end in (
+                ("running", 0, 120), ("blocked", 120, 310), ("woken", 310, 320), ("running", 320, 420),
+                ("blocked", 420, 450), ("woken", 450, 460), ("running", 460, 510), ("blocked", 510, 550),
+                ("running", 550, 1000),
+            )
+        ),
+    ],
+    "wake_ups": [
+        {"thread": 1, "by_thread": by, "waking_ns": at, "wakeup_ns": at}
+        for at, by in ((310, 0), (450, 0), (550, 2))
+    ],
+}  # fmt: skip
+
+
+def test_a_sleep_until_a_thread_of_the_executor_lets_go_is_the_executor_s_lock() -> None:
+    answer = executor(made(scheduler=SCHEDULER, tables=LOCKED))
+    second = {row["phase"]: row for row in answer.section("phases").frame.to_dicts() if row["thread"] == "second"}
+    ready = second["get_next_ready"]
+    assert (ready["wall_ns"], ready["blocked_ns"], ready["executor_lock_ns"]) == (220, 190, 190)
+    assert ready["executor_lock_percent"] == pytest.approx(100 * 190 / 220)
+    execute = second["execute"]
+    assert (execute["blocked_ns"], execute["blocked_in_callbacks_ns"], execute["executor_lock_ns"]) == (70, 30, 0)
+    (_, sentence) = answer.section("phases").notes
+    assert sentence.startswith("1 thread spent 38.8 % of the time waiting for the executor's lock: ")
+
+
+def test_without_wake_ups_the_executor_s_lock_is_not_known() -> None:
+    answer = executor(made(scheduler=SCHEDULER | {"has_wakeups": False}, tables=LOCKED | {"wake_ups": []}))
+    section = answer.section("phases")
+    assert section.frame["executor_lock_ns"].null_count() == section.frame.height
+    assert section.reasons["executor_lock_ns"].startswith("wake-ups were not recorded: ")
+    assert len(section.notes) == 1
 
 
 def test_without_scheduler_events_cpu_figures_are_null_and_shares_of_time_remain() -> None:
@@ -109,7 +175,7 @@ def test_without_scheduler_events_cpu_figures_are_null_and_shares_of_time_remain
         assert row["known_percent"] is None
     assert found["wait_for_work"]["wall_of_spin_percent"] == 50.0
     assert answer.section("executor").reasons["on_cpu_ns"] == "the trace has no scheduler events"
-    assert rows(answer, "wait_for_work", "thread")["talker"]["blocked_ns"] is None
+    assert rows(answer, "phases", "phase")["wait_for_work"]["blocked_ns"] is None
 
 
 def test_where_the_scheduler_was_lost_there_are_no_shares_of_the_rest() -> None:
@@ -296,7 +362,7 @@ def test_calls_that_did_not_return_have_no_duration() -> None:
 
 
 def test_a_trace_without_functions_has_no_such_sections() -> None:
-    assert [s.name for s in executor(made()).sections] == ["executor", "wait_for_work", "without_phases"]
+    assert [s.name for s in executor(made()).sections] == ["executor", "phases", "without_phases"]
 
 
 @pytest.mark.parametrize(
