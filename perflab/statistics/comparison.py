@@ -319,7 +319,7 @@ def _planned(compared: Design, rules: Rules, alpha: float) -> Power:
     """
     wanted = None
     if rules.margin is not None:
-        limits = bounds(rules.margin, compared, logarithms=rules.logarithms)
+        limits = bounds(rules.margin, logarithms=rules.logarithms)
         wanted = None if isinstance(limits, str) else limits[1]
     found = power.plan(compared, wanted, alpha)
     if not rules.logarithms:

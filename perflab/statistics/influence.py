@@ -96,7 +96,7 @@ def _left_out(side: str, label: str, baseline: Sample, treatment: Sample, rules:
     attainable = attainable_p(compared, rules.direction)
     equivalence_p = None
     if rules.margin is not None:
-        limits = bounds(rules.margin, compared, logarithms=rules.logarithms)
+        limits = bounds(rules.margin, logarithms=rules.logarithms)
         equivalence_p = None if isinstance(limits, str) else one_sided_p(compared, *limits)
     equivalent = equivalence_p is not None and equivalence_p <= rules.alpha
     verdict = verdict_of(value, test, test.p, attainable, rules, equivalent=equivalent)

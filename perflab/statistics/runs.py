@@ -16,7 +16,7 @@ from perflab.statistics.comparison import Comparison, corrected, holm
 from perflab.statistics.design import design
 from perflab.statistics.difference import Direction, attainable_p, rank_p
 from perflab.statistics.metric_comparison import ALPHA, MARGIN, compare_metric, effect_words, is_constant
-from perflab.statistics.metrics import LOWER, Metric
+from perflab.statistics.metrics import LOWER, RATIO, Metric
 from perflab.statistics.sample import Sample
 from perflab.statistics.selection import Match, entering, sample_of
 
@@ -116,7 +116,7 @@ def _samples(match: Match, metric: Metric, names: tuple[str, str], paired: bool)
 
 
 def _tested(match: Match, metric: Metric, first: Sample, second: Sample, margin: float) -> _Tested:
-    if not second.n:
+    if not second.n or _without_factor(metric, first, second):
         return _Tested(match, metric, first, second, None, None, None)
     worse: Direction = "higher" if metric.better == LOWER else "lower"
     better: Direction = "lower" if metric.better == LOWER else "higher"
@@ -129,9 +129,14 @@ def _tested(match: Match, metric: Metric, first: Sample, second: Sample, margin:
 
 def _factor(metric: Metric, margin: float) -> float:
     """What the baseline is multiplied with. Of counts and shares no increase is too small to matter."""
-    if metric.compared != "ratio":
+    if metric.compared != RATIO:
         return 1.0
     return 1 + margin if metric.better == LOWER else 1 / (1 + margin)
+
+
+def _without_factor(metric: Metric, first: Sample, second: Sample) -> bool:
+    """Whether values below 0 leave a margin by a factor without meaning: 1.05 times -10 is less, not more."""
+    return metric.compared == RATIO and min((*first.values, *second.values)) < 0
 
 
 def _success(match: Match) -> _Tested:
@@ -160,8 +165,12 @@ def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: fl
         medians = metric.format(_median(first)), "–"
         return GateCheck(tested.match, metric.name, metric.words, UNDECIDED, reason, None, None, *medians)
     comparison = compare_metric(metric, first, second, alpha, margin)
+    medians = metric.format(_median(first)), metric.format(_median(second))
+    if _without_factor(metric, first, second):
+        reason = f"values below 0, of which a margin of {100 * margin:.3g} % means nothing"
+        return GateCheck(tested.match, metric.name, metric.words, UNDECIDED, reason, None, comparison, *medians)
     by = effect_words(metric, comparison)
-    least = f" by more than {100 * margin:.3g} %" if metric.compared == "ratio" else ""
+    least = f" by more than {100 * margin:.3g} %" if metric.compared == RATIO else ""
     value = comparison.estimate.value or 0.0
     nothing = 1.0 if comparison.scale == "ratio" else 0.0
     is_worse = (value > nothing) == (metric.better == LOWER) and value != nothing
@@ -179,7 +188,6 @@ def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: fl
         verdict, reason = PASSED, f"not worse: {by}"
     else:
         verdict, reason = UNDECIDED, f"neither shown to be worse{least} nor not to be: {by}"
-    medians = metric.format(_median(first)), metric.format(_median(second))
     return GateCheck(tested.match, metric.name, metric.words, verdict, reason, p, comparison, *medians)
 
 

@@ -169,7 +169,9 @@ def _equivalence_p(a: Moments, b: Moments, margin: Margin) -> float | None:
 
 
 def _planned(a: Moments, b: Moments, margin: Margin | None, alpha: float) -> Power:
-    wanted = None if margin is None else margin.value * (abs(a.mean) if margin.relative else 1)
+    wanted = None
+    if margin is not None and not (margin.relative and a.mean <= 0):
+        wanted = margin.value * (a.mean if margin.relative else 1)
     freedom = a.n + b.n - 2
     if freedom < 1:
         return Power(None, None, wanted, None, None, alpha)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perflab.statistics.comparison import Comparison
-from perflab.statistics.equivalence import Margin
+from perflab.statistics.equivalence import NOT_POSITIVE, Margin
 from perflab.statistics.influence import NOTABLE_RATIO
 from perflab.statistics.judgement import CLAIMS
 from perflab.statistics.lattice import Lattice
@@ -38,7 +38,7 @@ def in_words(comparison: Comparison, form: Form = plain) -> str:
     n = _numbers(c.baseline.n, c.treatment.n)
     if c.blocks is not None:
         n += f" in {c.blocks} blocks"
-    return f"{head}{_verdict(c, n, form)}{_missing(c)}{_hangs(c)}."
+    return f"{head}{_verdict(c, n, form)}{_missing(c)}{_hangs(c)}{_no_margin(c)}."
 
 
 def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
@@ -89,6 +89,7 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
     value = c.difference.value or 0.0
     p = "" if c.p_adjusted is None else f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
     change = f"the mean differs by {_signed(value, form)}{_interval(c.difference.interval, form)}"
+    refused = _not_tested(c.margin) if c.margin is not None and c.p is not None and c.equivalence_p is None else ""
     if c.verdict == "equivalent" and c.margin is not None:
         q = c.equivalence_p_adjusted
         return (
@@ -98,7 +99,7 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
     if c.verdict == "too_few_trials":
         return f"{head}not enough trials to tell ({n}): {c.welch.reason}."
     if c.verdict in ("higher", "lower"):
-        return f"{head}the mean is {form(abs(value))} {c.verdict} ({change}, {n}{p})."
+        return f"{head}the mean is {form(abs(value))} {c.verdict} ({change}, {n}{p}){refused}."
     if c.p is None:
         return f"{head}no test can be made: {c.welch.reason} ({n})."
     detectable = c.power.detectable
@@ -106,15 +107,14 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
     if detectable is not None:
         could = f"; only a difference of {form(detectable)} or more would be found in 8 of 10 such experiments"
     needed = _needed(c.power.power, c.power.needed, c.margin, form)
-    return f"{head}no difference is shown ({change}, {n}{p}){could}{needed}."
+    return f"{head}no difference is shown ({change}, {n}{p}){could}{needed}{refused}."
 
 
 def _verdict(c: Comparison, n: str, form: Form) -> str:
     value = c.estimate.value
     size = "" if value is None else _size(c, form)
-    values = {c.baseline.smallest, c.baseline.largest, c.treatment.smallest, c.treatment.largest}
-    if c.verdict in ("not_shown", "too_few_trials") and len(values) == 1 and (same := values.pop()) is not None:
-        return f"the same in every trial, {form(same)} ({n}), so nothing can be tested"
+    if c.verdict in ("not_shown", "too_few_trials") and (same := _constant(c)):
+        return f"the same in every trial, {form(same[0])} ({n}), so nothing can be tested"
     p = "" if c.p_adjusted is None else f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
     match c.verdict:
         case "higher" | "lower":
@@ -132,6 +132,12 @@ def _verdict(c: Comparison, n: str, form: Form) -> str:
             return _too_few(c, size, n)
         case _:
             return _not_shown(c, size, n, p, form)
+
+
+def _constant(c: Comparison) -> list[float]:
+    """The one value of all trials; empty where they differ or there are none."""
+    values = {c.baseline.smallest, c.baseline.largest, c.treatment.smallest, c.treatment.largest}
+    return [value for value in values if value is not None] if len(values) == 1 else []
 
 
 def _not_shown(c: Comparison, size: str, n: str, p: str, form: Form) -> str:
@@ -166,6 +172,16 @@ def _needed(power: float | None, needed: int | None, margin: Margin | None, form
         return ""
     trials = f"; {needed} trials of either are needed for 0.8" if needed is not None and power < 0.8 else ""
     return f"; one of {_margin(margin, form)} would be found with power {power:.2g}{trials}"
+
+
+def _no_margin(c: Comparison) -> str:
+    """That the margin was not tested, and why."""
+    refused = c.equivalence is not None and c.equivalence.low is None and c.p is not None
+    return _not_tested(c.equivalence.margin) if c.equivalence is not None and refused and not _constant(c) else ""
+
+
+def _not_tested(margin: Margin) -> str:
+    return f"; a margin of {_margin(margin, plain)} is not tested: {NOT_POSITIVE}, an absolute one does not"
 
 
 def _hangs(c: Comparison) -> str:

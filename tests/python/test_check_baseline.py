@@ -18,6 +18,9 @@ from perflab.cli import main
 from perflab.cli.show import complete_metric
 from perflab.report import junit
 from perflab.report.junit import Case, Suite
+from perflab.statistics import metrics
+from perflab.statistics.runs import gate
+from perflab.statistics.selection import Match
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -80,6 +83,26 @@ def test_a_regression_within_the_margin_passes(tmp_path: Path, capsys: Captured)
 def test_an_improvement_passes(tmp_path: Path, capsys: Captured) -> None:
     assert check(runs(tmp_path, new(Effect(latency=0.5, cpu=0.5))), "--json", "--strict") == 0
     assert set(verdicts(capsys).values()) == {"passed"}
+
+
+def test_a_margin_is_not_taken_of_values_below_0() -> None:
+    """1.05 times -10 is less than -10: the same values would be "worse by more than 5 %"."""
+    metric = metrics.named("latency.mean")
+
+    def result(values: list[float]) -> Json:
+        details = [
+            {"trial": i, "order": i, "outcome": "success", "totals": {"latency_ns": {"count": 10, "mean": v}}}
+            for i, v in enumerate(values)
+        ]
+        outcomes = {"success": len(values), "failed": 0, "invalid": 0, "harness_error": 0}
+        return {"trials_detail": details, "outcomes": outcomes}
+
+    for offset, verdict in ((-10.0, "undecided"), (100.0, "passed")):
+        values = [offset + i / 100 for i in range(12)]
+        _, found = gate([Match(result(values), result(values))], [metric], ("old", "new"))
+        assert (found.metric, found.verdict) == ("latency.mean", verdict)
+        if verdict == "undecided":
+            assert found.reason == "values below 0, of which a margin of 5 % means nothing"
 
 
 def test_any_shown_increase_of_losses_fails(tmp_path: Path, capsys: Captured) -> None:

@@ -18,6 +18,7 @@ from perflab.statistics.outliers import find_outliers
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import brown_forsythe
 from perflab.statistics.summary_data import Moments, compare_moments, welch_anova
+from perflab.statistics.words import in_words, summary_in_words
 
 # Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed., table 4.1: permeability of human chorioamnion;
 # the two-sided p of the exact test of at term against 12 to 26 weeks is 0.2544, the estimate of the shift -0.305.
@@ -267,6 +268,35 @@ def test_equivalence_is_the_interval_within_the_margin() -> None:
         assert (c.verdict == "equivalent") is inside
     wide = compare(sample(a), sample(b), margin=Margin(5.0))
     assert (wide.scale, wide.verdict) == ("difference", "equivalent")
+
+
+def test_a_relative_margin_of_values_that_are_not_all_above_0_is_refused() -> None:
+    a, b = (-0.5, 1.2, 0.9, 1.4, 1.0, 0.8, 1.1, 1.3), (-0.4, 1.25, 0.95, 1.45, 1.05, 0.85, 1.15, 1.35)
+    for treatment in (a, b):
+        c = compare(sample(a), sample(treatment), margin=Margin(9.0, relative=True))
+        assert c.equivalence is not None
+        assert (c.verdict, c.equivalence.shown, c.equivalence.p) == ("not_shown", False, None)
+        assert c.equivalence.reason == "a relative margin needs values above 0"
+        assert c.power.effect is None
+        assert in_words(c).endswith(
+            "; a margin of 900 % is not tested: a relative margin needs values above 0, an absolute one does not."
+        )
+    assert compare(sample(a), sample(a), margin=Margin(1.0)).verdict == "equivalent"
+    positive = tuple(x + 2 for x in a)
+    of_factors = compare(sample(positive), sample(positive), margin=Margin(9.0, relative=True))
+    assert of_factors.verdict == "equivalent"
+    # Of differences although all values are positive: the margin is no factor of them either.
+    assert compare(sample(positive), sample(positive), margin=Margin(9.0, relative=True), ratio=False).verdict != (
+        "equivalent"
+    )
+    nothing = sample((0.0,) * 8)
+    assert "so nothing can be tested." in in_words(compare(nothing, nothing, margin=Margin(0.1, relative=True)))
+
+
+def test_a_relative_margin_of_a_mean_that_is_not_above_0_is_refused() -> None:
+    c = compare_moments(Moments("a", -10, 1, 20), Moments("b", -10, 1, 20), margin=Margin(0.5, relative=True))
+    assert (c.verdict, c.equivalence_p, c.power.effect) == ("not_shown", None, None)
+    assert "a margin of 50 % is not tested" in summary_in_words(c)
 
 
 def test_the_noise_floor_keeps_a_difference_from_being_claimed() -> None:

@@ -15,6 +15,7 @@ from perflab.statistics.difference import permutation_test, rank_test, shift, we
 from perflab.statistics.judgement import Rules, judge
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import brown_forsythe, compare_spread
+from perflab.statistics.summary_data import Moments, compare_moments
 
 Rng = np.random.Generator
 
@@ -174,6 +175,45 @@ def test_equivalence_is_claimed_in_at_most_alpha_where_the_difference_is_the_mar
         for _ in range(300)
     )
     assert claims / 300 <= allowed(0.05, 300)
+
+
+def _largest(rng: Rng, scale: str, n: int) -> tuple[Floats, Floats, Margin]:
+    """Two samples that differ by exactly the margin."""
+    if scale == "factors":
+        return rng.lognormal(0, 0.3, n), 1.5 * rng.lognormal(0, 0.3, n), Margin(0.5, relative=True)
+    if scale == "differences":
+        return rng.normal(1, 1, n), rng.normal(3, 1, n), Margin(2.0)
+    return rng.normal(1, 1, n), rng.normal(3, 1, n), Margin(2.0, relative=True)  # crosses 0: no factor of anything
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scale", ["factors", "differences", "relative across 0"])
+@pytest.mark.parametrize("n", [8, 20])
+def test_equivalence_keeps_to_alpha_whatever_the_margin_and_the_values(scale: str, n: int) -> None:
+    rng = np.random.default_rng(30)
+    experiments = 1000
+    claims = 0
+    for _ in range(experiments):
+        a, b, margin = _largest(rng, scale, n)
+        one, other = sample(a), sample(b)
+        logarithms = margin.relative and one.positive and other.positive
+        claims += judge(one, other, Rules(margin=margin, logarithms=logarithms)).verdict == "equivalent"
+    assert claims / experiments <= allowed(0.05, experiments)
+    if scale != "relative across 0":
+        assert claims / experiments >= 0.02  # the test has not just stopped to claim anything
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mean", [-0.5, 0.0, 0.5, 3.0])
+def test_equivalence_of_means_from_moments_keeps_to_alpha_where_values_cross_0(mean: float) -> None:
+    rng = np.random.default_rng(31)
+    experiments = 1000
+    claims = 0
+    for _ in range(experiments):
+        a, b = rng.normal(mean, 1, 12), rng.normal(1.5 * mean, 1, 12)
+        moments = [Moments("", float(x.mean()), float(x.std(ddof=1)), len(x)) for x in (a, b)]
+        claims += compare_moments(*moments, margin=Margin(0.5, relative=True)).verdict == "equivalent"
+    assert claims / experiments <= allowed(0.05, experiments)
 
 
 @pytest.mark.parametrize("name", _NULLS)
