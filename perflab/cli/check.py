@@ -230,9 +230,10 @@ def _use(data: RunData, chosen: Sequence[Json], result: Json) -> _Use:
 
 
 def _trials_of(data: RunData, result: Json) -> list[TrialTables]:
-    """The trials that a result merges: its successful ones, or where there is none all."""
-    numbers = [t["trial"] for t in result["trials_detail"] if t["outcome"] == "success"]
-    numbers = numbers or [t["trial"] for t in result["trials_detail"]]
+    """The tables of the trials that a result merges."""
+    from perflab.statistics.selection import merged
+
+    numbers = {t["trial"] for t in merged(result)}
     return [trial for trial in data.trials if trial.number in numbers]
 
 

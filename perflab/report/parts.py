@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from perflab.formats.rundata import TrialTables
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Series
@@ -69,14 +70,23 @@ def left_out(results: Sequence[Result]) -> list[str]:
     """Which trials are not in the picture, or are in it although they did not succeed."""
     notes = []
     for result in results:
-        bad = sorted({t.outcome for t in result.trials if t.outcome != "success"})
-        if bad:
-            notes.append(f"{result.label}: no trial succeeded ({words(', '.join(bad))}); this is what was recorded.")
-        elif result.left_out:
-            numbers_ = ", ".join(str(t.number) for t in result.left_out)
-            why = words(", ".join(sorted({t.outcome for t in result.left_out})))
-            notes.append(f"{result.label}: trial {numbers_} ({why}) is left out.")
+        if not any(t.measured for t in result.trials):
+            bad = _outcomes(result.trials)
+            notes.append(f"{result.label}: no trial succeeded ({bad}); this is what was recorded.")
+            continue
+        if missed := [t for t in result.trials if t.missed_criterion]:
+            notes.append(f"{result.label}: {_trials(missed)} missed a criterion of success, and counts as measured.")
+        if result.left_out:
+            notes.append(f"{result.label}: {_trials(result.left_out)} ({_outcomes(result.left_out)}) is left out.")
     return notes
+
+
+def _trials(trials: Sequence[TrialTables]) -> str:
+    return f"trial {', '.join(str(t.number) for t in trials)}"
+
+
+def _outcomes(trials: Sequence[TrialTables]) -> str:
+    return words(", ".join(sorted({t.outcome for t in trials})))
 
 
 def single(trials: Sequence[T]) -> list[T]:

@@ -34,7 +34,8 @@ _SIDES = ("count", "sum", "min", "max", "max_at_ns", "saturated", "negative", "o
 class Result:
     """Trials of one run under the same circumstances.
 
-    `trials` are the successful ones; where there is none, all that recorded anything. `left_out` are the others.
+    `trials` are the measured ones, with those that missed a criterion of success; where there is none, all that
+    recorded anything. `left_out` are the others.
     """
 
     label: str

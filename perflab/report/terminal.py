@@ -19,6 +19,8 @@ from perflab.report import key_figures
 from perflab.report.label import labels, levels, observers, treatment
 from perflab.report.table import COLUMN_GAP, Column, print_table
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
+from perflab.statistics.metrics import cpu_per_message
+from perflab.statistics.selection import merged
 from perflab.statistics.totals import all_lost, counted, delivered, expected, lost
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
 
@@ -360,15 +362,9 @@ def _slowest_round_trip(result: Json) -> str:
 
 
 def _cpu_per_message_ns(result: Json) -> int | None:
-    """CPU time of all processes for each message that was delivered, in the measured part of the merged trials."""
-    percent: float | None = result["resources"]["cpu_percent_mean"]
-    messages = delivered(result)
-    trials = result["trials_detail"]
-    merged = [t for t in trials if t["outcome"] == "success"] or trials
-    measured_s: float = sum(t["measured_s"] or 0.0 for t in merged)
-    if percent is None or not messages or not measured_s:
-        return None
-    return round(percent / 100 * measured_s * 1e9 / messages)
+    """CPU time of all processes for each message that was delivered, over the merged trials."""
+    value = cpu_per_message(merged(result)).value
+    return None if value is None else round(value)
 
 
 def _percent(value: float | None) -> str:

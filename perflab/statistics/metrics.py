@@ -184,13 +184,24 @@ def _resource(key: str) -> Callable[[Json], Reading]:
     return read
 
 
-def _cpu_per_message(trial: Json) -> Reading:
+def cpu_per_message(trials: Sequence[Json]) -> Reading:
+    """CPU time of all processes over the messages received, both of the measured parts of all of these trials."""
+    used_ns = [_cpu_ns(trial) for trial in trials]
+    received = [_counted(trial, lambda owner: owner.get("received")) for trial in trials]
+    known_ns, counts = [ns for ns in used_ns if ns is not None], [n for n in received if n is not None]
+    if not trials or len(known_ns) < len(trials) or len(counts) < len(trials):
+        return Reading(None, "not measured")
+    return Reading(sum(known_ns) / sum(counts)) if any(counts) else Reading(None, "no message was received")
+
+
+def _cpu_ns(trial: Json) -> float | None:
     percent = (trial.get("resources") or {}).get("cpu_percent_mean")
     seconds = trial.get("measured_s")
-    received = _counted(trial, lambda owner: owner.get("received"))
-    if percent is None or not seconds or received is None:
-        return Reading(None, "not measured")
-    return Reading(percent / 100 * seconds * 1e9 / received) if received else Reading(None, "no message was received")
+    return None if percent is None or not seconds else float(percent / 100 * seconds * 1e9)
+
+
+def _cpu_per_message(trial: Json) -> Reading:
+    return cpu_per_message([trial])
 
 
 def _counted_per_message(counter: str) -> Callable[[Json], Reading]:

@@ -103,12 +103,26 @@ def entering(result: Trial) -> list[Trial]:
     """The trials that enter statistics, in the order in which they ran."""
     if purpose_of(result) == EXTRA:
         return []
-    chosen = [
-        t
-        for t in result["trials_detail"]
-        if t.get("measured", t["outcome"] == "success") and (t.get("purpose") or MEASURED) != EXTRA
-    ]
+    chosen = [t for t in result["trials_detail"] if is_measured(t) and (t.get("purpose") or MEASURED) != EXTRA]
     return sorted(chosen, key=lambda t: int(t["order"]))
+
+
+def is_measured(trial: Trial) -> bool:
+    """Whether its figures are those of a whole trial, which may have missed a criterion of success; summaries of older
+    runs and of foreign ones know successes alone."""
+    return bool(trial.get("measured", trial["outcome"] == "success"))
+
+
+def merged(result: Trial) -> list[Trial]:
+    """The trials whose figures a result holds together, as summary.py chooses them: those that were measured, and where
+    there is none, all that recorded anything."""
+    details: Sequence[Trial] = result["trials_detail"]
+    return [t for t in details if is_measured(t)] or [t for t in details if _recorded(t)]
+
+
+def _recorded(trial: Trial) -> bool:
+    totals = trial["totals"]
+    return any(totals.get(key) is not None for key in ("received", "published")) or bool(trial.get("services"))
 
 
 def sample_of(trials: Sequence[Trial], metric: Metric, name: str, *, blocked: bool = True) -> Sample:

@@ -55,6 +55,7 @@ class MadeTrial:
     pass_by: str | None = None
     conditions: Sequence[str] = ()
     outcome: str = "success"
+    missed: str | None = None  # the criterion that it missed, which is why it failed
     final: bool = True
     checkpoint: bool = True
     rss_kb: Sequence[int] = (5000, 6000, 7000, 6500)
@@ -138,8 +139,9 @@ def _write_trial(
         "order": number,
         "repetition": 1,
         "status": "finished",
-        "outcome": trial.outcome,
-        "reason": None if trial.outcome == "success" else "made so",
+        "outcome": "failed" if trial.missed else trial.outcome,
+        "reason": trial.missed or (None if trial.outcome == "success" else "made so"),
+        "criteria": [{"criterion": trial.missed, "met": False, "words": trial.missed}] if trial.missed else [],
         "workload": workload,
         "middleware": {"name": trial.middleware, "version": "1.0", "options": {}},
         "executor": trial.executor,

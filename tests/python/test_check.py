@@ -69,6 +69,20 @@ def test_every_figure_is_measured_in_the_unit_of_the_original(tmp_path: Path, ca
     assert {figure["verdict"] for figure in found.values()} == {"met"}
 
 
+def test_memory_beside_a_target_is_of_the_trials_whose_peak_is_judged(tmp_path: Path, capsys: Captured) -> None:
+    """What missed a criterion was measured, and the peak is of it too; what ended early is not in either."""
+    trials = [
+        MadeTrial([talk([100] * 10)]),
+        MadeTrial([talk([100] * 10)], missed="late_share < 1 %", rss_kb=(9000, 9000, 9000, 9000)),
+        MadeTrial([talk([100] * 10)], outcome="failed", rss_kb=(50_000,) * 4),
+    ]
+    run = make_run(tmp_path / "run", PROCESSES, trials)
+    assert check(run, target(tmp_path / "t.json", resources={"rss[KB]": 10_000}), "--json") == 0
+    (rss,) = figures(capsys).values()
+    assert rss["measured"] == 9000
+    assert rss["beside"] == {"rss_kb_mean": (6125 + 9000) / 2, "rss_kb_last": (6500 + 9000) / 2}
+
+
 def test_a_figure_above_its_bound_is_a_miss_and_ends_with_1(tmp_path: Path, capsys: Captured) -> None:
     wanted = target(tmp_path / "t.json", latency_total={"late_perc": 1.9, "lost_perc": 50})
     assert check(made(tmp_path / "run"), wanted) == 1

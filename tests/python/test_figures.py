@@ -237,6 +237,16 @@ def test_a_failed_trial_is_left_out_and_named() -> None:
     assert "m: trial 2 (failed) is left out." in figure.notes
 
 
+def test_a_trial_that_missed_a_criterion_is_in_the_picture_and_named() -> None:
+    missed = trial(values_edge(thousand()), number=2, outcome="failed", missed_criterion=True)
+    for others in ([], [trial(values_edge(thousand()))]):
+        figure = distributions.percentiles(one_result(*others, missed), ("latency",))
+        assert figure is not None
+        assert [note for note in figure.notes if "trial" in note and "lines" not in note] == [
+            "m: trial 2 missed a criterion of success, and counts as measured."
+        ]
+
+
 def test_where_no_trial_succeeded_what_there_is_is_shown_and_said() -> None:
     figure = distributions.percentiles(one_result(trial(values_edge(thousand()), outcome="failed")), ("latency",))
     assert figure is not None

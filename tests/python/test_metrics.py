@@ -53,6 +53,17 @@ def reason(name: str, of: Json) -> str | None:
     return reading.reason
 
 
+def test_cpu_per_message_of_several_trials_is_of_their_seconds_and_of_their_messages() -> None:
+    busy = trial(resources={"cpu_percent_mean": 100.0}, measured_s=4.0, outcome="failed")
+    assert metrics.cpu_per_message([trial(), busy]).value == pytest.approx((0.6e9 + 4e9) / 4000)
+    silent = trial(totals={"received": 0})
+    assert metrics.cpu_per_message([trial(), silent]).value == pytest.approx((0.6e9 + 0.6e9) / 2000)
+    assert metrics.cpu_per_message([silent]).reason == "no message was received"
+    for unknown in (trial(resources={}), trial(measured_s=None), trial(totals={})):
+        assert metrics.cpu_per_message([trial(), unknown]).value is None
+    assert metrics.cpu_per_message([]).value is None
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -127,6 +127,23 @@ def test_variants_are_compared_by_what_they_differ_in(width: int) -> None:
         assert all("15 %" in row and "417 µs" in row and "300 KiB" in row for row in rows)
 
 
+def test_cpu_per_message_counts_the_seconds_of_every_trial_whose_messages_it_counts() -> None:
+    """A trial that missed a criterion is measured: its messages are counted, and so is its time."""
+    missed: dict[str, Any] = {
+        "outcome": "failed",
+        "reason": "late",
+        "criteria": ({"criterion": "c", "met": False, "words": "late"},),
+    }
+    trials = variants({"ipc": "off"}, {"ipc": "on"})
+    trials += [replace(large(4), number=3, order=3, ipc="on", measured_s=3.0, **missed)]
+    trials += [replace(large(4), number=4, order=4, ipc="on", outcome="harness_error", reason="why")]
+    text = render(160, *trials)
+    rows = [line for line in text[text.index("Compared:") :].splitlines() if line.startswith("ipc")]
+    assert "417 µs" in rows[0]  # 15 % of one CPU for 1 s and 360 deliveries
+    assert "720/800" in rows[1]
+    assert "833 µs" in rows[1]  # for 1 + 3 s and 720 deliveries
+
+
 def test_the_comparison_says_that_it_pools_trials_where_findings_follow() -> None:
     summary = summarize(
         "run", [*variants({"ipc": "off"}, {"ipc": "on"}), replace(large(4), number=3, order=3, ipc="on")]
