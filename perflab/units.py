@@ -50,6 +50,11 @@ def format_duration(seconds: float) -> str:
     return " ".join(f"{n} {unit}" for n, unit in parts if n)
 
 
+def format_confidence(*confidences: float) -> str:
+    """The level of intervals for people, of several each: "95 %", "99.9 %", "90 % or 95 %"."""
+    return " or ".join(f"{100 * confidence:.6g} %" for confidence in sorted(set(confidences)))
+
+
 def format_time(ns: float | None) -> str:
     """A time with three significant digits and the unit that suits it: "812 ns", "45.2 µs", "1.30 ms"."""
     if ns is None:

@@ -27,6 +27,7 @@ from perflab.profile.families import Families
 from perflab.profile.perf_data import PerfData
 from perflab.profile.record import Plan
 from perflab.profile.script import Samples, ThreadStacks
+from perflab.units import format_confidence
 
 SCHEMA = 1
 FILE, FOLDED, INDEX = "profile.json", "folded.txt", "index.html"
@@ -338,7 +339,8 @@ def _family_section(process: Json, document: Json) -> str:
     return (
         f'<h2><a href="{process["page"]}">{html.escape(process["name"])} ({process["pid"]})</a></h2>'
         "<div class=wide><table><thead><tr><th>family</th><th>itself</th>"
-        f"<th>{document['confidence']:.0%} interval</th><th>with what it calls</th><th>samples</th></tr></thead>"
+        f"<th>{format_confidence(document['confidence'])} interval</th><th>with what it calls</th><th>samples</th>"
+        "</tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.profile import result
+from perflab.units import format_confidence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,7 +95,7 @@ def _family_columns(families: Sequence[Json], document: Json) -> list[Column]:
         Column("family", 0, texts([document["families"][row["family"]] for row in found]), right=False),
         Column("itself", 0, texts([result.percent(row["self_share"]) for row in found])),
         Column(
-            f"{document['confidence']:.0%} interval",
+            f"{format_confidence(document['confidence'])} interval",
             1,
             texts([result.interval(row["self_low"], row["self_high"]) for row in found]),
         ),

@@ -12,7 +12,7 @@ from typing import Any
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Label, Series, Sign
-from perflab.report.parts import Draft, value_axis, value_unit
+from perflab.report.parts import Draft, interval_of, value_axis, value_unit
 from perflab.statistics.metrics import NS, Metric, find
 
 MAX_VARIANTS = 7  # in one picture; more marks cannot be told apart
@@ -122,10 +122,10 @@ def _metric(factor: str, name: str, found: Sequence[tuple[str, Json]]) -> Figure
     if len(shown) > 1:
         draft.notes.append("What stands side by side was measured at the same level.")
     title = metric.words if metric is not None else name
-    confidence = {curve["metrics"][name].get("confidence") for _, curve in shown} - {None}
+    confidence = [c for _, curve in shown if (c := curve["metrics"][name].get("confidence")) is not None]
     bare = [s for s in draft.series if s.shape == "whiskers" and not s.across]
     ends = [low for s in bare for low in s.low]
-    keys = [Key(_interval(confidence), None, sign="whisker")] if any(low is not None for low in ends) else []
+    keys = [Key(interval_of(confidence), None, sign="whisker")] if any(low is not None for low in ends) else []
     if None in ends:
         draft.notes.append("A mark without an interval is the median of too few trials for one.")
     keys += [
@@ -263,6 +263,7 @@ def _success(factor: str, found: Sequence[tuple[str, Json]]) -> Figure | None:
         draft.notes += _left_out(label if len(shown) > 1 else "", curve)
     if len(shown) > 1:
         draft.notes.append("What stands side by side was measured at the same level.")
+    confidences = [c["success_confidence"] for _, c in shown if c.get("success_confidence") is not None]
     return Figure(
         name=slug("curve", factor, "success"),
         kind="curves",
@@ -272,7 +273,7 @@ def _success(factor: str, found: Sequence[tuple[str, Json]]) -> Figure | None:
         y=share_axis("succeeded"),
         series=tuple(draft.series),
         groups=tuple((nth, label) for nth, (label, _) in enumerate(shown)),
-        keys=(Key("95 % interval (Wilson)", None, sign="whisker"),),
+        keys=(Key(f"{interval_of(confidences)} (Wilson)", None, sign="whisker"),),
         notes=tuple(dict.fromkeys(draft.notes)),
     )
 
@@ -289,10 +290,6 @@ def levels_of(found: Sequence[tuple[str, Json]]) -> list[float]:
 def _axis_of(factor: str, found: Sequence[Json]) -> Levels:
     scale = "log" if any(curve["scale"] == "log" for curve in found) else "linear"
     return levels_axis(factor, scale, levels_of([("", curve) for curve in found]))
-
-
-def _interval(confidence: set[Any]) -> str:
-    return f"{100 * min(confidence):g} % interval" if confidence else "interval"
 
 
 def _point_text(label: str, level: float, point: Json, metric: Metric | None) -> str:

@@ -17,7 +17,7 @@ from perflab.report.label import levels, treatment
 from perflab.report.table import Column, print_table
 from perflab.statistics.cost import ENDED
 from perflab.statistics.executor_costs import GROUPS, OTHER, is_about_executors
-from perflab.units import format_count, format_time
+from perflab.units import format_confidence, format_count, format_time
 
 Json = dict[str, Any]
 
@@ -119,7 +119,7 @@ def names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def costs(rows: Sequence[Json]) -> list[CostColumn]:
     """One row per treatment; columns in which nothing is known are left out."""
-    level = f"{100 * rows[0]['ratio']['level']:.3g} %"
+    level = format_confidence(rows[0]["ratio"]["level"])
     columns = [
         CostColumn("case, executor", 0, [Figured(name) for name in names(rows)], numeric=False),
         _middleware(rows),

@@ -14,6 +14,7 @@ from perflab.statistics.metric_comparison import BETTER, WORSE, size_words
 from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import CONDITION, FACTOR, VARIANT, Place, Result, places_of
 from perflab.statistics.selection import CONTROL, purpose_of
+from perflab.units import format_confidence
 
 Json = dict[str, Any]
 
@@ -139,9 +140,9 @@ def _print_between(out: Console, findings: Json, metrics: Sequence[Metric]) -> N
 
 
 def _legend(findings: Json) -> str:
-    level, margin = 100 * (1 - findings["alpha"]), 100 * findings["margin"]
+    level, margin = format_confidence(1 - findings["alpha"]), 100 * findings["margin"]
     return (
-        f"Against the baseline, one value per trial; [{level:.3g} % interval of each by itself]; "
+        f"Against the baseline, one value per trial; [{level} interval of each by itself]; "
         f"* differs (Holm over {findings['family_size']}), = by no more than {margin:.3g} %"
     )
 

@@ -13,7 +13,7 @@ from perflab.report.figures import Axis, Series
 from perflab.report.results import ROUND_TRIP, Result, was_measured
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.metrics import KILOBYTES, NS
-from perflab.units import format_count, format_duration
+from perflab.units import format_confidence, format_count, format_duration
 
 WHAT = {
     "latency": "Latency, from publishing to the callback",
@@ -87,6 +87,11 @@ def _trials(trials: Sequence[TrialTables]) -> str:
 
 def _outcomes(trials: Sequence[TrialTables]) -> str:
     return words(", ".join(sorted({t.outcome for t in trials})))
+
+
+def interval_of(confidences: Iterable[float]) -> str:
+    """ "95 % interval", of the levels that the results say; of those that say none "interval"."""
+    return f"{format_confidence(*confidences)} interval".strip()
 
 
 def single(trials: Sequence[T]) -> list[T]:

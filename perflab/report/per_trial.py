@@ -10,7 +10,7 @@ import numpy as np
 
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Series, Sign
-from perflab.report.parts import Draft, durations, value_axis, value_unit, words, workloads
+from perflab.report.parts import Draft, durations, interval_of, value_axis, value_unit, words, workloads
 from perflab.report.results import Result, by_level, summary_of
 from perflab.statistics.metrics import Metric, named
 
@@ -61,8 +61,7 @@ def per_trial(results: Sequence[Result], name: str) -> Figure | None:
         group = next(i for i, result in enumerate(results) if result is row.result) if own else 0
         draft.series += _row_series(row, place, group, metric, unit)
         draft.notes += _missing(row, metric)
-    levels = {row.level for row in shown if row.level is not None}
-    interval = f"{100 * min(levels):g} % interval" if levels else "interval"
+    interval = interval_of(row.level for row in shown if row.level is not None)
     signs = {s.sign for s in draft.series}
     keys = [Key("a trial", None, sign="full")]
     if "cross" in signs:

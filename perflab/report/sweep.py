@@ -13,7 +13,7 @@ from rich.text import Text
 from perflab.report.table import Column, print_table
 from perflab.statistics.curves_words import SAME, level_number, level_words
 from perflab.statistics.metrics import RATIO, Metric, find, named
-from perflab.statistics.proportion import wilson
+from perflab.units import format_confidence
 
 Json = dict[str, Any]
 
@@ -46,10 +46,8 @@ def print_curves(out: Console, summary: Json) -> None:
         _print_curve(out, curve)
     if curves:
         of_metrics = [m for c in curves for m in c["metrics"].values()]
-        levels = {
-            f"{100 * m['confidence']:.3g} %" for m in of_metrics if any(p and p["low"] is not None for p in m["points"])
-        }
-        shown = f"[{' or '.join(sorted(levels))} interval]" if levels else "(an interval takes 5 trials)"
+        levels = {m["confidence"] for m in of_metrics if any(p and p["low"] is not None for p in m["points"])}
+        shown = f"[{format_confidence(*levels)} interval]" if levels else "(an interval takes 5 trials)"
         if of_metrics:
             out.print(Text(f"Medians over trials {shown}; shares with Wilson's interval", "dim"))
             out.print()
@@ -207,6 +205,5 @@ def _share(entry: Json) -> Text:
     if not entry["n"]:
         return Text("–", "dim")
     low, high = entry.get("low"), entry.get("high")
-    if low is None or high is None:
-        low, high = wilson(entry["met"], entry["n"], 0.95) or (0.0, 1.0)
-    return Text(f"{100 * entry['met'] / entry['n']:.0f} % [{100 * low:.0f}, {100 * high:.0f}]")
+    between = "" if low is None or high is None else f" [{100 * low:.0f}, {100 * high:.0f}]"
+    return Text(f"{100 * entry['met'] / entry['n']:.0f} %{between}")

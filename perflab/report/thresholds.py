@@ -8,7 +8,7 @@ from typing import Any
 from perflab.report import axes
 from perflab.report.degradation import Levels, level_text, levels_axis, share_axis, slug
 from perflab.report.figures import Axis, Figure, Key, Label, Reference, Series, Sign
-from perflab.report.parts import Draft
+from perflab.report.parts import Draft, interval_of
 
 MAX_VARIANTS = 7
 MIN_TRIALS = 3  # a level with fewer has no interval in the picture: it would be most of the axis
@@ -68,7 +68,8 @@ def _shares(name: str, factor: str, criterion: str, shown: Sequence[tuple[str, J
         draft.notes.append(f"Levels with fewer than {MIN_TRIALS} trials are drawn without an interval.")
     keys = [Key("share of the trials at a level; larger marks stand for more trials", None, sign="full")]
     if any(s.shape == "whiskers" and not s.across for s in draft.series):
-        keys.append(Key("its 95 % interval (Wilson)", None, sign="whisker"))
+        known_levels = [entry["confidence"] for _, entry in shown if entry.get("confidence") is not None]
+        keys.append(Key(f"its {interval_of(known_levels)} (Wilson)", None, sign="whisker"))
     if any(s.shape == "band" for s in draft.series):
         keys += [Key("fitted curve", "solid", "thick"), Key("its interval", None, sign="band")]
     if labels:

@@ -218,6 +218,7 @@ class Found:
                 "level": interval.level,
                 "beyond": interval.beyond,
             },
+            "confidence": self.aim.confidence,
             "precision": self.aim.precision,
             "max_trials": self.aim.max_trials,
             "stopped": self.stopped,

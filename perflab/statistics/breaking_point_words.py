@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+from perflab.units import format_confidence
+
 if TYPE_CHECKING:
     from perflab.statistics.breaking_point import Bounds, Found, Level
 
@@ -129,7 +131,7 @@ def _span(a: float, b: float, form: Form) -> str:
 
 
 def _sure(found: Found) -> str:
-    return f"{100 * found.aim.confidence:g} %"
+    return format_confidence(found.aim.confidence)
 
 
 def _left_out(found: Found) -> str | None:

@@ -163,6 +163,7 @@ def _document(path: str, curve: _Curve, metrics: Sequence[Metric], alpha: float,
         "others": dict(curve.others),
         "scale": scale,
         "levels": [_level(level, of_level, alpha) for level, of_level in curve.levels.items()],
+        "success_confidence": 1 - alpha,
         "metrics": {},
     }
     for metric in metrics:

@@ -16,6 +16,7 @@ from perflab.statistics.sample import Interval, Sample
 from perflab.statistics.saturation import NotShown, Saturation
 from perflab.statistics.words import factor as ratio_words
 from perflab.statistics.words import p_in_words
+from perflab.units import format_confidence
 
 SAME = "the same in every trial"
 DIFFERS = 0.5  # of alpha: where no trend is shown, a difference somewhere is a second claim, and held to more
@@ -130,7 +131,7 @@ def _interval(change: Judgement, rules: Rules) -> tuple[Interval | None, str]:
     """That of the difference between the ends, or where too few trials have none of that confidence, one of less."""
     if change.estimate.interval is not None:
         return change.estimate.interval, ""
-    return shift(change.design, 1 - 2 * rules.alpha).interval, f"; {100 * (1 - 2 * rules.alpha):.3g} %"
+    return shift(change.design, 1 - 2 * rules.alpha).interval, f"; {format_confidence(1 - 2 * rules.alpha)}"
 
 
 def _may_be_none(change: Judgement, rules: Rules) -> bool:

@@ -24,6 +24,7 @@ from scipy import stats
 
 from perflab.statistics.design import Block, Design
 from perflab.statistics.sample import Estimate, Floats, Interval, Test
+from perflab.units import format_confidence
 
 Direction = Literal["both", "higher", "lower"]
 Ranks = npt.NDArray[np.int64]
@@ -74,7 +75,7 @@ def shift(design: Design, confidence: float = 0.95) -> Estimate:
     if design.arrangements < needed * (1 - 1e-9):
         sizes = f"{len(design.a)} and {len(design.b)} trials"
         where = f" in {len(design.blocks)} blocks" if design.blocked else ""
-        return Estimate(value, reason=f"{sizes}{where} are too few for an interval of {confidence:.0%}")
+        return Estimate(value, reason=f"{sizes}{where} are too few for an interval of {format_confidence(confidence)}")
     low, high = _inverted(design, steps, confidence) if design.blocked else _moses(design, steps, confidence)
     method = "aligned ranks inverted" if design.blocked else "Mann-Whitney inverted"
     return Estimate(value, Interval(min(low, value), max(high, value), confidence, method))

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import stats
 
 from perflab.statistics.sample import Estimate, Floats, Interval, Sample
+from perflab.units import format_confidence
 
 MIN_BOOTSTRAP = 8
 RESAMPLES = 9999
@@ -81,7 +82,7 @@ def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Inter
     ranks = _ranks(n, q, tail)
     if ranks is None:
         needed = next(m for m in range(n + 1, 1_000_000) if _ranks(m, q, tail))
-        return None, f"{n} values are too few for an interval of {confidence:.0%}: it needs {needed}"
+        return None, f"{n} values are too few for an interval of {format_confidence(confidence)}: it needs {needed}"
     low, high = ranks
     in_order = np.sort(values)
     covered = stats.binom.cdf(high - 1, n, q) - stats.binom.cdf(low - 1, n, q)

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from perflab.statistics.comparison import Comparison
-from perflab.statistics.metric_comparison import ALPHA, CLAIMS, effect_of, effect_words, is_constant
+from perflab.statistics.metric_comparison import CLAIMS, effect_of, effect_words, is_constant
 from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import FACTOR, OBSERVER, VARIANT, Compared, Pair, Place, Result
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import CONTROL, Trial, purpose_of, why_missing
 from perflab.statistics.words import in_words
+from perflab.units import format_confidence
 
 Json = dict[str, Any]
 
@@ -45,7 +46,7 @@ def all_of(
     counts = [len(r.trials) for p in places for r in p.results]
     found = [
         *([{"kind": "one_trial", "words": ONE_TRIAL}] if len(counts) > 1 and max(counts) == 1 else []),
-        *_troubles(places, several),
+        *_troubles(places, several, alpha),
         *_unused(compared, several),
         *_claims(compared, several),
         *_carried_over(carried, several),
@@ -57,7 +58,7 @@ def all_of(
     return sorted(found, key=lambda remark: ORDER.index(remark["kind"]))
 
 
-def _troubles(places: Sequence[Place], several: bool) -> list[Json]:
+def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Json]:
     """Trials that do not enter, and treatments under which not all succeeded."""
     remarks: list[Json] = []
     for place, result in ((p, r) for p in places for r in p.results):
@@ -88,8 +89,12 @@ def _troubles(places: Sequence[Place], several: bool) -> list[Json]:
             remarks.append({"kind": "ended_early", "words": words})
         n = outcomes["success"] + outcomes["failed"]
         if outcomes["failed"]:
-            interval = wilson(outcomes["success"], n, 1 - ALPHA)
-            between = "" if interval is None else f" (interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
+            interval = wilson(outcomes["success"], n, 1 - alpha)
+            between = ""
+            if interval is not None:
+                between = (
+                    f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
+                )
             words = f"{name}: {outcomes['success']} of {_trials(n)} succeeded{between}{_reason(result, 'failed')}"
             remarks.append({"kind": "success", "words": words})
     return remarks

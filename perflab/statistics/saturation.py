@@ -26,6 +26,7 @@ from perflab.statistics.design import Design, design
 from perflab.statistics.difference import attainable_p, rank_p, shift
 from perflab.statistics.equivalence import one_sided_p
 from perflab.statistics.sample import Sample
+from perflab.units import format_confidence
 
 MIN_LEVELS = 3
 
@@ -108,7 +109,7 @@ def _why_not(of: Design, level: float, last: float, limit: float, alpha: float) 
     between = ""
     if change.interval is not None:
         ends = f"{math.exp(-change.interval.high):#.3g}, {math.exp(-change.interval.low):#.3g}"
-        between = f" [{ends}; {100 * (1 - 2 * alpha):.3g} %]"
+        between = f" [{ends}; {format_confidence(1 - 2 * alpha)}]"
     size = f"{factor:#.3g}x{between}, {n}"
     if _differs(of, limit, alpha):
         return f"it still changes from {level:g} to {last:g} ({size})"

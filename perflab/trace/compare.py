@@ -6,9 +6,9 @@ the same name several times in a trace is one row, and `objects_a`, `objects_b` 
 
 What the interval means: the values of a figure, in the order of time, are cut into BATCHES batches of equal size, and
 each batch gives its median. `shift` is Hodges and Lehmann's shift between the batch medians of a and those of b, with
-its 95 % interval (perflab.statistics.difference). Neighbouring values depend on each other, batches far less; hence
-batches are compared. All of it is about these two traces: what varies from one start of the programs to the next is not
-in it. One trace of either is one trial of either, and no number of messages makes it more.
+its interval (perflab.statistics.difference). Neighbouring values depend on each other, batches far less; hence batches
+are compared. All of it is about these two traces: what varies from one start of the programs to the next is not in it.
+One trace of either is one trial of either, and no number of messages makes it more.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from perflab.trace.quality import Quality, quality_of
 from perflab.trace.quantiles import REASON_QUANTILE, describe
 from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
 from perflab.trace.threads import identities, percent
+from perflab.units import format_confidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from perflab.trace.source import Source
 
 BATCHES = 20
+CONFIDENCE = 0.95
 MIN_IN_BATCH = 10  # values, so that a batch's median is of something
 
 ONE_TRIAL = (
@@ -41,7 +43,8 @@ ONE_TRIAL = (
     "be told from them; `perflab run` makes trials that can"
 )
 INTERVAL = (
-    f"shift: between the medians of {BATCHES} batches of consecutive values of either, with its 95 % interval; it is "
+    f"shift: between the medians of {BATCHES} batches of consecutive values of either, with its "
+    f"{format_confidence(CONFIDENCE)} interval; it is "
     "about these two traces alone"
 )
 _STATISTICS = ("p50", "p99", "max")
@@ -279,7 +282,7 @@ def _shifts(values: Sequence[pl.DataFrame], both: pl.DataFrame, by: list[str]) -
         from perflab.statistics.sample import Sample
 
         for row in chosen:
-            estimate = shift(design(Sample.of(medians[0][row]), Sample.of(medians[1][row])))
+            estimate = shift(design(Sample.of(medians[0][row]), Sample.of(medians[1][row])), CONFIDENCE)
             interval = estimate.interval
             ends = (None, None) if interval is None else (interval.low, interval.high)
             for column, value in zip(_SHIFT, (estimate.value, *ends), strict=True):

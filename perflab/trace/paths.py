@@ -25,9 +25,10 @@ from perflab.trace.answer import Answer, Section
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, flow_of, select_edges
 from perflab.trace.flow_routes import Followed, Follower, Route, Words, found
 from perflab.trace.names import plural
+from perflab.trace.paths_named import CONFIDENCE
 from perflab.trace.quality import quality_of
 from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, REASON_SD, STATISTICS, columns_of, describe, needed
-from perflab.units import format_time
+from perflab.units import format_confidence, format_time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -679,7 +680,8 @@ def _named(p: Paths) -> Section:
     }  # fmt: skip
     notes = [
         "misses: later than the deadline, or never arrived (lost, overwritten, not handled, or stopped by a callback"
-        " that published nothing, unless the file says may_stop); 95 % interval of their share (Wilson), as if"
+        " that published nothing, unless the file says may_stop); "
+        f"{format_confidence(CONFIDENCE)} interval of their share (Wilson), as if"
         " instances did not depend on each other, which they do: the truth is wider",
         "not judged: still on the way at the end, published before the two had met, or events missing there",
     ]

@@ -14,6 +14,7 @@ from perflab.statistics.pairs import CONDITION, FACTOR, OBSERVER, VARIANT, Resul
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import BASELINE, CONTROL, purpose_of, sample_of
 from perflab.statistics.words import p_in_words
+from perflab.units import format_confidence
 
 Json = dict[str, Any]
 
@@ -73,7 +74,7 @@ def results(summary: Json) -> Table | None:
     columns: list[Names | Texts | Values] = [
         Names("treatment", names),
         Texts("trials", [str(len(r.trials)) for _, r in rows], right=True),
-        Texts("success", [_success(r, level) for _, r in rows], unit=f"{100 * level:.3g} % interval"),
+        Texts("success", [_success(r, level) for _, r in rows], unit=f"{format_confidence(level)} interval"),
         *(_metric_column(m, [median_of(r, m) for _, r in rows]) for m in metrics),
     ]
     left_out = [_left_out(r) for _, r in rows]
@@ -82,7 +83,7 @@ def results(summary: Json) -> Table | None:
     medians = [median_of(r, m) for _, r in rows for m in metrics]
     with_interval = any(median is not None and median["low"] is not None for median in medians)
     between = (
-        f" with {_percent(level)} intervals in brackets"
+        f" with {format_confidence(level)} intervals in brackets"
         if with_interval
         else "; there are too few trials for intervals of them"
     )
@@ -156,10 +157,6 @@ def _workloads(rows: Sequence[tuple[Any, Result]]) -> str:
     return listed(list(dict.fromkeys(str(r.result["workload"]) for _, r in rows)))
 
 
-def _percent(level: float) -> str:
-    return f"{100 * level:.3g} %"
-
-
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 _TITLES = {
@@ -185,8 +182,8 @@ def comparisons(summary: Json) -> Table | None:
     claims = ("higher", "lower")
     caption = (
         f"Differences, one value per trial: of times and resources a factor, of counts and shares a difference, "
-        f"each with the {_percent(confidence_of(summary))} interval of this comparison by itself. p is adjusted by "
-        "Holm over "
+        f"each with the {format_confidence(confidence_of(summary))} interval of this comparison by itself. p is "
+        "adjusted by Holm over "
         f"{findings['family_size']} comparisons; no difference: none larger than {100 * findings['margin']:.3g} % is "
         "shown."
     )
@@ -267,7 +264,8 @@ def _curve(curve: Json, number_: int | None, summary: Json) -> Table:
     for name, of in curve["metrics"].items():
         if find(name) is not None and any(p is not None for p in of["points"]):
             columns.append(_metric_column(named(name), of["points"]))
-    level = confidences[0] if confidences else confidence_of(summary)
+    level = format_confidence(*(confidences or [confidence_of(summary)]))
+    of_success = format_confidence(curve.get("success_confidence") or confidence_of(summary))
     left_out = [
         ", ".join(
             f"{lv[key]} {words}"
@@ -280,8 +278,8 @@ def _curve(curve: Json, number_: int | None, summary: Json) -> Table:
         columns.insert(3, Texts("left out", [escape(words) or "--" for words in left_out]))
     notes = [escape(s) for of in curve["metrics"].values() for s in of.get("words") or ()]
     caption = (
-        f"{curve['factor']} ({place_of(curve)}): median over trials with {_percent(level)} intervals at each level, "
-        "and trials that succeeded with Wilson's interval."
+        f"{curve['factor']} ({place_of(curve)}): median over trials with {level} intervals at each level, "
+        f"and trials that succeeded with Wilson's {of_success} interval."
     )
     name = "curve" if number_ is None else f"curve_{number_}"
     return Table(name, escape(caption), columns, notes=tuple(notes))
@@ -304,7 +302,7 @@ def breaking_points(summary: Json) -> Table | None:
     if not found:
         return None
     levels = sorted({p["interval"]["level"] for p in found if p["interval"]})
-    words = f", with its {listed([_percent(lv) for lv in levels])} interval" if levels else ""
+    words = f", with its {listed([format_confidence(lv) for lv in levels])} interval" if levels else ""
     caption = (
         "Breaking points: the level of the factor at which the share of trials that meet the criterion falls to the "
         f"one given{words}. Only valid trials count."

@@ -8,6 +8,7 @@ from perflab.report import executor_costs
 from perflab.report.executor_costs import CostColumn
 from perflab.report.run_page.elements import Cell, Column, Table
 from perflab.report.run_page.runs import ReportRun
+from perflab.units import format_confidence
 
 
 def section(runs: Sequence[ReportRun]) -> str:
@@ -18,7 +19,7 @@ def section(runs: Sequence[ReportRun]) -> str:
         if not rows:
             continue
         before = f"{run.name}: " if len(runs) > 1 else ""
-        level = f"{100 * rows[0]['ratio']['level']:.3g} %"
+        level = format_confidence(rows[0]["ratio"]["level"])
         explained = f"Medians over trials with their {level} intervals; 100 % is one CPU."
         for title, columns, notes in (
             (executor_costs.TITLE, executor_costs.costs(rows), [explained, *executor_costs.notes(rows)]),

@@ -8,6 +8,7 @@ from typing import Any
 from perflab.report.run_page.elements import Cell, Column, Table, escape, facts, number, word
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.words import metric_of, plain
+from perflab.units import format_confidence
 
 Json = dict[str, Any]
 
@@ -128,7 +129,7 @@ def _found(search: Json) -> list[tuple[str, object]]:
     between = (
         ""
         if not interval
-        else f" [{plain(interval['low'])}, {plain(interval['high'])}] at {100 * interval['level']:.3g} %"
+        else f" [{plain(interval['low'])}, {plain(interval['high'])}] at {format_confidence(interval['level'])}"
     )
     left = search.get("left_out") or {}
     out = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in left.items() if n)

@@ -14,7 +14,7 @@ from perflab.profile import flamegraph, result
 from perflab.report.run_page.elements import Column, Table, escape, facts, number, paragraph, paragraphs, word
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.why import CAUSES
-from perflab.units import format_count, format_time
+from perflab.units import format_confidence, format_count, format_time
 
 Json = dict[str, Any]
 
@@ -146,7 +146,8 @@ def _families(title: str, process: Json, document: Json) -> Table:
         for row in process["families"]
         if row["self_share"] is not None
     ]
-    note = "The interval is what sampling alone leaves open in this recording (Wilson, 95 %)."
+    level = "" if document.get("confidence") is None else f", {format_confidence(document['confidence'])}"
+    note = f"The interval is what sampling alone leaves open in this recording (Wilson{level})."
     return Table(title, columns, rows, [note])
 
 

@@ -1,0 +1,109 @@
+"""The level that is printed beside an interval is the one that the interval was computed with."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+
+import numpy as np
+import pytest
+from made_experiment import result, trial
+from made_levels import LOAD, loads
+from made_sweep import made_breaking_point, made_curve
+from rich.console import Console
+from support import SOURCE
+
+from perflab.report import sweep, thresholds
+from perflab.report.degradation import curves as pictures
+from perflab.report.figures import Figure
+from perflab.report.latex import tables
+from perflab.report.latex.table import Table
+from perflab.statistics import curves, estimate, findings
+from perflab.statistics.breaking_point import Aim, Search, Space
+from perflab.statistics.design import Block, Design
+from perflab.statistics.difference import shift
+from perflab.statistics.metrics import METRICS
+from perflab.statistics.proportion import wilson
+from perflab.units import format_confidence
+
+
+def whisker(figure: Figure) -> str:
+    (words,) = [key.label for key in figure.keys if key.sign == "whisker" and "Wilson" in key.label]
+    return words
+
+
+def success_of(curve: dict[str, object]) -> Figure:
+    return next(figure for figure in pictures([("", curve)]) if figure.name.endswith("success"))
+
+
+def test_no_module_writes_a_level_of_its_own() -> None:
+    """But as the default of an option: a level comes from what was computed, or from the constant it was given."""
+    level = re.compile(r"\b9[059] ?%")
+    written = []
+    for path in sorted((SOURCE / "perflab").rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        described = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings give examples
+        texts = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in described]
+        written += [(path.name, t.value) for t in texts if isinstance(t.value, str) and level.search(t.value)]
+    assert written == [("breaking_point.py", "95%")]
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [((0.95,), "95 %"), ((1 - 0.001,), "99.9 %"), ((0.9999,), "99.99 %"), ((0.95, 0.9, 0.95), "90 % or 95 %")],
+)
+def test_a_level_is_not_rounded_to_certainty(levels: tuple[float, ...], words: str) -> None:
+    assert format_confidence(*levels) == words
+
+
+def test_too_few_trials_are_too_few_for_the_level_that_was_asked_for() -> None:
+    _, reason = estimate.order_statistics(np.arange(8.0), 0.5, 0.999)
+    assert reason == "8 values are too few for an interval of 99.9 %: it needs 11"
+    of = Design((Block(np.arange(4.0), np.arange(4.0)),), blocked=False)
+    assert str(shift(of, 0.999).reason).endswith("are too few for an interval of 99.9 %")
+
+
+def test_a_remark_on_successes_has_the_interval_of_alpha() -> None:
+    trials = [trial(n, n) for n in range(1, 10)] + [trial(10, 10, outcome="failed", reason="late")]
+    for alpha, level in ((0.05, "95 %"), (0.2, "80 %")):
+        found = findings.find([result(trials)], alpha=alpha, metrics=(METRICS["latency.p99"],))
+        (said,) = [r["words"] for r in found["remarks"] if r["kind"] == "success"]
+        low, high = wilson(9, 10, 1 - alpha) or (0.0, 0.0)
+        assert f"9 of 10 trials succeeded ({level} interval {100 * low:.0f}–{100 * high:.0f} %)" in said
+
+
+def test_curves_say_the_level_of_their_shares_and_pictures_and_tables_repeat_it() -> None:
+    (curve,) = curves.of(loads(n=6), {LOAD: []}, alpha=0.2)
+    assert curve["success_confidence"] == pytest.approx(0.8)
+    assert whisker(success_of(curve)) == "80 % interval (Wilson)"
+    assert "success_confidence" not in made_curve()  # of an older run, which does not say it
+    assert whisker(success_of(made_curve())) == "interval (Wilson)"
+    made = made_curve(success_confidence=0.8)
+    made["metrics"]["latency.p50"]["confidence"] = 0.9
+    (table,) = tables.curves({"curves": [made]})
+    assert isinstance(table, Table)
+    assert "90 % or 95 % intervals at each level" in table.caption.replace("\\%", "%")
+    assert "Wilson's 80 % interval" in table.caption.replace("\\%", "%")
+
+
+def test_a_search_says_its_confidence_and_pictures_repeat_it() -> None:
+    search = Search(Space(0.0, 10.0), Aim(0.9, confidence=0.8), seed=1)
+    assert search.result().document()["confidence"] == 0.8
+    for entry, words in (
+        (made_breaking_point(confidence=0.8), "its 80 % interval (Wilson)"),
+        (made_breaking_point(), "its interval (Wilson)"),
+    ):
+        (figure,) = [f for f in thresholds.breaking_points([("", entry)]) if f.kind == "breaking_points"][:1]
+        assert whisker(figure) == words
+
+
+def test_a_share_without_an_interval_gets_none_made_up() -> None:
+    entry = made_breaking_point(confidence=0.8)
+    for level in entry["levels"]:
+        level["low"] = level["high"] = None
+    out = io.StringIO()
+    sweep.print_breaking_points(Console(file=out, width=120), {"breaking_points": [entry]})
+    shares = [line for line in out.getvalue().splitlines() if re.search(r"\d/\d+ .*%", line)]
+    assert shares
+    assert not any("[" in line for line in shares)
