@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from perflab.errors import BadInput
 from perflab.host import parse_cpu_list
-from perflab.units import parse_duration
+from perflab.units import SIZE_UNITS, parse_duration
 
 DURATION = "duration"
 
@@ -30,16 +30,6 @@ def _duration(value: Any) -> Any:
 
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(B|kB|MB|GB|KiB|MiB|GiB)?")
-_SIZE_UNITS = {
-    None: 1,
-    "B": 1,
-    "kB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "KiB": 1 << 10,
-    "MiB": 1 << 20,
-    "GiB": 1 << 30,
-}
 
 
 def _size(value: Any) -> Any:
@@ -47,7 +37,7 @@ def _size(value: Any) -> Any:
     match = _SIZE.fullmatch(str(value).strip()) if written else None
     if match is None:
         raise ValueError(f"{value!r} is not a size; use bytes (1024) or a unit (64kB, 1MiB)")
-    return round(float(match.group(1)) * _SIZE_UNITS[match.group(2)])
+    return round(float(match.group(1)) * SIZE_UNITS[match.group(2)])
 
 
 def parse_size(text: str, where: str) -> int:

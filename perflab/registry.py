@@ -137,13 +137,3 @@ def split(word: str, option: str) -> tuple[str, dict[str, str]]:
         else:
             raise BadInput(f"{option} {word!r} is not NAME:key=value,...; {pair!r} has no value")
     return name, parameters
-
-
-def is_zero(value: Any) -> bool:
-    """Whether what a user wrote is the number 0: 0, 0.0, "0", "0 %"."""
-    if isinstance(value, bool) or value is None:
-        return False
-    try:
-        return float(str(value).strip().removesuffix("%")) == 0
-    except ValueError:
-        return False

@@ -23,6 +23,66 @@ _UNIT_NS = {
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([a-zµ]*)")
 
 
+_SIZES: dict[str | None, int] = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+}
+SIZE_UNITS: dict[str | None, int] = {None: 1, **_SIZES}
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_QUANTITY = re.compile(rf"({NUMBER})\s*([A-Za-zµ%]*)")
+
+Scalar = bool | int | float | str  # a level of a factor, as it was written
+
+
+def quantity(value: Scalar) -> tuple[float, str]:
+    """The number and the unit of a level: 20.0 and "ms" of "20ms", 20.0 and "" of 20. Raises ValueError.
+
+    >>> quantity("20ms"), quantity("1.5 MiB"), quantity(3)
+    ((20.0, 'ms'), (1.5, 'MiB'), (3.0, ''))
+    """
+    match = _QUANTITY.fullmatch(str(value).strip())
+    if isinstance(value, bool) or match is None or not math.isfinite(float(match[1])):
+        raise ValueError(f"{value!r} is not a number, with or without a unit")
+    return float(match[1]), match[2]
+
+
+def level_value(level: object) -> object:
+    """What levels that say the same have in common: 20, 20.0, "20" and "20 %"; "10ms" and "0.01s"; "on" and True.
+
+    Whether a bare number is one of seconds or of bytes it does not know, so that 10 and "10s" are two.
+
+    >>> level_value("0 %") == level_value(0), level_value("1KiB") == level_value("1024B")
+    (True, True)
+    """
+    if isinstance(level, bool):
+        return "on" if level else "off"
+    if not isinstance(level, int | float | str):
+        return level
+    try:
+        number, unit = quantity(level)
+    except ValueError:
+        return level
+    if unit in ("", "%"):
+        return number
+    if unit in _SIZES:
+        return number * _SIZES[unit], "B"
+    ns = _UNIT_NS.get(unit.lower())
+    return (number, unit) if ns is None else (round(number * ns), "ns")
+
+
+def is_zero(level: object) -> bool:
+    """Whether a level that a user wrote is the number 0, of whatever unit: 0, 0.0, "0", "0 %", "0MiB"."""
+    try:
+        return not isinstance(level, bool) and isinstance(level, Scalar) and quantity(level)[0] == 0
+    except ValueError:
+        return False
+
+
 def parse_duration(text: str, option: str, *, zero_allowed: bool = False) -> int:
     """Nanoseconds of "10", "2.5", "500ms", "10s", "2min", "1h"; a bare number is seconds.
 

@@ -24,7 +24,8 @@ from perflab.condition.stress_ng import Load, cpu_methods
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.parameters import Cpus, Parameters, Percent
-from perflab.registry import Kind, is_zero
+from perflab.registry import Kind
+from perflab.units import is_zero
 from perflab.workload import Graph
 
 # stress-ng works for a slice and sleeps for what is left of the period. Its own default is 64 iterations of the method,

@@ -26,8 +26,8 @@ from perflab.condition.stress_ng import Load, find
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.parameters import Bytes, Parameters
-from perflab.registry import Kind, is_zero
-from perflab.units import NS_PER_S, format_bytes
+from perflab.registry import Kind
+from perflab.units import NS_PER_S, format_bytes, is_zero
 from perflab.workload import Graph
 
 # A file system that fills up fails the run's own records: there must be room for twice what the load writes.

@@ -27,8 +27,8 @@ from perflab.condition.stress_ng import Load, find
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.parameters import Bytes, Parameters, Percent
-from perflab.registry import Kind, is_zero
-from perflab.units import format_bytes
+from perflab.registry import Kind
+from perflab.units import format_bytes, is_zero
 from perflab.workload import Graph
 
 # What stays free for the workload and the machine, so that the kernel does not begin to kill.

@@ -21,7 +21,8 @@ from perflab.condition.flood_parameters import FloodParameters
 from perflab.errors import Unavailable
 from perflab.formats.records import RecordError
 from perflab.host import Host
-from perflab.registry import Kind, is_zero
+from perflab.registry import Kind
+from perflab.units import is_zero
 from perflab.workload import Graph, topology
 
 NAME = "message_flood"

@@ -28,8 +28,8 @@ from perflab.condition.evidence import (
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.parameters import Cpus, DurationNs, Parameters, Percent
-from perflab.registry import Kind, is_zero
-from perflab.units import NS_PER_S, format_duration
+from perflab.registry import Kind
+from perflab.units import NS_PER_S, format_duration, is_zero
 from perflab.workload import Graph
 
 PROGRAM = "perflab-burn"

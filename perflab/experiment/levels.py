@@ -12,14 +12,14 @@ import math
 import re
 from typing import Any
 
+from perflab.units import NUMBER, Scalar, quantity
+
+__all__ = ["MAX_LEVELS", "Scalar", "listed", "quantity", "scalar", "spread", "with_unit"]
+
 MAX_LEVELS = 1000
 
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_QUANTITY = re.compile(rf"({_NUMBER})\s*([A-Za-zµ%]*)")
-_RANGE = re.compile(rf"\s*({_NUMBER})\s*\.\.\s*({_NUMBER})\s*(?:([:/])\s*({_NUMBER})\s*(log)?)?\s*")
+_RANGE = re.compile(rf"\s*({NUMBER})\s*\.\.\s*({NUMBER})\s*(?:([:/])\s*({NUMBER})\s*(log)?)?\s*")
 _HOW = "write LOW..HIGH:STEP, LOW..HIGH/NUMBER or LOW..HIGH/NUMBERlog, e.g. 0..90:15 or 100..3000/6log"
-
-Scalar = bool | int | float | str
 
 
 def listed(value: Any) -> Any:
@@ -29,18 +29,6 @@ def listed(value: Any) -> Any:
     if ".." in value:
         return spread(value)
     return [scalar(word.strip()) for word in value.split(",")]
-
-
-def quantity(value: Scalar) -> tuple[float, str]:
-    """The number and the unit of a level: 20.0 and "ms" of "20ms", 20.0 and "" of 20. Raises ValueError.
-
-    >>> quantity("20ms"), quantity("1.5 MiB"), quantity(3)
-    ((20.0, 'ms'), (1.5, 'MiB'), (3.0, ''))
-    """
-    match = _QUANTITY.fullmatch(str(value).strip())
-    if isinstance(value, bool) or match is None or not math.isfinite(float(match[1])):
-        raise ValueError(f"{value!r} is not a number, with or without a unit")
-    return float(match[1]), match[2]
 
 
 def with_unit(number: float, unit: str) -> Scalar:

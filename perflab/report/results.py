@@ -18,6 +18,7 @@ from perflab.report.label import labels
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
+from perflab.units import level_value
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,8 +84,8 @@ def by_level(results: Sequence[Result]) -> list[Result] | None:
     if len(factors) != 1:
         return None
     (factor,) = factors
-    levels = [result.trials[0].factors.get(factor) for result in results]
-    if not all(level is None or isinstance(level, (int, float)) for level in levels):
+    levels = [level_value(result.trials[0].factors.get(factor)) for result in results]
+    if not all(level is None or isinstance(level, float) for level in levels):
         return None
 
     def variant(result: Result) -> tuple[object, ...]:
@@ -93,7 +94,7 @@ def by_level(results: Sequence[Result]) -> list[Result] | None:
 
     variants = list(dict.fromkeys(map(variant, results)))
     places = [
-        (variants.index(variant(result)), -math.inf if level is None else float(level))
+        (variants.index(variant(result)), level if isinstance(level, float) else -math.inf)
         for result, level in zip(results, levels, strict=True)
     ]
     return [results[i] for i in sorted(range(len(results)), key=places.__getitem__)]

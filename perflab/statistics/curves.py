@@ -29,7 +29,7 @@ from perflab.statistics.selection import (
     conditions_off,
     entering,
     is_disturbed,
-    is_zero,
+    level_values,
     outer_factors,
     purpose_of,
     sample_of,
@@ -37,6 +37,7 @@ from perflab.statistics.selection import (
     variant_of,
     variant_words,
 )
+from perflab.units import is_zero, level_value
 
 Json = dict[str, Any]
 
@@ -118,12 +119,10 @@ def _curves(path: str, results: Sequence[Json]) -> list[_Curve]:
 
 def _level_of(path: str, result: Json) -> float | None:
     """The level at which a result stands; of a condition that is off it is only that which switches it off."""
-    level = (result.get("factors") or {}).get(path)
-    if isinstance(level, bool) or not isinstance(level, int | float):
+    level = level_value((result.get("factors") or {}).get(path))
+    if not isinstance(level, float) or (path.partition(".")[0] in conditions_off(result) and level != 0):
         return None
-    if path.partition(".")[0] in conditions_off(result) and not is_zero(level):
-        return None
-    return float(level)
+    return level
 
 
 def _belongs(path: str, first: Json, result: Json) -> bool:
@@ -137,7 +136,7 @@ def _belongs(path: str, first: Json, result: Json) -> bool:
 
 def _surroundings(path: str, result: Json, skipped: set[str]) -> dict[str, str]:
     """What else was set: levels of outer factors, the parameters of conditions, and which conditions are off."""
-    found = {k: repr(v) for k, v in outer_factors(result).items() if k != path}
+    found = {k: repr(v) for k, v in level_values(outer_factors(result)).items() if k != path}
     found |= dict.fromkeys(conditions_off(result) - skipped, "off")
     names = result.get("conditions") or ()
     for name, (label, parameters) in zip(names, (result.get("condition_parameters") or {}).items(), strict=False):

@@ -18,6 +18,7 @@ from perflab.statistics.selection import (
     Trial,
     entering,
     is_disturbed,
+    level_values,
     outer_factors,
     place_of,
     place_words,
@@ -127,8 +128,9 @@ def _between(places: Sequence[Place]) -> list[Pair]:
         if one.baseline is None or other.baseline is None or one.first["workload"] != other.first["workload"]:
             continue
         first, second = outer_factors(one.first), outer_factors(other.first)
+        values, others = level_values(first), level_values(second)
         if variant_of(one.first) == variant_of(other.first):
-            differing = [k for k in first if first[k] != second.get(k)]
+            differing = [k for k in first if values[k] != others.get(k)]
             start = next(p for _, p in with_baseline if variant_of(p.first) == variant_of(one.first))
             if len(differing) == 1 and one is start:
                 path = differing[0]
@@ -136,7 +138,7 @@ def _between(places: Sequence[Place]) -> list[Pair]:
                 pairs.append(Pair(FACTOR, variant_words(one.first), one.baseline, other.baseline, names, (i, j)))
         elif names_apart := _pinned(one, other, [p for _, p in with_baseline]):
             pairs.append(Pair(FACTOR, variant_words(other.first), one.baseline, other.baseline, names_apart, (i, j)))
-        elif all(second[k] == level for k, level in first.items() if k in second) and (all_pairs or i == 0):
+        elif all(others[k] == value for k, value in values.items() if k in others) and (all_pairs or i == 0):
             pairs.append(Pair(VARIANT, "", one.baseline, other.baseline, (one.words, other.words), (i, j)))
     return pairs
 
@@ -148,10 +150,15 @@ def _pinned(one: Place, other: Place, places: Sequence[Place]) -> tuple[str, str
     level of all factors, and of the places there that whose variant is most like the other's.
     """
     start, second = outer_factors(places[0].first), outer_factors(other.first)
-    differing = [k for k in start if start[k] != second.get(k)]
-    if outer_factors(one.first) != start or len(differing) != 1 or start.keys() != second.keys():
+    at_start = level_values(start)
+    differing = [k for k, value in at_start.items() if value != level_values(second).get(k)]
+    if level_values(outer_factors(one.first)) != at_start or len(differing) != 1 or start.keys() != second.keys():
         return None
-    candidates = [p for p in places if outer_factors(p.first) == start and p.first["workload"] == one.first["workload"]]
+    candidates = [
+        p
+        for p in places
+        if level_values(outer_factors(p.first)) == at_start and p.first["workload"] == one.first["workload"]
+    ]
     own = variant_of(other.first)
     if any(variant_of(p.first) == own for p in candidates):
         return None

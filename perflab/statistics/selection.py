@@ -12,6 +12,7 @@ from typing import Any
 
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
+from perflab.units import is_zero, level_value
 
 Json = dict[str, Any]
 Trial = Mapping[str, Any]
@@ -60,8 +61,9 @@ def conditions_off(result: Trial) -> set[str]:
     return {name for path, level in levels if is_zero(level) and (name := path.partition(".")[0]) not in there}
 
 
-def is_zero(level: Any) -> bool:
-    return str(level) in ("0", "0.0")
+def level_values(factors: Mapping[str, Any]) -> dict[str, object]:
+    """Levels as values, so that those which say the same are equal however they were written: 0 and "0 %"."""
+    return {path: level_value(level) for path, level in factors.items()}
 
 
 def _outer_names(result: Trial) -> set[str]:
@@ -70,7 +72,7 @@ def _outer_names(result: Trial) -> set[str]:
 
 def place_of(result: Trial) -> tuple[object, ...]:
     """What a treatment shares with its baseline; results of one place differ in conditions and observers alone."""
-    return (*variant_of(result), tuple(sorted((k, str(v)) for k, v in outer_factors(result).items())))
+    return (*variant_of(result), tuple(sorted((k, repr(v)) for k, v in level_values(outer_factors(result)).items())))
 
 
 def variant_words(result: Trial) -> str:
@@ -197,9 +199,14 @@ def _differing(first: Trial, second: Trial) -> tuple[str, ...]:
     words = [
         f"{key}: {_text(first.get(key))} and {_text(second.get(key))}"
         for key in (*_VARIANT, "conditions", "condition_parameters", "factors", "observers")
-        if (first.get(key) or None) != (second.get(key) or None)
+        if _compared(key, first) != _compared(key, second)
     ]
     return tuple(words)
+
+
+def _compared(key: str, result: Trial) -> object:
+    found = result.get(key) or None
+    return level_values(found) if key == "factors" and found is not None else found
 
 
 def _text(value: Any) -> str:

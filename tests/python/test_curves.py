@@ -14,7 +14,7 @@ from perflab.statistics.curves_trend import trend
 from perflab.statistics.judgement import Rules, judge
 from perflab.statistics.metrics import chosen
 from perflab.statistics.sample import Sample
-from perflab.statistics.selection import conditions_off, outer_factors
+from perflab.statistics.selection import conditions_off, match, outer_factors
 
 Json = dict[str, Any]
 
@@ -40,6 +40,32 @@ def test_the_baseline_is_the_level_at_which_the_condition_is_off() -> None:
     four = of(loads(n=4))["metrics"]["latency.p99"]
     assert four["points"][0]["low"] is None
     assert four["confidence"] == 0.95
+
+
+def test_levels_are_values_however_they_are_written() -> None:
+    """A load of "0%" is off, as 0 is: its result is the baseline of the others, and they make one curve."""
+    as_text = sweep(LOAD, {"0%" if level == 0 else f"{level}%": Effect() for level in KNEE_AT_60})
+    for entry in as_text:
+        if entry["factors"][LOAD] == "0%":
+            entry |= {"conditions": [], "condition_parameters": {}, "treatment": "baseline"}
+    as_numbers = sweep(LOAD, {level: Effect() for level in KNEE_AT_60})
+    for results in (as_text, as_numbers):
+        assert conditions_off(results[0]) == {"cpu_load"}
+        assert outer_factors(results[0]) == {}
+        assert [level["level"] for level in of(results)["levels"]] == [0, 15, 30, 45, 60, 75, 90]
+        found = findings.find(results)
+        assert {c["baseline"]["name"] for c in found["comparisons"]} == {"baseline"}
+        assert len({c["treatment"]["name"] for c in found["comparisons"]}) == 6
+
+
+def test_results_of_two_runs_belong_together_whose_levels_say_the_same() -> None:
+    def one(level: object) -> Json:
+        return result([trial(1)], factors={"workload.period": level})
+
+    numbers = [one("10ms"), one("20ms")]
+    for other in ("0.01s", "10 ms"):
+        found = match(numbers, [one(other), one("30ms")])
+        assert [(m.first["factors"], m.differing) for m in found.pairs] == [({"workload.period": "10ms"}, ())]
 
 
 def test_points_are_medians_with_the_interval_of_their_order_statistics() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from perflab import registry
+from perflab.condition.kinds import REGISTRY
 from perflab.report.run_page.elements import (
     Cell,
     Column,
@@ -19,7 +22,7 @@ from perflab.report.run_page.elements import (
     word,
 )
 from perflab.report.run_page.evidence import observed
-from perflab.report.run_page.words import condition_in_words, in_words, plain, treatment_in_words
+from perflab.report.run_page.words import _WORDS, condition_in_words, in_words, plain, treatment_in_words
 
 FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "readers": "external", "churn": 0.0}
 
@@ -44,6 +47,7 @@ FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "read
             {"rate": 1e7, "delay": 5_000_000, "jitter": 0, "loss": 1.0},
             "a network with 10 Mbit/s, 5.00 ms delay, 1 % loss",
         ),
+        ("network_shaping", {"delay": "soon"}, "network_shaping (its parameters cannot be read)"),
         (
             "priority_inhibitor",
             {"load": 90.0, "policy": "FIFO", "priority": 50, "cpus": [1]},
@@ -55,6 +59,33 @@ FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "read
 )  # fmt: skip
 def test_a_condition_is_called_by_what_it_does(label: str, parameters: dict[str, Any], words: str) -> None:
     assert condition_in_words(label, parameters) == words
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("cpu_load:load=80%,workers=3", "3 × 80 % CPU load"),
+        ("cpu_pinning:count=1", "pinning to 1 CPU"),
+        ("io_load:rate=5,workers=2", "2 writers to storage at 5 MB/s"),
+        ("memory_pressure:bytes=10MiB,workers=1", "10 MiB rewritten by 1 worker(s)"),
+        ("message_flood:publishers=2,rate=50", "a flood of 2 × 50 messages/s of 1 KiB"),
+        (
+            "network_shaping:rate=20Mbit,delay=10ms,jitter=1500us,loss=0.5%",
+            "a network with 20 Mbit/s, 10.0 ms delay, 1.50 ms jitter, 0.5 % loss",
+        ),
+        ("network_shaping:rate=500kbit", "a network with 0.5 Mbit/s"),
+        ("network_shaping:delay=1ms", "a network with 1.00 ms delay"),
+        ("network_shaping:loss=3", "a network with 3 % loss"),
+        ("priority_inhibitor:load=90,cpus=0", "90 % load of FIFO 50 on CPU 0"),
+    ],
+)
+def test_every_condition_is_called_by_the_parameters_that_it_writes_itself(written: str, words: str) -> None:
+    (condition,) = registry.parse([written], "condition", REGISTRY)
+    assert condition_in_words(condition.label, json.loads(json.dumps(condition.parameters))) == words
+
+
+def test_no_condition_is_without_words() -> None:
+    assert set(_WORDS) == set(REGISTRY)
 
 
 def disturbed(name: str, **parameters: Any) -> dict[str, Any]:

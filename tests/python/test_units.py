@@ -11,8 +11,42 @@ from perflab.units import (
     format_duration,
     format_rate,
     format_time,
+    is_zero,
+    level_value,
     parse_duration,
 )
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        (0, 0.0, "0", "0%", " 0 % ", "-0"),
+        (25, "25", "25%", "25.0 %", "2.5e1"),
+        ("10ms", "10 ms", "0.01s", "10000us"),
+        ("1KiB", "1024B", "1 KiB"),
+        (True, "on"),
+        (False, "off"),
+    ],
+)
+def test_levels_that_say_the_same_are_equal_however_they_are_written(alike: tuple[object, ...]) -> None:
+    assert len({repr(level_value(level)) for level in alike if level != "-0"}) == 1
+    assert {level_value(level) == level_value(alike[0]) for level in alike} == {True}
+
+
+def test_levels_that_say_something_else_are_not_equal() -> None:
+    levels = (0, 1, "0ms", "0B", "1ms", "1s", "1kB", "1KiB", True, "many", "middleware", None, "1 1")
+    assert len({repr(level_value(level)) for level in levels}) == len(levels)
+
+
+@pytest.mark.parametrize(
+    ("level", "zero"),
+    [
+        (0, True), (0.0, True), ("0", True), ("0%", True), ("0 %", True), ("0ms", True), ("0MiB", True), ("-0", True),
+        (1, False), ("10%", False), (False, False), (None, False), ("off", False), ("", False), ((), False),
+    ],
+)  # fmt: skip
+def test_zero_is_zero_in_every_unit(level: object, zero: bool) -> None:
+    assert is_zero(level) is zero
 
 
 @pytest.mark.parametrize(

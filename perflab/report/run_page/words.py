@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from perflab.errors import BadInput
 from perflab.report.label import BASELINE, treatment
 from perflab.statistics.metric_comparison import CLAIMS
 from perflab.statistics.metrics import Metric, find
 from perflab.statistics.words import p_in_words
-from perflab.units import NS_PER_S, format_bytes, format_count, format_duration, format_rate, format_time
+from perflab.units import (
+    NS_PER_S,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_rate,
+    format_time,
+    parse_duration,
+    quantity,
+)
 
 Json = dict[str, Any]
 
@@ -64,14 +74,17 @@ def _io(p: Mapping[str, Any]) -> str:
 def _network(p: Mapping[str, Any]) -> str:
     parts = []
     if p.get("rate"):
-        parts.append(f"{_number(p['rate'] / 1e6)} Mbit/s")
-    if p.get("delay"):
-        parts.append(f"{format_time(p['delay'])} delay")
-    if p.get("jitter"):
-        parts.append(f"{format_time(p['jitter'])} jitter")
+        bits_per_s, _ = quantity(p["rate"])
+        parts.append(f"{bits_per_s / 1e6:g} Mbit/s")
+    parts += [f"{format_time(ns)} {what}" for what in ("delay", "jitter") if (ns := _ns(p.get(what)))]
     if p.get("loss"):
         parts.append(f"{_number(p['loss'])} % loss")
     return f"a network with {', '.join(parts)}" if parts else "network_shaping"
+
+
+def _ns(duration: object) -> int:
+    """Of "10ms", as conditions write their durations, or a number of nanoseconds, as older runs have it."""
+    return parse_duration(duration, "", zero_allowed=True) if isinstance(duration, str) else int(str(duration or 0))
 
 
 def _inhibitor(p: Mapping[str, Any]) -> str:
@@ -91,14 +104,19 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def condition_in_words(label: str, parameters: object) -> str:
-    """ "4 × 80 % CPU load"; of a condition that this does not know, or that lacks a parameter, its label."""
+    """ "4 × 80 % CPU load"; of a condition that this does not know, or that lacks a parameter, its label.
+
+    A parameter of another kind than the condition writes makes a trial.json damaged, which is said.
+    """
     form = _WORDS.get(label) or _WORDS.get(label.rpartition("_")[0])  # a trial may have several of a kind
     if form is None or not isinstance(parameters, Mapping):
         return label
     try:
         return form(parameters)
-    except (KeyError, TypeError, ValueError):
+    except KeyError:
         return label
+    except (TypeError, ValueError, BadInput):
+        return f"{label} (its parameters cannot be read)"
 
 
 def treatment_in_words(result: Json) -> str:
