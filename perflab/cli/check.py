@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+MARGIN, ALPHA = "5%", 0.05
+
 MET = "met"
 MISSED = "missed"
 NOT_MEASURED = "not measured"
@@ -73,7 +75,12 @@ def check(
             show_default=False,
         ),
     ] = None,
-    margin: Annotated[str, typer.Option(metavar="PERCENT", help="With --baseline: how much worse is allowed.")] = "5%",
+    margin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT", help=f"With --baseline: how much worse is allowed [{MARGIN}].", show_default=False
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,7 +90,10 @@ def check(
             show_default=False,
         ),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="With --baseline: rate of false alarms over all checks.")] = 0.05,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help=f"With --baseline: rate of false alarms over all checks [{ALPHA:g}].", show_default=False),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="With --baseline: what the trials cannot decide fails too.")
     ] = False,
@@ -102,10 +112,14 @@ def check(
 
     if target is None and baseline is None:
         raise BadInput("there is nothing to check against; give --target FILE, --baseline RUN, or both")
+    of_baseline = {"--margin": margin, "--metric": metric or None, "--alpha": alpha, "--strict": strict or None}
+    if baseline is None and (given := [option for option, value in of_baseline.items() if value is not None]):
+        raise BadInput(f"{given[0]} says how to compare with an earlier run; give --baseline RUN, or leave it out")
     wanted = None if target is None else open_target(target)
     data = open_run(run, with_tables=wanted is not None)
     earlier = None if baseline is None else open_run(baseline, with_tables=False)
-    rules = gate.Rules.of(metric, margin, alpha, strict=strict, runs=[data] if earlier is None else [data, earlier])
+    runs = [data] if earlier is None else [data, earlier]
+    rules = gate.Rules.of(metric, margin or MARGIN, ALPHA if alpha is None else alpha, strict=strict, runs=runs)
     try:
         checked = _check(data, wanted)
         report = "" if as_json or wanted is None else _report(checked)
@@ -173,6 +187,7 @@ def _check(data: RunData, target: Target | None) -> Json:
         raise BadInput(f"{data.path} holds no trial that recorded anything")
     if target is None:
         return {"run": data.name, "target": None, "results": [], "notes": list(data.notes)}
+    _check_workload(data, target, results)
     return {
         "run": data.name,
         "target": {
@@ -188,6 +203,17 @@ def _check(data: RunData, target: Target | None) -> Json:
         ],
         "notes": [*data.notes, *_notes(data, target, results)],
     }
+
+
+def _check_workload(data: RunData, target: Target, results: Sequence[Json]) -> None:
+    """Raises BadInput where a result is of another workload, none of whose processes is the one that is bounded."""
+    for result in results:
+        names = {*str(result["workload"]).split("+"), *(p["process"] for p in result["resources"]["processes"])}
+        if target.topology is not None and target.topology not in names:
+            raise BadInput(
+                f"--target {target.path} is for {target.topology}, and {data.name} measured {result['workload']}: "
+                f"their figures are not comparable; check a run of {target.topology}"
+            )
 
 
 def _result(data: RunData, target: Target, result: Json) -> Json:

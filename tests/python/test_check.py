@@ -125,6 +125,34 @@ def test_resources_are_those_of_the_process_that_the_target_names(tmp_path: Path
     assert "the target is for ear, the run is of made" in document["notes"]
 
 
+def test_a_target_of_another_workload_is_refused(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(tmp_path / "t.json", topology_file="topology/nose.json", resources={"cpu_perc": 100})
+    assert check(made(tmp_path / "run"), wanted) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        f"perflab: --target {wanted} is for nose, and run measured made: their figures are not comparable; "
+        "check a run of nose\n"
+    )
+    assert (
+        check(tmp_path / "run", target(tmp_path / "m.json", topology_file="made.json", resources={"cpu_perc": 99})) == 0
+    )
+
+
+@pytest.mark.parametrize(
+    "option", [("--strict",), ("--margin", "5%"), ("--metric", "latency.p99"), ("--alpha", "0.05")], ids=lambda o: o[0]
+)
+def test_what_says_how_to_compare_runs_is_refused_without_a_baseline(
+    tmp_path: Path, capsys: Captured, option: tuple[str, ...]
+) -> None:
+    wanted = target(tmp_path / "t.json", resources={"cpu_perc": 100})
+    assert check(made(tmp_path / "run"), wanted, *option) == 2
+    err = capsys.readouterr().err
+    assert err == (
+        f"perflab: {option[0]} says how to compare with an earlier run; give --baseline RUN, or leave it out\n"
+    )
+
+
 def test_another_machine_and_other_thresholds_are_said(tmp_path: Path, capsys: Captured) -> None:
     wanted = target(
         tmp_path / "t.json",
@@ -169,7 +197,9 @@ def test_output_of_the_original_is_checked_too(tmp_path: Path, capsys: Captured)
 
 def test_targets_of_the_catalog_are_known_by_name(tmp_path: Path, capsys: Captured) -> None:
     assert [e.name for e in catalog.targets()] == ["mont_blanc_rpi3", "sierra_nevada_rpi3"]
-    assert check(made(tmp_path / "run"), "sierra_nevada_rpi3", "--json") == 1
+    trial = MadeTrial([talk([100] * 97 + [2500, 2600, 11_000], sent=110)])
+    run = make_run(tmp_path / "run", PROCESSES, [trial], workload="sierra_nevada")
+    assert check(run, "sierra_nevada_rpi3", "--json") == 1
     found = figures(capsys)
     assert {key: figure["target"] for key, figure in found.items()} == {
         "cpu_perc": 15, "rss_KB": 10240, "late_perc": 1.9, "too_late_perc": 0.1, "lost_perc": 0,
