@@ -197,11 +197,25 @@ def _treatment_key(result: Trial) -> tuple[object, ...]:
 
 def _differing(first: Trial, second: Trial) -> tuple[str, ...]:
     words = [
-        f"{key}: {_text(first.get(key))} and {_text(second.get(key))}"
+        f"{key}: {_said(key, first)} and {_said(key, second)}"
         for key in (*_VARIANT, "conditions", "condition_parameters", "factors", "observers")
         if _compared(key, first) != _compared(key, second)
     ]
     return tuple(words)
+
+
+# Of these perflab's own runs have None where nothing was asked for.
+_AS_IN_GRAPH = ("executor", "ipc", "pass_by")
+
+
+def _said(key: str, result: Trial) -> str:
+    """What a result says of itself. One of another program, which knows no purposes, does not say "none" of what it did
+    not record."""
+    if result.get(key):
+        return _text(result[key])
+    if "purpose" not in result or key in ("workload", "middleware"):
+        return "not recorded"
+    return "as in the graph" if key in _AS_IN_GRAPH else "none"
 
 
 def _compared(key: str, result: Trial) -> object:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from made_experiment import Effect, Made, write_run
+from support import SOURCE
 
 from perflab.cli import main
+from perflab.statistics.selection import match
 
 Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -43,6 +45,34 @@ def test_runs_are_compared_result_by_result(tmp_path: Path, capsys: Captured) ->
         assert (c["verdict"], c["effect"], c["blocks"], c["family_size"]) == ("higher", "worse", None, 2)
         assert c["estimate"]["value"] == pytest.approx(1.5, rel=0.05)
         assert c["words"].startswith(f"{c['result']}: latency p99, two against one: 1.")
+
+
+def test_what_another_program_did_not_record_is_not_none(tmp_path: Path, capsys: Captured) -> None:
+    one = write_run(tmp_path / "one", PLAIN.summary())
+    document = compared(capsys, one, SOURCE / "tests/data/irobot/csv")
+    (differing,) = [r for r in document["statistics"]["remarks"] if r.startswith("one and csv differ in")]
+    assert "middleware: cyclonedds and not recorded" in differing
+    assert "executor: as in the graph and single_threaded" in differing
+    assert "none" not in differing
+
+
+@pytest.mark.parametrize(
+    ("key", "own", "other", "words"),
+    [
+        ("observers", ["monitor"], [], "observers: monitor and none"),
+        ("observers", ["monitor"], None, "observers: monitor and not recorded"),
+        ("ipc", "on", None, "ipc: on and not recorded"),
+        ("factors", {"workload.nodes": 5}, {}, "factors: workload.nodes=5 and none"),
+        ("pass_by", "unique", "shared", "pass_by: unique and shared"),
+    ],
+)
+def test_two_results_say_what_they_differ_in(key: str, own: Any, other: Any, words: str) -> None:
+    """`None` stands for a result of another program, which has no such key and no purpose."""
+    first, second = (dict(PLAIN.summary()["results"][0], **{key: value}) for value in (own, other))
+    if other is None:
+        del second["purpose"]
+    (pair,) = match([first], [second]).pairs
+    assert pair.differing == (words,)
 
 
 def test_runs_that_are_alike_are_shown_to_be(tmp_path: Path, capsys: Captured) -> None:
