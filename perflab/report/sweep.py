@@ -3,8 +3,7 @@ points with what was tried at each level. docs/sweeps.md says how to read them."
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from perflab.report.table import Column, print_table
 from perflab.statistics.curves_words import SAME, level_number, level_words
-from perflab.statistics.metrics import RATIO, Metric, find, named
+from perflab.statistics.metrics import Metric, find, named
 from perflab.units import format_confidence
 
 Json = dict[str, Any]
@@ -75,7 +74,7 @@ def _print_curve(out: Console, curve: Json) -> None:
         rank = _RANKS.get(metric.name, _OTHER_RANK)
         columns.append(Column(metric.words, rank, [_point(metric, point) for point in points]))
         if metric is leading:
-            columns.append(Column("", _BAR_RANK, _bars(metric, points), right=False))
+            columns.append(Column("", _BAR_RANK, _bars(points), right=False))
     out.print(Text(_place(curve), "bold"))
     print_table(out, columns)
     for words in _sentences(curve, metrics, leading):
@@ -127,16 +126,11 @@ def _point(metric: Metric, point: Json | None) -> Text:
     return Text(f"{words[0]} [{words[1]}, {words[2]}]")
 
 
-def _bars(metric: Metric, points: Sequence[Json | None]) -> list[Text]:
-    """From the smallest value, which has the shortest bar, to the largest; times and the like by their logarithms."""
+def _bars(points: Sequence[Json | None]) -> list[Text]:
+    """As long as the values are large, from 0 on: a bar twice as long is a value twice as large."""
     values = [None if point is None else float(point["value"]) for point in points]
-    known = [v for v in values if v is not None]
-    logarithms = metric.compared == RATIO and all(v > 0 for v in known)
-    scaled: Callable[[float], float] = math.log if logarithms else float
-    low, high = (scaled(min(known)), scaled(max(known))) if known else (0.0, 0.0)
-    least = 1 / BAR_WIDTH
-    slope = (1 - least) / (high - low) if high > low else 0.0
-    return [Text("" if v is None else _bar(least + slope * (scaled(v) - low))) for v in values]
+    largest = max((v for v in values if v is not None), default=0.0)
+    return [Text("" if v is None or v <= 0 else _bar(v / largest) or _PARTS[1]) for v in values]
 
 
 def _bar(share: float) -> str:

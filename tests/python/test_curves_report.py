@@ -40,12 +40,12 @@ GOLDEN_80 = """\
 cyclonedds: cpu_load.load
 load          success   left out           latency p99              lost
 ────────────────────────────────────────────────────────────────────────
- 0 %  6/6 [61, 100 %]                509 [503, 522] µs  █              0
-15 %  6/6 [61, 100 %]                507 [468, 520] µs  █              0
-30 %  6/6 [61, 100 %]                513 [506, 521] µs  █              0
+ 0 %  6/6 [61, 100 %]                509 [503, 522] µs  █▏             0
+15 %  6/6 [61, 100 %]                507 [468, 520] µs  █▏             0
+30 %  6/6 [61, 100 %]                513 [506, 521] µs  █▏             0
 45 %  6/6 [61, 100 %]                528 [503, 546] µs  █▏             0
 60 %  6/6 [61, 100 %]                537 [499, 550] µs  █▎             0
-75 %  6/6 [61, 100 %]             1.49 [1.43, 1.59] ms  █████▌         0
+75 %  6/6 [61, 100 %]             1.49 [1.43, 1.59] ms  ███▍           0
 90 %   4/5 [38, 96 %]  1 invalid               4.46 ms  ██████████    20
 - latency p99 rises from 509 µs at 0 % to 4.46 ms at 90 %: 8.72x [8.67, 8.92; 90
 %], n = 5 to 6 a level, p = 0.0004 of a trend
@@ -83,10 +83,22 @@ def test_nothing_is_wider_than_the_terminal(degrading: Json, width: int) -> None
     assert sum(line.lstrip().startswith(tuple(f"{n} %" for n in KNEE_AT_60)) for line in lines) >= 7
 
 
-def test_a_bar_grows_with_the_logarithm_of_what_it_shows(degrading: Json) -> None:
-    rows = [line for line in printed(degrading) if " %  " in line]
-    bars = [sum(ch in "▏▎▍▌▋▊▉█" for ch in row) for row in rows]
-    assert bars[-1] == 10 > bars[-2] > bars[-3] >= 1
+def eighths(row: str) -> int:
+    return sum(8 if ch == "█" else " ▏▎▍▌▋▊▉".index(ch) for ch in row if ch in "▏▎▍▌▋▊▉█")
+
+
+def test_a_bar_starts_at_0_so_that_twice_as_long_is_twice_as_large() -> None:
+    curve = made_curve()
+    values = (0.0, 1.0, 2000.0, 2500.0, 5000.0, 10_000.0, 20_000.0)
+    for point, value in zip(curve["metrics"]["latency.p99"]["points"], values, strict=True):
+        point |= {"value": value, "low": None, "high": None}
+    bars = [eighths(line) for line in printed({"curves": [curve]}) if " %]" in line]
+    assert bars == [0, 1, 8, 10, 20, 40, 80]  # the least that is above 0 is seen
+
+
+def test_bars_of_values_that_are_alike_are_alike() -> None:
+    bars = [eighths(line) for line in printed({"curves": [made_curve(knee=None)]}) if " %]" in line]
+    assert bars == [80] * 7
 
 
 def test_a_level_without_a_value_has_a_dash_and_no_bar() -> None:
