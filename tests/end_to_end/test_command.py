@@ -68,6 +68,7 @@ def test_a_command_that_runs_until_it_is_stopped(run: Run, tmp_path: Path) -> No
     assert run("show", out, "--json").returncode == 0
 
 
+@pytest.mark.alone
 def test_how_long_a_command_ran_that_ends_by_itself_is_compared(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     work = "import time; time.sleep(0.3); print('done')"

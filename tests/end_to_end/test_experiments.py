@@ -52,6 +52,7 @@ def checked(text: str) -> Json:
 
 
 @needs_stress_ng
+@pytest.mark.alone
 def test_conditions_alone_and_combined(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = run(
@@ -84,6 +85,7 @@ def test_conditions_alone_and_combined(run: Run, tmp_path: Path) -> None:
 
 
 @needs_stress_ng
+@pytest.mark.alone
 def test_a_baseline_again_follows_what_was_disturbed(run: Run, pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ("--condition", LOAD, "--condition", FLOOD, "--trials", "2", "--cool-down", "1", "--seed", "5")
@@ -178,6 +180,7 @@ def let_a_thread_go(trial: Json) -> None:
 
 
 @needs_stress_ng
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("condition", "sabotage", "reason"),
     [
@@ -223,6 +226,7 @@ def test_what_was_not_in_effect_is_invalid(
 
 
 @needs_stress_ng
+@pytest.mark.alone
 def test_an_invalid_trial_does_not_end_the_run_and_enters_no_result(pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ("-t", "3", *COMMON, "--condition", LOAD, "--trials", "2")

@@ -26,7 +26,10 @@ SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 BOTH = "cpu_load:workers=1,load=30+message_flood:publishers=2,rate=50,at_least=20"
 KILLS = 5
 
-pytestmark = pytest.mark.skipif(shutil.which("stress-ng") is None, reason="stress-ng is not installed")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(shutil.which("stress-ng") is None, reason="stress-ng is not installed"),
+]
 
 
 def whole(run: Run, out: Path, planned: int) -> Json:

@@ -148,6 +148,7 @@ def running(*words: str | Path) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("call_graph", ["dwarf", "fp"])
 def test_shares_are_those_that_the_program_measured_itself(
     run: Run, burn: Path, tmp_path: Path, call_graph: str

@@ -258,6 +258,7 @@ def test_a_real_sweep_under_a_flood(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.native
+@pytest.mark.alone
 def test_curves_under_different_conditions_are_called_differently(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     conditions = ["--condition", "cpu_pinning:count=1", "--condition", "cpu_load:load=1,workers=1"]

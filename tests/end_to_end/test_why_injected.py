@@ -21,7 +21,10 @@ from .conftest import SOURCE, Json, Run
 MS = 1_000_000
 RECORDER = Path(os.environ.get("PERFLAB_NATIVE", "")) / "perflab-scheduler-recorder"
 
-pytestmark = pytest.mark.skipif(shutil.which("lttng") is None, reason="no lttng: install lttng-tools")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(shutil.which("lttng") is None, reason="no lttng: install lttng-tools"),
+]
 
 AHEAD = """\
 name: ahead

@@ -106,7 +106,8 @@ class Node {
   }
   void send(const json& line) { control_->send(line); }
 
-  // From the end of discovery to the end of the process; the last progress line.
+  // From the end of discovery to the end of the process; the last progress line. Nothing may be lost, so the queues of
+  // the graph must outlast a stall of the machine.
   json run() {
     const json created = expect("created");
     expect("ready");
@@ -116,7 +117,9 @@ class Node {
           {"at_ns", clock.now() + 2 * kNanosecondsPerSecond},
           {"writers", created["writers"]}});
     json progress;
+    const Nanoseconds end = clock.now() + kPatience;
     do {
+      if (clock.now() > end) throw std::runtime_error("not everything arrived: " + progress.dump());
       progress = expect("progress");
     } while (progress["publishing"] || progress["completed"] != progress["deliveries_expected"]);
     send({{"type", "stop"}});
@@ -158,9 +161,9 @@ constexpr const char* kPair = R"(
 name: pair
 nodes:
   - name: talker
-    publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]
+    publishers: [{topic: chatter, type: stamped1kb, period: 10ms, qos: {depth: 1000}}]
   - name: listener
-    subscriptions: [{topic: chatter, type: stamped1kb}]
+    subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 1000}}]
 )";
 
 TEST(Node, ConditionsAreCountedApartAndMarkedInTheCheckpoint) {
@@ -168,11 +171,11 @@ TEST(Node, ConditionsAreCountedApartAndMarkedInTheCheckpoint) {
 name: flooded
 nodes:
   - name: talker
-    publishers: [{topic: chatter, type: stamped1kb, period: 10ms}]
+    publishers: [{topic: chatter, type: stamped1kb, period: 10ms, qos: {depth: 1000}}]
   - name: listener
-    subscriptions: [{topic: chatter, type: stamped1kb}]
+    subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 1000}}]
   - name: flood
-    publishers: [{topic: chatter, type: stamped1kb}, {topic: noise, type: stamped10b}]
+    publishers: [{topic: chatter, type: stamped1kb, qos: {depth: 1000}}, {topic: noise, type: stamped10b}]
     timers: [{name: flood, period: 5ms, publish: [chatter, noise], overrun: skip}]
 )");
   graph["processes"][0]["nodes"][2]["condition"] = "message_flood";
