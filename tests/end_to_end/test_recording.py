@@ -195,12 +195,12 @@ def test_a_daemon_that_runs_is_used_and_its_session_taken_away(daemon: None, pro
     assert run.returncode == 0, run.stderr
     assert recording(tmp_path / "trace")["user_space"]["daemon"] == "running"  # type: ignore[index]
     assert steps(tmp_path / "trace") == 100
-    assert lttng.SESSION_PREFIX not in sessions()
+    assert str(tmp_path) not in sessions()
 
 
 def test_a_killed_recording_leaves_no_session(daemon: None, program: Path, tmp_path: Path) -> None:
     _kill_recording(tmp_path)
-    _until(lambda: lttng.SESSION_PREFIX not in sessions())
+    _until(lambda: str(tmp_path) not in sessions())
 
 
 def test_a_killed_recording_leaves_no_daemon_and_no_command(program: Path, tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Pat
     assert json.loads(again.stdout)["curves"] == [curve], "made of the records alone"
 
 
+@pytest.mark.long
 def test_an_interrupted_sweep_goes_on(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ["--factor", "workload.rate=1,5,20", "--trials", "6", *VIRTUAL, "-o", out]
@@ -104,6 +105,7 @@ def test_the_breaking_point_of_a_known_system_is_found(run: Run, busy: Path, tmp
     assert summary(out)["findings"] is None
 
 
+@pytest.mark.long
 def test_each_variant_has_a_search_of_its_own_and_they_take_turns(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     experiment = tmp_path / "search.yaml"
@@ -134,6 +136,7 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_been(run: Run, busy: Pa
     assert summary(halved)["breaking_points"] == summary(whole)["breaking_points"]
 
 
+@pytest.mark.long
 def test_what_no_level_reaches_and_what_breaks_at_once(run: Run, busy: Path, tmp_path: Path) -> None:
     far, near = tmp_path / "far", tmp_path / "near"
     low, high = ("--factor", "workload.rate", "--low", "1", "--high", "8"), "response.p90 <= 5ms"
@@ -270,6 +273,7 @@ def test_curves_under_different_conditions_are_called_differently(run: Run, busy
 
 
 @pytest.mark.native
+@pytest.mark.long
 def test_levels_that_cannot_be_produced_are_no_breaking(run: Run, tmp_path: Path) -> None:
     """No machine sends this much in messages of this size: each such trial is invalid, and the search says so."""
     out = tmp_path / "run"
