@@ -11,8 +11,9 @@ def main() -> int:
         complaint = workspace.prepare()
         if complaint:
             from perflab.errors import Unavailable
+            from perflab.output import visible_line
 
-            sys.stderr.write(f"perflab: {complaint}\n")
+            sys.stderr.write(f"perflab: {visible_line(complaint)}\n")
             return Unavailable.exit_code
         from perflab.cli import main as run
 

@@ -14,6 +14,7 @@ from ros2cli.command import CommandExtension
 
 from perflab import workspace
 from perflab.errors import Unavailable
+from perflab.output import visible_line
 
 
 class PerflabCommand(CommandExtension):  # type: ignore[misc]
@@ -37,7 +38,7 @@ class PerflabCommand(CommandExtension):  # type: ignore[misc]
         """Returns only where perflab cannot be started; otherwise the exit code is perflab's own."""
         complaint = workspace.prepare()
         if complaint:
-            print(f"perflab: {complaint}", file=sys.stderr)  # noqa: T201
+            sys.stderr.write(f"perflab: {visible_line(complaint)}\n")
             return Unavailable.exit_code
         sys.stdout.flush()
         # -P: a folder `perflab` in the current one, which every workspace has in src, is not the program.

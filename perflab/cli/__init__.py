@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from perflab import output
 from perflab.errors import BadInput, PerflabError, one_line
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code is that of the documentation. Prints at most one line of error."""
     try:
         _prepare_streams()
-        return _run(arguments)
+        with output.guarded():
+            return _run(arguments)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab import output
 from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import DAMAGE, BadInput, PerflabError
+from perflab.output import Styled
 
 if TYPE_CHECKING:
     from perflab.formats.irobot.target import Target
@@ -122,7 +124,7 @@ def check(
     rules = gate.Rules.of(metric, margin or MARGIN, ALPHA if alpha is None else alpha, strict=strict, runs=runs)
     try:
         checked = _check(data, wanted)
-        report = "" if as_json or wanted is None else _report(checked)
+        reports = [] if as_json or wanted is None else [_report(checked)]
     except DAMAGE as error:
         raise BadInput(f"{data.path} is damaged: {type(error).__name__}: {error}") from error
     gated = None
@@ -133,7 +135,7 @@ def check(
             where = f"{data.path} or {earlier.path}"
             raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
         checked["baseline"] = gated
-        report += "" if as_json else ("\n" if report else "") + gate.report(gated)
+        reports += [] if as_json else [gate.report(gated)]
     if junit is not None:
         from perflab.report import junit as xml
 
@@ -142,7 +144,11 @@ def check(
             *([gate.suite(gated)] if gated is not None else []),
         ]
         xml.write(junit, f"perflab check {data.name}", suites)
-    sys.stdout.write(json.dumps(checked, indent=1, ensure_ascii=False) + "\n" if as_json else report)
+    if as_json:
+        sys.stdout.write(json.dumps(checked, indent=1, ensure_ascii=False) + "\n")
+    for number, report in enumerate(reports):
+        sys.stdout.write("\n" if number else "")
+        output.write_captured(report)
     failures = [*_missed(checked), *([] if gated is None else gate.failures(gated))]
     if failures:
         raise PerflabError("; ".join(failures))
@@ -366,15 +372,14 @@ def _differing(data: RunData, target: Target, results: Sequence[Json]) -> str | 
     return f"the target asks for {', '.join(differing)}" if differing else None
 
 
-def _report(checked: Json) -> str:
+def _report(checked: Json) -> Styled:
     from rich.text import Text
 
-    from perflab.report import terminal
     from perflab.report.table import Column, print_table
 
-    out = terminal.console()
+    out = output.console()
     styles = {MET: "green", MISSED: "red", NOT_MEASURED: "yellow"}
-    with out.capture() as report:
+    with output.captured(out) as report:
         for note in checked["notes"]:
             out.print(Text(f"Note: {note}", "yellow"))
         for result in checked["results"]:
@@ -392,10 +397,10 @@ def _report(checked: Json) -> str:
                     Column("target", 1, [Text(_number(f["target"])) for f in figures]),
                     Column("measured", 1, [Text(_number(f["measured"])) for f in figures]),
                     Column("verdict", 1, [Text(f["verdict"], styles[f["verdict"]]) for f in figures], right=False),
-                    Column("", 3, [Text(_beside_text(f["beside"])) for f in figures], right=False),
+                    Column("", 3, [Text(_beside_text(f["beside"])) for f in figures], right=False, called="beside"),
                 ],
             )
-    return report.get()
+    return report[0]
 
 
 def _number(value: float | None) -> str:

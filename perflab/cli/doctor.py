@@ -68,11 +68,16 @@ def _tracing() -> list[dict[str, Any]]:
 
 
 def _print(out: Console, document: dict[str, Any]) -> None:
+    from rich.text import Text
+
     host = document["host"]
     out.print(
-        f"[bold]{host['hostname'] or 'this machine'}[/bold]: {host['distribution'] or 'unknown distribution'}, ", end=""
+        Text.assemble(
+            (host["hostname"] or "this machine", "bold"),
+            f": {host['distribution'] or 'unknown distribution'}, ",
+            f"Linux {host['kernel'] or 'unknown'}, {host['cpu_model'] or 'unknown CPU'}",
+        )
     )
-    out.print(f"Linux {host['kernel'] or 'unknown'}, {host['cpu_model'] or 'unknown CPU'}")
     out.print()
     rows = [(p["name"], _state(p["available"]), "") for p in document["programs"]]
     rows += [(m["name"], _state(m["available"]), m["version"] or "") for m in document["middlewares"]]

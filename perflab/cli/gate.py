@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from perflab import output
 from perflab.cli.compare import check_alpha, is_paired, parse_margin
 from perflab.errors import BadInput
+from perflab.output import Styled
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData
@@ -91,16 +93,15 @@ def failures(gated: Json) -> list[str]:
     return lines
 
 
-def report(gated: Json) -> str:
+def report(gated: Json) -> Styled:
     """For a terminal."""
     from rich.text import Text
 
-    from perflab.report import terminal
     from perflab.report.table import Column, print_table
 
-    out = terminal.console()
+    out = output.console()
     styles = {"passed": "green", "failed": "red", "undecided": "yellow"}
-    with out.capture() as captured:
+    with output.captured(out) as captured:
         for warning in gated["warnings"]:
             out.print(Text(f"Warning: {warning}", "yellow"))
         for note in gated["notes"]:
@@ -116,7 +117,7 @@ def report(gated: Json) -> str:
                     Column("baseline", 2, [Text(c["baseline"]) for c in checks]),
                     Column("measured", 2, [Text(c["measured"]) for c in checks]),
                     Column("verdict", 1, [Text(c["verdict"], styles[c["verdict"]]) for c in checks], right=False),
-                    Column("", 3, [Text(c["reason"]) for c in checks], right=False),
+                    Column("", 3, [Text(c["reason"]) for c in checks], right=False, called="reason"),
                 ],
             )
             for c in checks:  # a narrow terminal leaves out the column that says why
@@ -127,7 +128,7 @@ def report(gated: Json) -> str:
             what = f"{gated['undecided']} of {len(gated['checks'])} figures are undecided"
             passes = "and fail (--strict)" if gated["strict"] else "and pass; with --strict they fail"
             out.print(Text(f"Warning: {what}: the trials are too few or scatter too much, {passes}.", "yellow"))
-    return captured.get()
+    return captured[0]
 
 
 def suite(gated: Json) -> Suite:

@@ -174,10 +174,10 @@ def _table(out: Any, rows: Sequence[Row]) -> None:
 def _as_table(document: Json) -> str:
     import io
 
-    from rich.console import Console
+    from perflab.output import plain_console
 
     target = io.StringIO()
-    _table(Console(file=target, width=WIDTH, no_color=True, force_terminal=False, highlight=False), _rows(document))
+    _table(plain_console(target, WIDTH), _rows(document))
     return "".join(f"{line.rstrip()}\n" for line in target.getvalue().splitlines())
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab import output
 from perflab.errors import DAMAGE, BadInput
+from perflab.output import Styled
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData
@@ -57,7 +59,7 @@ def show(
     from perflab.host import Host
 
     if (foreign := _foreign(run)) is not None:
-        sys.stdout.write(_foreign_report(foreign, as_json))
+        _write(foreign.summary if as_json else _foreign_report(foreign))
         return 0
     directory = rundir.open_run(run)
     manifest = _checked(rundir.read_json(directory.manifest), directory.manifest)
@@ -88,8 +90,15 @@ def show(
             report = _report(summary, manifest, [*notes, *found], edges)
         except DAMAGE as error:
             raise _damaged(directory.path / rundir.TRIALS, error) from error
-    sys.stdout.write(json.dumps(summary, indent=1, ensure_ascii=False) + "\n" if as_json else report)
+    _write(summary if as_json else report)
     return 0
+
+
+def _write(report: Json | Styled) -> None:
+    if isinstance(report, str):
+        output.write_captured(report)
+    else:
+        sys.stdout.write(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
 
 
 def _foreign(run: str) -> RunData | None:
@@ -104,9 +113,7 @@ def _foreign(run: str) -> RunData | None:
     return None if found is None else irobot.read(Path(run), found)
 
 
-def _foreign_report(run: RunData, as_json: bool) -> str:
-    if as_json:
-        return json.dumps(run.summary, indent=1, ensure_ascii=False) + "\n"
+def _foreign_report(run: RunData) -> Styled:
     # A report has words where the source does not say.
     results = [
         {
@@ -145,14 +152,14 @@ def _check_shown(manifest: Json) -> None:
         raise TypeError("a middleware or check is not described in words")
 
 
-def _report(summary: Json, manifest: Json, notes: Sequence[str], edges: bool) -> str:
+def _report(summary: Json, manifest: Json, notes: Sequence[str], edges: bool) -> Styled:
     """The whole report, before any of it is printed. Raises one of DAMAGE."""
     from perflab.report import terminal
 
-    out = terminal.console()
-    with out.capture() as report:
+    out = output.console()
+    with output.captured(out) as report:
         terminal.print_summary(out, summary, manifest, notes, edges=edges or None)
-    return report.get()
+    return report[0]
 
 
 def _damaged(path: Path, error: Exception) -> BadInput:

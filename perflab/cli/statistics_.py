@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab import output
 from perflab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -131,13 +132,11 @@ def statistics(
     if as_json:
         sys.stdout.write(json.dumps({**head, **report.document}, indent=1, ensure_ascii=False) + "\n")
         return 0
-    from perflab.report import terminal
-
-    out = terminal.console()
-    with out.capture() as printed:
+    out = output.console()
+    with output.captured(out) as printed:
         _draw_head(out, head)
         report.draw(out)
-    sys.stdout.write(printed.get())
+    output.write_captured(printed[0])
     return 0
 
 

@@ -22,21 +22,21 @@ MOST_TABLES = 4  # of families; the rest is in the files
 
 def print_profile(out: Console, document: Json, directory: Path, *, threads: bool = False) -> None:
     """Facts, processes, the families of those that count, and where the pages are."""
-    from rich.markup import escape
+    from rich.text import Text
 
     from perflab.report.table import print_table
 
     quality, unit = document["quality"], document["unit"]
-    out.print(f"[bold]CPU profile of {escape(result.title(document))}[/bold]")
+    out.print(Text(f"CPU profile of {result.title(document)}", "bold"))
     out.print(
         f"{result.amount(quality['weight'], unit)} in {quality['samples']:,} samples of {document['event']} at "
         f"{document['frequency_hz']} Hz, stacks by {document['call_graph']}; {result.percent(quality['whole'])} of the "
         f"stacks are whole, {result.percent(quality['unresolved'])} of the samples in functions without a name"
     )
     for note in document["notes"]:
-        out.print(escape(note), style="dim")
+        out.print(note, style="dim")
     for warning in document["warnings"]:
-        out.print(escape(warning), style="yellow")
+        out.print(warning, style="yellow")
     out.print()
     processes = document["processes"]
     print_table(out, _process_columns(processes[:MOST_PROCESSES], quality["weight"], unit))
@@ -47,16 +47,16 @@ def print_profile(out: Console, document: Json, directory: Path, *, threads: boo
         for thread in process["threads"] if threads else ():
             _print_families(out, f"{process['name']}, thread {thread['name']} ({thread['tid']})", thread, document)
     out.print()
-    out.print(f"Flame graphs: {escape(str(directory / result.INDEX))}", soft_wrap=True)
+    out.print(f"Flame graphs: {directory / result.INDEX}", soft_wrap=True)
 
 
 def _print_families(out: Console, title: str, part: Json, document: Json) -> None:
-    from rich.markup import escape
+    from rich.text import Text
 
     from perflab.report.table import print_table
 
     out.print()
-    out.print(f"[bold]{escape(title)}[/bold], {part['samples']:,} samples")
+    out.print(Text.assemble((title, "bold"), f", {part['samples']:,} samples"))
     if part["whole"] is None or part["families"][0]["self_share"] is None:
         out.print("too few samples for shares", style="dim")
         return

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from perflab.output import plain_console
 from perflab.report.table import Column, print_table
 from perflab.statistics.metric_comparison import BETTER, WORSE, size_words
 from perflab.statistics.metrics import Metric, named
@@ -61,7 +62,7 @@ def print_findings(out: Console, summary: Json, *, tables: bool = True) -> None:
 def lines(summary: Json, width: int = LINE_WIDTH) -> list[str]:
     """The same as lines of plain text."""
     target = io.StringIO()
-    print_findings(Console(file=target, width=width, no_color=True, force_terminal=False, highlight=False), summary)
+    print_findings(plain_console(target, width), summary)
     return [line.rstrip() for line in target.getvalue().rstrip().splitlines()]
 
 

@@ -103,13 +103,13 @@ def print_of_result(out: Console, result: Json) -> None:
               for name, e in entries.items()}  # fmt: skip
     columns = [
         Column("key figure", 0, [Text(name, "bold") for name in names], right=False),
-        Column("", 5, [Text(explained([entries[name]])) for name in names], right=False),
+        Column("", 5, [Text(explained([entries[name]])) for name in names], right=False, called="path"),
     ]
     statistics = dict.fromkeys(s for kind in (PATH, JITTER) for s in SHOWN[kind] if s != "missed")
     for statistic in statistics:
         cells = [Text(s.text if (s := values[name].get(statistic)) is not None else "") for name in names]
         columns.append(Column(statistic, _RANKS[statistic], cells))
-    columns.append(Column("", 1, [_came(entries[name]) for name in names], right=False))
+    columns.append(Column("", 1, [_came(entries[name]) for name in names], right=False, called="what came"))
     print_table(out, [c for c in columns if any(cell.plain for cell in c.cells)])
     out.print()
 

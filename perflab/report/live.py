@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from perflab import output
 from perflab.experiment.display import Display, PlannedTrial, RunPlan
 from perflab.experiment.trial import LiveProgress
 from perflab.report.progress import RECENT, FinishedTrial, LiveLine, Pace, RunProgress
@@ -44,9 +45,7 @@ def lines(file: TextIO | None = None) -> Display:
 
 def on_terminal(console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> Display:
     """A live block on the terminal of stderr; lines where it cannot move its cursor. `close` takes the block away."""
-    from rich.console import Console
-
-    terminal = console or Console(file=sys.stderr, highlight=False)
+    terminal = console or output.console(sys.stderr)
     return _Lines(sys.stderr) if terminal.is_dumb_terminal else _Block(terminal, clock)
 
 
@@ -144,6 +143,7 @@ class _Block:
         # What the run prints goes to stdout, which may be a file: only what else comes on stderr is kept off the block.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._live.start()
+        sys.stderr = output.guard(sys.stderr)  # of rich, until `stop` puts back what was there
         self._draw()
 
     def planned(self, trial: PlannedTrial) -> None:

@@ -74,7 +74,7 @@ def _print_curve(out: Console, curve: Json) -> None:
         rank = _RANKS.get(metric.name, _OTHER_RANK)
         columns.append(Column(metric.words, rank, [_point(metric, point) for point in points]))
         if metric is leading:
-            columns.append(Column("", _BAR_RANK, _bars(points), right=False))
+            columns.append(Column("", _BAR_RANK, _bars(points), right=False, called="bars"))
     out.print(Text(_place(curve), "bold"))
     print_table(out, columns)
     for words in _sentences(curve, metrics, leading):
@@ -179,7 +179,7 @@ def _print_breaking_point(out: Console, found: Json) -> None:
         columns = [
             Column(_header(found), 0, [Text(level_words(path, entry["level"])) for entry in levels]),
             Column("met", 0, [Text(f"{entry['met']}/{entry['n']}") for entry in levels]),
-            Column("", 2, bars, right=False),
+            Column("", 2, bars, right=False, called="bars"),
             Column("share", 1, [_share(entry) for entry in levels]),
         ]
         if some_invalid:

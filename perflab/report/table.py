@@ -1,15 +1,17 @@
-"""Tables that fit a terminal: they never wrap, and the columns that matter least are left out first."""
+"""Tables that fit a terminal: they never wrap; the columns that matter least are left out first, and named below."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
+
+from perflab.output import visible_line, visible_text
 
 MIN_NAME_WIDTH = 18
 COLUMN_GAP = 2
@@ -27,16 +29,23 @@ class Column:
     cells: Sequence[Text]
     right: bool = True
     group: str = ""  # written above the first column of the group that is shown
+    called: str = ""  # where it is named as left out; default group and header
 
     @property
     def width(self) -> int:
         """Without the name of its group."""
         return max(cell_len(line) for line in (self.header, *(cell.plain for cell in self.cells)))
 
+    @property
+    def name(self) -> str:
+        """ "latency p99"."""
+        return self.called or " ".join(filter(None, (self.group, self.header)))
+
 
 def print_table(out: Console, columns: Sequence[Column]) -> None:
     """A table that fits: columns of high rank are left out first, then the first column of rank 0 is cut."""
-    shown = list(columns)
+    columns = [_visible(column) for column in columns]
+    shown = columns
     while sum(_widths(shown)) + _gaps(shown) > out.width and any(c.rank for c in shown):
         lowest = max(c.rank for c in shown)
         shown = [c for c in shown if c.rank != lowest]
@@ -55,7 +64,7 @@ def print_table(out: Console, columns: Sequence[Column]) -> None:
         above = "" if column.group in groups else column.group
         groups.add(column.group)
         table.add_column(
-            f"{above}\n{column.header}" if two_lines else column.header,
+            Group(above, column.header) if two_lines else column.header,
             justify="right" if column.right else "left",
             no_wrap=True,
             overflow="ellipsis",
@@ -64,6 +73,18 @@ def print_table(out: Console, columns: Sequence[Column]) -> None:
     for row in zip(*(column.cells for column in shown), strict=True):
         table.add_row(*row)
     out.print(table)
+    if missing := ", ".join(column.name for column in columns if column not in shown):
+        out.print(Text(f"Left out at {out.width} columns: {missing}", "dim"))
+
+
+def _visible(column: Column) -> Column:
+    """With the widths that its cells will have in print."""
+    return replace(
+        column,
+        header=visible_line(column.header),
+        group=visible_line(column.group),
+        cells=[visible_text(cell) for cell in column.cells],
+    )
 
 
 def _widths(columns: Sequence[Column]) -> list[int]:

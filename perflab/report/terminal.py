@@ -7,14 +7,13 @@ ellipsis.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Sequence
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from perflab.output import console
 from perflab.report import key_figures
 from perflab.report.label import labels, levels, observers, treatment
 from perflab.report.table import COLUMN_GAP, Column, print_table
@@ -28,23 +27,12 @@ __all__ = ["COLUMN_GAP", "Column", "console", "print_summary", "print_table", "t
 
 Json = dict[str, Any]
 
-PLAIN_WIDTH = 160  # of output that goes into a file or a pipe, where COLUMNS does not say otherwise
 MAX_EDGES = 60
 MAX_TROUBLES = 5
 MAX_RESULTS_WITH_EDGES = 2
 MAX_WHOLE_RESULTS = 4  # of more the table that compares them is what can be read
 
 _OUTCOME_STYLES = {"success": "green", "failed": "red", "invalid": "yellow", "harness_error": "red"}
-
-
-def console(file: IO[str] | None = None) -> Console:
-    """A console on stdout: styled and as wide as the terminal, or plain and wide when it is not one."""
-    target = file or sys.stdout
-    if target.isatty():
-        return Console(file=target, highlight=False)
-    columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdigit() and int(columns) > 0 else PLAIN_WIDTH
-    return Console(file=target, highlight=False, width=width, no_color=True, force_terminal=False)
 
 
 _DRAIN_WORDS = {
@@ -242,7 +230,7 @@ def _print_distributions(out: Console, totals: Json) -> None:
     for key, rank in ranks.items():
         columns.append(Column(key.replace("_", "."), rank, [Text(format_time(q[key])) for _, q in rows]))
     when = [Text("–" if q["max_at_s"] is None else f"at {format_duration(q['max_at_s'])}") for _, q in rows]
-    columns.append(Column("", 9, when, right=False))
+    columns.append(Column("", 9, when, right=False, called="when the maximum was"))
     print_table(out, columns)
 
 

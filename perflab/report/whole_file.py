@@ -6,7 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from perflab.errors import PerflabError
+from perflab import output
+from perflab.errors import BadInput, PerflabError
 
 STDOUT = Path("-")
 
@@ -26,6 +27,11 @@ def write(path: Path, content: str | bytes, option: str = "--output", *, parents
 
 def put(path: Path, content: str | bytes) -> None:
     """The same with OSError. A device or a pipe is written to, and not replaced by a file."""
+    if path == STDOUT:
+        if isinstance(content, str):
+            content = output.visible(content)
+        elif sys.stdout.isatty():
+            raise BadInput("what is not text cannot be shown on a terminal; write it to a file, or into a pipe")
     data = content.encode("utf-8", errors="replace") if isinstance(content, str) else content
     if path == STDOUT:
         sys.stdout.flush()
