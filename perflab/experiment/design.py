@@ -23,9 +23,10 @@ from perflab import registry
 from perflab.condition import Condition, message_flood
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.errors import BadInput
-from perflab.experiment.document import Document, Location, Scalar
+from perflab.experiment.document import Document, Scalar
 from perflab.experiment.levels import quantity, with_unit
 from perflab.experiment.variant import Variant
+from perflab.formats.yaml_file import Location
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS

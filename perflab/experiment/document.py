@@ -7,14 +7,12 @@ both together say is one mapping, which the manifest keeps, so that a run can be
 from __future__ import annotations
 
 import difflib
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -26,8 +24,10 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from perflab.errors import BadInput, one_line
+from perflab.errors import BadInput
 from perflab.experiment import levels
+from perflab.formats import yaml_file
+from perflab.formats.yaml_file import Location
 from perflab.parameters import DURATION, DurationNs, Percent, Switch
 from perflab.registry import what_is_wrong
 from perflab.workload import Source, generated
@@ -36,10 +36,8 @@ from perflab.workload.generated import GeneratedParameters
 
 MAX_TRIALS = 10_000
 MAX_SEED = 2**63 - 1
-MAX_FILE_BYTES = 1 << 20
 
 Scalar = bool | int | float | str
-Location = tuple[str | int, ...]
 
 
 def _listed(value: Any) -> Any:
@@ -298,31 +296,13 @@ def validate(written: Written) -> Document:
 
 def read(path: Path) -> Written:
     """An experiment file. Raises BadInput."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read experiment {str(path)!r}: {error.strerror}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise BadInput(f"{path} is larger than the {MAX_FILE_BYTES >> 20} MiB that an experiment may have")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not UTF-8 text: byte {error.start}") from error
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        mapping = yaml.safe_load(text)
-        lines: dict[Location, int] = {}
-        _locate(root, (), lines, str(path))
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
-        raise BadInput(f"{path}{line}: not YAML: {one_line(getattr(error, 'problem', None) or str(error))}") from error
-    if root is None:
+    file = yaml_file.read(path, "an experiment")
+    if file.document is None:
         raise BadInput(f"{path} is empty")
-    if not isinstance(mapping, dict):
+    if not isinstance(file.document, dict):
         raise BadInput(f"{path}: an experiment is a mapping with at least the key workload")
-    source = Source(str(path), hashlib.sha256(data).hexdigest(), text)
-    return Written(_beside(mapping, path.parent), lines, source)
+    source = Source(str(path), file.sha256, file.text)
+    return Written(_beside(file.document, path.parent), file.lines, source)
 
 
 # A graph file has one of these at its top, and beside it keys that an experiment has as well.
@@ -339,16 +319,14 @@ def is_experiment(path: Path) -> bool:
     if path.suffix not in (".yaml", ".yml"):
         return False
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            return False
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        document = yaml_file.read(path, "an experiment").document
+    except BadInput:
         return False  # whoever reads it as a graph says what is wrong with it
-    if root is None:
+    if document is None:
         raise BadInput(f"{path} is empty")
-    if not isinstance(root, yaml.MappingNode):
+    if not isinstance(document, dict):
         return False
-    keys = {str(getattr(key, "value", "")) for key, _ in root.value}
+    keys = {str(key) for key in document}
     return "workload" in keys or bool(keys & (Document.model_fields.keys() - _SHARED) and not keys & _STRUCTURE)
 
 
@@ -409,24 +387,6 @@ def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     listed = _listed(words)
     return {**mapping, "workload": [found(word) for word in listed]}
-
-
-def _locate(node: yaml.Node | None, location: Location, lines: dict[Location, int], path: str) -> None:
-    if node is None:
-        return
-    if location:
-        lines.setdefault(location, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if key.value in seen:
-                raise BadInput(f"{path}:{key.start_mark.line + 1}: {key.value} is there twice")
-            seen.add(key.value)
-            lines[(*location, key.value)] = key.start_mark.line + 1
-            _locate(value, (*location, key.value), lines, path)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            _locate(value, (*location, index), lines, path)
 
 
 def _complaint(written: Written, error: ValidationError) -> BadInput:

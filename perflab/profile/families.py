@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput
+from perflab.formats import yaml_file
 from perflab.profile.script import Frame, Stack, file_name
 
 APPLICATION, UNKNOWN, KERNEL_OTHER = "application", "unknown", "kernel_other"
@@ -69,7 +70,7 @@ class Families:
 @cache
 def _own() -> tuple[dict[str, str], tuple[Rule, ...]]:
     text = resources.files("perflab.profile").joinpath("families.yaml").read_text(encoding="utf-8")
-    return _parse(text, "families.yaml", {})
+    return _parsed(yaml_file.parse(text, "families.yaml")[0], "families.yaml", {})
 
 
 def load(path: Path | None = None, where: str = "--families") -> Families:
@@ -77,26 +78,13 @@ def load(path: Path | None = None, where: str = "--families") -> Families:
     titles, rules = _own()
     if path is None:
         return Families(dict(titles), rules)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise BadInput(f"{where} {path}: {why}") from error
-    more, first = _parse(text, f"{where} {path}", titles)
+    more, first = _parsed(yaml_file.read(path, "a file of families", where).document, f"{where} {path}", titles)
     # Before `unknown`, which stays the last.
     last = {UNKNOWN: titles[UNKNOWN]}
     return Families({**{k: v for k, v in titles.items() if k != UNKNOWN}, **more, **last}, (*first, *rules))
 
 
-def _parse(text: str, where: str, known: dict[str, str]) -> tuple[dict[str, str], tuple[Rule, ...]]:
-    import yaml
-
-    try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        raise BadInput(f"{where}{line}: {getattr(error, 'problem', None) or 'is no YAML'}") from error
+def _parsed(document: Any, where: str, known: dict[str, str]) -> tuple[dict[str, str], tuple[Rule, ...]]:
     if not isinstance(document, dict) or not set(document) <= {"families", "rules"}:
         raise BadInput(f"{where}: it must be a mapping with the lists `families` and `rules`")
     titles: dict[str, str] = {}

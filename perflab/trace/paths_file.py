@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from perflab.errors import BadInput, one_line
+from perflab.formats import yaml_file
+from perflab.formats.yaml_file import Location
 from perflab.parameters import DurationNs
 from perflab.registry import what_is_wrong
 
-MAX_FILE_BYTES = 1 << 20
 MAX_PATHS = 1000
-
-Location = tuple[str | int, ...]
 
 
 def _names(value: Any) -> Any:
@@ -99,24 +97,8 @@ class Wanted:
 
 def read(path: Path) -> tuple[Wanted, ...]:
     """The paths of a file. Raises BadInput."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read --paths {str(path)!r}: {error.strerror}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise BadInput(f"{path} is larger than the {MAX_FILE_BYTES >> 20} MiB that a paths file may have")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not UTF-8 text: byte {error.start}") from error
-    lines: dict[Location, int] = {}
-    try:
-        _locate(yaml.compose(text, Loader=yaml.SafeLoader), (), lines, str(path))
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
-        raise BadInput(f"{path}{line}: not YAML: {one_line(getattr(error, 'problem', None) or str(error))}") from error
+    file = yaml_file.read(path, "a paths file", "--paths")
+    document, lines = file.document, file.lines
     if document is None:
         raise BadInput(f"{path} is empty")
     if not isinstance(document, dict):
@@ -174,24 +156,6 @@ def _where(source: str, lines: Mapping[Location, int], location: Location) -> st
         if location[:length] in lines:
             return f"{source}:{lines[location[:length]]}"
     return source
-
-
-def _locate(node: yaml.Node | None, location: Location, lines: dict[Location, int], path: str) -> None:
-    if node is None:
-        return
-    if location:
-        lines.setdefault(location, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if key.value in seen:
-                raise BadInput(f"{path}:{key.start_mark.line + 1}: {key.value} is there twice")
-            seen.add(key.value)
-            lines[(*location, key.value)] = key.start_mark.line + 1
-            _locate(value, (*location, key.value), lines, path)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            _locate(value, (*location, index), lines, path)
 
 
 def _complaint(source: str, lines: Mapping[Location, int], error: ValidationError) -> BadInput:

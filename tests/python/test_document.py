@@ -15,7 +15,6 @@ from perflab import catalog
 from perflab.errors import BadInput, PerflabError
 from perflab.experiment.build import build
 from perflab.experiment.document import (
-    MAX_FILE_BYTES,
     Document,
     Written,
     is_experiment,
@@ -24,6 +23,7 @@ from perflab.experiment.document import (
     validate,
     with_options,
 )
+from perflab.formats.yaml_file import MAX_BYTES
 from perflab.native import Native
 
 BAD = sorted((HERE.parent / "data" / "experiments" / "bad").glob("*.yaml"))
@@ -210,7 +210,7 @@ def test_experiments_and_graphs_are_told_apart(tmp_path: Path) -> None:
         ("h.yaml", "name: w\ntime: 5\n", True),
         ("i.yaml", "name: w\nexecutors: []\nthreads: {}\n", False),
         ("j.yaml", "time: 5\nprocesses: []\n", False),
-        ("g.yaml", "workload: w\n" + "#" * MAX_FILE_BYTES, False),
+        ("g.yaml", "workload: w\n" + "#" * MAX_BYTES, False),
     ):
         (tmp_path / name).write_text(text)
         assert is_experiment(tmp_path / name) is expected, name
@@ -237,10 +237,10 @@ def test_the_default_of_sampling_fits_into_the_measured_time(tmp_path: Path) -> 
     ("content", "complaint"),
     [
         (b"workload: \xff\n", "is not UTF-8 text: byte 10"),
-        (b"workload: w\n" + b"#" * MAX_FILE_BYTES, "is larger than the 1 MiB that an experiment may have"),
+        (b"workload: w\n" + b"#" * MAX_BYTES, "is larger than the 1 MiB that an experiment may have"),
         (b"workload: w\n\0", "not YAML"),
-        (b"workload: " + b"[" * 5000 + b"\n", "not YAML"),
-        (b"workload: &a [*a]\n", "not YAML"),  # contains itself
+        (b"workload: " + b"[" * 5000 + b"\n", ":1:60: more than 50 values within each other are refused"),
+        (b"workload: &a [*a]\n", ":1:15: the alias *a is refused; write the value out"),  # contains itself
     ],
 )
 def test_what_is_no_text_is_one_line(content: bytes, complaint: str, tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""YAML as people write it for perflab: experiments, paths, families. (Graphs are perflab-graph's to read, likewise.)
+
+One reader for all of them. What would make a small file large in memory, or a document mean something else than it
+shows, is refused with its place: aliases, merge keys, keys that are there twice, tags, endless nesting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.events import AliasEvent
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from perflab.errors import BadInput, one_line
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 50
+MAX_VALUES = 50_000
+MAX_DIGITS = 100  # of a number: what has more takes time to be read, and is none
+
+Location = tuple[str | int, ...]
+
+_TAG = "tag:yaml.org,2002:"
+_TAGS = frozenset(f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "timestamp", "seq", "map"))
+_NUMBERS = frozenset((f"{_TAG}int", f"{_TAG}float"))
+
+
+@dataclass(frozen=True)
+class YamlFile:
+    """A document, and the line on which each part of it begins. An empty file is the document None."""
+
+    text: str
+    sha256: str
+    document: Any
+    lines: Mapping[Location, int]
+
+
+def read(path: Path, what: str, where: str = "") -> YamlFile:
+    """The file of `what` ("an experiment"); `where` begins the line where it cannot be opened. Raises BadInput."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"cannot read {where or what.partition(' ')[2]} {str(path)!r}: {why}") from error
+    if len(data) > MAX_BYTES:
+        raise BadInput(f"{path} is larger than the {MAX_BYTES >> 20} MiB that {what} may have")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text: byte {error.start}") from error
+    document, lines = parse(text, str(path))
+    return YamlFile(text, hashlib.sha256(data).hexdigest(), document, lines)
+
+
+def parse(text: str, source: str) -> tuple[Any, dict[Location, int]]:
+    """The document of a text, and its lines; `source` names it. Raises BadInput with the place."""
+    lines: dict[Location, int] = {}
+    try:
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+            document = None if root is None else loader.construct_document(root)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        raise BadInput(f"{source}{_place(error)}: {'' if isinstance(error, _Refused) else 'not YAML: '}"
+                       f"{one_line(error.problem or str(error))}") from error  # fmt: skip
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise BadInput(f"{source}: not YAML: {one_line(str(error))}") from error
+    if root is not None:
+        _locate(root, (), lines)
+    return document, lines
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """It is YAML, but not for perflab."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses while it reads, so that nothing grows before it is refused."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._values = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        event: Any = super().peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, AliasEvent):
+            raise _refused(event, f"the alias *{event.anchor} is refused; write the value out")
+        tag = getattr(event, "tag", None)
+        if tag is not None and tag not in ("!", *_TAGS):
+            raise _refused(event, f"the tag {tag.replace(_TAG, '!!')} is refused; write the value without it")
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise _refused(event, f"more than {MAX_VALUES:,} values are refused")
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _refused(event, f"more than {MAX_DEPTH} values within each other are refused")
+        node: Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        if isinstance(node, MappingNode):
+            _check_keys(node)
+        if isinstance(node, ScalarNode) and node.tag in _NUMBERS and len(node.value) > MAX_DIGITS:
+            raise _refused(event, f"a number of {len(node.value):,} characters is refused")
+        return node
+
+
+def _as_written(loader: _Loader, node: ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
+_Loader.add_constructor(f"{_TAG}timestamp", _as_written)  # a date is text
+
+
+def _check_keys(node: MappingNode) -> None:
+    seen: set[Hashable] = set()
+    for key, _ in node.value:
+        if not isinstance(key, ScalarNode):
+            raise _refused(key, "a key is a word, and neither a list nor a mapping")
+        if key.tag == f"{_TAG}merge":
+            raise _refused(key, "the merge key << is refused; write the values out")
+        if key.value in seen:
+            raise _refused(key, f"{key.value} is there twice")
+        seen.add(key.value)
+
+
+def _refused(at: Any, problem: str) -> _Refused:
+    return _Refused(problem=problem, problem_mark=at.start_mark)
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    return "" if mark is None else f":{mark.line + 1}:{mark.column + 1}"
+
+
+def _locate(node: Node, location: Location, lines: dict[Location, int]) -> None:
+    if location:
+        lines.setdefault(location, node.start_mark.line + 1)
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            lines[(*location, key.value)] = key.start_mark.line + 1
+            _locate(value, (*location, key.value), lines)
+    elif isinstance(node, SequenceNode):
+        for index, value in enumerate(node.value):
+            _locate(value, (*location, index), lines)
