@@ -146,7 +146,7 @@ class Trial(Protocol):
 
 
 class Condition(ABC):
-    """A controlled disturbance. One object serves all trials of an experiment, one after the other.
+    """A controlled disturbance. One object serves all trials of one treatment, one after the other.
 
     The order within a trial: apply ("before") - the workload starts and is matched - apply ("after") - settle - the
     measured part - verify - remove. What a condition keeps between these calls is of the present trial only.

@@ -147,7 +147,7 @@ class PriorityInhibitor(Condition):
     def remove(self, trial: Trial) -> None:
         if self._burner is not None:
             self._burner.stop()
-            self._burner = None
+            self._burner, self._threads = None, []
 
     @property
     def _share(self) -> float:

@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError, create_model
 
@@ -33,6 +33,8 @@ from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.workload import Graph
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import Generated, GeneratedParameters
+
+T = TypeVar("T")
 
 BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
@@ -187,13 +189,18 @@ def treatments(
         # Options of a middleware that the workload replaces are none of the treatment.
         shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
         for label, conditions, own in settings:
-            found.append(Treatment(label, variant, changed, conditions, always, {**shared, **own}))
+            found.append(Treatment(label, variant, changed, _apart(conditions), _apart(always), {**shared, **own}))
         if always != measuring and document.observer_control and document.trials > 1:
-            found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
+            found.append(Treatment(BASELINE, variant, changed, (), _apart(measuring), shared, CONTROL))
     once: dict[tuple[object, ...], Treatment] = {}
     for treatment in found:
         once.setdefault(treatment.key, treatment)
     return list(once.values())
+
+
+def _apart(parts: tuple[T, ...]) -> tuple[T, ...]:
+    """A treatment's own conditions or observers: what they keep is of its graph, its runtime and its trials."""
+    return tuple(copy.deepcopy(part) for part in parts)
 
 
 def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]:
@@ -201,7 +208,9 @@ def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]
     found: list[Treatment] = []
     kept = [t for t in measured if t.purpose == MEASURED]
     for observer in (o for o in observers(document) if o.extra):
-        found += [replace(t, observers=(*t.observers, observer), purpose=EXTRA) for t in kept]
+        for t in kept:
+            observed = _apart((*t.observers, observer))
+            found.append(replace(t, conditions=_apart(t.conditions), observers=observed, purpose=EXTRA))
     return found
 
 

@@ -20,7 +20,7 @@ class Artifact:
 
 
 class Observer(ABC):
-    """Something that records during a trial. One object serves all trials of an experiment, one after the other.
+    """Something that records during a trial. One object serves all trials of one treatment, one after the other.
 
     The order within a trial: prepare - the workload starts and is matched - start - the measured part - stop.
     """

@@ -88,6 +88,7 @@ def judged(condition: Condition, trial: RealTrial, act: Callable[[], None] | Non
 @pytest.mark.parametrize("case", long_but(QUICK, CASES), ids=lambda case: case.word)
 def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: Path) -> None:
     condition = made(case)
+    before = dict(vars(condition))
     with applied(condition, tmp_path) as trial:
         evidence = judged(condition, trial)
         tasks = _tasks(trial, condition.label)
@@ -107,6 +108,7 @@ def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: P
         assert not left
         if namespace is not None:
             assert namespace not in _all_namespaces()
+    assert vars(condition) == before  # the next trial finds nothing of this one
 
 
 @pytest.mark.parametrize(
