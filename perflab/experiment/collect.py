@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
-from perflab.experiment import traced
+from perflab.experiment import traced, trial_file
 from perflab.experiment.design import RATE, WORKLOAD, is_whole
 from perflab.experiment.document import Document, Written, validate
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
@@ -55,32 +55,54 @@ class Collected:
 
 
 def trial_document(directory: TrialDirectory) -> Json | None:
-    """trial.json, or None where perflab ended before it wrote one."""
-    return read_json(directory.trial_json) if directory.trial_json.exists() else None
+    """trial.json, or None where perflab ended before it wrote one. Raises BadInput where it is damaged."""
+    if not directory.trial_json.exists():
+        return None
+    document = read_json(directory.trial_json)
+    if (problem := trial_file.what_is_wrong(document)) is not None:
+        raise BadInput(f"{directory.trial_json} is damaged: {problem}")
+    return document
 
 
-def own_trials(run: RunDirectory, manifest: Json, notes: list[str]) -> Iterator[tuple[TrialDirectory, Json | None]]:
+def own_trials(
+    run: RunDirectory, manifest: Json, notes: list[str], damaged: list[str] | None = None
+) -> Iterator[tuple[TrialDirectory, Json | None]]:
     """The trials that belong to a run, with their trial.json (None where perflab ended before it wrote one).
 
     Those of another run that were put there, and interrupted ones whose place was run again, are left out with a note.
+    So are those with a damaged trial.json, named in `damaged`; without it BadInput is raised.
     """
-    found = [(trial, trial_document(trial)) for trial in run.trials()]
     run_id = manifest.get("run_id")
+    found = []
+    for trial in run.trials():
+        try:
+            document = trial_document(trial)
+            if run_id is not None and document is not None and document.get("run_id") is None:
+                raise BadInput(f"{trial.trial_json} is damaged: it has no run_id")
+        except BadInput as error:
+            if damaged is None:
+                raise
+            damaged.append(str(error))
+            continue
+        found.append((trial, document))
     if run_id is None:  # of a version that had neither identities nor places that are run again
         yield from found
         return
-    for trial, document in found:
-        if document is not None and not isinstance(document.get("run_id"), str):
-            raise BadInput(f"{trial.path} is damaged: trial.json has no run_id")
     own = [(trial, d) for trial, d in found if d is None or d["run_id"] == run_id]
     notes += [f"{trial.path.name} is of another run and left out" for trial, d in found if (trial, d) not in own]
     places = [None if d is None else d["order"] for _, d in own]
     for number, (trial, document) in enumerate(own):
         again = document is not None and document["order"] in places[number + 1 :]
-        if document is not None and again and (document["interrupted"] or document["status"] != "finished"):
+        if document is not None and again and (document.get("interrupted") or document["status"] != "finished"):
             notes.append(f"{trial.path.name} was interrupted and its place run again; it is left out")
             continue
         yield trial, document
+
+
+def left_out(problem: str, *, in_summary: bool = False) -> str:
+    """What is said at the top of whatever is made without a trial that is damaged, but for what the summary has."""
+    what = "what only its files tell" if in_summary else "the trial"
+    return f"{problem}; {what} is left out"
 
 
 def expected_of(directory: TrialDirectory, manifest: Json) -> tuple[list[EdgeKey], list[ServiceKey]]:
@@ -202,22 +224,29 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
     manifest = read_json(run.manifest)
     notes: list[str] = []
     trials: list[TrialData] = []
+    damaged: list[str] = []
     reading = run.manifest
     try:
         name, planned = str(manifest["run"]), len(manifest["trials"])
         figures = key_figures.declared(manifest["workload"]["graph"])
         reading = run.path
-        for directory, document in own_trials(run, manifest, notes):
-            reading = directory.path
+        for directory, document in own_trials(run, manifest, notes, damaged):
             if document is None:
                 notes.append(f"{directory.path.name} was being prepared and recorded nothing")
                 continue
             if document["status"] != "finished":
                 document["outcome"] = document["outcome"] or "harness_error"
                 document["reason"] = document["reason"] or "perflab ended before the trial did"
-            collected = collect(directory, document, *expected_of(directory, manifest), figures)
+            try:
+                collected = collect(directory, document, *expected_of(directory, manifest), figures)
+            except DAMAGE as error:
+                damaged.append(f"{directory.path} is damaged: {type(error).__name__}: {error}")
+                continue
             trials.append(collected.data)
             notes.extend(collected.notes)
+        if damaged and not trials:
+            raise BadInput(damaged[0])
+        notes += [left_out(problem) for problem in damaged]
         written = (manifest.get("experiment") or {}).get("written")
         asked = None if written is None else validate(Written(dict(written)))
         searched = asked is not None and asked.breaking_point is not None

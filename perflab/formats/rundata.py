@@ -6,14 +6,13 @@ Whatever draws, compares or exports results reads them through `open_run` and so
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import rundir
-from perflab.experiment.collect import Collected, collect, collect_run, expected_of, own_trials
+from perflab.experiment.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
 from perflab.experiment.rundir import RunDirectory, TrialDirectory
 from perflab.formats import tables
 
@@ -161,12 +160,24 @@ def _summary(directory: RunDirectory, notes: list[str]) -> Json | None:
     return summary
 
 
-def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> Iterable[TrialTables]:
+def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> list[TrialTables]:
     if not isinstance(manifest["workload"]["edges"], list):
         raise TypeError("edges of the workload are no list")
-    for trial, document in own_trials(directory, manifest, []):
-        if document is not None:
-            yield _trial(trial, document, manifest, notes)
+    damaged: list[str] = []
+    found: list[TrialTables] = []
+    for trial, document in own_trials(directory, manifest, [], damaged):
+        try:
+            if document is not None:
+                found.append(_trial(trial, document, manifest, notes))
+        except BadInput as error:
+            damaged.append(str(error))
+        except DAMAGE as error:
+            damaged.append(f"{trial.path} is damaged: {type(error).__name__}: {error}")
+    if damaged and not found:
+        raise BadInput(damaged[0])
+    # Where the summary was made anew, that was said.
+    notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]
+    return found
 
 
 def _trial(

@@ -115,6 +115,65 @@ def test_a_trial_that_was_being_prepared_is_left_out(run_path: Path) -> None:
     assert [t.number for t in open_run(run_path).trials] == [1, 2]
 
 
+def _damaged_trials(run_path: Path) -> list[str]:
+    return [note for note in open_run(run_path).notes if "trial.json is damaged" in note]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("{", "Expecting property name"),
+        ("[1]", "not a JSON object"),
+        ("[" * 100_000, "recursion"),
+        ('{"schema": 1}', "it has no trial"),
+        ("duration_s=x", "duration_s: input should be a valid number, not 'x'"),
+        ("duration_s=NaN", "duration_s: input should be a finite number, not nan"),
+        ("order=1.5", "order: input should be a valid integer, not 1.5"),
+        ("outcome=good", "outcome: input should be 'success', 'failed', 'invalid' or 'harness_error', not 'good'"),
+        ("conditions=7", "conditions: input should be a valid list, not 7"),
+        ("treatment=[]", "treatment: input should be a valid string, not []"),
+        ("middleware={}", "it has no middleware.name"),
+        ("processes=[]", "processes: input should be a valid dictionary, not []"),
+        ("factors={\"workload.depth\": []}", "factors.workload.depth.bool"),
+    ],
+)
+def test_one_damaged_trial_is_named_and_left_out(run_path: Path, damage: str, words: str) -> None:
+    path = run_path / "trials/0001_baseline/trial.json"
+    key, equals, value = damage.partition("=")
+    if equals:
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = value
+        path.write_text(json.dumps({**json.loads(path.read_text()), key: parsed}))
+    else:
+        path.write_text(damage)
+    whole = open_run(run_path)
+    assert [t.number for t in whole.trials] == [2]
+    assert len(whole.summary["results"]) == 2
+    (note,) = _damaged_trials(run_path)
+    assert note.startswith(f"{path} is damaged: ")
+    assert words in note
+    assert note.endswith("; what only its files tell is left out")
+    (run_path / "summary.json").unlink()
+    rebuilt = open_run(run_path)
+    assert [t.number for t in rebuilt.trials] == [2]
+    assert [d["trial"] for r in rebuilt.summary["results"] for d in r["trials_detail"]] == [2]
+    (note,) = _damaged_trials(run_path)
+    assert note.endswith("; the trial is left out")
+
+
+def test_records_that_are_damaged_take_their_trial_alone(run_path: Path) -> None:
+    (run_path / "summary.json").unlink()
+    for path in (run_path / "trials/0001_baseline").glob("*.parquet"):
+        path.unlink()
+    for path in (run_path / "trials/0001_baseline/processes").glob("*.jsonl"):
+        path.write_text(path.read_text().replace('"sent": 3', '"sent": "x"'))
+    run = open_run(run_path)
+    assert [t.number for t in run.trials] == [2]
+    assert [note for note in run.notes if note.endswith("the trial is left out")]
+
+
 def test_a_damaged_manifest_or_trial_is_one_line(run_path: Path) -> None:
     manifest = json.loads((run_path / "manifest.json").read_text())
     (run_path / "manifest.json").write_text(json.dumps({**manifest, "schema": 2}))
@@ -125,7 +184,9 @@ def test_a_damaged_manifest_or_trial_is_one_line(run_path: Path) -> None:
         open_run(run_path)
     (run_path / "manifest.json").write_text(json.dumps(manifest))
     (run_path / "trials/0001_baseline/trial.json").write_text('{"schema": 1}')
-    with pytest.raises(BadInput, match="is damaged: KeyError"):
+    (second,) = run_path.glob("trials/0002_*/trial.json")
+    second.write_text("{")
+    with pytest.raises(BadInput, match="trial.json is damaged: it has no trial"):
         open_run(run_path)
 
 

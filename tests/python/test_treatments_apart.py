@@ -105,7 +105,10 @@ def test_nothing_that_changes_belongs_to_two_treatments() -> None:
         trials=2,
     )
     assert {t.purpose for t in found} == {design.MEASURED, design.CONTROL, design.EXTRA}
-    owned: list[Condition | Observer] = [part for t in found for part in (*t.conditions, *t.observers)]
+    owned: list[Condition | Observer] = []
+    for treatment in found:
+        owned += treatment.conditions
+        owned += treatment.observers
     assert len(owned) > 4 * len(CONDITIONS)
     assert len({id(part) for part in owned}) == len(owned)
 

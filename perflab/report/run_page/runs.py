@@ -9,7 +9,7 @@ from typing import Any
 
 from perflab.errors import BadInput, PerflabError
 from perflab.experiment import rundir
-from perflab.experiment.collect import own_trials
+from perflab.experiment.collect import left_out, own_trials
 from perflab.experiment.rundir import RunDirectory
 from perflab.formats.rundata import PERFLAB, RunData
 from perflab.report.label import labels
@@ -95,14 +95,16 @@ def read(data: RunData) -> ReportRun:
 
 
 def _files(data: RunData, notes: list[str]) -> Iterator[tuple[int, TrialFile]]:
-    """A trial.json that cannot be read is a note: the summary has what matters of it."""
+    """A trial.json that is damaged is a note: the summary has what matters of it."""
     directory = RunDirectory(data.path, created=False)
+    damaged: list[str] = []
     try:
-        for trial, document in own_trials(directory, data.manifest, []):
-            if document is not None and isinstance(document.get("trial"), int):
+        for trial, document in own_trials(directory, data.manifest, [], damaged):
+            if document is not None:
                 yield document["trial"], TrialFile(trial.path, document)
     except (PerflabError, OSError) as error:
         notes.append(f"{error}; what trial.json says of this and later trials is missing here")
+    notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]
 
 
 def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Json]]:
