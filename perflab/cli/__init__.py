@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
-from perflab.errors import BadInput, PerflabError, one_line
+from perflab.errors import BadInput, PerflabError, Unavailable, one_line
 
 if TYPE_CHECKING:
     from typer._click.exceptions import ClickException
@@ -61,10 +61,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE:
             _silence(sys.stdout)
             return _complain(f"cannot write to stdout: {error.strerror}", 1)
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return _complain(
+                "there is not enough memory; free some, or raise the limit (`ulimit -v`)", Unavailable.exit_code
+            )
         if os.environ.get(DEBUG_VARIABLE):
             import traceback
 
             traceback.print_exc()
+        if isinstance(error, OSError) and error.filename is not None:  # of a machine, and not of a mistake in perflab
+            return _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", 1)
         name = type(error).__name__
         return _complain(f"{name}: {error} (unexpected; set {DEBUG_VARIABLE}=1 for the traceback)", 1)
     if result == INTERRUPTED:  # no command returns it; typer does where one raised KeyboardInterrupt

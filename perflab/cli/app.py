@@ -29,6 +29,11 @@ from perflab.cli import (
     trace,
 )
 from perflab.cli.grouped import CommandAfterDashes
+from perflab.errors import Unavailable
+
+# Reports were seen to reserve 1.5 GB on two CPUs; each thread of OpenBLAS and of polars reserves more, and uses little.
+LEAST_ADDRESS_SPACE = 2 << 30
+ADDRESS_SPACE_PER_CPU = 128 << 20
 
 app = typer.Typer(
     name="perflab",
@@ -65,8 +70,27 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+# What these do needs little: what is there, what is missing, what was left.
+_LIGHT = ("list", "doctor", "clean")
+
+
+def _check_address_space() -> None:
+    """Libraries that calculate end the whole process where they may not have more. Raises Unavailable."""
+    import os
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    least = LEAST_ADDRESS_SPACE + (os.cpu_count() or 1) * ADDRESS_SPACE_PER_CPU
+    if limit not in (resource.RLIM_INFINITY, -1) and limit < least:
+        raise Unavailable(
+            f"this process may have {limit >> 20} MiB of address space, and needs {least >> 20}: "
+            f"raise the limit with `ulimit -v {least >> 10}` or `ulimit -v unlimited`"
+        )
+
+
 @app.callback()
 def perflab(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
@@ -75,3 +99,5 @@ def perflab(
 
     Exit codes: 0 done, 1 a trial failed, 2 usage or bad input, 3 this machine cannot do it, 130 interrupted.
     """
+    if context.invoked_subcommand not in _LIGHT:
+        _check_address_space()

@@ -727,18 +727,19 @@ def _written(words: Sequence[str]) -> Written | None:
         return None
     from perflab import catalog
     from perflab.experiment.document import Written, is_experiment, read
+    from perflab.workload import generated, topology
 
     experiments = {entry.name: entry.path for entry in catalog.experiments()}
     topologies = {entry.name for entry in catalog.topologies()}
-    if len(words) == 1:
-        word = words[0]
-        if word in experiments and word not in topologies:
-            return read(experiments[word])
-        if Path(word).is_file() and is_experiment(Path(word)):
-            return read(Path(word))
     for word in words:
-        if Path(word).is_file() and is_experiment(Path(word)):
-            raise BadInput(f"{word!r} is an experiment; it stands alone")
+        if generated.named(word) is not None:
+            continue
+        in_catalog = word in experiments and word not in topologies
+        path = experiments[word] if in_catalog else topology.find(word)
+        if in_catalog or is_experiment(path):
+            if len(words) > 1:
+                raise BadInput(f"{word!r} is an experiment; it stands alone")
+            return read(path)
     return Written({"workload": list(words)}, given=frozenset({"workload"}))
 
 

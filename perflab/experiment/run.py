@@ -132,9 +132,11 @@ def execute(
         directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
         error = _first_failure(experiment, trials.values())
+        begun = False
         try:
             if manifest is not None:
                 write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
+            begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
             error = _run_trials(context, directory, trials) or error
@@ -147,6 +149,11 @@ def execute(
         finally:
             display.close()
             directory.release_reserve()
+        if begun and not directory.manifest.exists() and not isinstance(error, Interrupted):
+            raise TrialFailed(
+                f"the run directory {directory.path} was moved or removed while the run went on; where it is now, "
+                "`perflab show` tells what was recorded, and `perflab run --resume` goes on"
+            )
         useless = not any(_is_of_use(experiment, trial) for trial in trials.values())
         if isinstance(error, BadInput | Unavailable) and useless and earlier is None:
             directory.discard()
@@ -697,7 +704,12 @@ def take_over(manifest: Json, directory: RunDirectory, host: Host) -> None:
     controllers = [*manifest.get("earlier_controllers", []), manifest.get("controller")]
     manifest["earlier_controllers"] = controllers
     manifest["controller"] = _controller(host)
-    write_json(directory.manifest, manifest)
+    try:
+        write_json(directory.manifest, manifest)
+    except OSError as error:
+        raise PerflabError(
+            f"cannot write {directory.manifest}: {error.strerror}; a run goes on in its own directory, or in a copy"
+        ) from error
 
 
 def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialData]:

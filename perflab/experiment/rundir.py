@@ -77,6 +77,7 @@ class RunDirectory:
         """Makes the directory of the next trial."""
         number = max((trial.number for trial in self.trials()), default=0) + 1
         directory = TrialDirectory(self.path / TRIALS / f"{number:04d}_{file_name(treatment)}")
+        directory.path.parent.mkdir(exist_ok=True)  # not the run's: one that was moved away is not begun again
         directory.processes.mkdir(parents=True)
         return directory
 

@@ -56,9 +56,10 @@ def find(word: str) -> Path:
         raise BadInput(f"workload {word!r} is {what}; name a graph file (YAML or JSON)")
     if looks_like_a_path:
         raise BadInput(f"workload file {word!r} does not exist")
-    close = difflib.get_close_matches(word, entries, n=3, cutoff=0.5)
+    experiments = [entry.name for entry in catalog.experiments()]
+    close = difflib.get_close_matches(word, [*entries, *experiments], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else "`perflab list topologies` shows the names"
-    raise BadInput(f"no workload named {word!r}; {hint}")
+    raise BadInput(f"no workload named {_shortened(word)!r}; {hint}")
 
 
 def load(words: Sequence[str], native: Native) -> Topology:

@@ -47,6 +47,7 @@ load          success   left out           latency p99              lost
 60 %  6/6 [61, 100 %]                537 [499, 550] µs  █▎             0
 75 %  6/6 [61, 100 %]             1.49 [1.43, 1.59] ms  ███▍           0
 90 %   4/5 [38, 96 %]  1 invalid               4.46 ms  ██████████    20
+Left out at 80 columns: n, latency p50, response p99, CPU
 - latency p99 rises from 509 µs at 0 % to 4.46 ms at 90 %: 8.72x [8.67, 8.92; 90
 %], n = 5 to 6 a level, p = 0.0004 of a trend
 - latency p99: knee at 61 % [45, 75], n = 5 to 6 a level

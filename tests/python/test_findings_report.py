@@ -32,6 +32,7 @@ cyclonedds
 baseline                     502 µs                897 µs                    0
 cpu_load       1.78x [1.74, 1.82] *  1.81x [1.77, 1.83] *                    0
 message_flood  1.00x [0.99, 1.01] =  1.00x [0.98, 1.01] =  +6 [+5.75, +6.25] *
+Left out at 80 columns: n, success, latency p50, CPU
 
 fastdds
                         latency p99          response p99                 lost
@@ -39,11 +40,13 @@ fastdds
 baseline                     652 µs               1.17 ms                    0
 cpu_load       1.79x [1.76, 1.81] *  1.79x [1.74, 1.83] *                    0
 message_flood  1.00x [0.99, 1.02] =    1.03x [1.00, 1.05]  +6.75 [+5.75, +7] *
+Left out at 80 columns: n, success, latency p50, CPU
 
 baselines against each other
                                      latency p99          response p99  lost
 ────────────────────────────────────────────────────────────────────────────
 fastdds against cyclonedds  1.30x [1.28, 1.31] *  1.30x [1.28, 1.31] *     0
+Left out at 80 columns: latency p50, CPU
 
 Against the baseline, one value per trial; [95 % interval of each by itself]; *
 differs (Holm over 25), = by no more than 5 %

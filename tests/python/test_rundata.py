@@ -134,7 +134,7 @@ def _damaged_trials(run_path: Path) -> list[str]:
         ("treatment=[]", "treatment: input should be a valid string, not []"),
         ("middleware={}", "it has no middleware.name"),
         ("processes=[]", "processes: input should be a valid dictionary, not []"),
-        ("factors={\"workload.depth\": []}", "factors.workload.depth.bool"),
+        ('factors={"workload.depth": []}', "factors.workload.depth.bool"),
     ],
 )
 def test_one_damaged_trial_is_named_and_left_out(run_path: Path, damage: str, words: str) -> None:
@@ -186,7 +186,7 @@ def test_a_damaged_manifest_or_trial_is_one_line(run_path: Path) -> None:
     (run_path / "trials/0001_baseline/trial.json").write_text('{"schema": 1}')
     (second,) = run_path.glob("trials/0002_*/trial.json")
     second.write_text("{")
-    with pytest.raises(BadInput, match="trial.json is damaged: it has no trial"):
+    with pytest.raises(BadInput, match=r"trial\.json is damaged: it has no trial"):
         open_run(run_path)
 
 

@@ -1,0 +1,159 @@
+"""How a command ends where the machine does not go along: little memory, files that cannot be written, moved runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made_run import MadeTrial, Stream, arrivals, make_run
+from support import SOURCE
+
+from perflab.cli import main
+from perflab.cli.app import LEAST_ADDRESS_SPACE
+from perflab.errors import PerflabError
+from perflab.experiment import run as experiment_run
+from perflab.experiment.rundir import RunDirectory, read_json
+from perflab.host import Host
+from perflab.report import live
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, native_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("PERFLAB_NATIVE", str(native_folder))
+    yield
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    streams = [Stream("a", "/t", "b", 10, 50, arrivals([100.0] * 50))]
+    return make_run(tmp_path / "made", {"p": ["a", "b"]}, [MadeTrial(streams)])
+
+
+def ended(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:
+    """The exit code of a command, and its only line of error."""
+    code = main([str(word) for word in words])
+    error = capsys.readouterr().err
+    assert error.count("\n") <= 1, error
+    assert "unexpected" not in error
+    return code, error.removeprefix("perflab: ").removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["sweep", "TYPO"], "no workload named 'TYPO'"),
+        (["sweep", "siera_nevada"], "no workload named 'siera_nevada'; did you mean sierra_nevada"),
+        (["sweep", "sweep_cpu_laod"], "no workload named 'sweep_cpu_laod'; did you mean sweep_cpu_load"),
+        (["breaking-point", "TYPO"], "no workload named 'TYPO'"),
+        (["run", "sierra_nevada", "demo"], "'demo' is an experiment; it stands alone"),
+        (["run", "demo", "sierra_nevada"], "'demo' is an experiment; it stands alone"),
+        (["run", "x" * 300], "File name too long"),
+    ],
+)
+def test_a_word_that_is_no_workload_is_what_is_complained_of(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    code, error = ended(capsys, *arguments)
+    assert (code, expected in error) == (2, True), error
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (LEAST_ADDRESS_SPACE, LEAST_ADDRESS_SPACE))
+
+
+@pytest.mark.parametrize(("verb", "code"), [("show nothing", 3), ("list", 0)])
+def test_too_little_address_space_is_one_line(verb: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "perflab", *verb.split()],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)}, preexec_fn=_limited, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    if code:
+        assert done.stdout == ""
+        assert done.stderr.startswith("perflab: this process may have 2048 MiB of address space, and needs ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_memory_that_runs_out_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(_: str) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("perflab.experiment.rundir.open_run", none_left)
+    assert ended(capsys, "show", "x") == (3, "there is not enough memory; free some, or raise the limit (`ulimit -v`)")
+
+
+def test_a_file_that_the_machine_refuses_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: str) -> None:
+        raise OSError(5, "Input/output error", "some/file")
+
+    monkeypatch.setattr("perflab.experiment.rundir.open_run", refused)
+    assert ended(capsys, "show", "x") == (1, "some/file: Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("verb", "code"),
+    [
+        (["archive", "RUN", "-o", "WHERE/a.tar.gz"], 1),
+        (["report", "RUN", "--still", "-o", "WHERE/r.html"], 1),
+        (["report", "RUN", "--latex", "WHERE/l"], 1),
+        (["plot", "RUN", "-o", "WHERE/p"], 1),
+        (["export", "RUN", "-o", "WHERE/e"], 1),
+        (["inventory", "RUN", "-o", "WHERE/i"], 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_cannot_be_written_is_one_line(
+    capsys: pytest.CaptureFixture[str], made: Path, verb: list[str], code: int
+) -> None:
+    # Nobody can make a file there, root included.
+    words = [word.replace("RUN", str(made)).replace("WHERE", "/proc") for word in verb]
+    said, error = ended(capsys, *words)
+    assert said == code
+    assert error.startswith(("cannot write /proc/", "cannot make /proc/")), error
+
+
+def test_a_run_that_cannot_be_written_cannot_go_on(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(30, "Read-only file system", "x")
+
+    directory = RunDirectory(made, created=False)
+    monkeypatch.setattr(experiment_run, "write_json", refused)
+    with pytest.raises(PerflabError, match=r"^cannot write .*/manifest\.json: Read-only file system; a run goes on in"):
+        experiment_run.take_over(read_json(directory.manifest), directory, Host())
+
+
+@pytest.mark.parametrize("when", ["during", "after"])
+def test_a_run_that_is_moved_while_it_goes_on_says_so(
+    capsys: pytest.CaptureFixture[str], graph_file: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    silent = type(live.silent())
+
+    class Moving(silent):  # type: ignore[misc,valid-type]
+        def trial_started(self, order: int) -> None:
+            if when == "during" and order == 1:
+                Path("out").rename("elsewhere")
+
+        def trial_finished(self, order: int, *_: object) -> None:
+            if when == "after" and order == 1:
+                Path("out").rename("elsewhere")
+
+    monkeypatch.setattr(live, "silent", Moving)
+    code, error = ended(
+        capsys, "run", graph_file, "-t", "0.1", "-s", "0.1", "--trials", "2", "--cool-down", "0", "-o", "out", "-q"
+    )
+    assert code == 1
+    assert error.startswith("the run directory out was moved or removed while the run went on; ")
+    assert not Path("out").exists()
+    assert json.loads(Path("elsewhere/manifest.json").read_text())["run"] == "out"
+    assert main(["show", "elsewhere"]) == 0
