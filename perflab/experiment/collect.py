@@ -239,6 +239,7 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
                 document["reason"] = document["reason"] or "perflab ended before the trial did"
             try:
                 collected = collect(directory, document, *expected_of(directory, manifest), figures)
+                summarize(name, [collected.data], planned_trials=1)  # what only calculation finds is of this trial
             except DAMAGE as error:
                 damaged.append(f"{directory.path} is damaged: {type(error).__name__}: {error}")
                 continue

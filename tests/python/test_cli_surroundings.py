@@ -148,7 +148,7 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
             if when == "after" and order == 1:
                 Path("out").rename("elsewhere")
 
-    monkeypatch.setattr(live, "silent", Moving)
+    monkeypatch.setattr(live, "silent", lambda **_: Moving(None))
     code, error = ended(
         capsys, "run", graph_file, "-t", "0.1", "-s", "0.1", "--trials", "2", "--cool-down", "0", "-o", "out", "-q"
     )
