@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.experiment.rundir import read_json
@@ -16,12 +16,16 @@ from perflab.statistics.executor_costs import phases_of
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
 
+if TYPE_CHECKING:
+    from perflab.trace.why import Selection
+
 Json = dict[str, Any]
 
 FOLDER = "trace"
 FILE = "why.json"
 EXECUTOR = "executor.json"
 TOTALS_KEPT = 20  # causes that the summary has; the file has all
+_ASKED = "asked"  # what was called late, and which processes are the trial's
 _PARTS = "parts"  # of every late message; `perflab trace why` tells them again
 
 
@@ -104,12 +108,32 @@ def _document(folder: Path, limits: Mapping[str, int], pids: frozenset[int]) -> 
     from perflab.trace.why import why as ask
 
     with open_trace([folder]) as trace:
-        answer = ask(trace, Selection(later_than_by_topic=limits, pids=pids))
+        selection = Selection(later_than_by_topic=limits, pids=pids)
+        answer = ask(trace, selection)
         if not answer.section("why").frame["late"].item():
-            answer = ask(trace, Selection(pids=pids))
+            selection = Selection(pids=pids)
+            answer = ask(trace, selection)
         document: Json = answer.document()
     document.pop(_PARTS, None)
-    return document
+    by_topic = selection.later_than_by_topic
+    return document | {
+        _ASKED: {"later_than_by_topic": None if by_topic is None else dict(by_topic), "pids": sorted(selection.pids)}
+    }
+
+
+def asked_of(path: Path) -> Selection | None:
+    """What the report of a run asked the trace of a trial, so that who asks again gets the same answer: `path` is the
+    trial's folder or that of its trace. None where it is no trial's.
+    """
+    from perflab.trace.why import Selection
+
+    for folder in (path, path / FOLDER):
+        try:
+            asked = read_json(folder / FILE)[_ASKED]
+            return Selection(later_than_by_topic=asked["later_than_by_topic"], pids=frozenset(asked["pids"]))
+        except (BadInput, *DAMAGE):
+            continue
+    return None
 
 
 def _executor(folder: Path, pids: AbstractSet[int]) -> Json:

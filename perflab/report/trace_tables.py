@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +24,27 @@ LEAST_NAME_WIDTH = 20
 NAMES_SHARE = 0.4  # of the width, where the table is too wide
 ARROW = " → "
 
-_STATISTIC = re.compile(r"(?P<figure>.+)_(?P<statistic>min|p50|p90|p99|p99_9|max|mean|sd)_(?:ns|percent|hz|bytes)")
+_STATISTIC = re.compile(
+    r"(?P<figure>.+)_(?P<statistic>min|p50|p90|p99|p99_9|max_at|max|mean|sd)_(?:ns|percent|hz|bytes)"
+)
 _UNIT = re.compile(r"(?P<figure>.+)_(?P<unit>ns|percent|hz|bytes)")
 _IDENTITIES = re.compile(r"(.+_)?(pid|tid|cpu|trace)")  # numbers, but not of anything
 _OPERATOR = re.compile(r"operator(<=>|<<=|>>=|<<|>>|<=|>=|->|<|>)|->")
 _SYMBOLS = ("symbol", "function")
 
 
-def print_answer(out: Console, answer: Answer, *, everything: bool = False) -> None:
-    """All sections of an answer, then the quality of its data. `everything`: all rows."""
+def print_answer(out: Console, answer: Answer, *, everything: bool = False, uncut: Collection[str] = ()) -> None:
+    """What to know first, all sections of an answer, then the quality of its data. `everything`: all rows; `uncut`: all
+    rows of these sections.
+    """
+    if answer.scope:
+        out.print(Text(f"Only {answer.scope}", "bold"))
+    for line in answer.warnings:
+        out.print(Text(f"Warning: {line}", "yellow"))
+    if answer.scope or answer.warnings:
+        out.print()
     for section in answer.sections:
-        _print_section(out, section, everything)
+        _print_section(out, section, everything or section.name in uncut)
         out.print()
     if answer.quality:
         out.print(Text("Data quality", "bold"))
@@ -133,7 +143,7 @@ def shorten(text: str, width: int) -> str:
 def _header(name: str) -> tuple[str, str]:
     """Group and header: ("latency", "p99.9") of latency_p99_9_ns, ("", "held") of held_ns."""
     if match := _STATISTIC.fullmatch(name):
-        return match["figure"].replace("_", " "), match["statistic"].replace("_", ".")
+        return match["figure"].replace("_", " "), match["statistic"].replace("p99_9", "p99.9").replace("_", " ")
     if match := _UNIT.fullmatch(name):
         return "", match["figure"].replace("_", " ")
     return "", name.replace("_", " ")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
-_RESERVED = ("schema_version", "kind", "quality")
+_RESERVED = ("schema_version", "kind", "quality", "warnings", "scope")
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class Answer:
     kind: str  # "callbacks", "messages", ...
     sections: tuple[Section, ...]
     quality: tuple[str, ...] = ()  # what of the data's quality matters for this answer, one sentence each
+    warnings: tuple[str, ...] = ()  # what to know before a figure is believed: poor coverage; one sentence each
+    scope: str = ""  # what of the trace the answer is about, where that is not all of it
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]
@@ -70,8 +72,16 @@ class Answer:
         raise KeyError(name)
 
     def document(self) -> dict[str, Any]:
-        """The answer as JSON: {"schema_version", "kind", "quality", "<section>": {"rows", "notes", "reasons"}, ...}."""
-        head = {"schema_version": SCHEMA_VERSION, "kind": self.kind, "quality": list(self.quality)}
+        """The answer as JSON: {"schema_version", "kind", "quality", "warnings", "scope", "<section>": {...}, ...}; a
+        section has "rows", "notes" and "reasons".
+        """
+        head = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": self.kind,
+            "quality": list(self.quality),
+            "warnings": list(self.warnings),
+            "scope": self.scope or None,
+        }
         return head | {section.name: section.document() for section in self.sections}
 
 

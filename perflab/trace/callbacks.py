@@ -16,34 +16,34 @@ from perflab.trace import names
 from perflab.trace.answer import Answer, Section
 from perflab.trace.names import plural
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
-from perflab.trace.quantiles import REASON_QUANTILE, REASON_SD, columns_of, describe, quantile
+from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, REASON_SD, TIMED, columns_of, describe, quantile
+from perflab.trace.scope import EVERYTHING, Scope, since_begin
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
 
 _STATES = ("on_cpu", "preempted", "blocked", "wake_up")
 _IDENTITY = ("callback", "node", "kind", "name", "symbol", "process", "pid", "host", "handle")
-_INTER_ARRIVAL = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
+_INTER_ARRIVAL = ("min", "p50", "p90", "p99", "p99_9", "max", MAX_AT, "mean")
 
 _UNKNOWN_OWNER = "the initialisation of the callback is not in the trace"
 
 
-def callbacks(trace: Source) -> Answer:
+def callbacks(trace: Source, scope: Scope = EVERYTHING) -> Answer:
     """Durations, inter-arrival times and utilization of every callback; where its time went, and to whom."""
     quality = quality_of(trace)
     known = names.callbacks(trace).rename({"row": "callback_row", "label": "callback"})
-    instances = instances_of(trace, quality)
+    instances = scope.within(instances_of(trace, quality), "start_ns")
+    if (chosen := scope.callbacks(trace)) is not None:
+        known, instances = (frame.filter(pl.col("callback_row").is_in(chosen)) for frame in (known, instances))
     split = _split(trace, instances)
-    lines = quality.lines("callbacks", "callback owners", "thread states", "wake-ups", "migrations")
-    return Answer(
-        "callbacks",
-        (
-            _durations(instances, known, quality),
-            _where_time_went(trace, split, known),
-            _preempted_by(trace, instances, split, known),
-        ),
-        lines,
+    sections = (
+        _durations(trace, instances, known, quality, scope),
+        _where_time_went(trace, split, known),
+        _preempted_by(trace, instances, split, known),
     )
+    figures = ("callbacks", "callback owners", "thread states", "wake-ups", "migrations")
+    return quality.answer("callbacks", sections, *figures, scope=scope)
 
 
 def instances_of(trace: Source, quality: Quality) -> pl.DataFrame:
@@ -80,7 +80,7 @@ def _why(parts: Iterable[tuple[str, bool]]) -> str:
     return "; or ".join([text for text, applies in parts if applies] or [parts[0][0]])
 
 
-def _durations(instances: pl.DataFrame, known: pl.DataFrame, quality: Quality) -> Section:
+def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, quality: Quality, scope: Scope) -> Section:
     periods = known.select("callback_row", "period_ns")
     figures = {"duration": pl.col("duration_ns"), "inter_arrival": pl.col("inter_arrival_ns")}
     others = [
@@ -93,8 +93,10 @@ def _durations(instances: pl.DataFrame, known: pl.DataFrame, quality: Quality) -
         pl.col("across_gap").sum().alias("across_gaps"),
         quantile((pl.col("inter_arrival_ns") - pl.col("period_ns")).abs(), 990).alias("period_error_p99_ns"),
     ]
-    frame = describe(instances.join(periods, on="callback_row", how="left"), ["callback_row"], figures, others)
-    span = pl.col("last_ns") - pl.col("first_ns")
+    at = {"duration": since_begin(trace, "start_ns"), "inter_arrival": since_begin(trace, "start_ns")}
+    frame = describe(instances.join(periods, on="callback_row", how="left"), ["callback_row"], figures, others, at=at)
+    begin, end = scope.begin_ns, scope.end_ns
+    span = pl.min_horizontal("last_ns", pl.lit(end, pl.Int64)) - pl.max_horizontal("first_ns", pl.lit(begin, pl.Int64))
     frame = (
         frame.join(known, on="callback_row", how="left")
         .with_columns(
@@ -106,7 +108,7 @@ def _durations(instances: pl.DataFrame, known: pl.DataFrame, quality: Quality) -
         .rename({"inter_arrival_sd_ns": "jitter_ns"})
         .sort("total_ns", "callback", descending=[True, False])
         .select(
-            *_IDENTITY, "n", "unended", "duration_left_out", *columns_of("duration"),
+            *_IDENTITY, "n", "unended", "duration_left_out", *columns_of("duration", TIMED),
             *columns_of("inter_arrival", _INTER_ARRIVAL), "jitter_ns", "period_ns", "period_error_p99_ns",
             "utilization_percent", "threads", "nested", "intra_process",
             pl.col("across_gaps").alias("inter_arrival_left_out"),
@@ -138,8 +140,8 @@ def _durations(instances: pl.DataFrame, known: pl.DataFrame, quality: Quality) -
         )
     )
     reasons |= {"process": names.NO_PROCESS_NAME, "duration_sd_ns": f"{REASON_SD}; or {no_end}", "jitter_ns": no_jitter}
-    reasons |= dict.fromkeys(("duration_min_ns", "duration_max_ns", "duration_mean_ns"), no_end)
-    reasons |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", "mean")), no_second)
+    reasons |= dict.fromkeys(columns_of("duration", ("min", "max", MAX_AT, "mean")), no_end)
+    reasons |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", MAX_AT, "mean")), no_second)
     reasons |= {
         "node": _UNKNOWN_OWNER,
         "name": _UNKNOWN_OWNER,
@@ -156,12 +158,12 @@ def _durations(instances: pl.DataFrame, known: pl.DataFrame, quality: Quality) -
         reasons=reasons,
         shown=(
             "callback", "n", "duration_min_ns", "duration_p50_ns", "duration_p99_ns", "duration_max_ns",
-            "duration_mean_ns", "inter_arrival_p50_ns", "inter_arrival_p99_ns", "inter_arrival_max_ns", "jitter_ns",
-            "utilization_percent", "threads", "symbol",
+            "duration_max_at_ns", "duration_mean_ns", "inter_arrival_p50_ns", "inter_arrival_p99_ns",
+            "inter_arrival_max_ns", "jitter_ns", "utilization_percent", "threads", "symbol",
         ),
         spare=(
             "symbol", "threads", "duration_mean_ns", "duration_min_ns", "inter_arrival_p99_ns", "inter_arrival_max_ns",
-            "inter_arrival_p50_ns", "utilization_percent", "jitter_ns",
+            "inter_arrival_p50_ns", "utilization_percent", "jitter_ns", "duration_max_at_ns",
         ),
     )  # fmt: skip
 
@@ -174,7 +176,8 @@ def _any(frame: pl.DataFrame, *conditions: pl.Expr) -> bool:
 def _duration_notes(frame: pl.DataFrame, callbacks_known: int, quality: Quality) -> tuple[str, ...]:
     notes = [
         "duration: callback_start to callback_end, wall time; inter-arrival: start to start; jitter: its standard"
-        " deviation; utilization: share of one CPU's time from the first to the last event of the process"
+        " deviation; utilization: share of one CPU's time from the first to the last event of the process; max at: when"
+        " the longest began, from the beginning of the trace"
     ]
     if quality.has_losses and frame.height:
         notes.append("events of user space were lost: n and utilization are lower bounds")

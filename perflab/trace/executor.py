@@ -32,6 +32,7 @@ import polars as pl
 from perflab.trace.answer import Answer, Section
 from perflab.trace.names import SILENT_EXECUTORS, plural
 from perflab.trace.quality import Quality, quality_of
+from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import IDENTITY, NO_SCHEDULER, identities, known_time, named, percent, shown
 from perflab.trace.why_threads import Threads
 
@@ -88,22 +89,38 @@ EXECUTOR_FUNCTION = re.compile(
 )
 
 
-def executor(trace: Source, largest: int | None = LARGEST) -> Answer:
+def executor(trace: Source, largest: int | None = LARGEST, scope: Scope = EVERYTHING) -> Answer:
     """The executor threads of a trace. Of the tree of all calls the `largest` nodes; None: all of them."""
     who = identities(trace)
     quality = quality_of(trace)
     phases = trace.table("phases").with_row_index("phase_row").rename({"thread": "thread_row"})
+    phases = scope.of_threads(trace, scope.within(phases, "start_ns"))
     phases = phases.sort("thread_row", "start_ns", maintain_order=True)
     lengths = _with_split(trace, phases)
     sections = [
-        _phase_table(trace, who, lengths, quality),
+        _phase_table(trace, scope.cut(who, "first_ns", "last_ns"), lengths, quality),
         _phase_states(trace, who, lengths),
-        _without_phases(trace, who, phases),
+        _without_phases(trace, who, phases, scope),
     ]
-    calls = trace.table("function_calls").rename({"thread": "thread_row"})
+    calls = _calls_within(trace, scope)
     if calls.height:
         sections += _function_sections(trace, who, calls, largest)
-    return Answer("executor", tuple(sections), quality.lines("executor", "thread states"))
+    return quality.answer("executor", sections, "executor", "thread states", scope=scope)
+
+
+def _calls_within(trace: Source, scope: Scope) -> pl.DataFrame:
+    """The calls of functions; one whose caller is not among them stands for itself."""
+    calls = trace.table("function_calls").rename({"thread": "thread_row"})
+    if scope.is_everything:
+        return calls
+    kept = scope.of_threads(trace, scope.within(calls.with_row_index("row"), "start_ns"))
+    places = kept.select(parent="row", place=pl.int_range(pl.len(), dtype=pl.Int32))
+    return (
+        kept.with_columns(pl.col("parent").cast(pl.UInt32))
+        .join(places, on="parent", how="left", maintain_order="left")
+        .with_columns(parent="place")
+        .drop("row", "place")
+    )
 
 
 def _with_split(trace: Source, frame: pl.DataFrame) -> pl.DataFrame:
@@ -337,7 +354,12 @@ def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Se
     sums = (
         lengths.with_columns(pl.col("phase").cast(pl.String))
         .group_by("thread_row", "phase")
-        .agg(pl.len().alias("count"), *map(_sum, ("wall_ns", *parts)))
+        .agg(
+            pl.len().alias("count"),
+            *map(_sum, ("wall_ns", *parts)),
+            wall_max_ns=pl.col("wall_ns").max(),
+            wall_max_at_ns=since_begin(trace, "start_ns").filter(pl.col("wall_ns") == pl.col("wall_ns").max()).first(),
+        )
         .join(_slept_in_callbacks(trace, lengths), on=["thread_row", "phase"], how="left")
         .join(_slept_for_locks(trace, lengths), on=["thread_row", "phase"], how="left")
         .with_columns(
@@ -359,10 +381,11 @@ def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Se
         share = _covered(percent(pl.col(f"{state}_ns"), pl.col("told_ns")))
         columns += [f"{state}_ns", share.alias(f"{state}_percent")]
     known = percent(pl.col("told_ns"), pl.col("wall_ns")).alias("known_percent")
-    frame = named(sums.select("thread_row", "phase", "count", "wall_ns", *columns, known), who)
+    figures = ("wall_ns", "wall_max_ns", "wall_max_at_ns")
+    frame = named(sums.select("thread_row", "phase", "count", *figures, *columns, known), who)
     missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
-    nullable = [column for column in frame.columns if column not in (*IDENTITY, "phase", "count", "wall_ns")]
-    reasons = dict.fromkeys(nullable, missing)
+    nullable = [column for column in frame.columns if column not in (*IDENTITY, "phase", "count", *figures)]
+    reasons = dict.fromkeys(nullable, missing) | dict.fromkeys(figures, "no such phase ended")
     few = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent)"
     if trace.facts["scheduler"] is not None:
         reasons |= dict.fromkeys((f"{state}_percent" for state in _STATES), few)
@@ -376,7 +399,10 @@ def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Se
         shown=shown(
             frame, trace, *(f"{state}_ns" for state in (*_STATES, *_SLEEPS)), "preempted_percent", "wake_up_percent"
         ),
-        spare=("blocked_in_callbacks_percent", "known_percent", "count", "process", "wall_ns"),
+        spare=(
+            "blocked_in_callbacks_percent", "known_percent", "count", "process", "wall_max_at_ns", "wall_max_ns",
+            "wall_ns",
+        ),
     )  # fmt: skip
 
 
@@ -394,7 +420,8 @@ def _state_notes(frame: pl.DataFrame, sums: pl.DataFrame) -> tuple[str, ...]:
     notes = [
         "Shares are of the time in which the thread's state is known. runnable: preempted, or woken and not yet on a "
         "CPU. blocked: asleep; in wait_for_work for work, elsewhere in a callback, for a lock, for the disk. "
-        "executor_lock: of blocked, until a thread of the same executor let go"
+        "executor_lock: of blocked, until a thread of the same executor let go. max at: when the longest began, from "
+        "the beginning of the trace"
     ]
     waited = sums.group_by("thread_row").agg(
         pl.col("executor_lock_ns").sum(), pl.col("wall_ns").sum(), pl.col("executor_lock_ns").arg_max().alias("most")
@@ -431,9 +458,10 @@ def _slept_for_locks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame) -> Section:
+def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame, scope: Scope) -> Section:
     """Threads that run callbacks and have no phases, and programs that show neither."""
     instances = trace.table("callback_instances").rename({"thread": "thread_row"})
+    instances = scope.of_threads(trace, scope.within(instances, "start_ns"))
     others = instances.filter(pl.col("parent").is_null()).join(phases, on="thread_row", how="anti")
     reason = (
         f"no executor's event on this thread: {SILENT_EXECUTORS} have none, nor has a program's own call"
@@ -451,6 +479,8 @@ def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame) -> S
     of_ros = who.join(_ros_processes(trace), on=["process", "pid"], how="semi", nulls_equal=True)
     silent = of_ros.join(active, on=["host", "process", "pid"], how="anti", nulls_equal=True)
     silent = silent.select("process", "pid").unique(maintain_order=True)
+    if scope.has_names:
+        silent = silent.clear()  # where some nodes are asked about, nothing is said of the processes of others
     notes = []
     if frame.is_empty() and silent.is_empty():
         notes.append("Every thread that runs callbacks has phases" if phases.height else "No thread runs callbacks")

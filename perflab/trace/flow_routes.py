@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, Flow
+from perflab.trace.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -249,9 +250,10 @@ class Words:
 class Follower:
     """Follows routes of one flow. Steps of an edge are looked up once."""
 
-    def __init__(self, flow: Flow, words: Words) -> None:
+    def __init__(self, flow: Flow, words: Words, scope: Scope = EVERYTHING) -> None:
         self.flow = flow
         self.words = words
+        self._scope = scope  # of the instances: those that begin in it
         bounds = flow.steps.lazy().with_row_index("row").group_by("edge").agg(pl.col("row").min(), n=pl.len()).collect()
         self._bounds = {edge: (row, n) for edge, row, n in bounds.iter_rows()}
         again = flow.steps.join(
@@ -265,7 +267,7 @@ class Follower:
 
     def roots(self, route: Route) -> pl.DataFrame:
         first = self.words.edges[route.edges[0]]["from_vertex"]
-        runs = self.flow.runs.filter(pl.col("vertex") == first)
+        runs = self._scope.within(self.flow.runs.filter(pl.col("vertex") == first), "start_ns")
         if route.root == AGAIN:
             runs = runs.join(self._again, on="run", how="semi")
         elif route.root is not None:

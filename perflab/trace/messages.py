@@ -24,7 +24,8 @@ from perflab.trace import names
 from perflab.trace.answer import Answer, Section
 from perflab.trace.names import plural
 from perflab.trace.quality import Quality, quality_of, service_reason, unmatched_takes, wake_up_reason
-from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, REASON_SD, columns_of, describe
+from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, REASON_SD, TIMED, columns_of, describe
+from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.units import format_time
 
 if TYPE_CHECKING:
@@ -45,23 +46,22 @@ _CALL_LEGS = ("round_trip", "request", "server", "reply")
 _DELIVERIES = ("intra_process", "same_process", "other_process", "other_host")
 
 
-def messages(trace: Source, settling_ns: int = SETTLING_NS) -> Answer:
+def messages(trace: Source, settling_ns: int = SETTLING_NS, scope: Scope = EVERYTHING) -> Answer:
     """Counts, losses, latency and its legs of every edge; takes without publication; services."""
     quality = quality_of(trace)
     publications = publications_of(trace)
     deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
-    edges = _edges(trace, publications, deliveries, quality, settling_ns)
-    handled = _with_wake_ups(trace, handled_of(deliveries, quality))
-    return Answer(
-        "messages",
-        (
-            _messages(edges, handled, quality, settling_ns),
-            _legs(trace, edges, handled),
-            unmatched_takes(quality),
-            _services(trace, quality),
-        ),
-        quality.lines("messages", "handling", "intra-process", "wake-ups", "services"),
+    publications, deliveries = (scope.within(frame, "published_ns") for frame in (publications, deliveries))
+    edges = scope.edges(_edges(trace, publications, deliveries, quality, settling_ns))
+    handled = _with_wake_ups(trace, handled_of(deliveries, quality).join(edges, on=_EDGE, how="semi"))
+    sections = (
+        _messages(trace, edges, handled, quality, settling_ns),
+        _legs(trace, edges, handled),
+        unmatched_takes(trace, quality, scope),
+        _services(trace, quality, scope),
     )
+    figures = ("messages", "handling", "intra-process", "wake-ups", "services")
+    return quality.answer("messages", sections, *figures, scope=scope)
 
 
 def publications_of(trace: Source) -> pl.DataFrame:
@@ -426,23 +426,24 @@ def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, settling_ns: int) -> Section:
+def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, settling_ns: int) -> Section:
     latency = pl.when(~pl.col("left_out")).then("latency")
-    figures = describe(
-        handled, _EDGE, {"latency": latency}, [pl.col("left_out").sum().cast(pl.Int64).alias("latency_left_out")]
-    )
+    left_out = [pl.col("left_out").sum().cast(pl.Int64).alias("latency_left_out")]
+    at = {"latency": since_begin(trace, "published_ns")}
+    figures = describe(handled, _EDGE, {"latency": latency}, left_out, at=at)
     joined = edges.join(figures, on=_EDGE, how="left").with_columns(pl.col("latency_left_out").fill_null(0))
     frame = _sorted(joined).select(
         *_IDENTITY, "published", "taken", "handled", "not_taken",
         "not_taken_percent", "not_taken_at_least", "overwritten", "before_first", "pending", "taken_earlier",
-        "latency_left_out", *columns_of("latency"),
+        "latency_left_out", *columns_of("latency", TIMED),
     )  # fmt: skip
     settling = format_time(settling_ns)
     notes = [
         "latency: publish() to callback_start; published: since the subscription was initialised, to the end of the"
         f" trace; not taken: of those between the first taken message and {settling} before the last event of the"
         " subscriber's process; before first: before that, perhaps before the two had found each other; pending: not"
-        " taken and later than that, perhaps on their way, perhaps for a subscriber that was gone"
+        " taken and later than that, perhaps on their way, perhaps for a subscriber that was gone; max at: when the"
+        " slowest was published, from the beginning of the trace"
     ]
     if (frame["published"].gt(0) & frame["taken"].eq(0)).any():
         notes.append(
@@ -454,9 +455,9 @@ def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, sett
             "events were lost: published, taken and handled are lower bounds; not taken is an upper bound,"
             " not_taken_at_least counts messages around which nothing is missing"
         )
-    if left_out := int(frame["latency_left_out"].sum()):
+    if missing := int(frame["latency_left_out"].sum()):
         notes.append(
-            f"{plural(left_out, 'latency', 'latencies')} left out, with their legs: events are missing between"
+            f"{plural(missing, 'latency', 'latencies')} left out, with their legs: events are missing between"
             " publish() and callback_start, so that the callback may be that of another message"
         )
     if quality.gaps_anywhere and handled.height:
@@ -472,7 +473,7 @@ def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, sett
     if frame["latency_left_out"].sum():
         none += ", or events are missing on the way of all of them"
     reasons = dict.fromkeys(columns_of("latency", tuple(PER_MILLE)), f"{REASON_QUANTILE}; or {none}")
-    reasons |= dict.fromkeys(columns_of("latency", ("min", "max", "mean")), none) | {"latency_sd_ns": REASON_SD}
+    reasons |= dict.fromkeys(columns_of("latency", ("min", "max", MAX_AT, "mean")), none) | {"latency_sd_ns": REASON_SD}
     reasons |= {
         "publisher": "the initialisation of the publisher or of its node is not in the trace",
         "subscription": "the initialisation of the subscription or of its node is not in the trace",
@@ -488,16 +489,16 @@ def _messages(edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, sett
         shown=(
             "edge", "topic", "delivery", "published", "taken", "handled", "not_taken",
             "before_first", "pending", "overwritten", "latency_min_ns", "latency_p50_ns", "latency_p99_ns",
-            "latency_max_ns", "latency_mean_ns",
+            "latency_max_ns", "latency_max_at_ns", "latency_mean_ns",
         ),
         spare=(
             "latency_mean_ns", "overwritten", "latency_min_ns", "delivery", "handled", "before_first", "taken",
-            "pending", "latency_max_ns",
+            "pending", "latency_max_at_ns", "latency_max_ns",
         )
         if not frame.select("edge", "topic").is_duplicated().any()
         else (
             "latency_mean_ns", "overwritten", "latency_min_ns", "handled", "before_first", "taken", "pending",
-            "latency_max_ns",
+            "latency_max_at_ns", "latency_max_ns",
         ),
     )  # fmt: skip
 
@@ -539,9 +540,10 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
     reasons |= {"woken": woken}
     reasons |= dict.fromkeys(("publisher_process", "subscription_process"), names.NO_PROCESS_NAME)
     notes = (
-        "means over the messages that a callback handled: publish call + transport + take + dispatch = latency; write"
-        " is part of publish call; wake-up (woken: how many had one) is part of transport: the last wake-up of the"
-        " taking thread after the message was sent",
+        "latency, publish call, transport, take and dispatch are means over all n messages that a callback handled, and"
+        " the last four add up to the first. The columns after them do not: write is a part of publish call; wake-up is"
+        " a part of transport, that of the taking thread after the message was sent, and its p50 and p99 are of the"
+        " messages that had one (woken); callback is the mean of those that were seen to end",
     )
     return Section(
         "legs",
@@ -554,9 +556,8 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
         else ("no callback was seen to handle a message",),
         reasons=reasons,
         shown=(
-            "edge", "topic", "n", "latency_mean_ns", "publish_call_mean_ns", "write_mean_ns",
-            "transport_mean_ns", "transport_p99_ns", "wake_up_mean_ns", "woken", "take_mean_ns", "dispatch_mean_ns",
-            "dispatch_p99_ns", "callback_mean_ns",
+            "edge", "topic", "n", "latency_mean_ns", *(f"{leg}_mean_ns" for leg in _LEGS), "transport_p99_ns",
+            "dispatch_p99_ns", "write_mean_ns", "woken", "wake_up_p50_ns", "wake_up_p99_ns", "callback_mean_ns",
         ),
         spare=(
             "write_mean_ns", "woken", "dispatch_p99_ns", "callback_mean_ns", "transport_p99_ns", "take_mean_ns",
@@ -567,21 +568,22 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
 # Services ----------------------------------------------------------------------------------
 
 
-def _services(trace: Source, quality: Quality) -> Section:
+def _services(trace: Source, quality: Quality, scope: Scope) -> Section:
     reason = service_reason(trace.facts)
     instances = trace.table("callback_instances")
     unsure = quality.touched(instances["start_ns"], instances["end_ns"], anywhere=False).fill_null(False)
     instances = instances.with_columns(end_ns=pl.when(~unsure).then("end_ns"))
     if reason is not None or trace.table("service_calls").is_empty():
-        frame = _service_callbacks(trace, instances)
+        frame = _service_callbacks(trace, scope.within(instances, "start_ns"))
         reason = reason or "the trace has no calls of services"
     else:
-        frame = _calls(trace, instances)
+        frame = _calls(trace, instances, scope)
+    frame = scope.of_topics(scope.of_nodes(frame, "client", "server"), "service")
     columns = [c for leg in (*_CALL_LEGS, "callback") for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
     frame = frame.sort(
         names.is_internal(pl.col("service")), "n", "service", "client",
         descending=[False, True, False, False], nulls_last=True,
-    ).select("service", "client", "server", "n", "answered", *columns)  # fmt: skip
+    ).select("service", "client", "server", "n", "answered", *columns, "round_trip_max_at_ns")  # fmt: skip
     quantiles = {c: REASON_QUANTILE for c in columns if c.endswith(("_p50_ns", "_p90_ns", "_p99_ns", "_p99_9_ns"))}
     unknown = reason or "no such call has both of its ends in the trace"
     reasons = {c: quantiles.get(c, "") for c in columns}
@@ -594,6 +596,7 @@ def _services(trace: Source, quality: Quality) -> Section:
         "client": reason or "the initialisation of the client or of its node is not in the trace",
         "server": "the initialisation of the service or of its node is not in the trace, or nobody took the request",
         "answered": unknown,
+        "round_trip_max_at_ns": unknown,
         "service": "neither the initialisation of the client nor that of the service is in the trace",
     }
     notes = [reason] if reason else []
@@ -612,14 +615,14 @@ def _services(trace: Source, quality: Quality) -> Section:
         reasons=reasons,
         shown=(
             "service", "client", "server", "n", "answered", "round_trip_p50_ns", "round_trip_p99_ns",
-            "round_trip_max_ns", "request_mean_ns", "server_mean_ns", "reply_mean_ns", "callback_p50_ns",
-            "callback_max_ns",
+            "round_trip_max_ns", "round_trip_max_at_ns", "request_mean_ns", "server_mean_ns", "reply_mean_ns",
+            "callback_p50_ns", "callback_max_ns",
         ),
-        spare=("callback_p50_ns", "round_trip_p99_ns", "answered"),
+        spare=("callback_p50_ns", "round_trip_p99_ns", "round_trip_max_at_ns", "answered"),
     )  # fmt: skip
 
 
-def _calls(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
+def _calls(trace: Source, instances: pl.DataFrame, scope: Scope) -> pl.DataFrame:
     def ends(table: str, prefix: str) -> pl.DataFrame:
         return names.objects(trace, table).select(
             pl.col("row").alias(prefix), pl.col("node").alias(f"{prefix}_node"), pl.col("name").alias(f"{prefix}_name")
@@ -630,7 +633,7 @@ def _calls(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
         (pl.col("end_ns") - pl.col("start_ns")).alias("callback_ns").gather(calls["callback_instance"])
     )
     calls = (
-        pl.concat([calls, ran], how="horizontal")
+        scope.within(pl.concat([calls, ran], how="horizontal"), "send_request_ns")
         .with_columns(
             round_trip=pl.col("take_response_ns") - pl.col("send_request_ns"),
             request=pl.col("take_request_ns") - pl.col("send_request_ns"),
@@ -643,7 +646,8 @@ def _calls(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
     figures |= {"server": pl.col("server_time"), "callback": pl.col("callback_ns")}
     statistics = (*_LEG_STATISTICS, "mean")
     others = [pl.len().alias("n"), pl.col("take_response_ns").count().alias("answered")]
-    frame = describe(calls, ["client", "service"], figures, others, statistics=statistics)
+    at = {"round_trip": since_begin(trace, "send_request_ns")}
+    frame = describe(calls, ["client", "service"], figures, others, statistics=statistics, at=at)
     return (
         frame.join(ends("clients", "client"), on="client", how="left")
         .join(ends("services", "service"), on="service", how="left")
@@ -674,6 +678,7 @@ def _service_callbacks(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
         .join(services.select(pl.col("row").alias("callback"), "name", "node"), on="callback", how="left")
         .with_columns(
             *missing,
+            pl.lit(None, pl.Int64).alias("round_trip_max_at_ns"),
             pl.col("name").alias("service"),
             pl.col("node").alias("server"),
             pl.lit(None, pl.String).alias("client"),

@@ -5,7 +5,9 @@ These tables have one row per object, so that what polars has no expression for 
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -144,6 +146,19 @@ def short_symbol(symbol: str | None) -> str | None:
     if plain := _PLAIN_SYMBOL.fullmatch(symbol):
         return plain["name"]
     return None
+
+
+def unknown(what: str, name: str, known: Sequence[str]) -> str:
+    """ "no node '/sinc' in the trace; did you mean /sink?"."""
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
+    elif known:
+        more = f" and {len(known) - 8} more" if len(known) > 8 else ""
+        hint = f"there are {', '.join(known[:8])}{more}"
+    else:
+        hint = "the trace names none"
+    return f"no {what} {name!r} is in the trace; {hint}"
 
 
 def plural(n: int, what: str, whats: str | None = None) -> str:

@@ -27,7 +27,17 @@ from perflab.trace.flow_routes import Followed, Follower, Route, Words, found
 from perflab.trace.names import plural
 from perflab.trace.paths_named import CONFIDENCE
 from perflab.trace.quality import quality_of
-from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, REASON_SD, STATISTICS, columns_of, describe, needed
+from perflab.trace.quantiles import (
+    MAX_AT,
+    PER_MILLE,
+    REASON_QUANTILE,
+    REASON_SD,
+    STATISTICS,
+    columns_of,
+    describe,
+    needed,
+)
+from perflab.trace.scope import EVERYTHING, Scope
 from perflab.units import format_confidence, format_time
 
 if TYPE_CHECKING:
@@ -52,6 +62,7 @@ class Asked:
     sink: str | None = None
     inferred: bool = False
     limit: int | None = LARGEST
+    scope: Scope = EVERYTHING  # paths through these nodes and topics; instances that begin in its stretch
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,8 @@ class Paths:
     cut_short: bool
     outside: int  # callbacks that began with a message whose publication is not known
     without_topic: int  # publications of which the topic is not known: nothing can be said of where they went
+    scope: Scope = EVERYTHING
+    begin_ns: int = 0  # of the trace
 
 
 def paths(trace: Source, asked: Asked | None = None, baseline: Source | None = None) -> Answer:
@@ -109,19 +122,19 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
                 routes[path.name], reasons[path.name] = None, error[2].partition(";")[0]
                 continue
             routes[path.name] = named.the_route(path, named_flow, words)
-    follower = Follower(flow, Words(flow))
+    follower = Follower(flow, Words(flow), asked.scope)
     discovered = found(flow)
     chosen = [(route, follower) for route in discovered.routes]
     cut_short = discovered.cut_short
     if asked.inferred:
-        with_links = Follower(everything, Words(everything))
+        with_links = Follower(everything, Words(everything), asked.scope)
         more = found(everything)
         cut_short |= more.cut_short
         chosen += [(r, with_links) for r in more.routes if with_links.words.link(r) == INFERRED]
     chosen = _between(chosen, asked)
     followed = chosen if asked.limit is None else chosen[: asked.limit]
     rest = chosen[len(followed) :]
-    named_follower = Follower(named_flow, Words(named_flow))
+    named_follower = Follower(named_flow, Words(named_flow), asked.scope)
     measured, named_told = [], []
     for path in asked.wanted:
         route = routes[path.name]
@@ -151,6 +164,8 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
         cut_short=cut_short,
         outside=outside,
         without_topic=_without_topic(trace),
+        scope=asked.scope,
+        begin_ns=trace.facts["begin_ns"] or 0,
     )
 
 
@@ -161,6 +176,8 @@ def _without_topic(trace: Source) -> int:
 
 def _between(chosen: list[tuple[Route, Follower]], asked: Asked) -> list[tuple[Route, Follower]]:
     """Routes cut to begin and end where that is asked for; those that do not pass there are left out."""
+    if asked.scope.has_names:
+        chosen = [(route, follower) for route, follower in chosen if _passes(route, follower.words, asked.scope)]
     if asked.source is None and asked.sink is None:
         return chosen
     from fnmatch import fnmatchcase
@@ -190,6 +207,23 @@ def _between(chosen: list[tuple[Route, Follower]], asked: Asked) -> list[tuple[R
             part = replace(before, n=before.n + part.n, root=before.root if before.root == part.root else None)
         result[key] = (part, follower)
     return list(result.values())
+
+
+def _passes(route: Route, words: Words, scope: Scope) -> bool:
+    """Whether a route goes through one of the nodes, and over one of the topics."""
+    return any(_of_nodes(words, number, scope) for number in route.edges) and any(
+        _of_topics(words, number, scope) for number in route.edges
+    )
+
+
+def _of_nodes(words: Words, number: int, scope: Scope) -> bool:
+    edge = words.edges[number]
+    ends = {words.vertices[edge[end]]["node"] for end in ("from_vertex", "to_vertex")}
+    return scope.nodes is None or bool(scope.nodes & ends)
+
+
+def _of_topics(words: Words, number: int, scope: Scope) -> bool:
+    return scope.topics is None or words.edges[number]["topic"] in scope.topics
 
 
 def _begins(words: Words, number: int, pattern: str) -> bool:
@@ -235,6 +269,7 @@ def _figures(followed: Followed) -> dict[str, Any]:
     legs = [f"leg_{i}" for i in range(len(followed.hops))]
     frame = followed.complete.filter(~pl.col("left_out")).select(
         *legs,
+        "start_ns",
         latency=pl.col("started_ns") - pl.col("start_ns"),
         until_end=pl.col("ended_ns") - pl.col("start_ns"),
         from_due=pl.col("started_ns") - pl.col("due_ns"),
@@ -245,6 +280,8 @@ def _figures(followed: Followed) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name in ("latency", "until_end", "from_due", *legs):
         row |= _statistics(name, frame[name].drop_nulls().to_numpy())
+    slowest = frame["latency"].arg_max()
+    row["latency_max_at_ns"] = None if slowest is None else frame["start_ns"][slowest]
     shared = frame.filter(pl.col(whole_name) > 0)
     whole = shared[whole_name].to_numpy()
     p99 = row[f"{whole_name}_p99_ns"]
@@ -291,8 +328,8 @@ def answer_of(trace: Source, found_paths: Paths, baseline: Paths | None = None) 
     sections += [
         _paths(found_paths), _hops(found_paths), _incomplete(found_paths), _edges(found_paths), _vertices(found_paths),
     ]  # fmt: skip
-    quality = found_paths.flow.quality
-    return Answer("paths", tuple(sections), quality.lines("messages", "handling", "intra-process", "callbacks"))
+    figures = ("messages", "handling", "intra-process", "callbacks")
+    return found_paths.flow.quality.answer("paths", sections, *figures, scope=found_paths.scope)
 
 
 def _latency_reasons(columns: Sequence[str]) -> dict[str, str]:
@@ -313,8 +350,9 @@ def _judged(followed: Followed) -> tuple[int, int]:
     return int(followed.ended["n"].sum()) - unknown, unknown
 
 
-def _row(told: Told) -> dict[str, Any]:
+def _row(told: Told, begin_ns: int) -> dict[str, Any]:
     f, figures = told.followed, told.figures
+    at_ns = figures["latency_max_at_ns"]
     lost, unknown = _judged(f)
     row: dict[str, Any] = {
         "id": told.id, "path": told.name, "link": told.link, "source": told.source, "sink": told.sink,
@@ -322,6 +360,7 @@ def _row(told: Told) -> dict[str, Any]:
         "not_judged": unknown, "left_out": int(f.complete["left_out"].sum()),
     }  # fmt: skip
     row |= {c: figures[c] for c in columns_of("latency")}
+    row["latency_max_at_ns"] = None if at_ns is None else at_ns - begin_ns
     row |= {c: figures[c] for name in ("until_end", "from_due") for c in columns_of(name, _SHORT)}
     for key, share in (("bottleneck", "share_{}_p50_percent"), ("bottleneck_slow", "slow_share_{}")):
         place = figures[key]
@@ -339,6 +378,7 @@ _ROW_SCHEMA: dict[str, Any] = {
     "id": pl.String, "path": pl.String, "link": pl.String, "source": pl.String, "sink": pl.String, "messages": pl.Int64,
     "set_out": pl.Int64, "complete": pl.Int64, "not_arrived": pl.Int64, "not_judged": pl.Int64, "left_out": pl.Int64,
     **{c: pl.Float64 if c.endswith(("_mean_ns", "_sd_ns")) else pl.Int64 for c in columns_of("latency", STATISTICS)},
+    "latency_max_at_ns": pl.Int64,
     **{c: pl.Int64 for name in ("until_end", "from_due") for c in columns_of(name, _SHORT)},
     "bottleneck": pl.String, "bottleneck_share_percent": pl.Float64, "bottleneck_slow": pl.String,
     "bottleneck_slow_share_percent": pl.Float64,
@@ -346,7 +386,7 @@ _ROW_SCHEMA: dict[str, Any] = {
 
 
 def _paths(p: Paths) -> Section:
-    frame = pl.DataFrame([_row(told) for told in p.told], schema=_ROW_SCHEMA, orient="row")
+    frame = pl.DataFrame([_row(told, p.begin_ns) for told in p.told], schema=_ROW_SCHEMA, orient="row")
     notes = [
         "latency: start of the first callback (outside of callbacks: publish()) to the start of the last; until end: to"
         " its end; bottleneck: the hop with the largest share in the median, and in the slowest hundredth (slow)",
@@ -400,12 +440,12 @@ def _paths(p: Paths) -> Section:
         reasons=reasons,
         shown=(
             "id", "source", "sink", "messages", "link", "set_out", "complete", "not_arrived", "not_judged",
-            "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns", "until_end_p50_ns", "bottleneck",
-            "bottleneck_share_percent",
+            "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns", "latency_max_at_ns",
+            "until_end_p50_ns", "bottleneck", "bottleneck_share_percent",
         ),
         spare=(
             "until_end_p50_ns", "latency_min_ns", "messages", "link", "bottleneck", "bottleneck_share_percent",
-            "not_judged", "latency_max_ns",
+            "not_judged", "latency_max_at_ns", "latency_max_ns",
         ),
     )  # fmt: skip
 
@@ -495,7 +535,7 @@ def _incomplete(p: Paths) -> Section:
 
 
 def _edges(p: Paths) -> Section:
-    frame = edges_of(p.flow, p.words)
+    frame = edges_of(p.flow, p.words, p.scope, p.begin_ns)
     reasons = _latency_reasons([c for c in frame.columns if c.endswith("_ns")])
     reasons = {c: reasons[c].replace(_NO_INSTANCE, "nothing arrived on it") for c in reasons}
     reasons["via"] = "the publication is in the run that took the message"
@@ -510,22 +550,22 @@ def _edges(p: Paths) -> Section:
         reasons=reasons,
         shown=(
             "from", "topic", "to", "link", "delivery", "published", "arrived", "not_arrived", "latency_p50_ns",
-            "latency_p99_ns", "latency_max_ns",
+            "latency_p99_ns", "latency_max_ns", "latency_max_at_ns",
         ),
-        spare=("delivery", "latency_max_ns", "published", "link"),
+        spare=("delivery", "latency_max_at_ns", "latency_max_ns", "published", "link"),
     )  # fmt: skip
 
 
-def edges_of(flow: Flow, words: Words) -> pl.DataFrame:
+def edges_of(flow: Flow, words: Words, scope: Scope = EVERYTHING, begin_ns: int = 0) -> pl.DataFrame:
     """Every edge with who it joins, how many messages went along it, and their latency."""
     arrived = flow.runs["start_ns"].gather(flow.steps["to_run"])
-    steps = flow.steps.with_columns(arrived.alias("arrived_ns"))
+    steps = scope.within(flow.steps.with_columns(arrived.alias("arrived_ns")), "published_ns")
     cut = flow.quality.touched(steps["published_ns"], steps["arrived_ns"], anywhere=False).fill_null(False)
     steps = steps.with_columns(latency=pl.when(~cut).then(pl.col("arrived_ns") - pl.col("published_ns")))
     figures = describe(
         steps, ["edge"], {"latency": pl.col("latency")},
         [pl.len().cast(pl.Int64).alias("published"), pl.col("to_run").count().cast(pl.Int64).alias("arrived")],
-        statistics=("min", "p50", "p99", "max", "mean"),
+        statistics=("min", "p50", "p99", "max", "mean"), at={"latency": pl.col("published_ns") - begin_ns},
     )  # fmt: skip
     labels = {row["vertex"]: row["label"] for row in words.vertices}
     hosts = {row["vertex"]: row["host_row"] for row in words.vertices}
@@ -539,7 +579,7 @@ def edges_of(flow: Flow, words: Words) -> pl.DataFrame:
             return "other_host"
         return "same_process" if (a["pid"], a["process"]) == (b["pid"], b["process"]) else "other_process"
 
-    table = flow.edges.join(figures, on="edge", how="left").to_dicts()
+    table = flow.edges.join(figures, on="edge", how="left").with_columns(pl.col("published", "arrived").fill_null(0))
     made = [
         {
             **row,
@@ -551,9 +591,10 @@ def edges_of(flow: Flow, words: Words) -> pl.DataFrame:
             "delivery": delivery(row),
             "not_arrived": row["published"] - row["arrived"],
         }
-        for row in table
+        for row in table.to_dicts()
+        if _of_nodes(words, row["edge"], scope) and _of_topics(words, row["edge"], scope)
     ]
-    latencies = columns_of("latency", ("min", "p50", "p99", "max", "mean"))
+    latencies = columns_of("latency", ("min", "p50", "p99", "max", MAX_AT, "mean"))
     schema: dict[str, Any] = {
         "from": pl.String, "via": pl.String, "topic": pl.String, "to": pl.String, "link": pl.String,
         "delivery": pl.String, "published": pl.Int64, "arrived": pl.Int64, "not_arrived": pl.Int64,
@@ -565,14 +606,14 @@ def edges_of(flow: Flow, words: Words) -> pl.DataFrame:
     return frame.sort(rank, pl.col("arrived"), "from", "topic", "to", descending=[False, True, False, False, False])
 
 
-def vertices_of(flow: Flow) -> pl.DataFrame:
+def vertices_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
     """Every vertex on an edge, how often it ran, and whether paths begin or end there."""
     edges = flow.edges.filter(pl.col("delivered") > 0)
     out = edges.group_by(vertex=pl.col("from_vertex")).agg(out=pl.len())
     into = edges.group_by(vertex=pl.col("to_vertex")).agg(into=pl.len())
     on_edge = pl.concat([flow.edges[c].drop_nulls() for c in ("from_vertex", "via", "to_vertex")]).unique()
     runs = describe(
-        flow.runs.with_columns(duration=pl.col("end_ns") - pl.col("start_ns")), ["vertex"],
+        scope.within(flow.runs, "start_ns").with_columns(duration=pl.col("end_ns") - pl.col("start_ns")), ["vertex"],
         {"duration": pl.col("duration")}, [pl.len().cast(pl.Int64).alias("runs")], statistics=_SHORT,
     )  # fmt: skip
     return (
@@ -592,7 +633,7 @@ def vertices_of(flow: Flow) -> pl.DataFrame:
 
 
 def _vertices(p: Paths) -> Section:
-    frame = vertices_of(p.flow).select(
+    frame = p.scope.of_nodes(vertices_of(p.flow, p.scope), "node").select(
         pl.col("label").alias("vertex"), "kind", "node", "process", "pid", "host", "role", "runs",
         pl.col("out").alias("edges_out"), pl.col("into").alias("edges_in"), *columns_of("duration", _SHORT),
     )  # fmt: skip

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.answer import Section
+from perflab.trace.answer import Answer, Section
 from perflab.trace.names import SILENT_EXECUTORS, plural
+from perflab.trace.scope import EVERYTHING, Scope
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _SERVICE_KINDS = ("rmw_send_request", "rmw_take_request", "rmw_send_response", "
 _GAPS = (
     "discarded_events", "lost_packets", "truncated_packet", "corrupt_packet", "undecodable_event", "unreadable_stream",
 )  # fmt: skip
+POOR_PERCENT = 90.0  # coverage below which an answer begins with a warning
 _FOREVER = 2**62  # ns
 _OF_SCHEDULER = frozenset(("thread states", "wake-ups", "migrations"))  # figures that rest on scheduler events
 _LOSS_WORDS = {
@@ -145,6 +147,22 @@ class Quality:
         covered = [f"{c.figure}: {c.basis()}" for c in self.coverage if c.figure in figures]
         return (*self.doubts(with_scheduler=not _OF_SCHEDULER.isdisjoint(figures)), *covered)
 
+    def answer(self, kind: str, sections: Sequence[Section], *figures: str, scope: Scope = EVERYTHING) -> Answer:
+        """An answer that rests on these figures."""
+        return Answer(kind, tuple(sections), self.lines(*figures), self.warnings(*figures), scope.words)
+
+    def warnings(self, *figures: str) -> tuple[str, ...]:
+        """What to read before the tables: that events are missing, and which of these figures rest on little."""
+        missing = f"events are missing in the trace: {'; '.join(self.losses)}"
+        return (*((missing,) if self.losses else ()), *self._poor(figures))
+
+    def _poor(self, figures: Sequence[str]) -> tuple[str, ...]:
+        return tuple(
+            f"the figures of {c.figure} rest on a part of the data: {c.basis()}"
+            for c in self.coverage
+            if c.figure in figures and c.percent is not None and c.percent < POOR_PERCENT
+        )
+
     def doubts(self, *, with_scheduler: bool = True) -> tuple[str, ...]:
         """What is missing and what does not fit together, one sentence each; of the scheduler only if it is used."""
         switches = (self.contradictions,) if with_scheduler and self.contradictions else ()
@@ -246,14 +264,18 @@ def service_reason(facts: Json) -> str | None:
     return "the trace has no requests and responses of services (rmw_send_request, rmw_take_request, ...)"
 
 
-def unmatched_takes(quality: Quality) -> Section:
+def unmatched_takes(trace: Source, quality: Quality, scope: Scope = EVERYTHING) -> Section:
     """Takes without publication as they stand in several answers."""
+    takes = quality.takes
+    if scope.has_window:
+        takes = takes_without_publication(trace, scope)
+    takes = scope.of_topics(scope.of_nodes(takes, "subscriber"))
     unknown = "the initialisation of the subscription is not in the trace"
-    found = [match for match in MATCH_WORDS if match in quality.takes["match"].to_list()]
+    found = [match for match in MATCH_WORDS if match in takes["match"].to_list()]
     return Section(
         "takes_without_publication",
         "Takes without publication",
-        quality.takes,
+        takes,
         notes=tuple(f"{match}: {MATCH_WORDS[match]}" for match in found)
         or (quality.reason("messages") or "every take has its publication",),
         reasons={
@@ -265,7 +287,7 @@ def unmatched_takes(quality: Quality) -> Section:
     )
 
 
-def takes_without_publication(trace: Source) -> pl.DataFrame:
+def takes_without_publication(trace: Source, scope: Scope = EVERYTHING) -> pl.DataFrame:
     """One row per topic, subscription and reason: how many takes, how many of them were handled by a callback."""
     subscriptions = names.objects(trace, "subscriptions").select(
         pl.col("row").alias("subscription"), "topic", pl.col("node").alias("subscriber"), "process", "pid", "handle"
@@ -273,7 +295,7 @@ def takes_without_publication(trace: Source) -> pl.DataFrame:
     frame: pl.DataFrame = (
         trace.table("takes")
         .lazy()
-        .filter(pl.col("match") != "matched")
+        .filter((pl.col("match") != "matched") & scope.contains("rmw_ns"))
         .group_by("subscription", "match")
         .agg(n=pl.len(), handled=pl.col("callback_instance").count(), first_ns=pl.col("rmw_ns").min())
         .collect()

@@ -13,6 +13,8 @@ import polars as pl
 
 PER_MILLE = {"p50": 500, "p90": 900, "p99": 990, "p99_9": 999}
 STATISTICS = ("min", *PER_MILLE, "max", "mean", "sd")
+MAX_AT = "max_at"  # when the maximum happened: of figures that `describe` is given instants of
+TIMED = ("min", *PER_MILLE, "max", MAX_AT, "mean", "sd")
 
 REASON_QUANTILE = "a quantile q needs 1 / (1 - q) values: p50 2, p90 10, p99 100, p99.9 1,000"
 REASON_SD = "a standard deviation needs 2 values"
@@ -44,22 +46,37 @@ def describe(
     *,
     statistics: Sequence[str] = STATISTICS,
     unit: str = "ns",
+    at: Mapping[str, pl.Expr] | None = None,
 ) -> pl.DataFrame:
     """One row per group: the columns of `by`, `others` (aggregations), and of each figure its statistics.
 
     A figure called "duration" becomes duration_n, duration_min_ns, duration_p50_ns, ... Nulls are no values: they are
     not counted in duration_n. Without `by` there is one row. Each figure is sorted once for all its quantiles. Rows
-    come in the order of the groups' first appearance.
+    come in the order of the groups' first appearance. `at` are the instants of figures' values: the one of the
+    maximum becomes duration_max_at_ns.
     """
     keys = list(by)
+    others = [*others, *(_at_maximum(name, figures[name], instant) for name, instant in (at or {}).items())]
     sorted_lists = [values.drop_nulls().sort().alias(_list(name)) for name, values in figures.items()]
     lazy = frame.lazy()
     if keys:
         grouped = lazy.group_by(keys, maintain_order=True).agg(*others, *sorted_lists)
     else:
         grouped = lazy.select(*others, *(values.implode() for values in sorted_lists))
+    statistics = [statistic for statistic in statistics if statistic != MAX_AT]  # made above
     columns = [column for name in figures for column in _statistics(name, statistics, unit)]
-    return grouped.with_columns(columns).drop([_list(name) for name in figures]).collect()
+    found = grouped.with_columns(columns).drop([_list(name) for name in figures]).collect()
+    instants = [f"{name}_{MAX_AT}_ns" for name in at or {}]
+    order = [column for column in found.columns if column not in instants]
+    for instant in instants:
+        largest = instant.replace(MAX_AT, "max")
+        order.insert(order.index(largest) + 1, instant)
+    return found.select(order)
+
+
+def _at_maximum(name: str, values: pl.Expr, instant: pl.Expr) -> pl.Expr:
+    """The first instant at which the maximum happened; null where there is no value."""
+    return instant.filter(values == values.max()).first().alias(f"{name}_{MAX_AT}_ns")
 
 
 def columns_of(name: str, statistics: Sequence[str] = STATISTICS, unit: str = "ns") -> tuple[str, ...]:

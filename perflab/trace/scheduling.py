@@ -25,6 +25,7 @@ from perflab.trace.answer import Answer, Section
 from perflab.trace.names import plural
 from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
 from perflab.trace.quantiles import REASON_QUANTILE, columns_of, describe, quantile
+from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import IDENTITY, NO_SCHEDULER, STATES, identities, named, percent, shown
 
 if TYPE_CHECKING:
@@ -35,20 +36,22 @@ REGULAR_PERCENT = 10.0
 LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max")
 
 
-def scheduling(trace: Source) -> Answer:
-    """What the scheduler did with each thread and on each CPU."""
+def scheduling(trace: Source, scope: Scope = EVERYTHING) -> Answer:
+    """What the scheduler did with each thread and on each CPU; of some nodes or topics with their threads."""
     who = identities(trace)
-    states = states_in_order(trace)
-    wake_ups = trace.table("wake_ups").rename({"thread": "thread_row"})
+    everybody = scope.cut(states_in_order(trace))
+    states = scope.of_threads(trace, everybody)
+    wake_ups = scope.within(trace.table("wake_ups").rename({"thread": "thread_row"}), "wakeup_ns")
+    wake_ups = scope.of_threads(trace, wake_ups)
     sections = (
-        _threads(trace, who, states, wake_ups),
+        _threads(trace, who, states, wake_ups, scope),
         _wake_ups(trace, who, wake_ups),
         _by_priority(trace, wake_ups),
-        _preemptions(trace, who, states),
+        _preemptions(trace, who, states, scope),
         _periodic(trace, who, states),
-        _cpus(trace, states),
+        _cpus(trace, everybody, scope),
     )
-    return Answer("scheduling", sections, quality_of(trace).lines("thread states", "wake-ups", "migrations"))
+    return quality_of(trace).answer("scheduling", sections, "thread states", "wake-ups", "migrations", scope=scope)
 
 
 def states_in_order(trace: Source) -> pl.DataFrame:
@@ -94,13 +97,19 @@ def latencies(wake_ups: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def covered_ns(trace: Source) -> int | None:
+def covered_ns(trace: Source, scope: Scope = EVERYTHING) -> int | None:
     """The length of the time that the scheduler's events cover; null where there are none."""
     scheduler = trace.facts["scheduler"]
-    return None if scheduler is None else scheduler["end_ns"] - scheduler["begin_ns"]
+    if scheduler is None:
+        return None
+    begin, end = int(scheduler["begin_ns"]), int(scheduler["end_ns"])
+    if scope.has_window:
+        first, last = scope.bounds(trace)
+        begin, end = max(begin, first), min(end, last)
+    return max(0, end - begin)
 
 
-def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: pl.DataFrame) -> Section:
+def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: pl.DataFrame, scope: Scope) -> Section:
     running = pl.col("state") == "running"
     length = pl.col("end_ns") - pl.col("start_ns")
     previous_cpu = pl.col("cpu").filter(running).shift(1)
@@ -121,7 +130,7 @@ def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: p
     counts = wake_ups.group_by("thread_row").agg(
         pl.len().alias("wake_ups"), pl.col("already_running").sum().cast(pl.UInt32).alias("already_running")
     )
-    covered = pl.lit(covered_ns(trace), pl.Int64)
+    covered = pl.lit(covered_ns(trace, scope), pl.Int64)
     has_wake_ups = pl.lit(wake_up_reason(trace.facts) is None)
     known = pl.sum_horizontal(f"{state}_ns" for state in STATES)
     frame = frame.join(counts, on="thread_row", how="left").select(
@@ -169,7 +178,8 @@ def _priorities(lists: pl.Series) -> pl.Series:
 
 def _wake_ups(trace: Source, who: pl.DataFrame, wake_ups: pl.DataFrame) -> Section:
     figures = {"wake_up": pl.col("latency_ns"), "from_waking": pl.col("from_waking_ns")}
-    found = describe(latencies(wake_ups), ["thread_row"], figures, statistics=LATENCY)
+    at = {"wake_up": since_begin(trace, "wakeup_ns")}
+    found = describe(latencies(wake_ups), ["thread_row"], figures, statistics=LATENCY, at=at)
     waiting = wake_ups.filter(pl.col("switch_ns").is_null() & ~pl.col("already_running").fill_null(False)).height
     frame = named(found, who).sort("wake_up_n", descending=True, maintain_order=True)
     return Section(
@@ -184,8 +194,11 @@ def _by_priority(trace: Source, wake_ups: pl.DataFrame) -> Section:
     figures = {"wake_up": pl.col("latency_ns"), "from_waking": pl.col("from_waking_ns")}
     known = latencies(wake_ups)
     threads = pl.col("thread_row").n_unique().alias("threads")
-    each = describe(known, ["priority"], figures, [threads], statistics=LATENCY).sort("priority", nulls_last=True)
-    whole = describe(known, [], figures, [threads], statistics=LATENCY).with_columns(priority=pl.lit(None, pl.Int32))
+    at = {"wake_up": since_begin(trace, "wakeup_ns")}
+    each = describe(known, ["priority"], figures, [threads], statistics=LATENCY, at=at)
+    each = each.sort("priority", nulls_last=True)
+    whole = describe(known, [], figures, [threads], statistics=LATENCY, at=at)
+    whole = whole.with_columns(priority=pl.lit(None, pl.Int32))
     labels = [None if p is None else priority_label(p) for p in each["priority"]]
     together = [whole.select(pl.lit("all").alias("priorities"), *each.columns)] if known.height else []
     frame = pl.concat(
@@ -236,20 +249,21 @@ def _latency_reasons(trace: Source) -> dict[str, str]:
     return reasons | dict.fromkeys(columns_of("from_waking", LATENCY), missing)
 
 
-def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section:
+def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame, scope: Scope) -> Section:
     """Who ran while a thread waited for a CPU: after it was preempted, and after it was woken."""
-    holds = trace.table("holds").rename({"thread": "thread_row"})
+    holds = scope.of_threads(trace, scope.cut(trace.table("holds").rename({"thread": "thread_row"})))
     begins = states.filter(pl.col("state") == "preempted").select("thread_row", "start_ns", first=pl.lit(True))
     preempted = pl.col("state") == "preempted"
     length = pl.col("end_ns") - pl.col("start_ns")
     sums = (
         holds.join(begins, on=["thread_row", "start_ns"], how="left", maintain_order="left")
-        .group_by("thread_row", "holder")
+        .group_by("thread_row", "holder", maintain_order=True)
         .agg(
             (preempted & pl.col("first").fill_null(False)).sum().cast(pl.UInt32).alias("preemptions"),
             length.filter(preempted).sum().alias("while_preempted_ns"),
             length.filter(~preempted).sum().alias("while_woken_ns"),
             length.max().alias("longest_ns"),
+            since_begin(trace, "start_ns").filter(length == length.max()).first().alias("longest_at_ns"),
         )
     )
     holders = who.select(
@@ -321,6 +335,7 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
         .agg(
             quantile(pl.col("off_ns"), 990).alias("off_p99_ns"),
             pl.col("off_ns").max().alias("off_max_ns"),
+            since_begin(trace, "at_ns").get(pl.col("off_ns").arg_max()).alias("off_max_at_ns"),
             (pl.col("interval_ns") > 1.5 * pl.col("period_p50_ns")).sum().cast(pl.UInt32).alias("long_periods"),
         )
     )
@@ -330,8 +345,8 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
         .with_columns(regular=pl.col("median_deviation_percent") <= REGULAR_PERCENT)
         .select(
             "thread_row", "regular", pl.col("period_n").alias("n"), "period_p50_ns",
-            pl.col("period_sd_ns").alias("jitter_sd_ns"), "off_p99_ns", "off_max_ns", "period_min_ns", "period_max_ns",
-            "long_periods", "median_deviation_percent", "intervals_across_losses",
+            pl.col("period_sd_ns").alias("jitter_sd_ns"), "off_p99_ns", "off_max_ns", "off_max_at_ns", "period_min_ns",
+            "period_max_ns", "long_periods", "median_deviation_percent", "intervals_across_losses",
         )
     )  # fmt: skip
     frame = named(frame, who).sort("regular", "n", descending=True, nulls_last=True, maintain_order=True)
@@ -352,8 +367,8 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
     )  # fmt: skip
 
 
-def _cpus(trace: Source, states: pl.DataFrame) -> Section:
-    covered = covered_ns(trace)
+def _cpus(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:
+    covered = covered_ns(trace, scope)
     host = pl.DataFrame(
         {"thread_row": range(trace.table("threads").height), "host_row": trace.table("threads")["host"]},
         schema={"thread_row": pl.Int32, "host_row": pl.Int32},

@@ -10,6 +10,7 @@ import polars as pl
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
 from perflab.trace.quality import Quality, quality_of, unmatched_takes
+from perflab.trace.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -19,27 +20,33 @@ Json = dict[str, Any]
 _ENDS = ("publishers", "subscriptions", "services", "clients", "timers")
 
 
-def summary(trace: Source) -> Answer:
-    """Processes, nodes, events, streams, and the data quality ledger."""
+def summary(trace: Source, scope: Scope = EVERYTHING) -> Answer:
+    """Processes, nodes, events, streams, and the data quality ledger. The scope is of counts of what ran and was sent,
+    and of the nodes and processes that are listed; events, streams and losses are those of the whole trace.
+    """
     quality = quality_of(trace)
     return Answer(
         "summary",
         (
-            _overview(trace),
-            _processes(trace),
-            _nodes(trace),
+            _overview(trace, scope),
+            _processes(trace, scope),
+            _nodes(trace, scope),
             _events(trace.facts),
             _traces(trace.facts),
             _streams(trace.facts),
-            *_quality_sections(trace, quality),
+            *_quality_sections(trace, quality, scope),
         ),
         tuple(dict.fromkeys((*trace.facts.get("warnings", ()), *quality.doubts()))),
+        quality.warnings(*(c.figure for c in quality.coverage)),
+        scope.words,
     )
 
 
-def _overview(trace: Source) -> Section:
+def _overview(trace: Source, scope: Scope) -> Section:
     facts = trace.facts
     begin, end, offset = facts["begin_ns"], facts["end_ns"], facts["epoch_offset_ns"]
+    if scope.has_window:
+        begin, end = scope.bounds(trace)
     scheduler = facts["scheduler"]
     counts = {table: trace.table(table).height for table in ("hosts", "processes", "nodes", *_ENDS, "callbacks")}
     row = {
@@ -51,10 +58,7 @@ def _overview(trace: Source) -> Section:
         "events": sum(t["events"] for t in facts["traces"]),
         "events_unused": sum(e["count"] for e in facts["events"] if e["kind"] is None),
         **counts,
-        "callback_instances": trace.table("callback_instances").height,
-        "publications": trace.table("publications").height,
-        "takes": trace.table("takes").height,
-        "intra_process_deliveries": trace.table("intra_deliveries").height,
+        **_ran(trace, scope),
         "scheduler_events": scheduler["events"] if scheduler else None,
         "scheduler_duration_ns": scheduler["end_ns"] - scheduler["begin_ns"] if scheduler else None,
         "tracetools": ", ".join(facts["tracetools_versions"]) or None,
@@ -83,6 +87,26 @@ def _overview(trace: Source) -> Section:
     )
 
 
+def _ran(trace: Source, scope: Scope) -> dict[str, int]:
+    """What ran and was sent in the scope."""
+    ran = scope.within(trace.table("callback_instances"), "start_ns")
+    if (chosen := scope.callbacks(trace)) is not None:
+        ran = ran.filter(pl.col("callback").is_in(chosen))
+    found = {"callback_instances": ran.height}
+    for name, table, end, instants in (
+        ("publications", "publications", "publisher", ("intra_ns", "rclcpp_ns", "rcl_ns", "rmw_ns", "dds_ns")),
+        ("takes", "takes", "subscription", ("rmw_ns", "rcl_ns", "rclcpp_ns")),
+        ("intra_process_deliveries", "intra_deliveries", "subscription", ("enqueue_ns",)),
+    ):
+        frame = trace.table(table)
+        if scope.has_names:
+            ends = scope.of_topics(scope.of_nodes(names.objects(trace, f"{end}s"), "node"))
+            frame = frame.filter(pl.col(end).is_in(ends["row"].to_list()))
+        frame = frame.select(pl.min_horizontal(*instants).alias("at_ns"))
+        found[name] = scope.within(frame, "at_ns").height
+    return found
+
+
 def _utc(epoch_ns: int) -> str:
     """To the millisecond; the rest is in begin_ns."""
     return datetime.fromtimestamp(epoch_ns // 1_000_000 / 1000, UTC).isoformat(timespec="milliseconds")
@@ -92,7 +116,7 @@ def _tracer(trace: Json) -> str | None:
     return " ".join(filter(None, (trace.get("tracer"), trace.get("tracer_version")))) or None
 
 
-def _processes(trace: Source) -> Section:
+def _processes(trace: Source, scope: Scope) -> Section:
     """One row per process, with how many objects it has; those that only the scheduler knows are left out."""
     processes = names.processes(trace).join(
         trace.table("processes")
@@ -103,11 +127,13 @@ def _processes(trace: Source) -> Section:
     for table in ("threads", "nodes", *_ENDS):
         processes = _counted(processes, trace.table(table), "process", "process_row", table)
     seen = processes.filter(pl.col("events") > 0)
+    if scope.has_names:
+        seen = seen.filter(pl.col("process_row").is_in(_nodes_of(trace, scope)["process_row"].to_list()))
     frame = seen.sort("host_row", "pid").select(
         "process", "pid", "host", "tracetools_version", "events", "first_ns",
         (pl.col("last_ns") - pl.col("first_ns")).alias("duration_ns"), "threads", "nodes", *_ENDS,
     )  # fmt: skip
-    others = processes.height - seen.height
+    others = processes.filter(pl.col("events") == 0).height
     notes = [f"{names.plural(others, 'more process', 'more processes')} only in scheduler events"] if others else []
     return Section(
         "processes",
@@ -124,8 +150,19 @@ def _processes(trace: Source) -> Section:
     )
 
 
-def _nodes(trace: Source) -> Section:
-    nodes = names.objects(trace, "nodes").rename({"name": "node", "row": "node_row"})
+def _nodes_of(trace: Source, scope: Scope) -> pl.DataFrame:
+    """The nodes of the scope: those that are named, and of a topic those that publish or subscribe to it."""
+    nodes = scope.of_nodes(names.objects(trace, "nodes").rename({"name": "node", "row": "node_row"}), "node")
+    if scope.topics is None:
+        return nodes
+    ends = [
+        scope.of_topics(trace.table(table).select("topic", "node"))["node"] for table in ("publishers", "subscriptions")
+    ]
+    return nodes.filter(pl.col("node_row").is_in(pl.concat(ends).drop_nulls().to_list()))
+
+
+def _nodes(trace: Source, scope: Scope) -> Section:
+    nodes = _nodes_of(trace, scope)
     for table in (*_ENDS, "callbacks"):
         nodes = _counted(nodes, trace.table(table), "node", "node_row", table)
     counts = (*_ENDS, "callbacks")
@@ -233,7 +270,7 @@ def _streams(facts: Json) -> Section:
     )
 
 
-def _quality_sections(trace: Source, quality: Quality) -> tuple[Section, ...]:
+def _quality_sections(trace: Source, quality: Quality, scope: Scope) -> tuple[Section, ...]:
     """The data quality ledger."""
     counters = quality.counters.filter(pl.col("n") > 0)
     return (
@@ -268,7 +305,7 @@ def _quality_sections(trace: Source, quality: Quality) -> tuple[Section, ...]:
             notes=() if counters.height else ("every start has its end, every event its object",),
             shown=("meaning", "n"),
         ),
-        unmatched_takes(quality),
+        unmatched_takes(trace, quality, scope),
         Section(
             "initialisation",
             "Missing initialisation",

@@ -70,7 +70,8 @@ def why(trace: Source, selection: Selection = Selection()) -> Answer:  # noqa: B
         _subjects_section(those, _message_notes(trace, found)),
         _parts_section(those),
     )
-    return Answer("why", sections, quality.lines("messages", "handling", "intra-process", "thread states", "wake-ups"))
+    figures = ("messages", "handling", "intra-process", "thread states", "wake-ups")
+    return quality.answer("why", sections, *figures, scope=selection.stretch)
 
 
 def late(trace: Source, thresholds: Mapping[str, int] | None = None, nodes: Sequence[str] = ()) -> Answer:
@@ -144,7 +145,7 @@ def _slow_callbacks(trace: Source, selection: Selection, quality: Quality, threa
         instances = instances.filter(pl.col("topic").is_in(list(selection.topics)))
     if selection.nodes:
         instances = instances.filter(pl.col("node").is_in(list(selection.nodes)))
-    ended = instances.filter(pl.col("duration_ns") > 0)
+    ended = selection.stretch.within(instances, "start_ns").filter(pl.col("duration_ns") > 0)
     lost = quality.touched(ended["start_ns"], ended["end_ns"], anywhere=False).fill_null(False)
     ended = ended.filter(~lost)
     slow = is_late(ended, selection, "duration_ns", "callback_row")
@@ -175,7 +176,8 @@ def _slow_callbacks(trace: Source, selection: Selection, quality: Quality, threa
         _subjects_section(those, notes),
         _parts_section(those),
     )
-    return Answer("why_callbacks", sections, quality.lines("callbacks", "thread states", "wake-ups"))
+    figures = ("callbacks", "thread states", "wake-ups")
+    return quality.answer("why_callbacks", sections, *figures, scope=selection.stretch)
 
 
 def _refuse_unknown(values: pl.Series, what: str, asked: Sequence[str]) -> None:
@@ -199,7 +201,7 @@ def _limit(selection: Selection, group: str) -> str:
     if selection.later_than_ns is not None:
         return f"longer than {format_time(selection.later_than_ns)}"
     if selection.later_than_by_topic is not None:
-        return "longer than the limits of their topics"
+        return "response above the limit of their topic"
     if selection.slowest is not None:
         return f"the {format_count(selection.slowest)} slowest"
     per_mille = PER_MILLE if selection.per_mille is None else selection.per_mille
@@ -223,14 +225,17 @@ def _by_edge(found: Considered, those: Late) -> Section:
     counts = found.frame.group_by("edge_row").agg(
         messages=pl.len().cast(pl.Int64), response_p50_ns=quantile(pl.col("response_ns"), 500)
     )
-    main = those.rows.select("message", "edge_row", "total_ns").join(those.main, on="message", how="left")
+    main = those.rows.select("message", "edge_row", "total_ns", "at_ns").join(those.main, on="message", how="left")
     grouped = main.group_by("edge_row", "main").agg(n=pl.len().cast(pl.Int64), ns=pl.col("main_ns").sum())
     grouped = grouped.sort("edge_row", "n", "ns", "main", descending=[False, True, True, False])
     first = grouped.group_by("edge_row", maintain_order=True).agg(
         main=pl.col("main").first(), of_main=pl.col("n").first()
     )
     lateness = main.group_by("edge_row").agg(
-        late=pl.len().cast(pl.Int64), total_ns=pl.col("total_ns").sum(), longest_ns=pl.col("total_ns").max()
+        late=pl.len().cast(pl.Int64),
+        total_ns=pl.col("total_ns").sum(),
+        longest_ns=pl.col("total_ns").max(),
+        longest_at_ns=pl.col("at_ns").get(pl.col("total_ns").arg_max()),
     )
     frame = (
         lateness.join(counts, on="edge_row", how="left")
@@ -238,8 +243,9 @@ def _by_edge(found: Considered, those: Late) -> Section:
         .join(found.edges, on="edge_row", how="left")
         .sort("late", "total_ns", "edge", "topic", descending=[True, True, False, False], nulls_last=True)
         .select(
-            "edge", "topic", "delivery", "messages", "late", "response_p50_ns", "longest_ns", "total_ns",
-            pl.col("main").alias("mostly"), pl.col("of_main").alias("of_these"), "publisher", "subscription",
+            "edge", "topic", "delivery", "messages", "late", "response_p50_ns", "longest_ns", "longest_at_ns",
+            "total_ns", pl.col("main").alias("mostly"), pl.col("of_main").alias("of_these"), "publisher",
+            "subscription",
         )
     )  # fmt: skip
     return Section(
@@ -251,8 +257,10 @@ def _by_edge(found: Considered, those: Late) -> Section:
             "publisher": "the initialisation of the publisher or of its node is not in the trace",
             "subscription": "the initialisation of the subscription or of its node is not in the trace",
         },
-        shown=("edge", "topic", "messages", "late", "response_p50_ns", "longest_ns", "mostly", "of_these"),
-        spare=("response_p50_ns", "of_these"),
+        shown=(
+            "edge", "topic", "messages", "late", "response_p50_ns", "longest_ns", "longest_at_ns", "mostly", "of_these",
+        ),
+        spare=("response_p50_ns", "of_these", "longest_at_ns"),
     )  # fmt: skip
 
 

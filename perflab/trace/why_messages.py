@@ -18,6 +18,7 @@ from perflab.trace import names
 from perflab.trace.messages import _pairs, publications_of, through_middleware, within_process
 from perflab.trace.quality import Quality
 from perflab.trace.quantiles import rank
+from perflab.trace.scope import EVERYTHING, Scope
 from perflab.trace.why_layers import FOREVER, Ints, Layer
 from perflab.trace.why_path import Messages
 from perflab.trace.why_threads import CALLBACK, Threads, ints
@@ -51,6 +52,7 @@ class Selection:
     topics: tuple[str, ...] = ()  # none: all but those of ROS itself
     nodes: tuple[str, ...] = ()  # at either end; none: all
     pids: frozenset[int] = frozenset()  # of processes at either end; none: all
+    stretch: Scope = EVERYTHING  # of the trace's time; of messages that are published in it. Its names are those above
     slow_callbacks: bool = False  # about callbacks and their durations instead
 
     def __post_init__(self) -> None:
@@ -79,6 +81,7 @@ def considered(trace: Source, selection: Selection, quality: Quality) -> Conside
     frame = frame.join(
         edges.select(*EDGE, "edge_row", "delivery", "topic"), on=EDGE, how="inner", maintain_order="left"
     )
+    frame = selection.stretch.within(frame, "published_ns")
     missing = quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False)
     left_out = int(missing.sum())
     frame = _with_begin(trace, frame.filter(~missing), quality)

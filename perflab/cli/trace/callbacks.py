@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from perflab.cli.trace.common import AsJson, Paths, Threads, Top, Whole, opened, show
+from perflab.cli.trace.common import AsJson, Begin, End, Node, Paths, Threads, Top, Topic, Whole, opened, scope_of, show
 
 
 def callbacks(
-    paths: Paths, as_json: AsJson = False, whole: Whole = False, top: Top = None, threads: Threads = 0
+    paths: Paths,
+    begin: Begin = None,
+    end: End = None,
+    node: Node = None,
+    topic: Topic = None,
+    as_json: AsJson = False,
+    whole: Whole = False,
+    top: Top = None,
+    threads: Threads = 0,
 ) -> int:
     """Show how long callbacks ran, how regularly they came, and what kept them from running.
 
@@ -17,4 +25,6 @@ def callbacks(
     """
     from perflab.trace.callbacks import callbacks as answer
 
-    return show(answer(opened(paths, threads)), as_json=as_json, whole=whole, top=top)
+    trace = opened(paths, threads)
+    found = answer(trace, scope_of(trace, begin, end, node, topic))
+    return show(found, as_json=as_json, whole=whole, top=top)

@@ -17,6 +17,7 @@ from perflab.errors import BadInput
 
 if TYPE_CHECKING:
     from perflab.trace.answer import Answer, Section
+    from perflab.trace.scope import Scope
     from perflab.trace.source import NativeTrace
 
 Paths = Annotated[
@@ -33,6 +34,31 @@ Top = Annotated[int | None, typer.Option(min=1, metavar="N", help="Print the fir
 Threads = Annotated[
     int, typer.Option(min=0, max=1024, metavar="N", help="Threads that decode.", show_default="one per CPU")
 ]
+
+
+Begin = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only what begins later in the trace: 1.5s, 200ms.", show_default=False),
+]
+End = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only what begins earlier in the trace.", show_default=False)
+]
+Node = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NODE", help="Only of these nodes; a name or a pattern, may be repeated.", show_default="all"),
+]
+Topic = Annotated[
+    list[str] | None, typer.Option(metavar="TOPIC", help="Only of these topics, likewise.", show_default="all")
+]
+
+
+def scope_of(
+    trace: NativeTrace, begin: str | None, end: str | None, node: Sequence[str] | None, topic: Sequence[str] | None
+) -> Scope:
+    """What --begin, --end, --node and --topic leave of a trace. Raises BadInput."""
+    from perflab.trace.scope import Scope
+
+    return Scope.of(trace, begin=begin, end=end, nodes=node or (), topics=topic or ())
 
 
 def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
@@ -63,10 +89,7 @@ def show(answer: Answer, *, as_json: bool, whole: bool, top: int | None, trees: 
     from perflab.report import terminal, trace_tables
 
     out = terminal.console()
-    for section in answer.sections:
-        alone = dataclasses.replace(answer, sections=(section,), quality=())
-        trace_tables.print_answer(out, alone, everything=whole or top is not None or section.name in trees)
-    trace_tables.print_answer(out, dataclasses.replace(answer, sections=()))
+    trace_tables.print_answer(out, answer, everything=whole or top is not None, uncut=trees)
     return 0
 
 

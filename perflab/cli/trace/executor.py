@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from perflab.cli.trace.common import AsJson, Paths, Threads, Top, Whole, opened, show
+from perflab.cli.trace.common import AsJson, Begin, End, Node, Paths, Threads, Top, Topic, Whole, opened, scope_of, show
 
 TREES = ("executor", "executor_functions", "call_tree")
 
 
-def executor(paths: Paths, as_json: AsJson = False, whole: Whole = False, top: Top = None, threads: Threads = 0) -> int:
+def executor(
+    paths: Paths,
+    begin: Begin = None,
+    end: End = None,
+    node: Node = None,
+    topic: Topic = None,
+    as_json: AsJson = False,
+    whole: Whole = False,
+    top: Top = None,
+    threads: Threads = 0,
+) -> int:
     """Show what executors spend their threads' time on: waiting, finding what is ready, executing.
 
     CPU time needs the scheduler's events. Programs built with -finstrument-functions show it function by function, too;
@@ -19,5 +29,6 @@ def executor(paths: Paths, as_json: AsJson = False, whole: Whole = False, top: T
     from perflab.trace.executor import LARGEST
     from perflab.trace.executor import executor as answer
 
-    found = answer(opened(paths, threads), None if whole else LARGEST)
+    trace = opened(paths, threads)
+    found = answer(trace, None if whole else LARGEST, scope_of(trace, begin, end, node, topic))
     return show(found, as_json=as_json, whole=whole, top=top, trees=TREES)

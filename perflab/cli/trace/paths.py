@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from perflab.cli.trace.common import AsJson, Paths, Threads, Top, Whole, opened, show
+from perflab.cli.trace.common import AsJson, Begin, End, Node, Paths, Threads, Top, Topic, Whole, opened, scope_of, show
 from perflab.errors import BadInput, PerflabError
 
 _FORMATS = ("table", "dot", "mermaid")
@@ -34,6 +34,10 @@ def paths(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a drawing there.", show_default=False)
     ] = None,
+    begin: Begin = None,
+    end: End = None,
+    node: Node = None,
+    topic: Topic = None,
     as_json: AsJson = False,
     whole: Whole = False,
     top: Top = None,
@@ -57,12 +61,17 @@ def paths(
         raise BadInput("--json and --format are two ways to print; choose one")
     if format_ != "table" and baseline:
         raise BadInput("--baseline is for tables; a drawing is of one trace")
+    if baseline and (begin is not None or end is not None):
+        raise BadInput(
+            "--begin and --end are of one trace, and --baseline has a time of its own; leave one of them out"
+        )
     wanted = paths_file.read(file) if file is not None else ()
     from perflab.trace.paths import LARGEST, Asked, answer_of, paths_of
 
     trace = opened(paths, threads)
     before = opened(baseline, threads) if baseline else None
-    asked = Asked(wanted, source, sink, inferred, None if whole else LARGEST)
+    scope = scope_of(trace, begin, end, node, topic)
+    asked = Asked(wanted, source, sink, inferred, None if whole else LARGEST, scope)
     found = paths_of(trace, asked)
     if format_ != "table":
         from perflab.trace import paths_drawing

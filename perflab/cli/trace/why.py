@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perflab.cli.trace.common import AsJson, Paths, Threads, Whole, opened, show
+from perflab.cli.trace.common import AsJson, Begin, End, Node, Paths, Threads, Topic, Whole, opened, scope_of, show
 from perflab.errors import BadInput
 from perflab.units import parse_duration
+
+if TYPE_CHECKING:
+    from perflab.trace.why import Selection
 
 _TREES = ("causes",)
 
@@ -25,14 +30,16 @@ def why(
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option(metavar="Q", help="Of every edge, those from this quantile on.", show_default="0.99"),
+        typer.Option(
+            metavar="Q",
+            help="Of every edge, those from this quantile on.",
+            show_default="what the run calls late; else 0.99",
+        ),
     ] = None,
-    topic: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC", help="Only of these topics.", show_default="all but ROS's own")
-    ] = None,
-    node: Annotated[
-        list[str] | None, typer.Option(metavar="NODE", help="Only from or to these nodes.", show_default="all")
-    ] = None,
+    begin: Begin = None,
+    end: End = None,
+    node: Node = None,
+    topic: Topic = None,
     slow_callbacks: Annotated[
         bool, typer.Option("--slow-callbacks", help="Ask about callbacks and their durations instead.")
     ] = False,
@@ -64,14 +71,26 @@ def why(
         later_than_ns=None if later_than is None else parse_duration(later_than, "--later-than", zero_allowed=True),
         slowest=top,
         per_mille=None if quantile is None else _per_mille(quantile),
-        topics=tuple(topic or ()),
-        nodes=tuple(node or ()),
         slow_callbacks=slow_callbacks,
     )
-    found = answer(opened(paths, threads), selection)
+    if not asked and not slow_callbacks:
+        selection = _of_run(paths) or selection
+    trace = opened(paths, threads)
+    scope = scope_of(trace, begin, end, node, topic)
+    selection = dataclasses.replace(
+        selection, topics=tuple(sorted(scope.topics or ())), nodes=tuple(sorted(scope.nodes or ())), stretch=scope
+    )
+    found = answer(trace, selection)
     if not (whole or as_json):
         found = dataclasses.replace(found, sections=tuple(s for s in found.sections if s.name != "parts"))
     return show(found, as_json=as_json, whole=whole, top=None, trees=_TREES)
+
+
+def _of_run(paths: Sequence[Path]) -> Selection | None:
+    """What the report of a run calls late, where the trace is that of one of its trials."""
+    from perflab.experiment.traced import asked_of
+
+    return asked_of(paths[0]) if len(paths) == 1 else None
 
 
 def _per_mille(quantile: float) -> int:

@@ -24,6 +24,8 @@ def test_a_document_has_every_section_under_its_name_and_is_json() -> None:
         "schema_version": 1,
         "kind": "kinds",
         "quality": ["one loss"],
+        "warnings": [],
+        "scope": None,
         "things": {
             "rows": [{"n": 1, "mean_ns": 2.5}, {"n": None, "mean_ns": None}],
             "notes": ["a note"],

@@ -102,6 +102,8 @@ def test_answers_are_json_with_rows_notes_and_reasons(
     document = json.loads(out)
     assert (document["schema_version"], document["kind"]) == (1, verb)
     assert isinstance(document.pop("quality"), list)
+    assert isinstance(document.pop("warnings"), list)
+    assert document.pop("scope") is None
     sections = {name: value for name, value in document.items() if name not in ("schema_version", "kind")}
     assert sections
     assert all(set(section) == {"rows", "notes", "reasons"} for section in sections.values())

@@ -14,6 +14,9 @@ from support import SOURCE
 from why_system import BASE, HOG, System
 
 from perflab.cli import main
+from perflab.experiment import traced
+from perflab.experiment.settings import Thresholds
+from perflab.workload import Graph
 
 
 @pytest.fixture
@@ -98,3 +101,24 @@ def test_columns_are_those_of_the_documentation(capsys: pytest.CaptureFixture[st
     told = {section: re.findall(r"`([^`]+)`", columns) for kind, section, columns in rows if kind == document["kind"]}
     found = {name: list(value["rows"][0]) for name, value in document.items() if isinstance(value, dict)}
     assert found == told
+
+
+@pytest.mark.parametrize(("late_ns", "limit"), [(1_000, "response above the limit of their topic"), (10**9, "1 %")])
+def test_of_a_trial_it_is_asked_what_the_report_of_its_run_asked(
+    capsys: pytest.CaptureFixture[str], session: Path, tmp_path: Path, late_ns: int, limit: str
+) -> None:
+    (tmp_path / "trial").mkdir()
+    session.rename(tmp_path / "trial" / "trace")
+    publisher = {"topic": "/chatter", "frequency_hz": 0.0}
+    node = {"name": "talker", "namespace": "/", "publishers": [publisher]}
+    graph = Graph({"name": "g", "processes": [{"name": "p", "nodes": [node]}]})
+    assert traced.explain(tmp_path / "trial", graph, Thresholds(late_ns=late_ns)) == []
+    kept = json.loads((tmp_path / "trial" / "trace" / "why.json").read_text())
+    assert limit in kept["why"]["rows"][0]["limit"]
+    assert kept["why"]["rows"][0]["late"] == 1
+    for place in (tmp_path / "trial", tmp_path / "trial" / "trace"):
+        code, out, err = run(capsys, place, "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["why"] == kept["why"]
+    code, out, _ = run(capsys, tmp_path / "trial", "--json", "--later-than", "1s")
+    assert (code, json.loads(out)["why"]["rows"][0]["limit"]) == (0, "longer than 1.00 s"), "options are what they say"
