@@ -20,6 +20,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from perflab.errors import one_line
+
 ANNOUNCE_AFTER_S = 2.0
 STEP_S = 0.1
 
@@ -110,7 +112,7 @@ class Wait:
             self._announced = True
             what = self._what if isinstance(self._what, str) else self._what()
             limit = "" if self._limit_s is None else f", for {self._limit_s:.0f} s at most"
-            _tellers[-1](f"waiting for {what}{limit}")
+            _tellers[-1](f"waiting for {one_line(what)}{limit}")
 
     def pause(self, seconds: float = STEP_S) -> None:
         """One step, of STEP_S at most. Raises Interrupted where a signal came."""
