@@ -401,6 +401,7 @@ def test_every_file_is_well_formed(nasty: RunData, measured: RunData, tmp_path: 
         check(text)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(PDFLATEX is None, reason="no pdflatex; install it with `apt install texlive-latex-recommended`")
 @pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("names", [("run",), ("nasty", "measured")], ids="+".join)
@@ -411,6 +412,7 @@ def test_pdflatex_compiles_it(names: tuple[str, ...], tmp_path: Path, request: p
     assert (folder / "report.pdf").read_bytes().startswith(b"%PDF-")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(PDFLATEX is None, reason="no pdflatex; install it with `apt install texlive-latex-recommended`")
 def test_each_table_compiles_with_booktabs_alone_and_values_in_a_paper(run: RunData, tmp_path: Path) -> None:
     folder = tmp_path / "out"
