@@ -49,6 +49,8 @@ const char* describe(Failure failure) noexcept {
       return "the metadata knows no event of that id";
     case Failure::empty:
       return "an event takes no room";
+    case Failure::after_packet:
+      return "it is later than the end of its packet";
   }
   return "unknown";
 }
@@ -942,6 +944,7 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
 
   for (const auto& layout : layouts) slots_ = std::max(slots_, layout.slots);
   const std::uint32_t spare_slot = slots_++;
+  classes_end_ = first_class + static_cast<std::uint32_t>(layouts.size());
   std::uint32_t class_index = first_class;
   for (const auto& layout : layouts) {
     scopes[static_cast<std::size_t>(Scope::stream_event_context)] = pointer_to(layout.stream_context);
@@ -1117,6 +1120,10 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
       return Step::failed;
     };
     if (!decode_header(cursor, slots)) return failed();
+    if (cursor.cycles > cursor.latest) {
+      cursor.failure = Failure::after_packet;
+      return failed();
+    }
     const Known known = find(cursor.id);
     const ClassCode* const code = known.code;
     if (code == nullptr) {
@@ -1179,6 +1186,7 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
   constexpr std::uint32_t kStampBits = kLarge ? 32 : 27;
   const std::uint8_t* const data = cursor.data;
   const std::uint64_t end = cursor.end;
+  const std::uint64_t latest = cursor.latest;
   const Plain* const classes = plain_.data();
   const std::size_t known = plain_.size();
   std::uint64_t at = cursor.at;
@@ -1199,7 +1207,7 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
     if (plain.bits == 0 || next > end) break;
     const std::uint64_t stamp = (word >> kIdBits) & ((std::uint64_t{1} << kStampBits) - 1);
     const std::uint64_t now = advance_clock(cycles, stamp, kStampBits);
-    if (now < seen.last_cycles) break;
+    if (now < seen.last_cycles || now > latest) break;
     at = next;
     cycles = now;
     seen.last_cycles = now;

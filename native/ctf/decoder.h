@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -64,7 +65,8 @@ enum class Failure : std::uint8_t {
   too_many_elements,
   too_much_work,
   unknown_event,
-  empty
+  empty,
+  after_packet
 };
 [[nodiscard]] const char* describe(Failure failure) noexcept;
 
@@ -82,6 +84,7 @@ struct Cursor {
   std::uint64_t at = 0;  // bits from `data`
   std::uint64_t end = 0;
   std::uint64_t cycles = 0;  // the running value of the clock
+  std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();  // an event that is later is none
   std::uint64_t id = 0;      // of the event, or of the stream class in a packet's header
   std::uint32_t class_index = 0;
   Failure failure = Failure::none;
@@ -253,6 +256,8 @@ class Decoder {
   void next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const;
 
   [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
+  // Beyond the last class_index.
+  [[nodiscard]] std::uint32_t classes_end() const noexcept { return classes_end_; }
   [[nodiscard]] const PacketDecoder& packet() const noexcept { return packet_; }
   // Whether lengths or selectors stand in the packet's header or context: Cursor::frames[0] must be set.
   [[nodiscard]] bool uses_packet() const noexcept { return uses_packet_; }
@@ -307,6 +312,7 @@ class Decoder {
   std::vector<Plain> plain_;  // by small id
   std::unordered_map<std::uint64_t, Known> by_large_id_;
   Known only_;               // where events carry no id
+  std::uint32_t classes_end_ = 0;
   std::uint32_t slots_ = 0;  // of the largest event, and one for loads that fill up runs
   bool has_clock_ = false;
   bool uses_packet_ = false;

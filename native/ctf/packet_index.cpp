@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "ctf/packet_probe.h"
+
 namespace perflab::ctf {
 namespace {
 
@@ -150,11 +152,11 @@ class Indexer {
       if (const auto next = search(behind_content(), end)) return cut(*next);
     }
     if (is_cut_off) {
+      const auto last_ns = keep_good_events(index_.packets.back());
       auto& entry = note(Loss::truncated_packet, fmt::format("is cut off: {} of its {} bytes are there",
                                                              available / 8, found.packet_bits / 8));
-      entry.begin_ns.reset();
+      entry.begin_ns = last_ns;
       entry.count = (found.packet_bits - available) / 8;
-      if (packet.begin_cycles) entry.begin_ns = to_ns_(*packet.begin_cycles);
       if (packet.end_cycles) entry.end_ns = to_ns_(*packet.end_cycles);
       return false;
     }
@@ -205,12 +207,30 @@ class Indexer {
     last.truncated = false;
     offset_ = last.file_offset;
     gap_ = ledger_.size();
-    note(Loss::corrupt_packet,
-         fmt::format("says it has {} bytes, but another one begins at byte {}", usual_bits_ / 8, next))
-        .count = next - std::min(next, end);
+    const auto last_ns = keep_good_events(last);
+    LedgerEntry& entry = note(Loss::corrupt_packet,
+                              fmt::format("says it has {} bytes, but another one begins at byte {}", usual_bits_ / 8, next));
+    entry.count = next - std::min(next, end);
+    entry.begin_ns = last_ns;
     usual_bits_ = 8 * (next - last.file_offset);
     offset_ = next;
     return true;
+  }
+
+  // Of a damaged packet what is behind the last event that can be decoded is not read. The time of that event, or of
+  // the packet's begin where there is none.
+  std::optional<std::int64_t> keep_good_events(Packet& packet) {
+    std::optional<std::uint64_t> cycles = packet.begin_cycles;
+    const auto content = static_cast<std::size_t>((packet.content_bits + 7) / 8);
+    if (mapped_.readable(packet.file_offset, packet.file_offset + content + MappedFile::kReadableBeyond)) {
+      Packet limited = packet;
+      if (packet.end_cycles) limited.latest_cycles = *packet.end_cycles;
+      const Probe found = probe(*decoders_.at(index_.stream_class), limited);
+      packet.content_bits = found.good_bits;
+      if (found.last_cycles) cycles = found.last_cycles;
+    }
+    if (!cycles) return std::nullopt;
+    return to_ns_(*cycles);
   }
 
   // The first place in [begin, end) where a packet's header fits. Takes time in proportion to the file,

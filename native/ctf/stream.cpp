@@ -9,6 +9,7 @@
 
 #include "ctf/decoder.h"
 #include "ctf/mapped_file.h"
+#include "ctf/packet_probe.h"
 
 namespace perflab::ctf {
 namespace {
@@ -112,6 +113,8 @@ struct StreamReader::State {
     release(next);
     cursor.data = next.data;
     cursor.end = next.content_bits;
+    cursor.latest = next.latest_cycles;
+    if (has_block_of_zeros(next)) leave_out_zeros(next);
     cursor.work = work_in(next.content_bits / 8);
     if (decoder->uses_packet()) {
       packet_memory.clear();
@@ -123,6 +126,31 @@ struct StreamReader::State {
     cursor.at = next.events_offset_bits;
     if (next.begin_cycles) cursor.cycles = *next.begin_cycles;
     return true;
+  }
+
+  // Zeros where events should be would be decoded as events of their own.
+  void leave_out_zeros(const Packet& packet_with_zeros) {
+    const Probe found = probe(*decoder, packet_with_zeros);
+    if (!found.meets_zeros) return;
+    cursor.end = found.good_bits;
+    const auto cycles = found.last_cycles ? found.last_cycles : packet_with_zeros.begin_cycles;
+    note_undecodable(packet_with_zeros, found.good_bits, packet_with_zeros.content_bits, cycles, "zeros stand there");
+  }
+
+  void note_undecodable(const Packet& current, std::uint64_t at, std::uint64_t content_end,
+                        std::optional<std::uint64_t> last_cycles, const std::string& why) {
+    LedgerEntry entry;
+    entry.loss = Loss::undecodable_event;
+    entry.count = (content_end - at + 7) / 8;
+    entry.file = stream->files[current.file];
+    entry.offset = current.file_offset + at / 8;
+    if (last_cycles) entry.begin_ns = trace->to_ns(*last_cycles);
+    if (current.end_cycles) entry.end_ns = trace->to_ns(*current.end_cycles);
+    // An old tracer's packet may end before its last event.
+    if (entry.begin_ns && entry.end_ns) entry.end_ns = std::max(*entry.begin_ns, *entry.end_ns);
+    entry.message = fmt::format("{}: the event at byte {} cannot be decoded: {}; the rest of its packet is not read",
+                                entry.file, *entry.offset, why);
+    ledger.push_back(std::move(entry));
   }
 
   bool is_readable(const Packet& next) {
@@ -165,18 +193,8 @@ struct StreamReader::State {
     if (current.truncated &&
         (cursor.failure == Failure::beyond_end || cursor.failure == Failure::no_terminator))
       return;
-    LedgerEntry entry;
-    entry.loss = Loss::undecodable_event;
-    entry.count = (cursor.end - cursor.at + 7) / 8;
-    entry.file = stream->files[current.file];
-    entry.offset = current.file_offset + cursor.at / 8;
-    entry.begin_ns = trace->to_ns(cursor.cycles);
-    if (current.end_cycles) entry.end_ns = trace->to_ns(*current.end_cycles);
     const std::string id = cursor.failure == Failure::unknown_event ? fmt::format(" (id {})", cursor.id) : "";
-    entry.message =
-        fmt::format("{}: the event at byte {} cannot be decoded: {}{}; the rest of its packet is not read",
-                    entry.file, *entry.offset, describe(cursor.failure), id);
-    ledger.push_back(std::move(entry));
+    note_undecodable(current, cursor.at, cursor.end, cursor.cycles, describe(cursor.failure) + id);
   }
 
   void note_backwards() {

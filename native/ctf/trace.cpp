@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <set>
 #include <system_error>
@@ -336,6 +337,7 @@ class Builder {
     });
     for (auto& stream : streams) {
       order(stream);
+      find_latest(stream);
       warn_of_late_times(stream);
       note_losses(stream, to_ns(), ledger_);
       trace_.decoders.push_back(decoders_.at(stream.stream_class));
@@ -416,6 +418,30 @@ class Builder {
                      stream.files.front(), late));
   }
 
+  // Where an event cannot be of its packet any more.
+  void find_latest(Stream& stream) const {
+    for (std::size_t i = 0; i < stream.packets.size(); ++i) {
+      Packet& packet = stream.packets[i];
+      if (!packet.end_cycles) continue;
+      if (!ends_packets_early_) {
+        packet.latest_cycles = *packet.end_cycles;
+      } else if (i + 1 < stream.packets.size() && stream.packets[i + 1].begin_cycles) {
+        packet.latest_cycles = std::max(*packet.end_cycles, *stream.packets[i + 1].begin_cycles);
+      }
+    }
+  }
+
+  // LTTng before 2.11 may stamp a packet's end before it writes the last event.
+  static bool ends_packets_early(const Metadata& metadata) {
+    const auto number = [&](const char* key) {
+      const std::string text = metadata.environment_text(key).value_or("");
+      int value = 0;
+      return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc() ? value : 0;
+    };
+    if (!metadata.environment_text("tracer_name").value_or("").starts_with("lttng")) return false;
+    return std::pair(number("tracer_major"), number("tracer_minor")) < std::pair(2, 11);
+  }
+
   // Snapshots of one session may hold the same packets again.
   static bool same_packet(const Packet& one, const Packet& other) {
     return one.file != other.file && one.sequence_number.has_value() &&
@@ -437,6 +463,7 @@ class Builder {
 
   Trace& trace_;
   Ledger& ledger_;
+  const bool ends_packets_early_ = ends_packets_early(trace_.metadata);
   Decoders decoders_;
   std::map<Key, Stream> streams_;
 };

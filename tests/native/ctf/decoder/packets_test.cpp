@@ -87,6 +87,56 @@ TEST(Packets, CutOffAnywhereLoseOnlyWhatIsCutOff) {
   EXPECT_EQ(before, 4U);
 }
 
+TEST(Packets, CutOffLoseTheTimeFromTheirLastGoodEventOn) {
+  const auto whole = numbers(10, 20, {11, 12}, 0).bytes() + numbers(30, 90, {31, 45, 60}, 1).bytes();
+  const std::vector<std::uint8_t> cut(whole.begin(), whole.end() - 1);
+  const auto opened = open_stream(cut);
+  EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11, 12, 31, 45}));
+  ASSERT_EQ(opened.index.size(), 1U);
+  EXPECT_EQ(opened.index[0].loss, Loss::truncated_packet);
+  EXPECT_EQ(opened.index[0].begin_ns, 45);
+  EXPECT_EQ(opened.index[0].end_ns, 90);
+}
+
+TEST(Packets, HaveNoEventsLaterThanTheirEnd) {
+  const auto opened = open_stream(numbers(10, 20, {11, 12, 21, 13}, 0).bytes() + numbers(30, 40, {31}, 1).bytes());
+  EXPECT_EQ(times(opened.events), (std::vector<std::int64_t>{11, 12, 31}));
+  ASSERT_EQ(opened.reading.size(), 1U);
+  EXPECT_EQ(opened.reading[0].loss, Loss::undecodable_event);
+  EXPECT_EQ(opened.reading[0].begin_ns, 12);
+  EXPECT_EQ(opened.reading[0].end_ns, 20);
+}
+
+// Times of 27 bits: zeros read as an event 134 ms later at most, within a packet that lasts longer.
+TEST(Packets, WithAPageOfZerosEndWhereItBegins) {
+  const std::string metadata = prologue() + stream(kCompactHeader, {{"number", "u64 x;"}});
+  constexpr std::uint64_t kFirst = 1'000'000'007, kEnd = 9'000'000'000;
+  MadePacket packet(kFirst, kEnd);
+  for (std::uint64_t i = 1; i <= 1500; ++i) packet.bits.put(((kFirst + 1000 * i) & 0x7FFFFFFU) << 5U, 32).put(~std::uint64_t{0}, 64);
+  const auto whole = packet.bytes();
+  const auto read_bytes = [&](const std::vector<std::uint8_t>& bytes) {
+    Folder folder;
+    folder.write("metadata", metadata);
+    folder.write("s", bytes + numbers(kEnd, kEnd + 10, {}, 1).bytes());
+    return open_all(folder);
+  };
+  const auto all = read_bytes(whole).events;
+  ASSERT_EQ(all.size(), 1500U);
+  for (const std::size_t at : {std::size_t{4096}, std::size_t{5000}, std::size_t{8191}}) {
+    auto bytes = whole;
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), 4096, std::uint8_t{0});
+    const auto opened = read_bytes(bytes);
+    ASSERT_FALSE(opened.events.empty());
+    ASSERT_LT(opened.events.size(), all.size());
+    EXPECT_TRUE(std::equal(opened.events.begin(), opened.events.end(), all.begin())) << at;
+    EXPECT_GE(12 * (opened.events.size() + 2) + MadePacket::kEventsAt / 8, at) << "what is before the zeros is read";
+    ASSERT_EQ(opened.reading.size(), 1U);
+    EXPECT_EQ(opened.reading[0].loss, Loss::undecodable_event);
+    EXPECT_EQ(opened.reading[0].begin_ns, opened.events.back().time_ns);
+    EXPECT_EQ(opened.reading[0].end_ns, static_cast<std::int64_t>(kEnd));
+  }
+}
+
 TEST(Packets, WithoutAMagicNumberAreNoPackets) {
   auto bytes = numbers(10, 20, {11}).bytes();
   const std::size_t good = bytes.size();
