@@ -6,6 +6,12 @@ const char* name_of(Loss loss) noexcept {
   switch (loss) {
     case Loss::discarded_events:
       return "discarded_events";
+    case Loss::missing_begin:
+      return "missing_begin";
+    case Loss::missing_end:
+      return "missing_end";
+    case Loss::missing_stream:
+      return "missing_stream";
     case Loss::lost_packets:
       return "lost_packets";
     case Loss::truncated_packet:

@@ -11,6 +11,9 @@ namespace perflab::ctf {
 
 enum class Loss : std::uint8_t {
   discarded_events,      // the tracer's buffers were full: `count` events were never written
+  missing_begin,         // `count` packets before the first of a stream are not in the trace (snapshot, overwritten, deleted)
+  missing_end,           // a stream ends before the others of its trace: packets after its last are not in the trace
+  missing_stream,        // a stream is not in the trace
   lost_packets,          // sequence numbers of packets are missing: `count` packets
   truncated_packet,      // a packet is cut off by the end of its file; `count` bytes are missing
   corrupt_packet,        // a packet's header or context or size makes no sense: `count` bytes up to the next one are not read

@@ -326,6 +326,11 @@ class Builder {
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) add_file(folder, file);
+    fs::directory_iterator indices(folder.path / "index", error);
+    while (!error && indices != fs::directory_iterator()) {
+      if (indices->path().extension() == ".idx") trace_.indexed_files.push_back(name_in(folder, indices->path().stem()));
+      indices.increment(error);
+    }
   }
 
   void finish() {
@@ -356,9 +361,12 @@ class Builder {
 
   void warn(std::string text) { trace_.metadata.warnings.push_back(std::move(text)); }
 
+  static std::string name_in(const Folder& folder, const fs::path& path) {
+    return folder.name == "." ? path.filename().string() : (fs::path(folder.name) / path.filename()).string();
+  }
+
   void add_file(const Folder& folder, const fs::path& path) {
-    const std::string name =
-        folder.name == "." ? path.filename().string() : (fs::path(folder.name) / path.filename()).string();
+    const std::string name = name_in(folder, path);
     std::shared_ptr<const MappedFile> mapped;
     try {
       mapped = MappedFile::open(path);
@@ -380,7 +388,10 @@ class Builder {
       return;
     }
     auto index = index_packets(trace_.metadata, decoders_, *mapped, name, to_ns(), ledger_);
-    if (!index) return;
+    if (!index) {
+      trace_.empty_files.push_back(name);
+      return;
+    }
 
     Key key{index->stream_class, index->instance, "", std::nullopt};
     if (!index->instance) {

@@ -68,6 +68,8 @@ struct Trace {
   std::vector<Stream> streams;
   std::vector<std::shared_ptr<const Decoder>> decoders;  // one per stream, shared within a stream class
   std::vector<std::shared_ptr<const MappedFile>> files;  // kept open
+  std::vector<std::string> empty_files;    // of streams without a packet; relative to the directory that was opened
+  std::vector<std::string> indexed_files;  // for which the tracer wrote an index, whether they are there or not
 
   // Of clock values: ns without the offset, and the offset itself (to the epoch) in ns; nothing where a trace has no clock.
   [[nodiscard]] std::int64_t to_ns(std::uint64_t cycles) const noexcept;

@@ -62,6 +62,8 @@ struct Cpu {
   std::int64_t loss_end_ns = kNever;
   std::int64_t last_switch_ns = kNever;
   bool seen = false;
+  bool recorded = false;
+  bool named = false;  // by an event, as where a thread is to run
   std::vector<std::int32_t> waiting;
 };
 
@@ -371,6 +373,9 @@ struct Scheduler::State {
       if (!of.filtered) on.since_ns = std::max(time, on.loss_end_ns);
     }
     if (event.emitter_tid > 0 && event.emitter_pid > 0) note_process(event, time);
+    // A thread that is moved there need not have run there; one that is woken there has been switched to.
+    const bool wakes = event.kind == SchedulerEvent::Kind::wakeup || event.kind == SchedulerEvent::Kind::wakeup_new;
+    if (wakes && event.target_cpu) cpu(of, *event.target_cpu).named = true;
     using Kind = SchedulerEvent::Kind;
     if (event.kind != Kind::switched && event.kind != Kind::exec && event.tid <= 0) return;
     switch (event.kind) {
@@ -876,6 +881,26 @@ Scheduler::Scheduler(Directory& directory) : state_(std::make_unique<State>(dire
 Scheduler::~Scheduler() = default;
 
 void Scheduler::filtered(std::int32_t host) { state_->host(host).filtered = true; }
+
+void Scheduler::recorded(std::int32_t host, std::int32_t cpu) {
+  state_->cpu(state_->host(host), cpu).recorded = true;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>> Scheduler::missing_cpus() const {
+  std::vector<std::pair<std::int32_t, std::int32_t>> found;
+  for (std::size_t host = 0; host < state_->hosts.size(); ++host) {
+    const auto& cpus = state_->hosts[host].cpus;
+    if (std::none_of(cpus.begin(), cpus.end(), [](const Cpu& cpu) { return cpu.recorded; })) continue;
+    for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
+      if (cpus[cpu].named && !cpus[cpu].recorded) found.emplace_back(host, cpu);
+    }
+  }
+  return found;
+}
+
+bool Scheduler::knows(std::int32_t host, std::int32_t tid) const {
+  return state_->life_by_tid.find(number_key(host, tid)) >= 0;
+}
 
 void Scheduler::add(const SchedulerEvent& event) { state_->add(event); }
 

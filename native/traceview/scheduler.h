@@ -36,6 +36,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "traceview/directory.h"
 #include "traceview/tables.h"
@@ -87,6 +89,13 @@ class Scheduler {
   // slept are not, any CPU may have run them. Best said before the events that follow `begin`: what is said later cuts the
   // states that reach into the loss, but what was concluded from them stays.
   void lost(std::int32_t host, std::optional<std::int32_t> cpu, std::int64_t begin_ns, std::int64_t end_ns);
+  // Events of that CPU are in the trace. Where that is said of any CPU of a host, wake-ups on others show that events are
+  // missing.
+  void recorded(std::int32_t host, std::int32_t cpu);
+  // Host and CPU, of those that events named and nobody recorded.
+  [[nodiscard]] std::vector<std::pair<std::int32_t, std::int32_t>> missing_cpus() const;
+  // Whether an event was about a thread of that number.
+  [[nodiscard]] bool knows(std::int32_t host, std::int32_t tid) const;
   // The first instant after begin and before end at which that thread is known to have run, from elsewhere: it emitted an
   // event of user space.
   using Evidence = std::function<std::optional<std::int64_t>(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns)>;

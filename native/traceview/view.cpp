@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -11,7 +12,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "ctf/coverage.h"
 #include "ctf/merge.h"
+#include "ctf/stream.h"
 #include "ctf/trace.h"
 #include "traceview/run_times.h"
 #include "traceview/schema.h"
@@ -76,10 +79,14 @@ class ViewBuilder {
     find_hosts();
     note_filter();
     note_lost_scheduler_events();
+    note_missing_begins();
+    note_missing_streams();
     find_breaks();
     run(Pass::user_space);
     run(Pass::scheduler);
     run(Pass::counting);
+    note_missing_ends();
+    note_missing_cpus();
     if (total_events() == 0) throw ctf::TraceError(fmt::format("{}: no event can be read{}", paths_[0].string(), first_loss()));
     view_->ros_.finish();
     RunTimes ran(view_->ros_, view_->directory_.threads().size());
@@ -97,6 +104,7 @@ class ViewBuilder {
  private:
   struct StreamFacts {
     bool user_space = false, scheduler = false, read = false;
+    bool lossy = false;  // scheduler events of it are missing
     std::uint64_t events = 0;
     std::optional<std::int64_t> first_ns, last_ns;
   };
@@ -109,6 +117,9 @@ class ViewBuilder {
     std::int32_t host = 0;
     std::int64_t shift_ns = 0;
     std::optional<std::int32_t> pid;     // of the environment: buffers per process
+    [[nodiscard]] bool has_scheduler() const {
+      return std::any_of(streams.begin(), streams.end(), [](const StreamFacts& stream) { return stream.scheduler; });
+    }
   };
 
   void add_trace(const ctf::Trace& trace) {
@@ -176,7 +187,7 @@ class ViewBuilder {
 
   // The ledger says when events of the scheduler were lost: what threads did meanwhile is not known.
   void note_lost_scheduler_events() {
-    for (const TraceFacts& trace : traces_) {
+    for (TraceFacts& trace : traces_) {
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
         if (!trace.streams[i].scheduler) continue;
         const auto& files = trace.trace->streams[i].files;
@@ -187,20 +198,138 @@ class ViewBuilder {
     }
   }
 
-  void note_lost(const TraceFacts& trace, std::size_t index, const ctf::LedgerEntry& entry) {
+  void note_lost(TraceFacts& trace, std::size_t index, const ctf::LedgerEntry& entry) {
     using ctf::Loss;
     const bool is_loss = entry.loss == Loss::discarded_events || entry.loss == Loss::lost_packets ||
                          entry.loss == Loss::truncated_packet || entry.loss == Loss::undecodable_event ||
                          entry.loss == Loss::corrupt_packet;
     if (!is_loss) return;
+    trace.streams[index].lossy = true;
     const ctf::Stream& stream = trace.trace->streams[index];
-    std::optional<std::int32_t> cpu;
-    if (stream.cpu) cpu = static_cast<std::int32_t>(*stream.cpu);
+    const std::optional<std::int32_t> cpu = cpu_of(stream);
     // Where the ledger does not know when a loss began, it was before the first packet; when it ended, after the last.
     const std::int64_t first = first_packet_ns(*trace.trace, stream);
     const std::int64_t begin = entry.begin_ns.value_or(std::min(entry.end_ns.value_or(first), first));
     const std::int64_t end = entry.end_ns.value_or(std::max(begin, last_packet_ns(*trace.trace, stream)));
     view_->scheduler_.lost(trace.host, cpu, plus(begin, trace.shift_ns), plus(end, trace.shift_ns));
+  }
+
+  static std::optional<std::int32_t> cpu_of(const ctf::Stream& stream) {
+    return stream.cpu ? std::optional(static_cast<std::int32_t>(*stream.cpu)) : std::nullopt;
+  }
+
+  void lose(const TraceFacts& trace, std::size_t index, std::int64_t begin_ns, std::int64_t end_ns) {
+    view_->scheduler_.lost(trace.host, cpu_of(trace.trace->streams[index]), plus(begin_ns, trace.shift_ns),
+                           plus(end_ns, trace.shift_ns));
+  }
+
+  // A stream is known from its first packet on. What the streams of other CPUs say of the time before is not all.
+  void note_missing_begins() {
+    for (TraceFacts& trace : traces_) {
+      std::vector<ctf::EventTimes> times(trace.streams.size());
+      std::optional<std::int64_t> begin;
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        times[i].first_ns = ctf::first_event_ns(*trace.trace, i);
+        if (times[i].first_ns) begin = std::min(begin.value_or(*times[i].first_ns), *times[i].first_ns);
+      }
+      if (!begin) continue;
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        const ctf::Stream& stream = trace.trace->streams[i];
+        const auto entry = ctf::missing_begin(*trace.trace, stream, times[i], *begin);
+        if (!entry) continue;
+        keep(*entry, &trace);
+        trace.streams[i].lossy = true;
+        if (trace.streams[i].scheduler && entry->end_ns.value_or(*begin) > *begin) lose(trace, i, *begin - 1, *entry->end_ns);
+      }
+    }
+  }
+
+  // To its last packet's end.
+  void note_missing_ends() {
+    for (TraceFacts& trace : traces_) {
+      std::optional<std::int64_t> end;
+      for (const StreamFacts& stream : trace.streams) {
+        if (stream.last_ns) end = std::max(end.value_or(*stream.last_ns), *stream.last_ns);
+      }
+      if (!end) continue;
+      for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        const ctf::Stream& stream = trace.trace->streams[i];
+        const ctf::EventTimes own{trace.streams[i].first_ns, trace.streams[i].last_ns};
+        const auto entry = ctf::missing_end(*trace.trace, stream, own, *end);
+        if (!entry) continue;
+        keep(*entry, &trace);
+        trace.streams[i].lossy = true;
+        if (trace.streams[i].scheduler) lose(trace, i, *entry->begin_ns, *end);
+      }
+    }
+  }
+
+  void note_missing_streams() {
+    for (TraceFacts& trace : traces_) {
+      for (const auto& entry : ctf::missing_streams(*trace.trace)) {
+        keep(entry, nullptr);
+        if (trace.has_scheduler()) lose_everything(trace.host, std::nullopt);
+      }
+    }
+    for (const TraceFacts& trace : traces_) {
+      if (!trace.has_scheduler()) continue;
+      for (const std::uint32_t cpu : ctf::cpus_of(*trace.trace)) {
+        scheduled_[trace.host].insert(static_cast<std::int32_t>(cpu));
+        view_->scheduler_.recorded(trace.host, static_cast<std::int32_t>(cpu));
+      }
+    }
+  }
+
+  // CPUs on which threads ran that the scheduler's events know, and of which they say nothing.
+  void note_missing_cpus() {
+    std::set<std::pair<std::int32_t, std::int32_t>> told;  // host, CPU
+    for (const auto& [host, cpu] : view_->scheduler_.missing_cpus()) {
+      miss_cpu(host, cpu, "threads were woken on it");
+      told.emplace(host, cpu);
+    }
+    for (const TraceFacts& trace : traces_) {
+      const auto scheduled = scheduled_.find(trace.host);
+      if (scheduled == scheduled_.end() || scheduled->second.empty()) continue;
+      for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+        const auto cpu = cpu_of(trace.trace->streams[i]);
+        if (!trace.streams[i].user_space || !cpu || scheduled->second.contains(*cpu)) continue;
+        if (told.contains({trace.host, *cpu}) || !has_scheduled_thread(trace, i)) continue;
+        miss_cpu(trace.host, *cpu, "threads of user space ran on it");
+        told.emplace(trace.host, *cpu);
+      }
+    }
+  }
+
+  // Whether an event of a stream of user space is of a thread that the scheduler's events know.
+  [[nodiscard]] bool has_scheduled_thread(const TraceFacts& trace, std::size_t stream) const {
+    std::set<std::int32_t> unknown;
+    ctf::StreamReader reader(*trace.trace, stream);
+    for (ctf::Event event; reader.next(event);) {
+      const BoundEvent& bound = trace.bounds[event.class_index];
+      if (bound.tid.slot < 0) continue;
+      const auto tid = static_cast<std::int32_t>(event.slots[bound.tid.slot]);
+      if (!unknown.insert(tid).second) continue;
+      if (view_->scheduler_.knows(trace.host, tid)) return true;
+    }
+    return false;
+  }
+
+  void miss_cpu(std::int32_t host, std::int32_t cpu, const char* evidence) {
+    lose_everything(host, cpu);
+    const auto trace = std::find_if(traces_.begin(), traces_.end(), [&](const TraceFacts& candidate) {
+      return candidate.host == host && candidate.has_scheduler();
+    });
+    ctf::LedgerEntry entry;
+    entry.loss = ctf::Loss::missing_stream;
+    entry.count = 1;
+    entry.file = trace->trace->path;
+    entry.message = fmt::format("{}: no scheduler events of CPU {} are in the trace, although {}", entry.file, cpu, evidence);
+    keep(entry, nullptr);
+  }
+
+  void lose_everything(std::int32_t host, std::optional<std::int32_t> cpu) {
+    constexpr std::int64_t kFar = std::int64_t{1} << 62U;
+    view_->scheduler_.lost(host, cpu, -kFar, kFar);
   }
 
   // When events of user space were lost, what threads had half done is not joined with what comes after.
@@ -367,6 +496,7 @@ class ViewBuilder {
                          {"bytes", source.bytes},
                          {"discarded_events", source.discarded_events},
                          {"lost_packets", source.lost_packets},
+                         {"lossy", stream.lossy},
                          {"first_ns", json_or_null(shifted(stream.first_ns))},
                          {"last_ns", json_or_null(shifted(stream.last_ns))}});
     }
@@ -485,6 +615,7 @@ class ViewBuilder {
   std::vector<std::string> warnings_;
   std::uint64_t incomplete_scheduler_events_ = 0;
   std::optional<std::string> scheduler_filter_;
+  std::map<std::int32_t, std::set<std::int32_t>> scheduled_;  // by host: CPUs of which there are scheduler events
 };
 
 std::shared_ptr<const View> View::open(std::span<const std::filesystem::path> paths, const ViewOptions& options) {

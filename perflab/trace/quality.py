@@ -32,6 +32,7 @@ _SERVICE_KINDS = ("rmw_send_request", "rmw_take_request", "rmw_send_response", "
 # Losses of the ledger after which two events that follow each other need not be neighbours.
 _GAPS = (
     "discarded_events", "lost_packets", "truncated_packet", "corrupt_packet", "undecodable_event", "unreadable_stream",
+    "missing_begin", "missing_end", "missing_stream",
 )  # fmt: skip
 POOR_PERCENT = 90.0  # coverage below which an answer begins with a warning
 _FOREVER = 2**62  # ns
@@ -39,6 +40,7 @@ _OF_SCHEDULER = frozenset(("thread states", "wake-ups", "migrations"))  # figure
 _LOSS_WORDS = {
     "discarded_events": ("event discarded by the tracer", "events discarded by the tracer"),
     "lost_packets": ("packet lost", "packets lost"),
+    "missing_stream": ("stream is not in the trace", "streams are not in the trace"),
     "truncated_packet": ("byte missing at the end of a cut file", "bytes missing at the ends of cut files"),
     "corrupt_packet": ("byte of packets that make no sense", "bytes of packets that make no sense"),
     "undecodable_event": ("byte after an event that cannot be decoded", "bytes after events that cannot be decoded"),
@@ -58,7 +60,7 @@ MATCH_WORDS = {
     "publisher, is outside of the trace or lost",
     "ambiguous": "several publications of that topic have this source time stamp",
 }
-_FILES = ("unreadable_stream", "unreadable_metadata")  # losses of whole files
+_FILES = ("unreadable_stream", "unreadable_metadata", "missing_stream")  # losses of whole files
 _COUNTER_WORDS = {
     "callback_end_without_start": "ends of callbacks whose start was not seen (before the trace, or lost)",
     "callback_start_without_end": "callbacks that started and were not seen to end (an exception, the end, or lost)",
@@ -327,6 +329,9 @@ def _losses(facts: Json) -> tuple[str, ...]:
         count = sum(e["count"] for e in entries)
         least = "" if all(e["exact"] for e in entries) else "at least "
         files = len({e["file"] for e in entries})
+        if kind in _MISSING:
+            sentences.append(_MISSING[kind](entries, facts))
+            continue
         when = _when(entries, facts)
         if kind in _FILES:
             # The count is of bytes, which may be unknown (0): what is told is how many files.
@@ -335,6 +340,37 @@ def _losses(facts: Json) -> tuple[str, ...]:
             continue
         sentences.append(f"{least}{plural(count, one, many)} in {plural(files, 'file')}{when}")
     return tuple(sentences)
+
+
+def _missing_begins(entries: Sequence[Json], facts: Json) -> str:
+    files = plural(len({e["file"] for e in entries}), "stream")
+    count = sum(e["count"] for e in entries)
+    least = "" if all(e["exact"] for e in entries) else "at least "
+    ends = [e["end_ns"] for e in entries if e.get("end_ns") is not None]
+    until = f"; the last begins {format_time(max(0, max(ends) - facts['begin_ns']))} after the beginning" if ends else ""
+    return (
+        f"{files} without the beginning: {least}{plural(count, 'packet')} before the first are not in the trace (a "
+        f"snapshot, overwritten, or deleted){until}"
+    )
+
+
+def _missing_ends(entries: Sequence[Json], facts: Json) -> str:
+    files = plural(len({e["file"] for e in entries}), "stream")
+    first = min(e["begin_ns"] for e in entries)
+    return (
+        f"{files} without the end: what was recorded later than {format_time(max(0, first - facts['begin_ns']))} after "
+        "the beginning is not all in the trace"
+    )
+
+
+def _missing_streams(entries: Sequence[Json], facts: Json) -> str:
+    """Which: each is one buffer, usually that of a CPU, for all of the time."""
+    words = [e["message"] for e in entries[:3]]
+    more = f"; and {plural(len(entries) - 3, 'stream')} more" if len(entries) > 3 else ""
+    return f"{plural(len(entries), *_LOSS_WORDS['missing_stream'])} ({'; '.join(words)}{more})"
+
+
+_MISSING = {"missing_begin": _missing_begins, "missing_end": _missing_ends, "missing_stream": _missing_streams}
 
 
 def _contradictions(facts: Json) -> str | None:
@@ -431,7 +467,8 @@ def _counters(facts: Json) -> pl.DataFrame:
 def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
     """When events of user space may be missing; and whether some are missing at a time that nobody knows."""
     entries = [e for e in facts["ledger"] if e["kind"] in _GAPS and not _is_kernel(e, facts)]
-    spans = [(e.get("begin_ns"), e.get("end_ns")) for e in entries]
+    whole = (-_FOREVER, _FOREVER)
+    spans = [whole if e["kind"] == "missing_stream" else (e.get("begin_ns"), e.get("end_ns")) for e in entries]
     anywhere = (None, None) in spans
     # What was lost before an instant may be as old as the trace, and what was lost after one as young.
     known = sorted(

@@ -407,7 +407,7 @@ def _cpus_with_losses(trace: Source) -> set[int] | None:
         if part["domain"] == "ust":
             continue
         for stream in part["streams"]:
-            if stream["discarded_events"] or stream["lost_packets"]:
+            if stream.get("lossy") or stream["discarded_events"] or stream["lost_packets"]:
                 if stream["cpu"] is None:
                     return None
                 lossy.add(stream["cpu"])
