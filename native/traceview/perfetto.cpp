@@ -63,7 +63,8 @@ constexpr std::uint32_t kSwitchTime = 1, kSwitchState = 2, kSwitchPid = 3, kSwit
                         kSwitchName = 6;  // CompactSched
 // prev_state as sched_switch of Linux 4.14 and later has it.
 constexpr std::uint64_t kRunnable = 0, kSleeping = 1, kUninterruptible = 2, kDead = 0x10, kPreempted = 0x100;
-constexpr std::uint64_t kOther = 0x4 | 0x40 | 0x80;  // "TPI": stopped, parked or idle
+constexpr std::uint64_t kStopped = 0x4, kTraced = 0x8;
+constexpr std::uint64_t kOther = 0x40 | 0x80;  // "PI": parked or idle
 constexpr std::uint64_t kUnknown = 0x8000;           // no state at all: NULL in Perfetto's tables
 }  // namespace ftrace
 }  // namespace proto
@@ -733,6 +734,10 @@ class PerfettoWriter {
         return proto::ftrace::kSleeping;
       case EndState::uninterruptible:
         return proto::ftrace::kUninterruptible;
+      case EndState::stopped:
+        return proto::ftrace::kStopped;
+      case EndState::traced:
+        return proto::ftrace::kTraced;
       case EndState::ended:
         return proto::ftrace::kDead;
       case EndState::other:

@@ -17,12 +17,29 @@ constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::min();  // no 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kLongestName = 15;  // of a thread, in the kernel
+constexpr std::int64_t kClocksApartNs = 10'000;  // what a tracer of the kernel and one of user space may differ by
 
-enum class Doing : std::uint8_t { unknown, running, preempted, blocked, woken };
+enum class Doing : std::uint8_t { unknown, running, preempted, blocked, woken, stopped, traced };
 
 ThreadState state_of(Doing doing) noexcept {
   return static_cast<ThreadState>(static_cast<std::uint8_t>(doing) -
                                   static_cast<std::uint8_t>(Doing::running));
+}
+
+// Off its CPU, and not waiting for one: until it is woken.
+bool is_asleep(Doing doing) noexcept {
+  return doing == Doing::blocked || doing == Doing::stopped || doing == Doing::traced;
+}
+
+Doing asleep_after(EndState state) noexcept {
+  switch (state) {
+    case EndState::stopped:
+      return Doing::stopped;
+    case EndState::traced:
+      return Doing::traced;
+    default:
+      return Doing::blocked;
+  }
 }
 
 // One use of a thread number: from its first event until the thread ends or the number is used anew.
@@ -108,6 +125,8 @@ struct WakeUpRow {
   bool already_running;
 };
 
+using Sums = std::array<std::int64_t, 4>;  // running, preempted, woken; stopped or traced
+
 struct MigrationRow {
   std::int64_t time_ns;
   std::int32_t life, from_cpu, to_cpu;
@@ -155,7 +174,7 @@ struct Scheduler::State {
   // For questions: of each thread the first row, and one more at the end; of each row what its thread did in
   // its rows before.
   std::vector<std::size_t> first_state, first_hold, first_migration;
-  std::vector<std::array<std::int64_t, 3>> before;  // running, preempted, woken
+  std::vector<Sums> before;
   std::vector<std::uint32_t> stretch;               // rows of one stretch follow each other without a gap
   std::vector<std::int64_t> migration_times;        // by thread, then time
 
@@ -245,7 +264,7 @@ struct Scheduler::State {
   StateRow& push_state(std::int32_t life, std::int64_t end_ns) {
     const Life& self = at(life);
     return state_rows.emplace_back(StateRow{self.since_ns, end_ns, life,
-                                            self.doing == Doing::blocked ? kNone : self.cpu, self.priority,
+                                            is_asleep(self.doing) ? kNone : self.cpu, self.priority,
                                             state_of(self.doing), false, EndState::other, false});
   }
 
@@ -506,7 +525,7 @@ struct Scheduler::State {
     if (event.previous_state == EndState::preempted) {
       begin_wait(life, Doing::preempted, time, event.cpu);
     } else {
-      self.doing = Doing::blocked;
+      self.doing = asleep_after(event.previous_state);
       self.since_ns = time;
     }
   }
@@ -537,11 +556,30 @@ struct Scheduler::State {
                      [](const StateRow& a, const StateRow& b) { return a.start_ns < b.start_ns; });
   }
 
+  // A thread that did something in user space ran: where it waited or slept by the scheduler's events, some are missing.
+  void forget_waits_in_which_threads_ran(const Evidence& ran) {
+    if (!ran) return;
+    const auto ran_within = [&](std::int32_t life, std::int64_t begin, std::int64_t end) {
+      begin += kClocksApartNs;
+      end -= kClocksApartNs;
+      return begin < end && ran(lives[index(life)].thread, begin, end).has_value();
+    };
+    std::erase_if(state_rows, [&](const StateRow& row) {
+      if (row.state == ThreadState::running || !ran_within(row.life, row.start_ns, row.end_ns)) return false;
+      ++coverage.contradictions;
+      return true;
+    });
+    std::erase_if(hold_rows, [&](const HoldRow& row) { return ran_within(row.life, row.start_ns, row.end_ns); });
+    for (WakeUpRow& row : wake_up_rows) {
+      if (row.switch_ns != kNever && ran_within(row.life, row.wakeup_ns, row.switch_ns)) row.switch_ns = kNever;
+    }
+  }
+
   void enter(std::int32_t life, const SchedulerEvent& event, std::int64_t time) {
     if (at(life).doing == Doing::running) {
       ++coverage.contradictions;
       forget(life);
-    } else if (at(life).doing == Doing::blocked) {
+    } else if (is_asleep(at(life).doing)) {
       if (time > at(life).since_ns) push_state(life, time).unwoken = true;
     } else if (at(life).doing != Doing::unknown) {
       end_wait(life, time);
@@ -606,7 +644,7 @@ struct Scheduler::State {
     if (runs || self.doing == Doing::preempted || self.wake_up < 0)
       return note_priority(about, event.priority);
     self.tentative = self.doing == Doing::unknown && event.kind == SchedulerEvent::Kind::wakeup;
-    if (self.doing == Doing::blocked && time > self.since_ns) push_state(about, time);
+    if (is_asleep(self.doing) && time > self.since_ns) push_state(about, time);
     note_priority(about, event.priority);
     begin_wait(about, Doing::woken, time, event.target_cpu.value_or(self.home));
   }
@@ -787,6 +825,9 @@ struct Scheduler::State {
         return 1;
       case ThreadState::woken:
         return 2;
+      case ThreadState::stopped:
+      case ThreadState::traced:
+        return 3;
       case ThreadState::blocked:
         break;
     }
@@ -847,8 +888,8 @@ struct Scheduler::State {
     return found == first ? none : static_cast<std::size_t>(found - starts) - 1;
   }
 
-  [[nodiscard]] std::array<std::int64_t, 3> sums_until(std::size_t row, std::int64_t time) const {
-    std::array<std::int64_t, 3> sums = before[row];
+  [[nodiscard]] Sums sums_until(std::size_t row, std::int64_t time) const {
+    Sums sums = before[row];
     if (const int kind = summed(states.state[row]); kind >= 0) {
       sums[static_cast<std::size_t>(kind)] += time - states.start_ns[row];
     }
@@ -867,7 +908,8 @@ struct Scheduler::State {
     split.on_cpu_ns = to[0] - from[0];
     split.preempted_ns = to[1] - from[1];
     split.wake_up_ns = to[2] - from[2];
-    split.blocked_ns = end - begin - split.on_cpu_ns - split.preempted_ns - split.wake_up_ns;
+    split.stopped_ns = to[3] - from[3];
+    split.blocked_ns = end - begin - split.on_cpu_ns - split.preempted_ns - split.wake_up_ns - split.stopped_ns;
     const auto times = migration_times.begin();
     const auto own = times + static_cast<std::ptrdiff_t>(first_migration[index(thread)]);
     const auto own_end = times + static_cast<std::ptrdiff_t>(first_migration[index(thread) + 1]);
@@ -919,6 +961,7 @@ void Scheduler::lost(std::int32_t host, std::optional<std::int32_t> cpu, std::in
 void Scheduler::finish(const Evidence& ran) {
   state_->close_open_states();
   state_->fill_gaps(ran);
+  state_->forget_waits_in_which_threads_ran(ran);
   for (const Loss& loss : state_->late_losses) state_->apply_late(loss);
   state_->make_states();
   state_->make_holds();

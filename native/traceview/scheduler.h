@@ -4,6 +4,8 @@
 //   running    from sched_switch to it until sched_switch away from it
 //   preempted  it left its CPU although it could run (prev_state is running or preempted), until it is switched in again
 //   blocked    it left its CPU to sleep, until sched_wakeup (or sched_wakeup_new)
+//   stopped    the same, but it left because of a signal of job control (SIGSTOP)
+//   traced     the same, but it left because of a debugger (ptrace)
 //   woken      from sched_wakeup until it is switched in; its length is the wake-up latency
 // sched_waking is the instant at which the waker began; it is kept with the wake-up but begins no state: the thread may still
 // be on its way to sleep, and on another CPU an interrupt lies between. A wake-up of a running thread has no latency, and of
@@ -66,10 +68,10 @@ struct SchedulerEvent {
   std::int32_t emitter_pid = 0;
 };
 
-// How a stretch of time of one thread was spent. The four times add up to its length. Migrations are those after its begin,
+// How a stretch of time of one thread was spent. The five times add up to its length; stopped is stopped or traced. Migrations are those after its begin,
 // up to and with its end.
 struct Split {
-  std::int64_t on_cpu_ns = 0, preempted_ns = 0, blocked_ns = 0, wake_up_ns = 0;
+  std::int64_t on_cpu_ns = 0, preempted_ns = 0, blocked_ns = 0, wake_up_ns = 0, stopped_ns = 0;
   std::uint32_t migrations = 0;
 };
 

@@ -38,6 +38,8 @@ constexpr std::int32_t kLttngPriorityOffset = 100;  // LTTng has p->prio - 100
 // prev_state is a mask; these have the same meaning in all kernels.
 constexpr std::uint64_t kInterruptible = 1;
 constexpr std::uint64_t kUninterruptible = 2;
+constexpr std::uint64_t kStopped = 4;  // by a signal of job control: SIGSTOP, SIGTSTP
+constexpr std::uint64_t kTraced = 8;   // by a debugger: ptrace
 constexpr std::uint64_t kExitStates = 16 | 32;
 constexpr std::uint64_t kDeadOrParked = 64;  // dead before 4.14, parked since
 constexpr std::uint64_t kParkedBefore = 512;
@@ -51,6 +53,8 @@ EndState end_state(std::uint64_t state, bool raw_states) noexcept {
     return raw_states && state == kParkedBefore ? EndState::other : EndState::preempted;
   if ((state & kExitStates) != 0) return EndState::ended;
   if ((state & kDeadOrParked) != 0) return raw_states ? EndState::ended : EndState::other;
+  if ((state & kStopped) != 0) return EndState::stopped;
+  if ((state & kTraced) != 0) return EndState::traced;
   if ((state & kUninterruptible) != 0) return EndState::uninterruptible;
   return (state & kInterruptible) != 0 ? EndState::sleeping : EndState::other;
 }

@@ -28,13 +28,15 @@ constexpr std::array<const char*, 4> names(PhaseKind) {
   return {"get_next_ready", "wait_for_work", "execute", "dispatch"};
 }
 
-enum class ThreadState : std::uint8_t { running, preempted, blocked, woken };
-constexpr std::array<const char*, 4> names(ThreadState) { return {"running", "preempted", "blocked", "woken"}; }
+enum class ThreadState : std::uint8_t { running, preempted, blocked, woken, stopped, traced };
+constexpr std::array<const char*, 6> names(ThreadState) {
+  return {"running", "preempted", "blocked", "woken", "stopped", "traced"};
+}
 
 // What a thread was doing when it left its CPU.
-enum class EndState : std::uint8_t { preempted, sleeping, uninterruptible, ended, other };
-constexpr std::array<const char*, 5> names(EndState) {
-  return {"preempted", "sleeping", "uninterruptible", "ended", "other"};
+enum class EndState : std::uint8_t { preempted, sleeping, uninterruptible, stopped, traced, ended, other };
+constexpr std::array<const char*, 7> names(EndState) {
+  return {"preempted", "sleeping", "uninterruptible", "stopped", "traced", "ended", "other"};
 }
 
 // Objects ------------------------------------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ struct ThreadStates {
   Int32 thread;
   EnumColumn<ThreadState> state;
   Int64 start_ns, end_ns;
-  Int32 cpu;       // on which it runs, or waits; null while blocked
+  Int32 cpu;       // on which it runs, or waits; null while blocked, stopped or traced
   Int32 priority;  // null where not known
   EnumColumn<EndState> end_state;  // of running only
   UInt8 inferred;  // 1: the switch to it was not seen, but an event of the thread in user space

@@ -23,6 +23,8 @@ CAUSES = {
     "publish_call": "publish call",
     "timer_late": "timer late",
     "blocked": "slept",
+    "stopped": "stopped",
+    "traced": "held by debugger",
     "middleware": "middleware",
     "on_the_way": "on the way",
     "transport": "transport",

@@ -18,11 +18,11 @@ from perflab.trace.names import plural
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
+from perflab.trace.threads import SPLIT_STATES, split_of
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
 
-_STATES = ("on_cpu", "preempted", "blocked", "wake_up")
 _IDENTITY = ("callback", "node", "kind", "name", "symbol", "process", "pid", "host", "handle")
 _INTER_ARRIVAL = ("min", "p50", "p90", "p99", "p99_9", "max", MAX_AT, "mean")
 
@@ -206,10 +206,10 @@ def _duration_notes(frame: pl.DataFrame, callbacks_known: int, quality: Quality)
 def _split(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
     """Of each instance how its time was spent; null where that is not known. The same rows."""
     if scheduler_reason(trace.facts) is not None or instances.is_empty():
-        columns = [pl.lit(None, pl.Int64).alias(f"{state}_ns") for state in _STATES]
+        columns = [pl.lit(None, pl.Int64).alias(f"{state}_ns") for state in SPLIT_STATES]
         return instances.select("callback_row", "duration_ns", *columns, pl.lit(None, pl.UInt32).alias("migrations"))
-    split = trace.split(instances["thread"], instances["start_ns"], instances["end_ns"])
-    return pl.concat([instances.select("callback_row", "duration_ns"), split], how="horizontal")
+    spent = split_of(trace, instances["thread"], instances["start_ns"], instances["end_ns"])
+    return pl.concat([instances.select("callback_row", "duration_ns"), spent], how="horizontal")
 
 
 def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) -> Section:
@@ -228,7 +228,7 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
             pl.col("duration_ns").filter(is_known).sum().alias("known_ns"),
             *(
                 pl.when(is_known.any()).then(pl.col(f"{state}_ns").sum()).alias(f"{state}_total_ns")
-                for state in _STATES
+                for state in SPLIT_STATES
             ),
             pl.when(is_known.any()).then(pl.col("migrations").cast(pl.Int64).sum()).alias("migrations"),
         ],
@@ -237,7 +237,7 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
     shares = [
         pl.when(pl.col("known_ns") > 0).then(100.0 * pl.col(f"{state}_total_ns") / pl.col("known_ns"))
         .alias(f"{state}_percent")
-        for state in _STATES
+        for state in SPLIT_STATES
     ]  # fmt: skip
     frame = frame.with_columns(*shares, coverage_percent=100.0 * pl.col("n_known") / pl.col("n"))
     if no_wake_ups is not None:
@@ -252,7 +252,7 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
         .sort("known_ns", "callback", descending=[True, False])
         .select(
             *_IDENTITY, "n", "n_known", "coverage_percent", "known_ns",
-            *(f"{state}_total_ns" for state in _STATES), *(f"{state}_percent" for state in _STATES),
+            *(f"{state}_total_ns" for state in SPLIT_STATES), *(f"{state}_percent" for state in SPLIT_STATES),
             *columns_of("on_cpu", ("p50", "p99", "max")), *columns_of("waiting", ("p50", "p99", "max")), "migrations",
         )
     )  # fmt: skip
@@ -280,8 +280,8 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
         reasons=reasons,
         shown=(
             "callback", "n", "coverage_percent", "known_ns", "on_cpu_percent", "preempted_percent", "blocked_percent",
-            "wake_up_percent", "on_cpu_p50_ns", "on_cpu_p99_ns", "on_cpu_max_ns", "waiting_p99_ns", "waiting_max_ns",
-            "migrations",
+            *(("stopped_percent",) if frame["stopped_total_ns"].sum() else ()), "wake_up_percent",
+            "on_cpu_p50_ns", "on_cpu_p99_ns", "on_cpu_max_ns", "waiting_p99_ns", "waiting_max_ns", "migrations",
         ),
         spare=("on_cpu_p50_ns", "waiting_p99_ns", "on_cpu_max_ns", "known_ns", "migrations", "on_cpu_p99_ns"),
     )  # fmt: skip

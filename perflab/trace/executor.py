@@ -33,7 +33,7 @@ from perflab.trace.answer import Answer, Section
 from perflab.trace.names import SILENT_EXECUTORS, plural
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import IDENTITY, NO_SCHEDULER, identities, known_time, named, percent, shown
+from perflab.trace.threads import IDENTITY, NO_SCHEDULER, identities, known_time, named, percent, shown, split_of
 from perflab.trace.why_threads import Threads
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _with_split(trace: Source, frame: pl.DataFrame) -> pl.DataFrame:
     """The stretches with their duration, what the scheduler says of it, and `told_ns`: the duration where it does."""
     frame = frame.with_row_index("__row")
     ended = frame.filter(pl.col("end_ns").is_not_null() & pl.col("start_ns").is_not_null())
-    split = trace.split(ended["thread_row"], ended["start_ns"], ended["end_ns"]).drop("migrations")
+    split = split_of(trace, ended["thread_row"], ended["start_ns"], ended["end_ns"]).drop("migrations")
     told = pl.concat([ended.select("__row"), split], how="horizontal")
     return (
         frame.join(told, on="__row", how="left", maintain_order="left")

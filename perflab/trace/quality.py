@@ -347,7 +347,9 @@ def _missing_begins(entries: Sequence[Json], facts: Json) -> str:
     count = sum(e["count"] for e in entries)
     least = "" if all(e["exact"] for e in entries) else "at least "
     ends = [e["end_ns"] for e in entries if e.get("end_ns") is not None]
-    until = f"; the last begins {format_time(max(0, max(ends) - facts['begin_ns']))} after the beginning" if ends else ""
+    until = (
+        f"; the last begins {format_time(max(0, max(ends) - facts['begin_ns']))} after the beginning" if ends else ""
+    )
     return (
         f"{files} without the beginning: {least}{plural(count, 'packet')} before the first are not in the trace (a "
         f"snapshot, overwritten, or deleted){until}"

@@ -142,6 +142,7 @@ def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: p
         "migrations",
         "preempted_ns",
         "blocked_ns",
+        (pl.col("stopped_ns") + pl.col("traced_ns")).alias("stopped_ns"),
         pl.when(has_wake_ups).then("woken_ns").alias("wake_up_ns"),
         pl.when(has_wake_ups).then(pl.col("wake_ups").fill_null(0)).alias("wake_ups"),
         pl.when(has_wake_ups).then(pl.col("already_running").fill_null(0)).alias("already_running"),
@@ -162,7 +163,7 @@ def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: p
             "cpus": "it did not run", "priorities": "its events have no priority",
             "cpu_percent": "the covered time is empty", "known_percent": "the covered time is empty",
         },
-        shown=shown(frame, trace, "already_running"),
+        shown=shown(frame, trace, "already_running", *(() if frame["stopped_ns"].sum() else ("stopped_ns",))),
         spare=("known_percent", "wake_ups", "migrations", "cpus", "priorities"),
     )  # fmt: skip
 

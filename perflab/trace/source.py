@@ -57,8 +57,8 @@ class Source(Protocol):
 
     def split(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
         """How stretches of threads' time were spent, row by row: on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns
-        (Int64; they add up to the stretch), migrations (UInt32). All null where the scheduler does not say so for
-        all of the stretch, or where one of the three is null.
+        (Int64; for the rest of the stretch the thread was stopped), migrations (UInt32). All null where the scheduler
+        does not say so for all of the stretch, or where one of the three is null.
         """
 
     def holds(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:

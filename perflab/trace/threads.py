@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 NO_SCHEDULER = "the trace has no scheduler events"
 
 IDENTITY = ("host", "process", "pid", "thread", "tid")
-STATES = ("running", "preempted", "blocked", "woken")
+STATES = ("running", "preempted", "blocked", "woken", "stopped", "traced")
+SPLIT_STATES = ("on_cpu", "preempted", "blocked", "stopped", "wake_up")  # of a stretch; stopped: or traced
 
 
 def identities(trace: Source) -> pl.DataFrame:
@@ -56,7 +57,8 @@ def known_time(states: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Of each thread the time within its span that was spent in each state.
 
     `spans` has `thread_row`, `begin_ns` and `end_ns`. The result has `thread_row`, `running_ns`, `preempted_ns`,
-    `blocked_ns`, `woken_ns` and `known_ns`, their sum; no row for threads of which nothing is known.
+    `blocked_ns`, `woken_ns`, `stopped_ns`, `traced_ns` and `known_ns`, their sum; no row for threads of which nothing
+    is known.
     """
     length = pl.min_horizontal("end_ns", "__end") - pl.max_horizontal("start_ns", "__begin")
     clipped = (
@@ -70,6 +72,15 @@ def known_time(states: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     )
     sums = [pl.col("length").filter(pl.col("state") == state).sum().alias(f"{state}_ns") for state in STATES]
     return clipped.group_by("thread_row").agg(*sums, known_ns=pl.col("length").sum()).collect()
+
+
+def split_of(trace: Source, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
+    """`Source.split` with `stopped_ns`: the times of SPLIT_STATES, which add up to the stretch, and `migrations`."""
+    found = trace.split(thread, start_ns, end_ns)
+    others = pl.sum_horizontal("on_cpu_ns", "preempted_ns", "blocked_ns", "wake_up_ns")
+    rest = pl.lit(end_ns - start_ns) - pl.when(pl.col("on_cpu_ns").is_not_null()).then(others)
+    times = [f"{state}_ns" for state in SPLIT_STATES]
+    return found.with_columns(rest.alias("stopped_ns")).select(*times, "migrations")
 
 
 def percent(part: pl.Expr, whole: pl.Expr) -> pl.Expr:

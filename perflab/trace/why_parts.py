@@ -5,6 +5,8 @@ stage    cause           of the thread's time                                   
 any      cpu             it could run and did not, and another one had its CPU       the thread that had it, and CPU
 any      wake_up         it could run, and nobody was seen on its CPU                (idle, or not recorded)
 any      blocked         it slept within what it was doing                           callback or thread
+any      stopped         it was stopped by a signal: SIGSTOP, SIGTSTP                its process
+any      traced          a debugger held it: ptrace                                  its process
 any      unknown         nobody knows                                                why
 sender   timer_late      it slept although the tick was due                          the timer
 s, r     callback_ahead  its executor ran another callback (on a CPU, or asleep)     that callback
@@ -27,7 +29,18 @@ from perflab.trace import names
 from perflab.trace.quality import NO_WAKE_UPS
 from perflab.trace.why_layers import NONE, Ints, Stretches
 from perflab.trace.why_path import IN_PROGRAMS, Note, Role
-from perflab.trace.why_threads import BLOCKED, CALLBACK, PHASE, PREEMPTED, RUNNING, WOKEN, Pieces, Threads
+from perflab.trace.why_threads import (
+    BLOCKED,
+    CALLBACK,
+    PHASE,
+    PREEMPTED,
+    RUNNING,
+    STOPPED,
+    TRACED,
+    WOKEN,
+    Pieces,
+    Threads,
+)
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -35,7 +48,7 @@ if TYPE_CHECKING:
 STAGES = ("sender", "transport", "reader", "callback")
 CAUSES = (
     "cpu", "wake_up", "callback_ahead", "own_work", "publish_call", "blocked", "timer_late", "middleware", "on_the_way",
-    "transport", "executor", "unknown",
+    "transport", "executor", "stopped", "traced", "unknown",
 )  # fmt: skip
 
 INFERRED = "the switch to the thread was not recorded"
@@ -187,6 +200,8 @@ def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
     if threads.wake_up_reason is None:
         sleeps = np.where(idle & (role == Role.TIMER), _code("timer_late"), sleeps)
     cause = np.where(state == BLOCKED, sleeps, cause)
+    cause = np.where(state == STOPPED, _code("stopped"), cause)
+    cause = np.where(state == TRACED, _code("traced"), cause)
     waits = (state == PREEMPTED) | (state == WOKEN)
     held = np.where(pieces.holder >= 0, _code("cpu"), _code("wake_up"))
     cause = np.where(waits, held, cause)
@@ -254,12 +269,15 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
     publisher = pl.coalesce("publisher", "process")
     named |= dict.fromkeys(("callback_ahead", "own_work", "blocked", "timer_late"), (by_callback, by_callback))
     named |= {"publish_call": (publisher, publisher)}
-    named |= dict.fromkeys(("middleware", "executor"), (thread, pl.col("process")))
+    named |= dict.fromkeys(("middleware", "executor", "stopped", "traced"), (thread, pl.col("process")))
     named |= dict.fromkeys(("on_the_way", "transport"), (pl.col("topic"), None))
     named |= {"unknown": (pl.col("reason"), None)}
     is_cause = {name: pl.col("cause") == name for name in named}
     return frame.with_columns(
         who=pl.coalesce(*(pl.when(is_cause[name]).then(who) for name, (who, _) in named.items())),
         group=pl.coalesce(*(pl.when(is_cause[n]).then(group) for n, (_, group) in named.items() if group is not None)),
-        group_pid=pl.when(pl.col("cause") == "cpu").then("by_pid"),
+        group_pid=pl.when(pl.col("cause") == "cpu")
+        .then("by_pid")
+        .when(pl.col("cause").cast(pl.String).is_in(["stopped", "traced"]))
+        .then("pid"),
     )

@@ -180,4 +180,11 @@ class _Walk:
         homeless = (waker >= 0) & (self._threads.process[np.maximum(waker, 0)] == NONE)
         roles = np.where(known & ~homeless, Role.ON_THE_WAY, Role.TRANSPORT)
         note = np.where(known, np.where(homeless, Note.NO_PROCESS, Note.NOTHING), Note.NO_WAKER)
-        self._found.add(subject, NONE, low, woken, roles, note)
+        # Stopped, the thread could not take what had come.
+        of, start, end, stop = self._threads.stops.cut(thread, low, woken)
+        stopped = stop >= 0
+        self._found.add(
+            subject[of[stopped]], thread[of[stopped]], start[stopped], end[stopped], Role.MIDDLEWARE, Note.NOTHING
+        )
+        rest = of[~stopped]
+        self._found.add(subject[rest], NONE, start[~stopped], end[~stopped], roles[rest], note[rest])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perflab.trace.source import Source
 
 # Codes of thread_states.state; the order is that of tables.h.
-RUNNING, PREEMPTED, BLOCKED, WOKEN = range(4)
+RUNNING, PREEMPTED, BLOCKED, WOKEN, STOPPED, TRACED = range(6)
 
 # What a thread is within, in its program.
 NOTHING, CALLBACK, PHASE = range(3)
@@ -185,6 +185,13 @@ class Threads:
         table = self._trace.table("holds")
         layer = Layer(ints(table["thread"]), ints(table["start_ns"]), ints(table["end_ns"]))
         return layer, ints(table["holder"])
+
+    @cached_property
+    def stops(self) -> Layer:
+        """When threads were stopped, by a signal or a debugger."""
+        table = self._trace.table("thread_states")
+        stopped = table.filter(pl.col("state").cast(pl.String).is_in(["stopped", "traced"]))
+        return Layer(ints(stopped["thread"]), ints(stopped["start_ns"]), ints(stopped["end_ns"]))
 
     @cached_property
     def scheduled(self) -> Flags:

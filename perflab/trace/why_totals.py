@@ -34,6 +34,8 @@ _NAMED: dict[str, str] = {
     "on_the_way": "{was} on the way",
     "transport": "{was} in transport",
     "executor": "{was} in the executor of {group}",
+    "stopped": "waited while {group}{pids} was stopped by a signal (SIGSTOP, SIGTSTP)",
+    "traced": "waited while a debugger held {group}{pids} (ptrace)",
     "unknown": "waited for what the trace does not tell",
 }
 _UNNAMED: dict[str, str] = {
@@ -45,10 +47,14 @@ _UNNAMED: dict[str, str] = {
     "timer_late": "began late: timers slept past their ticks",
     "middleware": "{was} in the middleware",
     "executor": "{was} in executors",
+    "stopped": "waited for processes that were stopped by a signal (SIGSTOP, SIGTSTP)",
+    "traced": "waited for processes that a debugger held (ptrace)",
 }
 _OF_CALLBACKS: dict[str, str] = {
     "own_work": "mainly ran ({group})",
     "blocked": "mainly slept ({group})",
+    "stopped": "mainly were stopped by a signal: {group}{pids}",
+    "traced": "mainly were held by a debugger: {group}{pids}",
     "unknown": "took time of which the trace does not tell what it was",
 }
 _OF_CALLBACKS_UNNAMED: dict[str, str] = {"own_work": "mainly ran", "blocked": "mainly slept"}
@@ -64,6 +70,8 @@ _WHAT: dict[str, str] = {
     "on_the_way": "on the way",
     "transport": "transport as a whole",
     "executor": "executor of {group} ran",
+    "stopped": "{group}{pids} stopped by a signal",
+    "traced": "{group}{pids} held by a debugger",
     "unknown": "the trace does not tell",
 }
 
@@ -186,7 +194,7 @@ def totals_section(found: Late) -> Section:
         (f"each: of the {many} that have it",) if frame.height else (f"no {kind} was {late}",),
         {
             "each_p50_ns": "a median needs 2 values", "who": "nobody is named for this cause",
-            "cpu": "not a wait for a CPU that another one had", "pids": "not a wait for a CPU that another one had",
+            "cpu": "not a wait for a CPU that another one had", "pids": "neither a CPU nor a stop",
             "host": "the trace has one host, or as cpu",
         },
         shown=("what", many, f"{many}_percent", "total_ns", "total_percent", "having", "each_p50_ns", "each_max_ns",

@@ -14,8 +14,8 @@ _CALLBACK = pl.Enum(["subscription", "timer", "service", "client", "unknown"])
 _MATCH = pl.Enum(["matched", "not_taken", "no_timestamp", "unknown_subscription", "no_publication", "ambiguous"])
 _LINK = pl.Enum(["periodic_async", "partial_sync"])
 _PHASE = pl.Enum(["get_next_ready", "wait_for_work", "execute", "dispatch"])
-_STATE = pl.Enum(["running", "preempted", "blocked", "woken"])
-_END = pl.Enum(["preempted", "sleeping", "uninterruptible", "ended", "other"])
+_STATE = pl.Enum(["running", "preempted", "blocked", "woken", "stopped", "traced"])
+_END = pl.Enum(["preempted", "sleeping", "uninterruptible", "stopped", "traced", "ended", "other"])
 
 _VALID = {"valid_from_ns": _I64, "valid_to_ns": _I64}
 _ENDPOINT = {"process": _I32, "node": _I32, "handle": _U64, "rmw_handle": _U64, "topic": _TEXT, "gid": _TEXT}
@@ -135,7 +135,7 @@ class MadeSource:
             if t is None or start is None or end is None:
                 rows.append(dict.fromkeys(SPLIT))
                 continue
-            spent = dict.fromkeys(("running", "preempted", "blocked", "woken"), 0)
+            spent = dict.fromkeys(("running", "preempted", "blocked", "woken", "stopped", "traced"), 0)
             for s in states.filter(pl.col("thread") == t).iter_rows(named=True):
                 spent[s["state"]] += max(0, min(end, s["end_ns"]) - max(start, s["start_ns"]))
             known = sum(spent.values()) == end - start

@@ -41,7 +41,8 @@ PERFLAB_TRACE_EXPORT int perflab_trace_table(perflab_trace* trace, const char* n
                                              struct ArrowArrayStream* out, char* error, size_t error_size);
 
 // How `n` stretches of time were spent, one row each: on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns
-// (int64), migrations (uint32); all null where that is not known. `threads` has rows of the table of threads;
+// (int64), migrations (uint32); all null where that is not known. For the rest of the stretch the thread was stopped, by
+// a signal or a debugger. `threads` has rows of the table of threads;
 // a row that is not there (-1, say) and an end before its begin are not known. 0, or -1 and an error line.
 PERFLAB_TRACE_EXPORT int perflab_trace_split(perflab_trace* trace, const int32_t* threads,
                                              const int64_t* begins, const int64_t* ends, size_t n,

@@ -163,6 +163,7 @@ STATES = {
     "sleeping": 1,
     "uninterruptible": 2,
     "stopped": 4,
+    "traced": 8,
     "dead": 16,
     "zombie": 32,
     "parked": 64,

@@ -57,6 +57,26 @@ def test_a_callback_is_divided_into_what_its_thread_did_and_the_parts_add_up(fla
     assert held["share_percent"] == pytest.approx(100 * 200 / 250)
 
 
+@pytest.mark.parametrize("state", ["stopped", "traced"])
+def test_a_stopped_thread_neither_sleeps_nor_waits(state: str, tmp_path: Path) -> None:
+    made, main, kernel = made_with_thread()
+    kernel.switch(500, cpu=0, prev=0, next=main)
+    main.callback(0xC, 1_000, 2_000)
+    kernel.switch(1_100, cpu=0, prev=main, next=0, prev_state=state)
+    kernel.wakeup(1_750, cpu=0, task=main)
+    kernel.switch(1_800, cpu=0, prev=0, next=main)
+    kernel.switch(3_000, cpu=0, prev=main, next=0)
+    trace = opened(made, tmp_path)
+    (row,) = callbacks(trace).section("split").frame.to_dicts()
+    parts = {p: row[f"{p}_total_ns"] for p in ("on_cpu", "preempted", "blocked", "stopped", "wake_up")}
+    assert parts == {"on_cpu": 300, "preempted": 0, "blocked": 0, "stopped": 650, "wake_up": 50}
+    thread = by_tid(scheduling(trace), "threads")[10]
+    assert (thread["stopped_ns"], thread["blocked_ns"], thread["wake_up_ns"]) == (650, 0, 50)
+    assert thread["known_percent"] == 100.0
+    states = trace.table("thread_states").filter(pl.col("state") == state)
+    assert states.select("start_ns", "end_ns", "cpu").rows() == [(1_100, 1_750, None)]
+
+
 def test_an_instance_into_which_a_loss_reaches_is_not_divided_and_its_duration_stays(tmp_path: Path) -> None:
     made, main, kernel = made_with_thread()
     kernel.switch(500, cpu=0, prev=0, next=main)

@@ -132,6 +132,55 @@ def test_what_sleeps_on_its_way_until_an_interrupt_is_on_the_way(tmp_path: Path)
     ]
 
 
+@pytest.mark.parametrize(("state", "words"), [("stopped", "stopped by a signal"), ("traced", "held by a debugger")])
+def test_a_reader_that_is_stopped_waits_for_nobody_s_message(tmp_path: Path, state: str, words: str) -> None:
+    """The signal wakes both threads, which leave their CPUs at once; the next one lets them go on."""
+    system = System()
+    system.switch(-100, 0, 0, system.talking)
+    for thread, cpu in ((system.listening, 1), (system.receiving, 2)):
+        system.wake(-90, thread, by_cpu=3, cpu=cpu)
+        system.switch(-80, cpu, 0, thread)
+        system.switch(-70, cpu, thread, 0, state)
+    system.kernel().switch(-60 + BASE, 3, HOG, 0)
+    sent = system.talk()
+    system.switch(800, 0, system.talking, 0)
+    system.wake(50_000, system.receiving, by_cpu=3, cpu=2)
+    system.switch(50_050, 2, 0, system.receiving)
+    system.wake(50_060, system.listening, by_cpu=3, cpu=1)
+    system.switch(50_070, 1, 0, system.listening)
+    system.switch(50_080, 1, system.listening, 0)
+    system.wake(50_200, system.listening, by_cpu=2, cpu=1)
+    system.switch(50_300, 2, system.receiving, 0)
+    system.switch(50_400, 1, 0, system.listening)
+    system.wait(-15_000, 50_450)
+    system.listen(sent, 50_500)
+    answer = system.why(tmp_path)
+    assert parts(answer)[:4] == [
+        ("sender", "publish_call", "/talker", 2),
+        ("transport", state, MIDDLEWARE, 50_000 - 502),
+        ("transport", "wake_up", None, 50),
+        ("transport", "middleware", MIDDLEWARE, 150),
+    ]
+    assert answer.section("messages").frame["main"].to_list() == [f"listener (pid 20) {words}"]
+    assert answer.section("totals").frame["pids"].to_list()[0] == "20"
+
+
+def test_a_sender_that_is_stopped_did_not_sleep_past_its_tick(tmp_path: Path) -> None:
+    system = System()
+    system.wake(-9_500, system.talking, by_cpu=3, cpu=0)
+    system.switch(-9_400, 0, 0, system.talking)
+    system.switch(-9_300, 0, system.talking, 0, "stopped")
+    system.wake(-200, system.talking, by_cpu=3, cpu=0)
+    system.kernel().switch(-190 + BASE, 3, HOG, 0)
+    system.switch(-100, 0, 0, system.talking)
+    sent = system.talk(due=-5_000)
+    system.switch(800, 0, system.talking, 0)
+    system.listen(sent, 5_200)
+    found = parts(system.why(tmp_path))
+    assert found[0] == ("sender", "stopped", "talker (talker 10)", 5_000 - 200)
+    assert {cause for _, cause, _, _ in found} >= {"stopped"} and "timer_late" not in {c for _, c, _, _ in found}
+
+
 @pytest.mark.parametrize("bystander", ["another process", "a callback of the listener"])
 def test_who_was_interrupted_is_not_followed(tmp_path: Path, bystander: str) -> None:
     """The interrupt that ends a delay finds somebody on its CPU, who has nothing to do with the message."""

@@ -84,8 +84,8 @@ TEST(SchedulerEvents, HaveTheSameStatesForEveryKernel) {
     EXPECT_EQ(state_of(0, raw), EndState::preempted);
     EXPECT_EQ(state_of(1, raw), EndState::sleeping);
     EXPECT_EQ(state_of(2, raw), EndState::uninterruptible);
-    EXPECT_EQ(state_of(4, raw), EndState::other) << "stopped";
-    EXPECT_EQ(state_of(8, raw), EndState::other) << "traced";
+    EXPECT_EQ(state_of(4, raw), EndState::stopped);
+    EXPECT_EQ(state_of(8, raw), EndState::traced);
     EXPECT_EQ(state_of(16, raw), EndState::ended);
     EXPECT_EQ(state_of(32, raw), EndState::ended);
   }
@@ -96,6 +96,9 @@ TEST(SchedulerEvents, HaveTheSameStatesForEveryKernel) {
   EXPECT_EQ(state_of(512, true), EndState::other) << "parked";
   EXPECT_EQ(state_of(128, false), EndState::other) << "idle kernel thread";
   EXPECT_EQ(state_of(130, true), EndState::uninterruptible) << "killable";
+  EXPECT_EQ(state_of(132, true), EndState::stopped) << "and killable, as a stopped one is";
+  EXPECT_EQ(state_of(136, true), EndState::traced) << "likewise";
+  EXPECT_EQ(state_of(260, false), EndState::stopped) << "TASK_STOPPED as programs of the kernel see it";
 }
 
 TEST(SchedulerEvents, KnowTheKernelByItsRelease) {
