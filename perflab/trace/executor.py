@@ -71,7 +71,7 @@ _TIMES = (_sum("wall_ns"), _sum("on_cpu_ns"), pl.col("told_ns").sum())
 _WAIT = "wait_for_work"
 _WITH_CALLBACKS = ("execute", "dispatch")
 _PHASES = ("get_next_ready", _WAIT, *_WITH_CALLBACKS)
-_STATES = ("on_cpu", "runnable", "preempted", "wake_up", "blocked")
+_STATES = ("on_cpu", "runnable", "preempted", "wake_up", "blocked", "stopped")
 _SLEEPS = ("executor_lock", "blocked_in_callbacks")  # parts of blocked
 MUCH_LOCK_PERCENT = 5  # of a thread's phases spent waiting for the executor's lock: worth a sentence
 
@@ -350,7 +350,7 @@ def _why_no_phases(trace: Source) -> str:
 
 def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
     """What threads do in each phase: run, wait for a CPU, sleep; and what they sleep for."""
-    parts = ("blocked_ns", "preempted_ns", "wake_up_ns", "on_cpu_ns", "told_ns")
+    parts = ("blocked_ns", "stopped_ns", "preempted_ns", "wake_up_ns", "on_cpu_ns", "told_ns")
     sums = (
         lengths.with_columns(pl.col("phase").cast(pl.String))
         .group_by("thread_row", "phase")
@@ -397,7 +397,8 @@ def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Se
     return Section(
         "phases", "Executor phases by thread state", frame, _state_notes(frame, sums), reasons,
         shown=shown(
-            frame, trace, *(f"{state}_ns" for state in (*_STATES, *_SLEEPS)), "preempted_percent", "wake_up_percent"
+            frame, trace, *(f"{state}_ns" for state in (*_STATES, *_SLEEPS)), "preempted_percent", "wake_up_percent",
+            *(() if frame["stopped_ns"].sum() else ("stopped_percent",)),
         ),
         spare=(
             "blocked_in_callbacks_percent", "known_percent", "count", "process", "wall_max_at_ns", "wall_max_ns",
@@ -419,7 +420,8 @@ def _state_notes(frame: pl.DataFrame, sums: pl.DataFrame) -> tuple[str, ...]:
         return ("No executor has phases in the trace",)
     notes = [
         "Shares are of the time in which the thread's state is known. runnable: preempted, or woken and not yet on a "
-        "CPU. blocked: asleep; in wait_for_work for work, elsewhere in a callback, for a lock, for the disk. "
+        "CPU. stopped: by a signal or a debugger. blocked: asleep; in wait_for_work for work, elsewhere in a callback, "
+        "for a lock, for the disk. "
         "executor_lock: of blocked, until a thread of the same executor let go. max at: when the longest began, from "
         "the beginning of the trace"
     ]

@@ -26,7 +26,7 @@ from perflab.trace.source import TABLES, NativeTrace, Source
 
 DOUBLE = Path(os.environ.get("PERFLAB_TEST_TOOLS", "")) / "trace_double"
 TAKE_MATCH = ["matched", "not_taken", "no_timestamp", "unknown_subscription", "no_publication", "ambiguous"]
-THREAD_STATE = ["running", "preempted", "blocked", "woken"]
+THREAD_STATE = ["running", "preempted", "blocked", "woken", "stopped", "traced"]
 SPLIT = {
     "on_cpu_ns": pl.Int64,
     "preempted_ns": pl.Int64,
