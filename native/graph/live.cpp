@@ -654,6 +654,7 @@ LiveGraph::LiveGraph(const Graph& graph, std::optional<std::size_t> process, run
                      measure::MessageEventQueue& events, const LiveSettings& settings)
     : runtime_(runtime),
       settings_(settings),
+      phases_(graph, settings.seed),
       shared_(std::make_unique<Shared>(graph, process, runtime.clock(), events)) {
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
     if (!process || *process == p) build_process(p, graph.processes[p]);
@@ -708,6 +709,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
   }
 
   std::vector<LivePublisher*> publishers;
+  std::vector<Nanoseconds> publishers_made;
   for (std::size_t i = 0; i < node.publishers.size(); ++i) {
     const Publisher& publisher = node.publishers[i];
     const message::MessageType& type = type_of(publisher.type);
@@ -723,6 +725,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     publishers_.push_back(std::make_unique<LivePublisher>(*shared_, node, publisher, pass_by, endpoint,
                                                           concurrent && triggers[i] > 1));
     publishers.push_back(publishers_.back().get());
+    publishers_made.push_back(runtime_.clock().now());
   }
   const auto chosen = [&publishers](const std::vector<std::size_t>& indexes) {
     std::vector<LivePublisher*> list;
@@ -736,15 +739,6 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     subscriptions_.push_back(std::make_unique<LiveSubscription>(*shared_, node, subscription, settings_));
     subscriptions.push_back(subscriptions_.back().get());
   }
-  const auto timer_settings = [&](const std::string& name, Nanoseconds period_ns, bool skip_missed) {
-    return runtime::TimerSettings{.name = name,
-                                  .group = place.group,
-                                  .period_ns = period_ns,
-                                  .first_tick = 1 - settings_.warmup_ns / period_ns,
-                                  .last_tick = settings_.duration_ns / period_ns,
-                                  .skip_missed = skip_missed,
-                                  .made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor};
-  };
   for (const Reaction& reaction : node.reactions) {
     reactions_.push_back(
         std::make_unique<LiveReaction>(reaction, chosen(reaction.publish), runtime_, concurrent));
@@ -752,9 +746,8 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
       subscriptions.at(reaction.on[input])->add_reaction(*reactions_.back(), input);
     }
     if (reaction.kind == ReactionKind::kCyclic) {
-      runtime_.create_timer(place.executor,
-                            timer_settings(node.name + "_cycle", reaction.period_ns, !node.condition.empty()),
-                            *reactions_.back());
+      build_timer(place, node, node.name + "_cycle", reaction, runtime_.clock().now(),
+                  !node.condition.empty(), *reactions_.back());
     }
   }
   for (std::size_t i = 0; i < node.subscriptions.size(); ++i) {
@@ -772,19 +765,41 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
                                                           *subscriptions[i]));
   }
   const std::size_t first_client = clients_.size();
-  build_services(place, node);
+  const std::vector<Nanoseconds> clients_made = build_services(place, node);
   for (const Timer& timer : node.timers) {
     std::vector<LiveClient*> clients;
     for (const std::size_t index : timer.request) clients.push_back(clients_.at(first_client + index).get());
+    // An application creates a publisher and then its timer, before it goes on with the next.
+    Nanoseconds created_ns = timer.publish.empty() && timer.request.empty() ? runtime_.clock().now() : 0;
+    for (const std::size_t index : timer.publish) created_ns = std::max(created_ns, publishers_made[index]);
+    for (const std::size_t index : timer.request) created_ns = std::max(created_ns, clients_made[index]);
     timers_.push_back(
         std::make_unique<LiveTimer>(timer, chosen(timer.publish), std::move(clients), runtime_));
-    runtime_.create_timer(place.executor,
-                          timer_settings(timer.name, timer.period_ns, timer.overrun == Overrun::kSkip),
-                          *timers_.back());
+    build_timer(place, node, timer.name, timer, created_ns, timer.overrun == Overrun::kSkip,
+                *timers_.back());
   }
 }
 
-void LiveGraph::build_services(const Place& place, const Node& node) {
+template <typename Source>
+void LiveGraph::build_timer(const Place& place, const Node& node, const std::string& name,
+                            const Source& source, Nanoseconds created_ns, bool skip_missed,
+                            runtime::TimerHandler& handler) {
+  const Nanoseconds period_ns = source.period_ns;
+  const Nanoseconds offset_ns = phases_.of(source, created_ns);
+  timer_views_.push_back({&node, name, period_ns, source.phase, offset_ns});
+  runtime_.create_timer(place.executor,
+                        {.name = name,
+                         .group = place.group,
+                         .period_ns = period_ns,
+                         .shift_ns = offset_ns == 0 ? 0 : offset_ns - period_ns,
+                         .first_tick = 1 - settings_.warmup_ns / period_ns,
+                         .last_tick = settings_.duration_ns / period_ns,
+                         .skip_missed = skip_missed,
+                         .made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor},
+                        handler);
+}
+
+std::vector<Nanoseconds> LiveGraph::build_services(const Place& place, const Node& node) {
   const auto settings = [&](const std::string& service, const std::string& type, const perflab_qos& qos) {
     return runtime::ServiceSettings{static_cast<int>(place.process), place.participant, place.group, service,
                                     message::service_ros_type(type_of(type)), qos};
@@ -798,6 +813,7 @@ void LiveGraph::build_services(const Place& place, const Node& node) {
   for (const Timer& timer : node.timers) {
     for (const std::size_t index : timer.request) ++triggers.at(index);
   }
+  std::vector<Nanoseconds> made;
   for (std::size_t i = 0; i < node.clients.size(); ++i) {
     const Client& client = node.clients[i];
     if (shared_->services.at(client.service).server == nullptr)
@@ -807,7 +823,9 @@ void LiveGraph::build_services(const Place& place, const Node& node) {
         *shared_, node, client, settings_, runtime::concurrent_callbacks(place.kind) && triggers[i] > 1));
     clients_.back()->attach(runtime_.create_client(
         place.executor, settings(client.service, client.type, client.qos), *clients_.back()));
+    made.push_back(runtime_.clock().now());
   }
+  return made;
 }
 
 std::vector<WriterName> LiveGraph::writers() const {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "graph/model.h"
+#include "graph/phase.h"
 #include "measure/recorders.h"
 #include "runtime/runtime.h"
 
@@ -37,6 +38,7 @@ struct LiveSettings {
   std::optional<int> executor_threads{};
   std::optional<PassBy> pass_by{};        // of every publisher
   bool name_threads = true;               // executors' threads are called after their nodes
+  std::uint64_t seed = 1;                 // of random phases
   std::optional<std::uint32_t> domain{};  // for messages: where endpoints that are none of the graph's live
 };
 
@@ -106,6 +108,15 @@ struct ExecutorView {
   std::vector<std::string> nodes;  // qualified
 };
 
+// Where a timer or cyclic reaction ticks in its period: `offset_ns` after the common start and every period.
+struct TimerView {
+  const Node* node;
+  std::string name;
+  Nanoseconds period_ns;
+  Phase phase;
+  Nanoseconds offset_ns;
+};
+
 struct EdgeView {
   const Node* publisher_node;
   const Node* subscription_node;
@@ -148,6 +159,7 @@ class LiveGraph {
   [[nodiscard]] std::vector<EdgeView> edges() const;
   [[nodiscard]] std::vector<ServiceView> services() const;
   [[nodiscard]] const std::vector<ExecutorView>& executors() const noexcept { return executors_; }
+  [[nodiscard]] const std::vector<TimerView>& timers() const noexcept { return timer_views_; }
   // Once everything is matched.
   [[nodiscard]] std::vector<PassingView> passing() const;
   [[nodiscard]] std::uint64_t foreign_messages() const noexcept;
@@ -173,13 +185,19 @@ class LiveGraph {
   std::vector<std::string> differing(bool too_many_only);
   void build_process(std::size_t index, const Process& process);
   void build_node(const Place& place, const Node& node);
-  void build_services(const Place& place, const Node& node);
+  // Returns when each client was created.
+  std::vector<Nanoseconds> build_services(const Place& place, const Node& node);
+  // `source` is a timer or cyclic reaction of the graph, which was created at that instant.
+  template <typename Source>
+  void build_timer(const Place& place, const Node& node, const std::string& name, const Source& source,
+                   Nanoseconds created_ns, bool skip_missed, runtime::TimerHandler& handler);
   // Of the workload's own edges.
   const measure::Histogram& merge(const measure::Histogram& (measure::EdgeRecorder::*figure)()
                                       const noexcept);
 
   runtime::Runtime& runtime_;
   LiveSettings settings_;
+  PhaseOffsets phases_;
   std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<LivePublisher>> publishers_;
   std::vector<std::unique_ptr<LiveSubscription>> subscriptions_;
@@ -187,6 +205,7 @@ class LiveGraph {
   std::vector<std::unique_ptr<LiveClient>> clients_;
   std::vector<std::unique_ptr<LiveServer>> servers_;
   std::vector<std::unique_ptr<LiveTimer>> timers_;
+  std::vector<TimerView> timer_views_;
   std::vector<ExecutorView> executors_;
   std::size_t groups_ = 0;
 };

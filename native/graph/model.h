@@ -86,9 +86,18 @@ enum class Overrun {
   kSkip      // ticks that were missed are counted as not_sent
 };
 
+// Where in its period a timer ticks (graph/phase.h).
+enum class Phase {
+  kAligned,    // all at the same place
+  kAsCreated,  // where it was when the timer was created
+  kStaggered,  // spread evenly
+  kRandom      // drawn from the trial's seed
+};
+
 struct Timer {
   std::string name;
   Nanoseconds period_ns = 0;
+  Phase phase = Phase::kAligned;
   std::vector<std::size_t> publish;  // indexes of publishers
   std::vector<std::size_t> request;  // indexes of clients, each of which sends one request
   Nanoseconds work_ns = 0;           // CPU time spent before publishing
@@ -110,6 +119,7 @@ struct Reaction {
   std::vector<std::size_t> publish;  // indexes of publishers
   Nanoseconds work_ns = 0;           // CPU time per reaction
   Nanoseconds period_ns = 0;         // kCyclic only
+  Phase phase = Phase::kAligned;     // likewise
 };
 
 struct Node {

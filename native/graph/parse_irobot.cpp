@@ -291,6 +291,10 @@ Draft parse_irobot(const Document& document, std::string_view default_name) {
               });
   }
   process.executors = executors_in_use(process.nodes);
+  // Its timers run from their creation on.
+  for (Node& node : process.nodes) {
+    for (Timer& timer : node.timers) timer.phase = Phase::kAsCreated;
+  }
   draft.processes.push_back(std::move(process));
   draft.origins.push_back(std::move(origin));
   return draft;

@@ -67,6 +67,33 @@ std::optional<Nanoseconds> read_period(const Document& document, const Fields& f
   });
 }
 
+// That of a timer: its own, or else that of its executor, or else that of the graph.
+Phase read_phase(const Document& document, const Fields& fields, Phase otherwise) {
+  const Value* phase = fields.find("phase");
+  return phase == nullptr ? otherwise : word_value(document, *phase, "phase", kPhaseWords);
+}
+
+// What the timers of a process have that say nothing of it.
+struct UsualPhase {
+  Phase graph = Phase::kAligned;
+  std::map<int, Phase> executors;  // by id
+
+  [[nodiscard]] Phase of(int executor) const {
+    const auto found = executors.find(executor);
+    return found == executors.end() ? graph : found->second;
+  }
+};
+
+// A publisher or client without a period has no timer.
+void refuse_lone_phase(const Document& document, const Fields& fields, std::string_view what) {
+  if (const Value* phase = fields.find("phase")) {
+    document.fail(phase->offset,
+                  fmt::format("'phase' is that of a timer, and the {} has none without 'period' or "
+                              "'frequency'; remove it",
+                              what));
+  }
+}
+
 Nanoseconds read_work(const Document& document, const Fields& fields) {
   const Value* work = fields.find("work");
   return work == nullptr ? 0 : read_duration(document, *work, "work", 0);
@@ -153,14 +180,18 @@ std::uint32_t read_size(const Document& document, const Fields& fields, const st
   return size;
 }
 
-void add_publisher(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
+void add_publisher(const Document& document, const Value& value, Phase usual, Node& node,
+                   NodeOrigin& origin) {
   const Fields fields(document, value, "publisher",
-                      {"topic", "type", "size", "pass_by", "qos", "period", "frequency"});
+                      {"topic", "type", "size", "pass_by", "qos", "period", "frequency", "phase"});
   auto publisher = read_endpoint<Publisher>(document, fields, node, true);
   publisher.size_bytes = read_size(document, fields, publisher.type);
   if (const std::optional<Nanoseconds> period = read_period(document, fields)) {
     node.timers.push_back(publishing_timer(fields.text("topic"), *period, node.publishers.size()));
+    node.timers.back().phase = read_phase(document, fields, usual);
     origin.timers.push_back(document.position(value.offset));
+  } else {
+    refuse_lone_phase(document, fields, "publisher");
   }
   node.publishers.push_back(std::move(publisher));
   origin.publishers.push_back(document.position(value.offset));
@@ -193,12 +224,15 @@ End read_service_end(const Document& document, const Fields& fields, const Node&
   return end;
 }
 
-void add_client(const Document& document, const Value& value, Node& node, NodeOrigin& origin) {
-  const Fields fields(document, value, "client", {"service", "type", "qos", "period", "frequency"});
+void add_client(const Document& document, const Value& value, Phase usual, Node& node, NodeOrigin& origin) {
+  const Fields fields(document, value, "client", {"service", "type", "qos", "period", "frequency", "phase"});
   auto client = read_service_end<Client>(document, fields, node);
   if (const std::optional<Nanoseconds> period = read_period(document, fields)) {
     node.timers.push_back(requesting_timer(fields.text("service"), *period, node.clients.size()));
+    node.timers.back().phase = read_phase(document, fields, usual);
     origin.timers.push_back(document.position(value.offset));
+  } else {
+    refuse_lone_phase(document, fields, "client");
   }
   node.clients.push_back(std::move(client));
   origin.clients.push_back(document.position(value.offset));
@@ -280,9 +314,9 @@ class NameIndex {
 };
 
 void add_timer(const Document& document, const Value& value, const NameIndex& publishers,
-               const NameIndex& clients, Node& node, NodeOrigin& origin) {
+               const NameIndex& clients, Phase usual, Node& node, NodeOrigin& origin) {
   const Fields fields(document, value, "timer",
-                      {"name", "period", "frequency", "publish", "request", "work", "overrun"});
+                      {"name", "period", "frequency", "publish", "request", "work", "overrun", "phase"});
   Timer timer;
   const std::optional<Nanoseconds> period = read_period(document, fields);
   if (!period) document.fail(value.offset, "the timer misses the key 'period' (or 'frequency')");
@@ -298,6 +332,7 @@ void add_timer(const Document& document, const Value& value, const NameIndex& pu
   if (const Value* overrun = fields.find("overrun")) {
     timer.overrun = word_value(document, *overrun, "overrun", kOverrunWords);
   }
+  timer.phase = read_phase(document, fields, usual);
   if (fields.find("name") != nullptr) {
     timer.name = fields.text("name");
   } else if (!timer.publish.empty()) {
@@ -338,8 +373,8 @@ Nanoseconds usual_work(const Document& document, ReactionKind kind) {
 }
 
 void add_reaction(const Document& document, const Value& value, const NameIndex& publishers,
-                  const NameIndex& subscriptions, Node& node, NodeOrigin& origin) {
-  const Fields fields(document, value, "reaction", {"kind", "on", "publish", "work", "period"});
+                  const NameIndex& subscriptions, Phase usual, Node& node, NodeOrigin& origin) {
+  const Fields fields(document, value, "reaction", {"kind", "on", "publish", "work", "period", "phase"});
   Reaction reaction;
   fields.require("on");
   reaction.on = subscriptions.at(document, fields, "on", node);
@@ -351,6 +386,11 @@ void add_reaction(const Document& document, const Value& value, const NameIndex&
     reaction.period_ns = read_duration(document, *period, "period", kShortestPeriod);
   } else if (reaction.kind == ReactionKind::kCyclic) {
     document.fail(value.offset, "the cyclic reaction misses the key 'period'");
+  }
+  if (reaction.kind == ReactionKind::kCyclic) {
+    reaction.phase = read_phase(document, fields, usual);
+  } else if (const Value* phase = fields.find("phase")) {
+    document.fail(phase->offset, "'phase' is that of a timer, and only a cyclic reaction has one; remove it");
   }
   node.reactions.push_back(std::move(reaction));
   origin.reactions.push_back(document.position(value.offset));
@@ -365,7 +405,7 @@ void set_frequencies(Node& node) {
 }
 
 Node read_node(const Document& document, const Fields& fields, std::string_view suffix, int default_executor,
-               NodeOrigin& origin) {
+               const UsualPhase& phases, NodeOrigin& origin) {
   Node node;
   node.name = fields.text("name") + std::string(suffix);
   if (const std::string problem = node_name_problem(node.name); !problem.empty()) {
@@ -380,20 +420,21 @@ Node read_node(const Document& document, const Fields& fields, std::string_view 
   node.executor = executor == nullptr
                       ? default_executor
                       : static_cast<int>(integer_of(document, *executor, "'executor'", 0, kMaxInt));
-  for (const Value& item : fields.list("publishers")) add_publisher(document, item, node, origin);
+  const Phase usual = phases.of(node.executor);
+  for (const Value& item : fields.list("publishers")) add_publisher(document, item, usual, node, origin);
   for (const Value& item : fields.list("subscriptions")) add_subscription(document, item, node, origin);
-  for (const Value& item : fields.list("clients")) add_client(document, item, node, origin);
+  for (const Value& item : fields.list("clients")) add_client(document, item, usual, node, origin);
   separate_timer_names(node);
   for (const Value& item : fields.list("servers")) add_server(document, item, node, origin);
   const NameIndex publishers(node.publishers, &Publisher::topic, "topic", "publisher");
   const NameIndex subscriptions(node.subscriptions, &Subscription::topic, "topic", "subscription");
   const NameIndex clients(node.clients, &Client::service, "service", "client");
   for (const Value& item : fields.list("timers")) {
-    add_timer(document, item, publishers, clients, node, origin);
+    add_timer(document, item, publishers, clients, usual, node, origin);
   }
   set_frequencies(node);
   for (const Value& item : fields.list("reactions")) {
-    add_reaction(document, item, publishers, subscriptions, node, origin);
+    add_reaction(document, item, publishers, subscriptions, usual, node, origin);
   }
   return node;
 }
@@ -454,9 +495,10 @@ Threads read_threads(const Document& document, const Value& value) {
   return threads;
 }
 
-void read_executors(const Document& document, const Fields& fields, Process& process, ProcessOrigin& origin) {
+void read_executors(const Document& document, const Fields& fields, Process& process, UsualPhase& phases,
+                    ProcessOrigin& origin) {
   for (const Value& item : fields.list("executors")) {
-    const Fields executor(document, item, "executor", {"id", "kind", "threads", "thread"});
+    const Fields executor(document, item, "executor", {"id", "kind", "threads", "thread", "phase"});
     Executor read;
     read.id = static_cast<int>(integer_of(document, executor.at("id"), "'id'", 0, kMaxInt));
     if (const Value* kind = executor.find("kind")) {
@@ -468,13 +510,16 @@ void read_executors(const Document& document, const Fields& fields, Process& pro
       if (!problem.empty()) document.fail(threads->offset, problem);
     }
     if (const Value* thread = executor.find("thread")) read.thread = read_thread(document, *thread, "thread");
+    if (executor.find("phase") != nullptr) {
+      phases.executors[read.id] = read_phase(document, executor, phases.graph);
+    }
     process.executors.push_back(std::move(read));
     origin.executors.push_back(document.position(item.offset));
   }
 }
 
-void read_nodes(const Document& document, const Fields& fields, NodeAdder& adder, Process& process,
-                ProcessOrigin& origin) {
+void read_nodes(const Document& document, const Fields& fields, NodeAdder& adder, const UsualPhase& phases,
+                Process& process, ProcessOrigin& origin) {
   const int default_executor = process.executors.empty() ? 0 : process.executors.front().id;
   fields.require("nodes");
   for (const Value& item : fields.list("nodes")) {
@@ -488,20 +533,20 @@ void read_nodes(const Document& document, const Fields& fields, NodeAdder& adder
     adder.add(process, origin, item.offset, static_cast<std::size_t>(copies),
               [&](std::size_t copy, NodeOrigin& written) {
                 return read_node(document, node, number == nullptr ? "" : fmt::format("_{}", copy),
-                                 default_executor, written);
+                                 default_executor, phases, written);
               });
   }
   if (fields.find("executors") == nullptr) process.executors = executors_in_use(process.nodes);
 }
 
 void add_process(const Document& document, const Fields& fields, std::string name, NodeAdder& adder,
-                 Draft& draft) {
+                 UsualPhase phases, Draft& draft) {
   Process process;
   process.name = std::move(name);
   ProcessOrigin origin;
   origin.label = document.label();
   origin.process = document.position(fields.value().offset);
-  read_executors(document, fields, process, origin);
+  read_executors(document, fields, process, phases, origin);
   if (const Value* participants = fields.find("participants")) {
     process.participants =
         static_cast<int>(integer_of(document, *participants, "'participants'", 1, kMaxParticipants));
@@ -510,7 +555,7 @@ void add_process(const Document& document, const Fields& fields, std::string nam
   if (const Value* lock = fields.find("lock_memory")) {
     process.lock_memory = boolean_of(document, *lock, "'lock_memory'");
   }
-  read_nodes(document, fields, adder, process, origin);
+  read_nodes(document, fields, adder, phases, process, origin);
   draft.processes.push_back(std::move(process));
   draft.origins.push_back(std::move(origin));
 }
@@ -528,7 +573,7 @@ std::string read_name(const Document& document, const Value& name, std::string_v
 Draft parse_perflab(const Document& document, std::string_view default_name) {
   const Fields root(document, document.root(), "graph",
                     {"name", "processes", "nodes", "executors", "participants", "threads", "lock_memory",
-                     "key_figures", "work", "$schema"});
+                     "key_figures", "work", "phase", "$schema"});
   if (const Value* schema = root.find("$schema")) text_of(document, *schema, "'$schema'");
   Draft draft;
   const Value* name = root.find("name");
@@ -537,13 +582,14 @@ Draft parse_perflab(const Document& document, std::string_view default_name) {
   if (const Value* figures = root.find("key_figures")) {
     draft.key_figures = read_key_figures(document, *figures);
   }
+  const UsualPhase phases{read_phase(document, root, Phase::kAligned), {}};
   NodeAdder adder(document);
   const Value* processes = root.find("processes");
   if (processes == nullptr) {
     if (root.find("nodes") == nullptr) {
       document.fail(document.root().offset, "the graph misses the key 'nodes' (or 'processes')");
     }
-    add_process(document, root, draft.name, adder, draft);
+    add_process(document, root, draft.name, adder, phases, draft);
     return draft;
   }
   const auto refuse_beside = [&](std::string_view key) {
@@ -557,7 +603,7 @@ Draft parse_perflab(const Document& document, std::string_view default_name) {
   for (const Value& item : root.list("processes")) {
     const Fields fields(document, item, "process",
                         {"name", "executors", "participants", "threads", "lock_memory", "nodes"});
-    add_process(document, fields, read_name(document, fields.at("name"), "process"), adder, draft);
+    add_process(document, fields, read_name(document, fields.at("name"), "process"), adder, phases, draft);
   }
   if (draft.processes.empty())
     document.fail(processes->offset, "'processes' is empty; the graph needs at least one");

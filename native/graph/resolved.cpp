@@ -88,6 +88,7 @@ ordered_json json_of(const Timer& timer) {
   json["request"] = timer.request;
   json["work_ns"] = timer.work_ns;
   json["overrun"] = word_of(kOverrunWords, timer.overrun);
+  json["phase"] = word_of(kPhaseWords, timer.phase);
   return json;
 }
 
@@ -99,6 +100,7 @@ ordered_json json_of(const Reaction& reaction) {
   json["work_ns"] = reaction.work_ns;
   json["period_ns"] =
       reaction.kind == ReactionKind::kCyclic ? ordered_json(reaction.period_ns) : ordered_json(nullptr);
+  if (reaction.kind == ReactionKind::kCyclic) json["phase"] = word_of(kPhaseWords, reaction.phase);
   return json;
 }
 
@@ -324,6 +326,11 @@ Server read_server(const Cursor& json) {
   return server;
 }
 
+// Of a timer or cyclic reaction; timers had no other phase before they had the key.
+Phase read_phase(const Cursor& json) {
+  return json.gives("phase") ? json.at("phase").word(kPhaseWords) : Phase::kAligned;
+}
+
 Timer read_timer(const Cursor& json) {
   Timer timer;
   timer.name = json.at("name").text();
@@ -332,6 +339,7 @@ Timer read_timer(const Cursor& json) {
   if (json.has("request")) timer.request = read_indexes(json.at("request"));
   timer.work_ns = duration(json.at("work_ns"), 0);
   timer.overrun = json.at("overrun").word(kOverrunWords);
+  timer.phase = read_phase(json);
   return timer;
 }
 
@@ -343,6 +351,7 @@ Reaction read_reaction(const Cursor& json) {
   reaction.work_ns = duration(json.at("work_ns"), 0);
   const Cursor period = json.at("period_ns");
   reaction.period_ns = period.is_null() ? 0 : duration(period, kShortestPeriod);
+  reaction.phase = read_phase(json);
   return reaction;
 }
 

@@ -34,6 +34,9 @@ inline constexpr std::array kPassByWords{Word{"shared", PassBy::kShared}, Word{"
 inline constexpr std::array kFramingWords{Word{"rmw_fastrtps", runtime::ServiceFraming::kRmwFastrtps},
                                           Word{"rmw_cyclonedds", runtime::ServiceFraming::kRmwCyclonedds}};
 inline constexpr std::array kOverrunWords{Word{"catch_up", Overrun::kCatchUp}, Word{"skip", Overrun::kSkip}};
+inline constexpr std::array kPhaseWords{Word{"as_created", Phase::kAsCreated},
+                                        Word{"aligned", Phase::kAligned},
+                                        Word{"staggered", Phase::kStaggered}, Word{"random", Phase::kRandom}};
 inline constexpr std::array kReactionWords{
     Word{"relay", ReactionKind::kRelay}, Word{"transform", ReactionKind::kTransform},
     Word{"fusion", ReactionKind::kFusion}, Word{"cyclic", ReactionKind::kCyclic},

@@ -89,13 +89,14 @@ class TimerHandler {
   virtual void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept = 0;
 };
 
-// Ticks are due at base + k * period for k = first_tick ... last_tick, base being the instant given to
+// Ticks are due at base + shift + k * period for k = first_tick ... last_tick, base being the instant given to
 // start().
 struct TimerSettings {
   std::string name;
   std::size_t group =
       0;  // callbacks of one group of an executor exclude each other, see concurrent_callbacks()
   Nanoseconds period_ns = 0;
+  Nanoseconds shift_ns = 0;        // more than -period, at most 0: how much earlier than whole periods
   std::int64_t first_tick = 1;     // <= 0 for ticks before the measured part
   std::int64_t last_tick = 0;      // fewer than first_tick: never
   bool skip_missed = false;        // otherwise every missed tick is made up for, late

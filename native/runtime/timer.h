@@ -15,12 +15,13 @@ class TimerSchedule {
   TimerSchedule(const TimerSettings& settings, TimerHandler& handler)
       : handler_(&handler),
         period_(settings.period_ns),
+        shift_(settings.shift_ns),
         next_(settings.first_tick),
         last_(settings.last_tick),
         skip_missed_(settings.skip_missed),
         made_up_for_(settings.made_up_for_ns) {}
 
-  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns; }
+  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns + shift_; }
   [[nodiscard]] bool done() const noexcept { return next_ > last_; }
   // Without meaning once done().
   [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_ * period_; }
@@ -46,8 +47,9 @@ class TimerSchedule {
 
  private:
   TimerHandler* handler_;
-  Nanoseconds base_ = 0;
+  Nanoseconds base_ = 0;  // shifted
   Nanoseconds period_;
+  Nanoseconds shift_;
   std::int64_t next_;
   std::int64_t last_;
   bool skip_missed_;

@@ -297,6 +297,7 @@ def _beside(key: str, use: _Use) -> Json:
 
 def _notes(data: RunData, target: Target, results: Sequence[Json]) -> list[str]:
     from perflab.report.label import labels
+    from perflab.statistics.selection import beside_irobot, phase_of
 
     notes = []
     workloads = {str(result["workload"]) for result in results}
@@ -308,6 +309,8 @@ def _notes(data: RunData, target: Target, results: Sequence[Json]) -> list[str]:
         machine = _machine(data)
         if target.platform.lower() not in machine.lower():
             notes.append(f"the target is for {target.platform}; this was measured on {machine}")
+    if (note := beside_irobot(map(phase_of, results))) is not None:
+        notes.append(note)
     if (differing := _differing(data, target, results)) is not None:
         notes.append(differing)
     for label, result in zip(labels(results), results, strict=True):

@@ -243,6 +243,7 @@ def _check_whole(data: RunData) -> None:
 
 def _columns(data: Sequence[RunData]) -> list[Json]:
     from perflab.report.label import labels
+    from perflab.statistics.selection import phase_of
 
     pairs = [(run, result) for run in data for result in run.summary["results"]]
     names = labels([result for _, result in pairs], [run.name for run, _ in pairs])
@@ -253,6 +254,7 @@ def _columns(data: Sequence[RunData]) -> list[Json]:
             "run": run.name,
             "origin": run.origin,
             **{key: result.get(key) for key in ("workload", "middleware", "executor", "ipc", "pass_by", "conditions")},
+            "phase": phase_of(result),
             "duration_s": result["duration_s"],
             "trials_merged": result["coverage"]["trials_merged"],
             "complete": result["coverage"]["complete"],

@@ -87,9 +87,10 @@ def export(
                 done = {"files": _write_csv(chosen, folder), "system_total": None}
             else:
                 done = _write_irobot(data, chosen, folder, format_ == "irobot-legacy", accounting, tracked, csv)
-            written.append({"trial": chosen.number, "outcome": chosen.outcome, "directory": str(folder), **done})
+            about = {"trial": chosen.number, "outcome": chosen.outcome, "phase": chosen.phase, "directory": str(folder)}
+            written.append({**about, **done})
             if not as_json:
-                _print(written[-1])
+                _print(written[-1], of_irobot=format_ != "csv")
     except OSError as error:
         raise PerflabError(f"cannot write {error.filename or directory}: {error.strerror}") from error
     if as_json:
@@ -193,9 +194,13 @@ def _write_csv(trial: TrialTables, directory: Path) -> list[str]:
     return files
 
 
-def _print(done: Json) -> None:
+def _print(done: Json, of_irobot: bool) -> None:
+    from perflab.statistics.selection import beside_irobot
+
     if done["outcome"] != "success":
         sys.stdout.write(f"Note: trial {done['trial']} was no success ({done['outcome']})\n")
+    if of_irobot and (note := beside_irobot([done["phase"]])) is not None:
+        sys.stdout.write(f"Note: trial {done['trial']}: {note}\n")
     sys.stdout.write("".join(f"{path}\n" for path in done["files"]))
     if done["system_total"] is not None:
         sys.stdout.write(f"\nSystem total:\n{done['table']}")

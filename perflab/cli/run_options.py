@@ -124,13 +124,13 @@ def _complete_condition(incomplete: str) -> list[str]:
 
 def complete_factor(incomplete: str) -> list[str]:
     from perflab.condition.kinds import REGISTRY
-    from perflab.experiment.design import QOS_LEVELS, RATE
+    from perflab.experiment.design import GRAPH_LEVELS
     from perflab.middleware import REGISTRY as MIDDLEWARES
     from perflab.workload.generated import REGISTRY as GENERATED
 
     of_conditions = [f"{name}.{key}" for name, kind in REGISTRY.items() for key in kind.model.model_fields]
     of_generated = [key for kind in GENERATED.values() for key in kind.model.model_fields]
-    of_workload = [f"workload.{key}" for key in dict.fromkeys((*QOS_LEVELS, RATE, *of_generated))]
+    of_workload = [f"workload.{key}" for key in dict.fromkeys((*GRAPH_LEVELS, *of_generated))]
     options = [f"{name}.{option.key}" for name, kind in MIDDLEWARES.items() for option in kind.options]
     return [path for path in (*of_conditions, *of_workload, *options) if path.startswith(incomplete)]
 

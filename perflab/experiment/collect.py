@@ -22,6 +22,7 @@ from perflab.statistics.executor_costs import families_of
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import METRICS, Metric, chosen
+from perflab.statistics.selection import phase_of
 from perflab.statistics.summary import (
     MEASURED,
     PASSING,
@@ -186,6 +187,7 @@ def collect(
         executor=trial.get("executor"),
         ipc=trial.get("ipc"),
         pass_by=trial.get("pass_by"),
+        phase=phase_of(trial),
         threads=threads,
         passing=passing,
         treatment=trial.get("treatment"),

@@ -30,7 +30,7 @@ from perflab.formats.yaml_file import Location
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
-from perflab.workload import Graph
+from perflab.workload import PHASES, Graph
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import Generated, GeneratedParameters
 
@@ -44,12 +44,15 @@ ENVIRONMENT = "workload.environment."  # of a command; the name of a variable fo
 ARGUMENT = "workload.argument."  # of a command; what stands in its words as {NAME} follows
 MIDDLEWARE = "middleware"
 RATE = "rate"
-# What a factor of a graph may set: of every publisher and subscription, and how many times as often all timers fire.
+PHASE = "phase"
+# What a factor of a graph may set: of every publisher and subscription, how many times as often all timers fire, and
+# where in their periods they do.
 QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
     "depth": None,
     "reliability": ("reliable", "best_effort"),
     "durability": ("volatile", "transient_local"),
 }
+GRAPH_LEVELS = (*QOS_LEVELS, RATE, PHASE)
 MAX_DEPTH = 100_000
 MIN_RATE, MAX_RATE = 0.001, 1000.0
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
@@ -386,18 +389,18 @@ def _fields(path: str) -> Iterable[str]:
 
 def _check_graph(path: str, levels: Sequence[Scalar], workload: GeneratedParameters | None = None) -> None:
     key = path.partition(".")[2]
-    if key not in (*QOS_LEVELS, RATE):
+    if key not in GRAPH_LEVELS:
         if workload is not None:
-            known = list(dict.fromkeys((*workload.model.model_fields, *QOS_LEVELS, RATE)))
+            known = list(dict.fromkeys((*workload.model.model_fields, *GRAPH_LEVELS)))
             raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {_known(key, known)}")
-        known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in (*QOS_LEVELS, RATE))
+        known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS)
         raise BadInput(f"factor {path}: of a workload there are {known_paths}")
     if key == RATE:
         for level in levels:
             if isinstance(level, bool | str) or not MIN_RATE <= level <= MAX_RATE:
                 raise BadInput(f"factor {path}: {level!r} is not a number within {MIN_RATE:g}..{MAX_RATE:g}")
         return
-    allowed = QOS_LEVELS[key]
+    allowed = PHASES if key == PHASE else QOS_LEVELS[key]
     for level in levels:
         if allowed is None and not (type(level) is int and 1 <= level <= MAX_DEPTH):
             raise BadInput(f"factor {path}: {level!r} is not a number within 1..{MAX_DEPTH}")
@@ -537,8 +540,8 @@ def _graphs(document: Document, workload: Graph | Generated) -> list[tuple[dict[
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
         if isinstance(workload, Generated):
             keys = {key: level for key, level in keys.items() if key not in workload.parameters}
-        faster = keys.pop(RATE, 1)
-        found.append((chosen, with_rate(with_qos(graph, keys), float(faster))))
+        faster, phase = keys.pop(RATE, 1), keys.pop(PHASE, None)
+        found.append((chosen, with_phase(with_rate(with_qos(graph, keys), float(faster)), phase)))
     return found
 
 
@@ -553,6 +556,19 @@ def with_qos(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
                 endpoint["qos"].update(levels)
                 if "depth" in levels:
                     endpoint["qos"]["history"] = "keep_last"
+    return Graph(document)
+
+
+def with_phase(graph: Graph, phase: Scalar | None) -> Graph:
+    """The graph with this phase of all its timers and cyclic reactions; as it is where that is None."""
+    if phase is None:
+        return graph
+    document = copy.deepcopy(graph.document)
+    for process in document["processes"]:
+        for node in process["nodes"]:
+            for entry in (*node["timers"], *node["reactions"]):
+                if entry["period_ns"]:
+                    entry["phase"] = phase
     return Graph(document)
 
 

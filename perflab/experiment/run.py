@@ -587,6 +587,7 @@ def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, direct
         **plan.variant.document(),
         "service_framing": plan.variant.service_framing,
         **plan.treatment.document(),
+        "phase": plan.treatment.graph.phase,
         "evidence": {},
         "criteria": [],
         "artifacts": [],

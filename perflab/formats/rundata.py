@@ -15,6 +15,7 @@ from perflab.experiment import rundir
 from perflab.experiment.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
 from perflab.experiment.rundir import RunDirectory, TrialDirectory
 from perflab.formats import tables
+from perflab.statistics.selection import phase_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,6 +57,7 @@ class TrialTables:
     threads: pl.DataFrame = field(repr=False)
     events: pl.DataFrame = field(repr=False)
     services: pl.DataFrame = field(default_factory=lambda: tables.services(None), repr=False)
+    phase: str | None = None  # where in their periods timers ticked; None: not known, or there are none
     treatment: str | None = None  # None: of a run from before there were treatments, or a foreign one
     factors: Json = field(default_factory=dict)
     observers: tuple[str, ...] = ()
@@ -199,6 +201,7 @@ def _trial(
         executor=document.get("executor", settings.get("executor")),
         ipc=document.get("ipc"),
         pass_by=document.get("pass_by"),
+        phase=phase_of(document),
         conditions=tuple(document["conditions"]),
         outcome=str(document["outcome"] or "harness_error"),
         started_ns=_measured_from_ns(directory, document),

@@ -6,13 +6,14 @@ one that was invalid, that the laboratory failed, or that was an extra one for t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
 from perflab.units import is_zero, level_value
+from perflab.workload import ALIGNED, AS_CREATED
 
 Json = dict[str, Any]
 Trial = Mapping[str, Any]
@@ -30,6 +31,22 @@ def purpose_of(result: Trial) -> str:
 def treatment_of(result: Trial) -> str:
     """The label of the treatment; results of older runs have the names of their conditions alone."""
     return str(result.get("treatment") or " + ".join(result.get("conditions") or ()) or BASELINE)
+
+
+def phase_of(result: Trial) -> str | None:
+    """Where in their periods the timers ticked; None where that is not known, as of a command.
+
+    Of graphs that were run before there were phases they were aligned.
+    """
+    if "phase" in result:
+        return None if result["phase"] is None else str(result["phase"])
+    return ALIGNED if result.get("ipc") is not None else None
+
+
+def beside_irobot(phases: Iterable[str | None]) -> str | None:
+    """What to say of figures that stand beside irobot_benchmark's, as far as the phase makes them others."""
+    others = sorted({phase for phase in phases if phase not in (None, AS_CREATED)})
+    return f"irobot_benchmark's timers have the phase {AS_CREATED}; these had {', '.join(others)}" if others else None
 
 
 def is_disturbed(result: Trial) -> bool:
@@ -201,6 +218,9 @@ def _differing(first: Trial, second: Trial) -> tuple[str, ...]:
         for key in (*_VARIANT, "conditions", "condition_parameters", "factors", "observers")
         if _compared(key, first) != _compared(key, second)
     ]
+    phases = phase_of(first), phase_of(second)
+    if phases[0] != phases[1] and None not in phases:
+        words.append(f"phase of the timers: {phases[0]} and {phases[1]}")
     return tuple(words)
 
 

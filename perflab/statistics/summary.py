@@ -73,6 +73,7 @@ class TrialData:
     executor: str | None = None  # as asked for; None: as the graph says, likewise pass_by
     ipc: str | None = None
     pass_by: str | None = None
+    phase: str | None = None  # where in their periods timers ticked; None: of a command, or without timers
     threads: tuple[Thread, ...] | None = None  # None: not recorded, likewise below
     passing: tuple[Mapping[str, Any], ...] | None = None
     treatment: str | None = None  # None: of a run from before there were treatments
@@ -226,6 +227,7 @@ def _result(trials: Sequence[TrialData]) -> Json:
         "executor": first.executor,
         "ipc": first.ipc,
         "pass_by": first.pass_by,
+        "phase": first.phase,
         "conditions": list(first.conditions),
         "treatment": first.treatment,
         "condition_parameters": dict(first.condition_parameters),

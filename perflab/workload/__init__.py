@@ -6,6 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+# Where in their periods timers tick (native/graph/phase.h).
+PHASES = ("as_created", "aligned", "staggered", "random")
+AS_CREATED, ALIGNED = PHASES[:2]
+
 
 @dataclass(frozen=True)
 class Source:
@@ -65,6 +69,17 @@ class Graph:
         return sorted({e["kind"] for p in self.document["processes"] for e in p["executors"]})
 
     @property
+    def phase(self) -> str | None:
+        """Where in their periods its timers tick: one word, or several as "aligned+random"; None without timers."""
+        words = {
+            entry.get("phase") or ALIGNED
+            for _, node in self._nodes()
+            for entry in (*node["timers"], *node["reactions"])
+            if entry["period_ns"]
+        }
+        return "+".join(sorted(words)) or None
+
+    @property
     def shortest_period_ns(self) -> int | None:
         """Of its timers, those of clients included, and cyclic reactions; None where there is none."""
         return min(
@@ -103,6 +118,15 @@ class Graph:
         for to, topic in self.subscriptions():
             readers.setdefault(topic, []).append(to)
         return [(node, topic, to) for node, topic in self.publishers() for to in readers.get(topic, ())]
+
+    @property
+    def serving(self) -> frozenset[int]:
+        """The indexes of the processes that have a client or a server."""
+        return frozenset(
+            index
+            for index, process in enumerate(self.document["processes"])
+            if any(node.get("clients") or node.get("servers") for node in process["nodes"])
+        )
 
     def services(self) -> list[tuple[str, str, str]]:
         """(client, service, server) of every client whose service has a server."""

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from perflab.workload import Graph
+from perflab.workload import ALIGNED, Graph
 
 Document = dict[str, Any]
 
@@ -165,6 +165,7 @@ def timer(name: str, period_ns: int, publish: Sequence[int], overrun: str) -> Do
         "request": [],
         "work_ns": 0,
         "overrun": overrun,
+        "phase": ALIGNED,
     }
 
 

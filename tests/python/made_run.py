@@ -53,6 +53,7 @@ class MadeTrial:
     executor: str | None = None
     ipc: str | None = None
     pass_by: str | None = None
+    phase: str | None = None
     conditions: Sequence[str] = ()
     outcome: str = "success"
     missed: str | None = None  # the criterion that it missed, which is why it failed
@@ -147,6 +148,7 @@ def _write_trial(
         "executor": trial.executor,
         "ipc": trial.ipc,
         "pass_by": trial.pass_by,
+        "phase": trial.phase,
         "conditions": list(trial.conditions),
         "duration_s": duration_s,
         "warmup_s": 0.0,

@@ -170,6 +170,15 @@ def test_another_machine_and_other_thresholds_are_said(tmp_path: Path, capsys: C
     assert "Note" not in capsys.readouterr().out
 
 
+def test_another_phase_than_that_of_the_original_is_said(tmp_path: Path, capsys: Captured) -> None:
+    wanted = target(tmp_path / "t.json", latency_total={"late_perc": 100})
+    for phase, said in (("aligned", True), ("as_created", False), (None, False)):
+        run = make_run(tmp_path / str(phase), PROCESSES, [MadeTrial([talk([100])], phase=phase)])
+        assert check(run, wanted) == 0
+        note = "Note: irobot_benchmark's timers have the phase as_created; these had aligned"
+        assert (note in capsys.readouterr().out) is said, phase
+
+
 def test_every_result_of_a_run_is_checked(tmp_path: Path, capsys: Captured) -> None:
     trials = [MadeTrial([talk([100] * 10)], ipc="on"), MadeTrial([talk([100] * 9 + [2500])], ipc="off")]
     run = make_run(tmp_path / "run", PROCESSES, trials)

@@ -129,6 +129,18 @@ def test_output_of_the_original_is_compared_too(tmp_path: Path, capsys: Captured
     assert "The workloads differ." in out
 
 
+def test_runs_whose_timers_differ_in_their_phase_are_not_compared_in_silence(tmp_path: Path, capsys: Captured) -> None:
+    one = make_run(tmp_path / "one", PROCESSES, [MadeTrial([talk([100])], phase="aligned")])
+    two = make_run(tmp_path / "two", PROCESSES, [MadeTrial([talk([100])], phase="as_created")])
+    assert [column["phase"] for column in compared(capsys, one, two)] == ["aligned", "as_created"]
+    assert main(["compare", str(one), str(two)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "one and two differ in phase of the timers: aligned and as_created" in said
+    original = str(DATA / "csv")
+    assert main(["compare", str(one), original, "--json"]) == 0
+    assert [c["phase"] for c in json.loads(capsys.readouterr().out)["columns"]] == ["aligned", "as_created"]
+
+
 def test_a_single_result_has_nothing_to_be_compared_with(tmp_path: Path, capsys: Captured) -> None:
     run = make_run(tmp_path / "run", PROCESSES, [MadeTrial([talk([100])])])
     assert main(["compare", str(run)]) == 2

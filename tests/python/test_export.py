@@ -58,6 +58,17 @@ def test_what_was_written_can_be_had_as_json(run_path: Path, capsys: Captured) -
     assert (trial["system_total"]["received"], trial["system_total"]["lost"]) == (18, 1)
 
 
+def test_what_is_exported_says_the_phase_of_its_timers(tmp_path: Path, capsys: Captured) -> None:
+    for phase in ("aligned", "as_created"):
+        run = make_run(tmp_path / phase, PROCESSES, [MadeTrial(streams(), phase=phase)])
+        assert export(run, "--output", tmp_path / "out" / phase) == 0
+        note = "Note: trial 1: irobot_benchmark's timers have the phase as_created; these had aligned\n"
+        assert (note in capsys.readouterr().out) is (phase == "aligned")
+        back = open_run(tmp_path / "out" / phase)
+        assert back.summary["results"][0]["phase"] == phase
+        assert f"phase: {phase}" in (tmp_path / "out" / phase / "left_log" / "metadata.txt").read_text()
+
+
 def test_what_is_exported_comes_back_with_the_same_counts(run_path: Path) -> None:
     assert export(run_path) == 0
     before = open_run(run_path).summary["results"][0]

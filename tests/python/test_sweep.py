@@ -215,6 +215,18 @@ def test_the_rate_of_a_graph_is_that_of_all_its_timers() -> None:
             treatments(factors={"workload.rate": [wrong]})
 
 
+def test_the_phase_is_a_factor_of_all_timers() -> None:
+    aligned, created = treatments(factors={"workload.phase": ["aligned", "as_created"]})
+    assert (aligned.graph.phase, created.graph.phase) == ("aligned", "as_created")
+    nodes = created.graph.document["processes"][0]["nodes"]
+    assert {t["phase"] for node in nodes for t in node["timers"]} == {"as_created"}
+    both = treatments(factors={"workload.phase": ["random"], "workload.rate": [2], "workload.depth": [3]})[0].graph
+    assert both.phase == "random"
+    assert both.document["processes"][0]["nodes"][0]["timers"][0]["period_ns"] == 5_000_000
+    with pytest.raises(BadInput, match="'together' is not as_created or aligned or staggered or random"):
+        treatments(factors={"workload.phase": ["together"]})
+
+
 def test_a_level_stands_in_the_words_of_a_command() -> None:
     parameters = CommandParameters.model_validate({"command": ["prog", "--rate={rate}", "{rate}", "{other}"]})
     assert Command("prog", parameters).words({"rate": 50}) == ["prog", "--rate=50", "50", "{other}"]

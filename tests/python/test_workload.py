@@ -39,6 +39,20 @@ def without_services(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def test_the_phase_of_a_graph_is_that_of_its_timers_and_cyclic_reactions() -> None:
+    aligned = timer(500) | {"phase": "aligned"}
+    cyclic = {"kind": "cyclic", "on": [], "publish": [], "work_ns": 0, "period_ns": 9, "phase": "random"}
+    sink = {"kind": "sink", "on": [], "publish": [], "work_ns": 0, "period_ns": None}
+    assert graph([node("a", timers=[aligned], reactions=[cyclic, sink])]).phase == "aligned+random"
+    assert graph([node("a", timers=[timer(500) | {"phase": "as_created"}])]).phase == "as_created"
+    assert graph([node("a", timers=[timer(500)])]).phase == "aligned", "of a graph from before there were phases"
+    assert graph([node("a", reactions=[sink])]).phase is None
+    flood = node("flood", timers=[aligned]) | {"condition": "message_flood"}
+    assert graph([node("a", timers=[timer(1) | {"phase": "random"}]), flood]).phase == "random", (
+        "a condition's is its own"
+    )
+
+
 MIXED = graph(
     [
         node("a", clients=[{"service": "/add"}, {"service": "/robot/stop"}], timers=[timer(500, request=[0])]),
@@ -54,6 +68,11 @@ MIXED = graph(
         ),
     ],
 )
+
+
+def test_processes_that_serve_are_those_with_a_client_or_a_server() -> None:
+    assert MIXED.serving == {0, 1}
+    assert graph([node("a")], [node("b", servers=[{"service": "/s", "work_ns": 0}])], [node("c")]).serving == {1}
 
 
 def test_services_join_each_client_with_its_server() -> None:

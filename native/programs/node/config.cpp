@@ -138,6 +138,7 @@ Config parse(const json& config) {
   result.tracing_library = tracing_library(config, result.runtime);
   result.traced = config.contains("tracing") && !config.at("tracing").is_null();
   result.seed = config.value("seed", result.seed);
+  result.live.seed = result.seed;
   result.records = config.at("records").get<std::string>();
   if (config.contains("thresholds")) {
     const json& thresholds = config.at("thresholds");

@@ -305,6 +305,14 @@ void Node::write_process_record() {
                          {"threads", several && view.threads > 0 ? json(view.threads) : json(nullptr)},
                          {"nodes", view.nodes}});
   }
+  json timers = json::array();
+  for (const graph::TimerView& view : live_->timers()) {
+    timers.push_back({{"node", view.node->qualified_name()},
+                      {"name", view.name},
+                      {"period_ns", view.period_ns},
+                      {"phase", graph::word_of(graph::kPhaseWords, view.phase)},
+                      {"offset_ns", view.offset_ns}});
+  }
   const bool services = std::ranges::any_of(processes(), [](const graph::Process* process) {
     return std::ranges::any_of(process->nodes, [](const graph::Node& node) {
       return !node.clients.empty() || !node.servers.empty();
@@ -318,6 +326,7 @@ void Node::write_process_record() {
        {"wall_ns", wall_clock()},
        {"middleware", json::parse(runtime_->describe())},
        {"executors", std::move(executors)},
+       {"timers", std::move(timers)},
        {"intra_process", config_.intra_process},
        {"tracing", tracing_record()},
        {"service_framing",

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <latch>
 #include <nlohmann/json.hpp>
 
 #include "message/types.h"
@@ -15,9 +14,6 @@
 
 namespace perflab::runtime::ros {
 namespace {
-
-// How long before its instant a timer's reset is waited for without sleep.
-constexpr Nanoseconds kAwakeBefore = 200'000;
 
 ServiceFraming framing_of(const std::string& rmw) {
   return rmw == "rmw_cyclonedds_cpp" ? ServiceFraming::kRmwCyclonedds : ServiceFraming::kRmwFastrtps;
@@ -262,43 +258,19 @@ void RclcppRuntime::start(Nanoseconds base_ns) {
   for (const auto& executor : executors_) executor->set_base(base_ns);
   try {
     for (const auto& executor : executors_) executor->create_threads();
+    reset_timers();  // before anything runs: what it tells the timers no executor's thread reads while it is written
   } catch (const Error&) {
     for (const auto& executor : executors_) executor->stop();
     throw;
   }
   shared_.running.store(true);
   for (const auto& executor : executors_) executor->run();
-  // Known before anybody looks at the threads of this process.
-  std::latch known(1);
-  starter_ = std::thread([this, &known] {
-    realtime::name_this_thread("perflab-timers");
-    realtime::register_this_thread(realtime::Role::kPerflab);
-    known.count_down();
-    reset_timers();
-  });
-  known.wait();
 }
 
-void RclcppRuntime::reset_timers() noexcept {
-  std::vector<RosTimer*> waiting;
+void RclcppRuntime::reset_timers() {
   for (const auto& executor : executors_) {
     for (RosTimer* const timer : executor->timers()) {
-      if (!timer->never()) waiting.push_back(timer);
-    }
-  }
-  std::ranges::sort(waiting, {}, &RosTimer::reset_at);
-  std::unique_lock lock(mutex_);
-  for (RosTimer* const timer : waiting) {
-    while (!stopping_ && shared_.clock.now() < timer->reset_at() - kAwakeBefore) {
-      stopped_.wait_for(lock, std::chrono::nanoseconds(timer->reset_at() - kAwakeBefore - shared_.clock.now()));
-    }
-    if (stopping_) return;
-    while (shared_.clock.now() < timer->reset_at()) {
-    }
-    try {
-      timer->reset();
-    } catch (const std::exception& error) {
-      shared_.sink.on_failure(shared_.clock.now(), error.what());
+      if (!timer->never()) timer->reset();
     }
   }
 }
@@ -308,12 +280,6 @@ bool RclcppRuntime::timers_done() const noexcept {
 }
 
 void RclcppRuntime::stop() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stopped_.notify_all();
-  if (starter_.joinable()) starter_.join();
   for (const auto& executor : executors_) executor->stop();
   shared_.running.store(false);
 }

@@ -12,11 +12,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <tuple>
 
 #include "runtime/plugin.h"
@@ -50,7 +47,7 @@ class RclcppRuntime final : public Runtime {
 
  private:
   const NodeHandle& node(std::size_t group, std::size_t participant);
-  void reset_timers() noexcept;
+  void reset_timers();
 
   const PluginSettings given_;
   const Settings settings_;
@@ -67,10 +64,6 @@ class RclcppRuntime final : public Runtime {
   std::vector<std::unique_ptr<RosClient>> clients_;
   std::vector<std::unique_ptr<RosServer>> servers_;
   std::vector<std::unique_ptr<RosExecutor>> executors_;
-  std::thread starter_;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stopping_ = false;
 };
 
 }  // namespace perflab::runtime::ros

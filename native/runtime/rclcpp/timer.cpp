@@ -1,5 +1,7 @@
 #include "runtime/rclcpp/timer.h"
 
+#include <rcl/timer.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -32,11 +34,20 @@ RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const Ti
   if (never()) done_.store(true, std::memory_order_release);
 }
 
-// rcl takes the time of the reset itself; what it then says of the next tick tells which time it took.
+// rcl takes the time of the reset itself, and adds the period that the timer has then to find the first tick; those
+// after it follow at the period that it has later.
 void RosTimer::reset() {
+  const rcl_timer_t* const timer = made_->get_timer_handle().get();
+  const auto exchange = [timer](std::int64_t period_ns) {
+    std::int64_t before = 0;
+    if (rcl_timer_exchange_period(timer, period_ns, &before) != RCL_RET_OK)
+      throw Error(Error::Kind::kFailed, "rclcpp: rcl refuses the period of a timer");
+  };
+  const Nanoseconds first = base_ + settings_.first_tick * settings_.period_ns;
+  exchange(std::max<Nanoseconds>(1, first - clock_.now()));
   made_->reset();
-  const Nanoseconds first = clock_.now() + made_->time_until_trigger().count();
-  behind_ = std::max<Nanoseconds>(0, first - (base_ + settings_.first_tick * settings_.period_ns));
+  exchange(settings_.period_ns);
+  upcoming_ = std::max(follow(), settings_.first_tick);
 }
 
 // Two clocks cannot be read at once; of some tries the quickest counts.
@@ -54,7 +65,7 @@ std::int64_t RosTimer::follow() {
     next = before + took / 2 + left;
   }
   const std::int64_t number = number_at(next);
-  behind_ = next - (base_ + number * settings_.period_ns);
+  behind_.store(std::max<Nanoseconds>(0, next - (base_ + number * settings_.period_ns)), std::memory_order_relaxed);
   return number;
 }
 
@@ -67,11 +78,11 @@ void RosTimer::cancel() noexcept {
 
 // A tick of the warm-up stays one, however late the grid is.
 Nanoseconds RosTimer::due(std::int64_t number) const noexcept {
-  return base_ + number * settings_.period_ns + (number >= 1 ? behind_ : 0);
+  return base_ + number * settings_.period_ns + (number >= 1 ? behind() : 0);
 }
 
 std::int64_t RosTimer::number_at(Nanoseconds instant) const noexcept {
-  const Nanoseconds passed = instant - base_ - behind_;
+  const Nanoseconds passed = instant - base_ - behind();
   const Nanoseconds half = settings_.period_ns / 2;
   return (passed >= 0 ? passed + half : passed - half) / settings_.period_ns;
 }

@@ -1,9 +1,10 @@
 // A timer of rclcpp that ticks as a graph says.
 //
 // rclcpp's timers count their periods from the moment of their reset, and leave out what they missed: that is
-// ROS 2's rule, and it stays. Here the reset is placed one period before the first tick, and from then on each
-// tick is known by its number, because rcl says when it was due. What a timer leaves out is told with the next
-// tick. (The timers of EventsExecutor leave out nothing: they have a thread of their own, and their ticks queue.)
+// ROS 2's rule, and it stays. Here the first period after the reset is what is left until the first tick, and from
+// then on each tick is known by its number, because rcl says when it was due. What a timer leaves out is told with
+// the next tick. (The timers of EventsExecutor have a thread of their own: while the executor is busy their ticks
+// queue, and while that thread is late they leave out as others do.)
 #pragma once
 
 #include <atomic>
@@ -14,21 +15,18 @@ namespace perflab::runtime::ros {
 
 class RosTimer {
  public:
-  // The timer sleeps until reset(). `queued`: its executor queues ticks instead of leaving them out.
+  // The timer sleeps until reset(). `queued`: its executor queues ticks while it is busy.
   RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
            TimerHandler& handler, bool queued);
 
-  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns; }
+  void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns + settings_.shift_ns; }
   [[nodiscard]] bool never() const noexcept { return settings_.last_tick < settings_.first_tick; }
-  // When reset() should be called.
-  [[nodiscard]] Nanoseconds reset_at() const noexcept {
-    return base_ + (settings_.first_tick - 1) * settings_.period_ns;
-  }
+  // From now on it ticks, at first when the graph says. Before its executor runs.
   void reset();
   void cancel() noexcept;
   [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // How far its grid of ticks is behind that of the graph.
-  [[nodiscard]] Nanoseconds behind() const noexcept { return behind_; }
+  [[nodiscard]] Nanoseconds behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
 
  private:
   void tick(std::int64_t number) noexcept;
@@ -45,8 +43,8 @@ class RosTimer {
   TimerHandler& handler_;
   const bool drops_;
   rclcpp::TimerBase::SharedPtr made_;
-  Nanoseconds base_ = 0;
-  Nanoseconds behind_ = 0;
+  Nanoseconds base_ = 0;  // shifted
+  std::atomic<Nanoseconds> behind_{0};
   std::int64_t next_ = 0;
   std::int64_t upcoming_ = 0;  // where rcl does not tell with a tick which one it is
   std::atomic<bool> done_{false};

@@ -20,6 +20,9 @@
 
 namespace perflab::runtime {
 
+// Virtual time that an endpoint takes to be created, so that timers have an instant of creation.
+constexpr Nanoseconds kCreation = 250'000;
+
 // What the options ask for.
 struct VirtualRuntime::Programme {
   middleware::sim::Program link;
@@ -319,6 +322,7 @@ Publisher& VirtualRuntime::create_publisher(const EndpointSettings& settings) {
   writer->runtime = this;
   writer->id = make_identity(1, writers_.size());
   const std::string name = wire_name(settings);
+  clock_.set(clock_.now() + kCreation);
   writer->qos = settings.qos;
   writer->topic = settings.kind == TopicKind::kTopic ? settings.topic : name;
   for (Reader* reader : readers_by_topic_[name]) {
@@ -340,6 +344,7 @@ Subscription& VirtualRuntime::create_subscription(std::size_t executor, const En
   reader->qos = settings.qos;
   reader->id = make_identity(2, readers_.size());
   reader->lane->readers.push_back(reader.get());
+  clock_.set(clock_.now() + kCreation);
   const std::string name = wire_name(settings);
   for (Writer* writer : writers_by_topic_[name]) {
     connect(*writer, *reader);

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from perflab import __version__
 from perflab.errors import BadInput
 from perflab.formats.irobot.model import DISCOVERY, Event, Output, Sample
-from perflab.formats.irobot.runs import ACCOUNTING, CPUS, MEASURED_BY, MIDDLEWARE
+from perflab.formats.irobot.runs import ACCOUNTING, CPUS, MEASURED_BY, MIDDLEWARE, PHASE
 from perflab.formats.rundata import RunData, TrialTables
 from perflab.middleware import rclcpp
 from perflab.statistics import histogram as hg
@@ -404,8 +404,10 @@ def _metadata(
         MEASURED_BY: f"perflab {__version__}",
         MIDDLEWARE: trial.middleware,
         ACCOUNTING: str(accounting),
+        PHASE: trial.phase,
+        CPUS: None if cpus is None else str(cpus),
     }
-    return lines if cpus is None else {**lines, CPUS: str(cpus)}
+    return {key: text for key, text in lines.items() if text is not None}
 
 
 def _of_ros(manifest: Mapping[str, Any], middleware: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from perflab.formats.irobot.parse import parse
 from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, TrialTables, empty_tables
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row
 from perflab.statistics.summary import OUTCOMES, SCHEMA
+from perflab.workload import ALIGNED, AS_CREATED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +34,7 @@ MEASURED_BY = "measured_by"
 MIDDLEWARE = "middleware"
 ACCOUNTING = "accounting"
 CPUS = "cpus"
+PHASE = "phase"
 
 _EXECUTORS = {
     "SingleThreadedExecutor": "single_threaded",
@@ -58,6 +60,8 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
     middleware = metadata.get(MIDDLEWARE)
     executor = _executor(metadata)
     ipc = metadata.get("ipc")
+    # Its own timers run from their creation on; perflab's were aligned before it said what they are.
+    phase = metadata.get(PHASE) or (ALIGNED if MEASURED_BY in metadata else AS_CREATED)
     edges = [_edge(row, outputs, tracked) for output in outputs for row in output.subscriptions or ()]
     services = [_service(row, tracked) for output in outputs for row in output.clients]
     totals = _totals(edges, outputs, tracked)
@@ -68,6 +72,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
         "executor": executor,
         "ipc": ipc,
         "pass_by": None,
+        "phase": phase,
         "conditions": [],
         "trials": 1,
         "outcomes": {outcome: int(outcome == "success") for outcome in OUTCOMES},
@@ -111,6 +116,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
         executor=executor,
         ipc=ipc,
         pass_by=None,
+        phase=phase,
         conditions=(),
         outcome="success",
         started_ns=None,

@@ -625,7 +625,9 @@ def _against_each_other(runs: Sequence[ReportRun]) -> str:
             why = "one of them has a single trial of each result; --trials 5 or more"
             made.append(f"<h3>{escape(text)}</h3>{paragraph(f'Not compared: {why}.')}")
             continue
-        found: list[Finding] = []
+        found: list[Finding] = [
+            Finding("▲", "not the same", "bad", f"{names[id(m)]}: {words}.") for m in pairs for words in m.differing
+        ]
         groups: dict[tuple[str, str], list[str]] = {}
         compared = compare_runs(pairs, chosen(None), (reference.name, run.name), paired=_is_paired(reference, run))
         for one in compared:

@@ -489,12 +489,14 @@ class Lab : public testing::Test {
     return runtime_->create_client(on.executor, service(on, name, kind), replies);
   }
   Ticks& timer(const Node& on, std::chrono::nanoseconds period, std::int64_t first, std::int64_t last,
-               bool skip_missed = false, std::chrono::nanoseconds made_up_for = {}) {
+               bool skip_missed = false, std::chrono::nanoseconds made_up_for = {},
+               std::chrono::nanoseconds shift = {}) {
     Ticks& ticks = ticks_.emplace_back(runtime_->clock());
     runtime_->create_timer(on.executor,
                            {.name = "timer_" + std::to_string(ticks_.size()),
                             .group = on.group,
                             .period_ns = period.count(),
+                            .shift_ns = shift.count(),
                             .first_tick = first,
                             .last_tick = last,
                             .skip_missed = skip_missed,

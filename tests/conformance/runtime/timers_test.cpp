@@ -54,6 +54,37 @@ TEST_P(Timers, TickExactlyAsOftenAsAskedAtTheirDueTimes) {
   }
 }
 
+// Also where the place in the period is nearer to the start than a period.
+TEST_P(Timers, TickAtTheirPlaceInThePeriod) {
+  const Node on = node();
+  struct Asked {
+    Schedule schedule;
+    std::chrono::nanoseconds shift;
+  };
+  const std::array<Asked, 3> asked{
+      {{{2ms, -3, 20}, -1'300us}, {{2ms, 1, 20}, 0us}, {{1h, 1, 1}, 5ms - std::chrono::nanoseconds(1h)}}};
+  std::vector<Ticks*> ticks;
+  for (const auto& [schedule, shift] : asked)
+    ticks.push_back(&timer(on, schedule.period, schedule.first, schedule.last, false, {}, shift));
+  start();
+  EXPECT_TRUE(timers_done());
+  runtime().stop();
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    SCOPED_TRACE("timer " + std::to_string(i));
+    const auto& [schedule, shift] = asked[i];
+    std::int64_t k = schedule.first;
+    for (const Ticks::Tick& tick : ticks[i]->all()) {
+      const Nanoseconds due = base() + shift.count() + k * schedule.period.count();
+      // Of rclcpp the grid may be behind by what the reset took.
+      EXPECT_GE(tick.due_ns, due) << "tick " << k;
+      EXPECT_LT(tick.due_ns, due + (abilities().makes_up_for_ticks ? 1 : std::int64_t{500'000}))
+          << "tick " << k;
+      k += static_cast<std::int64_t>(std::max<std::uint64_t>(tick.skipped, 1));
+    }
+    EXPECT_EQ(k, schedule.last + 1);
+  }
+}
+
 TEST_P(Timers, SkipWhatTheyMissedWhereTheyShallAndCountIt) {
   const Node on = node();
   const Schedule schedule{5ms, 1, 40};

@@ -70,11 +70,23 @@ TEST(Resolved, IsTheDocumentedJson) {
                         "durability": "volatile", "deadline_ns": null, "lifespan_ns": null,
                         "liveliness": "automatic", "lease_duration_ns": null}, "work_ns": 2000}],
      "timers":        [{"name": "parana", "period_ns": 10000000, "publish": [0], "request": [], "work_ns": 0,
-                        "overrun": "catch_up"},
+                        "overrun": "catch_up", "phase": "aligned"},
                        {"name": "sound", "period_ns": 20000000, "publish": [], "request": [0], "work_ns": 0,
-                        "overrun": "catch_up"}],
-     "reactions":     [{"kind": "cyclic", "on": [0], "publish": [1], "work_ns": 1000, "period_ns": 20000000}]}]}]})");
+                        "overrun": "catch_up", "phase": "aligned"}],
+     "reactions":     [{"kind": "cyclic", "on": [0], "publish": [1], "work_ns": 1000, "period_ns": 20000000,
+                        "phase": "aligned"}]}]}]})");
   EXPECT_EQ(graph_to_json(test::parse(kGraph)).dump(2), expected.dump(2));
+}
+
+TEST(Resolved, TimersFromBeforeThereWerePhasesAreAligned) {
+  json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
+  json& node = graph["processes"][0]["nodes"][0];
+  for (json& timer : node["timers"]) timer["phase"] = "random";
+  EXPECT_EQ(graph_from_json(graph).processes[0].nodes[0].timers[0].phase, Phase::kRandom);
+  for (json& timer : node["timers"]) timer.erase("phase");
+  node["reactions"][0].erase("phase");
+  EXPECT_EQ(graph_from_json(graph).processes[0].nodes[0].timers[0].phase, Phase::kAligned);
+  EXPECT_EQ(graph_from_json(graph).processes[0].nodes[0].reactions[0].phase, Phase::kAligned);
 }
 
 TEST(Resolved, ComesBackAsItWas) {

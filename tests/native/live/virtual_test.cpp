@@ -1,6 +1,7 @@
 // What the instrument measures must equal what the virtual runtime injects.
 #include <nlohmann/json.hpp>
 
+#include "graph/vocabulary.h"
 #include "measure/histogram.h"
 #include "virtual_lab.h"
 
@@ -71,6 +72,58 @@ TEST(Virtual, DispatchIsTheServiceTimeOfTheExecutor) {
   EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
   EXPECT_EQ(lab.edge("/chatter").response().max(), 1'080'000);  // the timer's callback was served as well
   EXPECT_EQ(lab.publisher("/chatter").publish_delay().max(), 40'000);
+}
+
+// Four timers of one executor that serves a callback in 1 ms.
+std::string four_timers(const std::string& phase) {
+  return "phase: " + phase + R"(
+nodes:
+  - name: talker
+    publishers:
+      - {topic: a, type: stamped10b, period: 20ms}
+      - {topic: b, type: stamped10b, period: 20ms}
+      - {topic: c, type: stamped10b, period: 20ms}
+      - {topic: d, type: stamped10b, period: 20ms}
+)";
+}
+
+TEST(Virtual, AlignedTimersWaitForEachOtherAndStaggeredOnesDoNot) {
+  for (const auto& [phase, delay] : {std::pair{"aligned", 4 * kMs}, {"staggered", 1 * kMs}}) {
+    const VirtualLab lab(four_timers(phase), kNanosecondsPerSecond, {{"service", "1ms"}});
+    Nanoseconds most = 0;
+    for (const PublisherView& view : lab.live().publishers()) {
+      EXPECT_EQ(view.recorder->sent(), 50u) << phase;
+      most = std::max(most, view.recorder->publish_delay().max());
+    }
+    EXPECT_EQ(most, delay) << phase;
+  }
+}
+
+TEST(Virtual, EachTimerTicksOnceInEachPeriodWhateverThePhase) {
+  for (const char* phase : {"aligned", "as_created", "staggered", "random"}) {
+    const VirtualLab lab(four_timers(phase), kNanosecondsPerSecond, {}, 100 * kMs);
+    ASSERT_EQ(lab.live().timers().size(), 4u);
+    for (const TimerView& timer : lab.live().timers()) {
+      EXPECT_EQ(graph::word_of(kPhaseWords, timer.phase), phase);
+      EXPECT_GE(timer.offset_ns, 0);
+      EXPECT_LT(timer.offset_ns, timer.period_ns);
+    }
+    for (const PublisherView& view : lab.live().publishers()) {
+      EXPECT_EQ(view.recorder->sent(), 50u) << phase;
+      EXPECT_EQ(view.recorder->warmup_sent(), 5u) << phase;
+      EXPECT_EQ(view.recorder->publish_delay().max(), 0) << phase;  // due where it ticks
+      EXPECT_EQ(view.recorder->period()->min(), 20 * kMs) << phase;
+      EXPECT_EQ(view.recorder->period()->max(), 20 * kMs) << phase;
+    }
+  }
+}
+
+TEST(Virtual, TimersAsCreatedAreAsFarApartAsTheyWereCreated) {
+  const VirtualLab lab(four_timers("as_created"), kNanosecondsPerSecond);
+  const std::vector<TimerView>& timers = lab.live().timers();
+  for (std::size_t i = 1; i < timers.size(); ++i) {
+    EXPECT_EQ(timers[i].offset_ns - timers[i - 1].offset_ns, 250'000);  // an endpoint lies between
+  }
 }
 
 TEST(Virtual, PublishCallIsTheDurationOfPublish) {
