@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product, zip_longest
@@ -95,7 +95,7 @@ def build(
     metrics = "--metric" if written.source is None or "statistics" in written.given else "metrics"
     of("statistics", lambda: chosen(document.statistics.metrics, metrics, figures))
     own = _own_middleware(loaded) if isinstance(loaded, Command) else None
-    variants = _variants(written, document, native, of, own)
+    variants = _variants(written, document, native, of, own, loaded.graph.serving)
     _check_pins(written, document, loaded, of)
     of("executors", partial(_check_executors, variants))
     varied = loaded if isinstance(loaded, Generated) else loaded.graph
@@ -221,7 +221,7 @@ def _search(
         def plain(_: str, make: Callable[[], T]) -> T:
             return make()
 
-        variants = _variants(written, of_level, native, plain, own)
+        variants = _variants(written, of_level, native, plain, own, workload.graph.serving)
         varied = workload if isinstance(workload, Generated) else workload.graph
         return design.treatments(of_level, variants, varied, _variant_of(workload, native))
 
@@ -420,10 +420,12 @@ def _variants(
     native: Native,
     of: Callable[[str, Callable[[], Any]], Any],
     own: str | None = None,
+    serving: Collection[int] = (),
 ) -> list[tuple[Variant, Mapping[str, Scalar]]]:
     """The product of what was named and of the levels of the middlewares' options, with these levels.
 
-    `own` is what carries the messages of a command, which needs none of perflab's unless a condition adds nodes.
+    `own` is what carries the messages of a command, which needs none of perflab's unless a condition adds nodes;
+    `serving` are the processes of the graph that have a client or server.
     """
     executors = of("executors", lambda: parse_executors(",".join(document.executors) or None))
     ipc = of("ipc", lambda: parse_ipc(",".join(document.ipc)))
@@ -439,7 +441,7 @@ def _variants(
         middlewares: list[tuple[Middleware, ...]] = [(Middleware(OWN, "dds", None, None),)]
         if own is None or design.adds_nodes(document):
             middlewares = of("middlewares", partial(select, names, listed, native))
-        for made in product_of(middlewares, executors, ipc, pass_by, framing):
+        for made in product_of(middlewares, executors, ipc, pass_by, framing, serving):
             variant = replace(made, own_middleware=own)
             used = {m.name for m in variant.middlewares}
             mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, design.MIDDLEWARE)}

@@ -183,7 +183,8 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
     settings, variant = plan.settings, plan.variant
     seed = settings.seed + plan.block - 1
     graph = plan.hosted
-    middleware = variant.middleware_of(0 if process is None else graph.processes.index(process))
+    index = 0 if process is None else graph.processes.index(process)
+    middleware = variant.middleware_of(index)
     # What was asked for the workload is not asked for a process of a condition.
     foreign = process in plan.graph.condition_processes
     configuration: dict[str, Any] = {
@@ -195,7 +196,7 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
         "executor_threads": None if foreign or variant.executor is None else variant.executor.threads,
         "intra_process": variant.intra_process and not foreign,
         "pass_by": None if foreign else variant.pass_by,
-        "service_framing": variant.service_framing,
+        "service_framing": variant.service_framing if process is None or index in graph.serving else None,
         "name_threads": settings.name_threads,
         "threads": scheduling.of_process(() if foreign else settings.threads, process),
         "lock_memory": None if foreign else settings.lock_memory,

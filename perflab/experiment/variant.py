@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -103,9 +103,13 @@ def product_of(
     ipc: Sequence[bool] = (False,),
     pass_by: Sequence[str | None] = (None,),
     framing: str | None = None,
+    serving: Collection[int] | None = None,
 ) -> tuple[Variant, ...]:
-    """Every combination of what was asked for; what stands last varies first. Raises Unavailable."""
-    framed = [(mixture, common_framing(mixture, framing)) for mixture in middlewares]
+    """Every combination of what was asked for; what stands last varies first. `serving` as of `common_framing`.
+
+    Raises Unavailable.
+    """
+    framed = [(mixture, common_framing(mixture, framing, serving)) for mixture in middlewares]
     return tuple(
         Variant(mixture, executor, intra_process, passing, common)
         for (mixture, common), executor, intra_process, passing in product(framed, executors, ipc, pass_by)

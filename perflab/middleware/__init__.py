@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,13 @@ def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Mid
     return [_side_by_side([found[name] for name in mixture], names) for mixture in mixtures]
 
 
-def common_framing(middlewares: Sequence[Middleware], asked: str | None) -> str | None:
-    """How the processes of a graph tie replies to requests; None leaves it to the middleware, which is the only one.
+def common_framing(
+    middlewares: Sequence[Middleware], asked: str | None, serving: Collection[int] | None = None
+) -> str | None:
+    """How the processes of a graph tie replies to requests; None leaves it to each middleware.
+
+    `serving` are the indexes of the processes that have a client or server, which alone must understand each other;
+    None: all of them.
 
     Raises Unavailable where one of them cannot do what was `asked`, or where nothing is common to all.
     """
@@ -79,10 +84,13 @@ def common_framing(middlewares: Sequence[Middleware], asked: str | None) -> str 
             )
     if asked is not None or len(middlewares) == 1:
         return asked
-    first, *others = middlewares
+    concerned = [m for index, m in enumerate(middlewares) if serving is None or index in serving]
+    if len({m.name for m in concerned}) < 2:
+        return None
+    first, *others = concerned
     common = [f for f in first.service_framings if all(f in other.service_framings for other in others)]
     if not common:
-        raise Unavailable(f"{'+'.join(m.name for m in middlewares)}: no service framing is common to all of them")
+        raise Unavailable(f"{'+'.join(m.name for m in concerned)}: no service framing is common to all of them")
     return common[0]
 
 

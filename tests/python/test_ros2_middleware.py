@@ -118,6 +118,10 @@ def test_the_framing_of_services_follows_the_rmw_of_the_other_side(one: str, oth
     if framing is None:
         with pytest.raises(Unavailable, match="no service framing is common"):
             common_framing(pair, None)
+        assert common_framing(pair, None, ()) is None, "a graph without services needs none"
+        assert common_framing(pair, None, {1}) is None, "nor one whose services stay within a process"
+        with pytest.raises(Unavailable, match="no service framing is common"):
+            common_framing(pair, None, {0, 1})
     else:
         assert common_framing(pair, None) == framing
 
