@@ -56,6 +56,7 @@ TEST_P(Catalog, HasTheKnownFigures) {
   EXPECT_EQ(timed_deliveries(graph, kRun), expected.messages);
   for (const Node& node : graph.processes[0].nodes) {
     for (const Publisher& publisher : node.publishers) EXPECT_EQ(publisher.pass_by, expected.pass_by);
+    for (const Timer& timer : node.timers) EXPECT_EQ(timer.phase, Phase::kAsCreated) << "as irobot_benchmark's";
   }
 }
 
