@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,22 @@ def test_fast_dds_answers_in_either_framing(run: Run, tmp_path: Path) -> None:
     (tmp_path / "services.yaml").write_text(SERVICES)
     (result,) = results(run, "services.yaml", "-t", "2", "--middleware", "rclcpp/rmw_cyclonedds_cpp+fastdds")
     assert all(s["sent"] == s["received"] > 0 for s in result["services"])
+
+
+def test_cyclone_dds_is_configured_as_by_the_plugin(run: Run, tmp_path: Path) -> None:
+    if reason := missing("rmw_cyclonedds_cpp"):
+        pytest.skip(reason)
+    (tmp_path / "graph.yaml").write_text(PINGPONG)
+    middleware = "rclcpp/rmw_cyclonedds_cpp+cyclonedds"
+    assert run("run", "graph.yaml", "-t", "1", "--middleware", middleware, "-o", "out").returncode == 0
+    effective = {}
+    for path in (tmp_path / "out").glob("trials/*/processes/*.jsonl"):
+        records = map(json.loads, path.read_text().splitlines())
+        process = next(r for r in records if r["type"] == "process")
+        effective[process["process"]] = process["middleware"]["effective"]
+    own = re.sub("<SharedMemory>.*</SharedMemory>", "", effective["pong"]["configuration"])
+    assert effective["ping"]["environment"]["CYCLONEDDS_URI"] == own
+    assert "<MaxMessageSize>" in own
 
 
 def test_a_flood_on_ros_2_is_in_effect(run: Run, tmp_path: Path, rmw: str) -> None:

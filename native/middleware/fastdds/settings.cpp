@@ -1,17 +1,12 @@
 #include "middleware/fastdds/settings.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <memory>
-#include <set>
 #include <span>
 
+#include "middleware/support/network.h"
 #include "middleware/support/options.h"
 #include "middleware/support/status.h"
 
@@ -21,53 +16,11 @@ namespace {
 using support::Options;
 using support::StatusError;
 
-// The well-known ports of one domain leave room for this many participants per address before they reach the
-// next domain's (DDSI 9.6.1: 250 ports per domain, 2 per participant, the first 10 are others').
-constexpr std::uint32_t kLastParticipantIndex = 119;
-// Other programs of the domain (a ROS 2 tool, a participant that is about to leave).
-constexpr std::uint32_t kSpareParticipants = 16;
-
 // Defaults of the options; why is told in plugin.cpp.
 constexpr std::uint64_t kMaxMessageSize = 65500;
 constexpr std::uint64_t kSocketBuffer = 4u << 20;
 constexpr std::int64_t kLeaseDuration_ns = 10'000'000'000;
 constexpr std::int64_t kMaxBlockingTime_ns = 1'000'000'000;
-
-struct Interface {
-  std::string address;
-  bool loopback;
-  bool multicast;
-};
-
-Interface find_interface(const std::string& name) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) throw StatusError(PERFLAB_FAILED, "fastdds: cannot list network interfaces");
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-  std::set<std::string> usable;
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET || (at->ifa_flags & IFF_UP) == 0)
-      continue;
-    if (name == at->ifa_name) {
-      char text[INET_ADDRSTRLEN];
-      const auto* const address = reinterpret_cast<const sockaddr_in*>(at->ifa_addr);
-      inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
-      return {text, (at->ifa_flags & IFF_LOOPBACK) != 0, (at->ifa_flags & IFF_MULTICAST) != 0};
-    }
-    usable.insert(at->ifa_name);
-  }
-  std::string text =
-      "fastdds: network '" + name + "' is not an interface that is up with an IPv4 address; there are";
-  for (const std::string& other : usable) text.append(" ").append(other);
-  throw StatusError(PERFLAB_BAD_OPTION, text);
-}
-
-std::uint64_t kernel_limit(const char* name) {
-  std::ifstream file(std::string("/proc/sys/net/core/") + name);
-  std::uint64_t bytes = 0;
-  if (!(file >> bytes))
-    throw StatusError(PERFLAB_FAILED, std::string("fastdds: cannot read net.core.") + name);
-  return bytes;
-}
 
 bool read_switch(const Options& options, const char* key, const char* on, const char* off, bool by_default) {
   const auto given = options.text(key);
@@ -132,8 +85,8 @@ Settings read_settings(const perflab_participant_settings& given) {
       read_bytes(options, "socket_receive_buffer", kSocketBuffer, 65536, kMost, "64 KiB to 2 GiB");
   settings.socket_send_buffer =
       read_bytes(options, "socket_send_buffer", kSocketBuffer, 65536, kMost, "64 KiB to 2 GiB");
-  settings.socket_receive_buffer_limit = kernel_limit("rmem_max");
-  settings.socket_send_buffer_limit = kernel_limit("wmem_max");
+  settings.socket_receive_buffer_limit = support::kernel_limit("fastdds", "rmem_max");
+  settings.socket_send_buffer_limit = support::kernel_limit("fastdds", "wmem_max");
   settings.max_message_size =
       read_bytes(options, "max_message_size", kMaxMessageSize, 2000, kMaxMessageSize, "2000 to 65500 bytes");
   settings.shm_segment_size = read_bytes(options, "shm_segment_size", 0, 0, kMost, "64 KiB to 2 GiB");
@@ -146,19 +99,12 @@ Settings read_settings(const perflab_participant_settings& given) {
   settings.max_blocking_time_ns = options.duration_ns("max_blocking_time").value_or(kMaxBlockingTime_ns);
 
   settings.network = given.network != nullptr ? given.network : "lo";
-  const Interface interface = find_interface(settings.network);
+  const support::Interface interface = support::find_interface("fastdds", settings.network);
   settings.address = interface.address;
   settings.loopback = interface.loopback;
-  settings.multicast = interface.multicast && !interface.loopback;
-
-  const std::uint32_t last_index = given.participants_expected + kSpareParticipants;
-  if (!settings.multicast && last_index > kLastParticipantIndex) {
-    throw StatusError(PERFLAB_UNSUPPORTED, "fastdds: " + std::to_string(given.participants_expected) +
-                                               " participants on '" + settings.network +
-                                               "', which has no multicast; right would be at most " +
-                                               std::to_string(kLastParticipantIndex - kSpareParticipants));
-  }
-  settings.last_index = std::min(last_index, kLastParticipantIndex);
+  settings.multicast = interface.multicast;
+  settings.last_index =
+      support::last_participant_index("fastdds", settings.network, interface, given.participants_expected);
   return settings;
 }
 

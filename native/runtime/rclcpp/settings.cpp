@@ -11,13 +11,13 @@
 #include <optional>
 #include <string_view>
 
+#include "middleware/support/cyclonedds.h"
+#include "middleware/support/network.h"
+#include "middleware/support/status.h"
 #include "runtime/rclcpp/distribution.h"
 
 namespace perflab::runtime::ros {
 namespace {
-
-constexpr std::uint32_t kSpareParticipants = 10;
-constexpr std::uint32_t kMostIndexes = 119;
 
 bool switched(const std::string& key, const std::string& value) {
   if (value == "on" || value == "true") return true;
@@ -35,18 +35,6 @@ void set(nlohmann::json& told, const char* name, const std::string& value) {
   told[name] = value;
 }
 
-// The same as perflab's own plug-in sets: one interface, found without multicast where it is the loopback.
-std::string cyclonedds_config(const PluginSettings& given) {
-  const std::uint32_t last = std::min(given.participants_expected + kSpareParticipants, kMostIndexes);
-  const bool loopback = given.network == "lo";
-  std::string discovery = "<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>" +
-                          std::to_string(last) + "</MaxAutoParticipantIndex>";
-  if (loopback) discovery += "<Peers><Peer address=\"127.0.0.1\"/></Peers>";
-  return "<CycloneDDS><Domain id=\"any\"><General><Interfaces><NetworkInterface name=\"" + given.network +
-         "\"/></Interfaces><AllowMulticast>" + (loopback ? "false" : "default") + "</AllowMulticast></General><Discovery>" +
-         discovery + "</Discovery></Domain></CycloneDDS>";
-}
-
 // Profiles come from a file; this one has no name and goes with the process.
 std::string in_memory(const std::string& text) {
   const int file = memfd_create("perflab_profiles.xml", 0);
@@ -55,16 +43,43 @@ std::string in_memory(const std::string& text) {
   return "/proc/self/fd/" + std::to_string(file);
 }
 
-std::string fastdds_profile() {
+// Over the interface of that address alone, and within the machine by shared memory where that is wanted.
+std::string fastdds_profile(const std::string& address, bool shared_memory) {
+  const char* const descriptor =
+      "<transport_descriptor><transport_id>perflab_shm</transport_id><type>SHM</type></transport_descriptor>";
+  const char* const use = "<transport_id>perflab_shm</transport_id>";
   return R"(<?xml version="1.0" encoding="UTF-8"?>
 <profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles"><transport_descriptors>
 <transport_descriptor><transport_id>perflab_udp</transport_id><type>UDPv4</type>
 <sendBufferSize>4194304</sendBufferSize><receiveBufferSize>4194304</receiveBufferSize>
-<interfaceWhiteList><address>127.0.0.1</address></interfaceWhiteList><maxInitialPeersRange>64</maxInitialPeersRange></transport_descriptor>
-</transport_descriptors><participant profile_name="perflab" is_default_profile="true"><rtps>
-<userTransports><transport_id>perflab_udp</transport_id></userTransports><useBuiltinTransports>false</useBuiltinTransports>
+<interfaceWhiteList><address>)" +
+         address + R"(</address></interfaceWhiteList><maxInitialPeersRange>64</maxInitialPeersRange></transport_descriptor>
+)" + (shared_memory ? descriptor : "") +
+         R"(</transport_descriptors><participant profile_name="perflab" is_default_profile="true"><rtps>
+<userTransports><transport_id>perflab_udp</transport_id>)" +
+         (shared_memory ? use : "") + R"(</userTransports><useBuiltinTransports>false</useBuiltinTransports>
 </rtps></participant></profiles>
 )";
+}
+
+// Of perflab's plug-ins and this runtime alike.
+middleware::support::Interface interface_of(const PluginSettings& given) {
+  try {
+    return middleware::support::find_interface("rclcpp", given.network);
+  } catch (const middleware::support::StatusError& error) {
+    throw Error(Error::Kind::kBadInput, error.what());
+  }
+}
+
+std::string cyclonedds_config(const PluginSettings& given, const middleware::support::Interface& interface) {
+  try {
+    return middleware::support::cyclonedds_xml({.middleware = "rclcpp",
+                                                .network = given.network,
+                                                .participants_expected = given.participants_expected},
+                                               interface);
+  } catch (const middleware::support::StatusError& error) {
+    throw Error(Error::Kind::kUnsupported, error.what());
+  }
 }
 
 }  // namespace
@@ -121,7 +136,8 @@ Settings read_settings(const PluginSettings& given) {
 nlohmann::json set_environment(const Settings& settings, const PluginSettings& given) {
   nlohmann::json told = nlohmann::json::object();
   if (!settings.rmw.empty()) set(told, "RMW_IMPLEMENTATION", settings.rmw);
-  const bool loopback = given.network == "lo";
+  const middleware::support::Interface interface = interface_of(given);
+  const bool loopback = interface.loopback;
   const bool by_configuration = settings.rmw == "rmw_cyclonedds_cpp";  // below, all of it
   if (kHasDiscoveryRange) {
     set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE", by_configuration ? "SYSTEM_DEFAULT" : loopback ? "LOCALHOST" : "SUBNET");
@@ -132,7 +148,7 @@ nlohmann::json set_environment(const Settings& settings, const PluginSettings& g
   if (by_configuration) {
     // The user's, as it was before the first runtime of this process.
     static const auto own = environment("CYCLONEDDS_URI");
-    set(told, "CYCLONEDDS_URI", cyclonedds_config(given) + (own ? "," + *own : ""));
+    set(told, "CYCLONEDDS_URI", cyclonedds_config(given, interface) + (own ? "," + *own : ""));
   }
   if (settings.rmw.starts_with("rmw_fastrtps")) {
     // Likewise.
@@ -145,11 +161,13 @@ nlohmann::json set_environment(const Settings& settings, const PluginSettings& g
       throw Error(Error::Kind::kUnsupported,
                   "rclcpp: transport=udp cannot be had beside a profile file of your own; right would be to unset "
                   "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to say it there");
-    if (settings.udp) {
-      const std::string path = in_memory(fastdds_profile());
+    // On the loopback the range of discovery above is enough; elsewhere it would be every interface.
+    if (settings.udp || (!loopback && !own[0] && !own[1])) {
+      const std::string profile = fastdds_profile(interface.address, !settings.udp);
+      const std::string path = in_memory(profile);
       setenv("FASTRTPS_DEFAULT_PROFILES_FILE", path.c_str(), 1);
       setenv("FASTDDS_DEFAULT_PROFILES_FILE", path.c_str(), 1);
-      told["fastdds_profile"] = fastdds_profile();
+      told["fastdds_profile"] = profile;
     }
   }
   return told;
