@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from perflab.real_time import real_time_limits
+
 OK, WARN, UNKNOWN = "ok", "warn", "unknown"
 
 # A wake-up from a deeper idle state than this costs more than a small message does.
@@ -78,6 +80,7 @@ class Host:
             self._check_isolation,
             self._check_preemption,
             self._check_rt_throttling,
+            self._check_fair_server,
             self._check_load,
             self._check_swap,
             self._check_huge_pages,
@@ -182,17 +185,36 @@ class Host:
         return Check("preemption", UNKNOWN if preemption is None else OK, preemption)
 
     def _check_rt_throttling(self) -> Check:
-        runtime = _int(self._text("proc/sys/kernel/sched_rt_runtime_us"))
-        period = _int(self._text("proc/sys/kernel/sched_rt_period_us"))
-        if runtime is None or period is None:
-            return Check("real-time throttling", UNKNOWN, None)
-        if runtime < 0 or runtime >= period:
+        limits = real_time_limits(self.root)
+        share = limits.throttled_to
+        if limits.throttle is None:
+            value = None if share is None else str(share)
+            advice = "from Linux 6.12 it holds with RT_GROUP_SCHED only, and the kernel's configuration cannot be read"
+            return Check("real-time throttling", UNKNOWN, value, None if share is None else advice)
+        if share is None:
             return Check("real-time throttling", OK, "off")
         return Check(
             "real-time throttling",
             WARN,
-            f"{runtime} of {period} µs",
+            str(share),
             "real-time threads are stopped when they use that share: `sysctl kernel.sched_rt_runtime_us=-1`",
+        )
+
+    def _check_fair_server(self) -> Check:
+        """Since Linux 6.12, in place of throttling or beside it."""
+        share = real_time_limits(self.root).fair_server
+        if share is None:
+            known = self._text("proc/sys/kernel/osrelease") is not None
+            advice = "how much it takes cannot be read: as root, `mount -t debugfs none /sys/kernel/debug`"
+            return Check("fair server", UNKNOWN, None, advice if known else None)
+        if share == 0:
+            return Check("fair server", OK, "off")
+        return Check(
+            "fair server",
+            WARN,
+            f"{100 * share:g} %",
+            "threads that wait get that share of a CPU from real-time ones: write 0 to "
+            "`/sys/kernel/debug/sched/fair_server/cpu*/runtime`",
         )
 
     def _check_load(self) -> Check:

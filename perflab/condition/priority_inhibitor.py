@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -28,6 +27,7 @@ from perflab.condition.evidence import (
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.parameters import Cpus, DurationNs, Parameters, Percent
+from perflab.real_time import real_time_limits
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_duration, is_zero
 from perflab.workload import Graph
@@ -194,13 +194,14 @@ class PriorityInhibitor(Condition):
             use, weak = demand.judge(trial, self.label, [tid], [cpu], self._due, window)
             achieved["threads"].append({"tid": tid, "cpu": cpu, **use})
             problem = problem or (f"CPU {cpu}: {weak}" if weak else None)
-        achieved["real_time_share"] = real_time_share()
+        limits = real_time_limits()
+        achieved |= {"real_time_share": limits.throttle, "fair_server_share": limits.fair_server}
         return achieved, problem
 
     @property
     def _due(self) -> float:
         """The share of its CPU that a thread can have: the kernel may keep real-time threads from using all of it."""
-        return min(self._share, real_time_share() or 1.0) if self.policy in REAL_TIME else self._share
+        return min(self._share, real_time_limits().at_least) if self.policy in REAL_TIME else self._share
 
     def _difference(self, found: dict[str, Any], cpu: int) -> str | None:
         wanted = {"policy": self.policy, "priority": self.priority, "nice": self._asked.nice, "cpus": [cpu]}
@@ -208,17 +209,6 @@ class PriorityInhibitor(Condition):
             if found[key] != value:
                 return f"thread {found['tid']} of {PROGRAM} had {key} {found[key]}, and {value} was promised"
         return None
-
-
-def real_time_share() -> float | None:
-    """The share of a CPU that the kernel leaves to real-time threads (sched(7)); None where it does not say."""
-    folder = Path("/proc/sys/kernel")
-    try:
-        runtime = int((folder / "sched_rt_runtime_us").read_text(encoding="ascii"))
-        period = int((folder / "sched_rt_period_us").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-    return 1.0 if runtime < 0 or period <= 0 else min(1.0, runtime / period)
 
 
 def may_be_real_time(host: Host, priority: int) -> bool:

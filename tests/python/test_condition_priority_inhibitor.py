@@ -13,6 +13,7 @@ from perflab.condition import priority_inhibitor as module
 from perflab.condition.priority_inhibitor import KIND, PriorityInhibitor, may_be_real_time
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.real_time import RealTimeLimits
 
 WINDOW = Window(S, 4 * S)
 READY = {"type": "ready", "threads": [{"tid": 31, "policy": "FIFO", "priority": 80, "cpus": [1]}]}
@@ -27,7 +28,7 @@ def native_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFLAB_NATIVE", str(folder))
     monkeypatch.setattr("perflab.condition.evidence.allowed_cpus", lambda: (0, 1))
     monkeypatch.setattr(module, "allowed_cpus", lambda: (0, 1))
-    monkeypatch.setattr(module, "real_time_share", lambda: 0.95)
+    monkeypatch.setattr(module, "real_time_limits", lambda: RealTimeLimits(0.95, None, 0.0, True))
 
 
 def made(**parameters: Any) -> PriorityInhibitor:
@@ -86,6 +87,28 @@ def test_real_time_throttling_is_allowed_for(tmp_path: Path) -> None:
     full = made(priority=80)
     assert verified(tmp_path, monitor(tmp_path), full, cpu=lambda tid, i: 0.95)["in_effect"]
     assert verified(tmp_path, monitor(tmp_path), full, cpu=lambda tid, i: 0.95 * 0.84)["in_effect"] is False
+
+
+@pytest.mark.parametrize(
+    ("limits", "least"),
+    [
+        (RealTimeLimits(0.95, None, 0.05, True), 0.95),
+        (RealTimeLimits(1.0, None, 0.2, False), 0.8),  # not throttled, and the fair server takes more than it does
+        (RealTimeLimits(1.0, None, 0.0, False), 1.0),
+        (RealTimeLimits(1.0, None, None, False), 0.95),
+        (RealTimeLimits(None, None, None, None), 0.95),
+    ],
+)
+def test_what_the_kernel_may_keep_from_real_time_threads_is_not_asked_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: RealTimeLimits, least: float
+) -> None:
+    monkeypatch.setattr(module, "real_time_limits", lambda: limits)
+    full = made(priority=80)
+    evidence = verified(tmp_path, monitor(tmp_path), full, cpu=lambda tid, i: least)
+    assert evidence["in_effect"], evidence
+    assert evidence["achieved"]["real_time_share"] == limits.throttle
+    assert evidence["achieved"]["fair_server_share"] == limits.fair_server
+    assert verified(tmp_path, monitor(tmp_path), full, cpu=lambda tid, i: least * 0.84)["in_effect"] is False
 
 
 def test_a_thread_that_the_monitor_did_not_see_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,167 @@
+"""What the kernel keeps of a CPU from real-time threads (SCHED_FIFO, SCHED_RR), and by which of its means.
+
+Before Linux 6.12 `sched_rt_runtime_us` throttles them: at its default they rest for 50 ms of every second, also on a
+CPU that nobody else wants (sched(7)). Linux 6.12 took that away ("sched/rt: Remove default bandwidth control") except
+where the kernel has CONFIG_RT_GROUP_SCHED; there a control group's own share counts, and of the sysctl only that -1
+ends it. In its place came the fair server ("sched/fair: Add trivial fair server"): threads of other policies that wait
+for a CPU get 50 ms of every second in spite of real-time ones; it takes nothing where nobody waits.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+FAIR_SERVER_SINCE = (6, 12)
+FAIR_SERVER_DEFAULT = 0.05  # kernel/sched/deadline.c, fair_server_init
+# The root group of RT_GROUP_SCHED keeps what it had at boot, whatever the sysctl says later (kernel/sched/core.c).
+ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US = 950_000, 1_000_000
+US, NS = "µs", "ns"
+
+
+@dataclass(frozen=True)
+class Share:
+    """So much of every period, as the kernel says it."""
+
+    runtime: int
+    period: int
+    unit: str
+
+    @property
+    def value(self) -> float:
+        return min(1.0, self.runtime / self.period)
+
+    def __str__(self) -> str:
+        return f"{self.runtime} of {self.period} {self.unit}"
+
+
+@dataclass(frozen=True)
+class RealTimeLimits:
+    """What holds on a machine. None: it cannot be told.
+
+    `throttle`: the share of a CPU that real-time threads may use; 1.0 where they are not throttled. `throttled_to` is
+    it in the kernel's words. `fair_server`: the share that other threads that wait for the CPU get in spite of them;
+    0.0 where there is none.
+    """
+
+    throttle: float | None
+    throttled_to: Share | None
+    fair_server: float | None
+    group_scheduling: bool | None
+
+    @property
+    def at_least(self) -> float:
+        """What real-time threads can count on; of what cannot be told the kernel's default."""
+        throttle = ROOT_GROUP_RUNTIME_US / ROOT_GROUP_PERIOD_US if self.throttle is None else self.throttle
+        taken = FAIR_SERVER_DEFAULT if self.fair_server is None else self.fair_server
+        return min(throttle, 1.0 - taken)
+
+
+def real_time_limits(root: Path = Path("/")) -> RealTimeLimits:
+    """Of the machine below `root`, for the control group of this process."""
+    version = _version(_text(root / "proc/sys/kernel/osrelease"))
+    grouped = _group_scheduling(root)
+    throttle, share = _throttle(root, version, grouped)
+    return RealTimeLimits(throttle, share, _fair_server(root, version), grouped)
+
+
+def _throttle(root: Path, version: tuple[int, int] | None, grouped: bool | None) -> tuple[float | None, Share | None]:
+    sysctls = root / "proc/sys/kernel"
+    runtime, period = _int(sysctls / "sched_rt_runtime_us"), _int(sysctls / "sched_rt_period_us")
+    if runtime is None or period is None or period <= 0:
+        return None, None
+    said = Share(runtime, period, US)
+    if runtime < 0:
+        return 1.0, None
+    if grouped:
+        share = _group_share(root) or min(
+            said, Share(ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US, US), key=lambda s: s.value
+        )
+        return share.value, share if share.value < 1 else None
+    if version is None or (version >= FAIR_SERVER_SINCE and grouped is None):
+        return None, said
+    if version >= FAIR_SERVER_SINCE or said.value == 1:
+        return 1.0, None
+    return said.value, said
+
+
+def _fair_server(root: Path, version: tuple[int, int] | None) -> float | None:
+    """The largest of all CPUs, as debugfs has it; None where that is not mounted or not to be read."""
+    if version is None:
+        return None
+    if version < FAIR_SERVER_SINCE:
+        return 0.0
+    shares = []
+    for folder in sorted((root / "sys/kernel/debug/sched/fair_server").glob("cpu*")):
+        runtime, period = _int(folder / "runtime"), _int(folder / "period")
+        if runtime is None or not period:
+            return None
+        shares.append(Share(runtime, period, NS).value)
+    return max(shares, default=None)
+
+
+def _group_share(root: Path) -> Share | None:
+    """That of the process's own group of cgroup v1; cgroup v2 has none to set."""
+    folder = _group_folder(root)
+    if folder is None:
+        return None
+    runtime, period = _int(folder / "cpu.rt_runtime_us"), _int(folder / "cpu.rt_period_us")
+    return None if runtime is None or not period else Share(period if runtime < 0 else runtime, period, US)
+
+
+def _group_folder(root: Path) -> Path | None:
+    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "cpu" in controllers.split(","):
+            return root / "sys/fs/cgroup" / controllers / path.lstrip("/")
+    return None
+
+
+def _group_scheduling(root: Path) -> bool | None:
+    """Whether the kernel runs with RT_GROUP_SCHED; None where its configuration is not to be read."""
+    folder = _group_folder(root)
+    if folder is not None and (folder / "cpu.rt_runtime_us").exists():
+        return True
+    config = _config(root)
+    if config is None:
+        return None
+    if "CONFIG_RT_GROUP_SCHED=y" not in config:
+        return False
+    asked = re.search(r"(?:^|\s)rt_group_sched=(\w+)", _text(root / "proc/cmdline") or "")
+    if asked is not None:
+        return asked[1] in ("1", "y", "Y", "on")
+    return "CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y" not in config
+
+
+def _config(root: Path) -> set[str] | None:
+    try:
+        return set(gzip.decompress((root / "proc/config.gz").read_bytes()).decode("ascii", "replace").splitlines())
+    except (OSError, EOFError, zlib.error):
+        release = _text(root / "proc/sys/kernel/osrelease") or ""
+    for path in (f"boot/config-{release}", f"lib/modules/{release}/config", f"usr/lib/modules/{release}/config"):
+        if re.fullmatch(r"[\w.+~-]+", release) and (text := _text(root / path)) is not None:
+            return set(text.splitlines())
+    return None
+
+
+def _version(release: str | None) -> tuple[int, int] | None:
+    match = re.match(r"([0-9]+)\.([0-9]+)", release or "")
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def _int(path: Path) -> int | None:
+    try:
+        return int(_text(path) or "")
+    except ValueError:
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
