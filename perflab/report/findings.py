@@ -26,9 +26,8 @@ LINE_WIDTH = 100
 _STYLES = {WORSE: "red", BETTER: "green"}
 _MARKS = {"higher": " *", "lower": " *", "equivalent": " ="}
 _REMARK_STYLES = {
-    **dict.fromkeys(
-        ("one_trial", "harness_error", "invalid", "ended_early", "unused", "carry_over", "missing"), "yellow"
-    ),
+    **dict.fromkeys(("one_trial", "harness_error", "invalid", "ended_early", "unused"), "yellow"),
+    **dict.fromkeys(("carry_over", "same_seed", "missing"), "yellow"),
     **dict.fromkeys(("worse", "success"), "red"),
     "better": "green",
 }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perflab.statistics.comparison import Comparison
+from perflab.statistics.design import Block
 from perflab.statistics.metric_comparison import CLAIMS, effect_of, effect_words, is_constant
 from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import FACTOR, OBSERVER, VARIANT, Compared, Pair, Place, Result
@@ -21,11 +22,13 @@ Json = dict[str, Any]
 ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
 
 SAME = "same"
+VIRTUAL = "virtual"  # the runtime of which nothing but the seed is random
 MAX_OUTLIERS = 4
 
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
-    "one_trial", "harness_error", "invalid", "ended_early", "unused", "success", "worse", "carry_over", "better",
+    "one_trial", "harness_error", "invalid", "ended_early", "unused", "success", "worse", "carry_over",
+    "same_seed", "better",
     "missing", "observer", "equivalent", "below_noise_floor", "not_shown", "too_few_trials", SAME, "lattice",
     "outliers",
 )  # fmt: skip
@@ -50,6 +53,7 @@ def all_of(
         *_unused(compared, several),
         *_claims(compared, several),
         *_carried_over(carried, several),
+        *_same_seed([*compared, *carried]),
         *_missing(places, metrics, several),
         *_observers(compared, several),
         *_others(compared, several, alpha, margin),
@@ -291,6 +295,29 @@ def _of_values(lattices: Sequence[Json], outliers: Sequence[Json], several: bool
             listed += f"; and {len(by_trial) - len(shown)} more"
         remarks.append({"kind": "outliers", "words": f"far from the other trials, and kept: {listed}"})
     return remarks
+
+
+def _same_seed(compared: Sequence[Compared]) -> list[Json]:
+    """That equal values are no evidence where they had to be: on `virtual` all trials of a block have one seed."""
+    simulated = [
+        c
+        for pair, _, c in compared
+        if pair.baseline.result.get("middleware") == VIRTUAL == pair.treatment.result.get("middleware")
+        and not is_constant(c)
+    ]
+    equal = [c for c in simulated if c.design.said and c.design.blocks and all(map(_is_equal, c.design.blocks))]
+    if not equal:
+        return []
+    words = (
+        f"{len(equal)} of {len(simulated)} comparisons on {VIRTUAL} are of equal values in every block: all trials of "
+        "a block have one seed, so that what changes nothing in the simulation changes no value; this is no "
+        "measurement of noise, and other seeds would say it again"
+    )
+    return [{"kind": "same_seed", "words": words}]
+
+
+def _is_equal(block: Block) -> bool:
+    return len({*block.a.tolist(), *block.b.tolist()}) == 1
 
 
 def _named(place: Place, result: Result, several: bool) -> str:

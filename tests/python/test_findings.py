@@ -317,3 +317,44 @@ def test_wilsons_interval_has_its_known_values(successes: int, n: int, low: floa
 
 def test_no_trials_have_no_rate() -> None:
     assert wilson(0, 0, 0.95) is None
+
+
+def in_blocks(middleware: str, values: dict[str, list[int]], **changes: Any) -> list[Json]:
+    """A result for each name, with a p99 per block; the first is the baseline."""
+    made = []
+    for number, (name, p99s) in enumerate(values.items()):
+        trials = [trial(100 * number + b, b) for b in range(1, len(p99s) + 1)]
+        for t, p99 in zip(trials, p99s, strict=True):
+            t["totals"]["latency_ns"]["p99"] = p99
+        given = {"conditions": [name], "condition_parameters": {name: {}}, "treatment": name} if number else {}
+        made.append(result(trials, middleware=middleware, **given, **changes))
+    return made
+
+
+def test_equal_values_of_one_seed_are_no_evidence_and_that_is_said() -> None:
+    seeded = [500_000, 510_000, 505_000, 520_000, 490_000, 515_000]
+    values = {"baseline": seeded, "null": seeded, "effect": [2 * v for v in seeded]}
+    document = findings.find(in_blocks("virtual", values), metrics=P99)
+    assert only(document, treatment="null")["verdict"] == "equivalent"
+    assert words(document, "same_seed").startswith(
+        "1 of 2 comparisons on virtual are of equal values in every block: all trials of a block have one seed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("middleware", "null"),
+    [
+        ("cyclonedds", [500_000, 510_000, 505_000, 520_000, 490_000, 515_000]),  # a coincidence, which is no seed's
+        ("virtual", [500_000, 510_000, 505_000, 520_000, 490_000, 515_001]),
+    ],
+)
+def test_values_that_seeds_did_not_make_equal_are_left_alone(middleware: str, null: list[int]) -> None:
+    values = {"baseline": [500_000, 510_000, 505_000, 520_000, 490_000, 515_000], "null": null}
+    assert "same_seed" not in kinds(findings.find(in_blocks(middleware, values), metrics=P99))
+
+
+def test_the_same_value_in_every_trial_is_said_once() -> None:
+    constant = [500_000] * 6
+    found = findings.find(in_blocks("virtual", {"baseline": constant, "null": constant}), metrics=P99)
+    assert "same" in kinds(found)
+    assert "same_seed" not in kinds(found)

@@ -39,6 +39,7 @@ MAX_REASONS = 3  # of trials that do not count, above the findings; the others a
 # those about the data stand with its quality.
 _REMARKS = {
     "carry_over": ("!", "carry-over", "warn"),
+    "same_seed": ("!", "same seeds", "warn"),
     "same": ("=", "the same", ""),
 }
 OF_QUALITY = ("missing", "unused", "lattice", "outliers", "observer")
