@@ -13,6 +13,7 @@ from perflab.errors import BadInput
 
 MISSING = ("", "nan", "na", "n/a", "null", "none", "-", "–")
 MAX_BYTES = 256 * 1024 * 1024
+SMALLEST, LARGEST = 1e-60, 1e60  # of what is not 0: fourth powers of it, as in Welch's degrees of freedom, are numbers
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class TableFile:
             raise BadInput(f"{self.path}, line {row.number}: {column} is {_short(text)}, which is no number") from None
         if not math.isfinite(value):
             raise BadInput(f"{self.path}, line {row.number}: {column} is {_short(text)}, which is not finite")
+        if value and not SMALLEST <= abs(value) <= LARGEST:
+            raise BadInput(
+                f"{self.path}, line {row.number}: {column} is {_short(text)}, which is not within {SMALLEST:g} and "
+                f"{LARGEST:g}; write the column in another unit"
+            )
         return value
 
     def where(self, keep: Callable[[Row], bool]) -> TableFile:

@@ -82,7 +82,8 @@ def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Inter
     ranks = _ranks(n, q, tail)
     if ranks is None:
         needed = next(m for m in range(n + 1, 1_000_000) if _ranks(m, q, tail))
-        return None, f"{n} values are too few for an interval of {format_confidence(confidence)}: it needs {needed}"
+        few = f"{n} {'value is' if n == 1 else 'values are'} too few"
+        return None, f"{few} for an interval of {format_confidence(confidence)}: it needs {needed}"
     low, high = ranks
     in_order = np.sort(values)
     covered = stats.binom.cdf(high - 1, n, q) - stats.binom.cdf(low - 1, n, q)

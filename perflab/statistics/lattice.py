@@ -59,6 +59,9 @@ class Lattice:
     resolution: float | None  # how finely the values are written; None where that cannot be told
 
 
+_NOISE = 1e-12  # of floating point, measured by the largest value
+
+
 def detect(
     values: Sequence[float] | Floats, *, resolution: float | None = None, alpha: float = ALPHA
 ) -> Lattice | None:
@@ -196,6 +199,7 @@ def _fitted(
     rounded = _roundest(fitted, 2 * error)
     residues = members - cells * rounded
     residues = residues - math.floor(float(np.median(residues)) / rounded + 1e-9) * rounded
+    residues[np.abs(residues) < np.abs(members).max() * _NOISE] = 0.0
     return Lattice(
         kind=kind,
         period=rounded,

@@ -18,7 +18,7 @@ CLOCK_AND_CALL_NS = 50_000
 
 def injected(run: Path) -> Json:
     """What the simulator says it did in the first trial, added up over processes: counts, and its own delays."""
-    total: Json = dict.fromkeys(KINDS, 0) | {"delay_min_ns": []}
+    total: Json = dict.fromkeys(KINDS, 0) | {"delay_min_ns": [], "delay_max_ns": []}
     for file in (run / "trials" / "0001_baseline" / "processes").glob("*.jsonl"):
         records = [json.loads(line) for line in file.read_text().splitlines()]
         said = next(r for r in records if r["type"] == "process_end")["middleware"]["effective"]["injected"]
@@ -27,6 +27,7 @@ def injected(run: Path) -> Json:
                 total[kind] += edge[kind]
         if said["delay_ns"]["count"]:
             total["delay_min_ns"].append(said["delay_ns"]["min"])
+            total["delay_max_ns"].append(said["delay_ns"]["max"])
     return total
 
 
@@ -75,8 +76,9 @@ def test_measured_latency_is_the_injected_delay(run: Run, pingpong: Path, tmp_pa
     smallest = min(injected(out)["delay_min_ns"])
     assert programmed <= latency["min"]
     assert abs(latency["min"] - smallest) <= CLOCK_AND_CALL_NS
-    assert latency["p50"] >= programmed
-    assert latency["p50"] <= latency["max"] * (1 + HISTOGRAM_ERROR)
+    # At least half of the messages were no later than the simulator's own latest one, on its own clock.
+    largest = max(injected(out)["delay_max_ns"])
+    assert programmed <= latency["p50"] <= (largest + CLOCK_AND_CALL_NS) * (1 + HISTOGRAM_ERROR)
 
 
 def test_what_is_sent_before_the_match_is_neither_gap_nor_tail(run: Run, pingpong: Path, tmp_path: Path) -> None:

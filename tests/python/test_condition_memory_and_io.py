@@ -115,10 +115,16 @@ def test_a_share_of_the_memory_is_the_same_in_every_trial(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "parameters", [{}, {"bytes": "1GiB", "percent": 10}, {"bytes": "2MiB", "workers": 4}, {"percent": 99}]
+    ("parameters", "complaint"),
+    [
+        ({}, "give exactly one of bytes and percent"),
+        ({"bytes": "1GiB", "percent": 10}, "give exactly one of bytes and percent"),
+        ({"bytes": "2MiB", "workers": 4}, "bytes 2097152 is less than 1 MiB for each worker"),
+        ({"percent": 99}, "percent: input should be less than or equal to 95"),
+    ],
 )
-def test_bad_parameters_of_memory_pressure(parameters: dict[str, Any]) -> None:
-    with pytest.raises(BadInput):
+def test_bad_parameters_of_memory_pressure(parameters: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadInput, match=f"^memory_pressure: {complaint}"):
         memory_pressure.KIND.make(parameters, "memory_pressure")
 
 

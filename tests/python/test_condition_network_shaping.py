@@ -234,19 +234,23 @@ def test_a_rate_goes_below_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    "parameters",
+    ("parameters", "complaint"),
     [
-        {},
-        {"jitter": "1ms"},
-        {"delay": "1ms", "jitter": "2ms"},
-        {"rate": 10},  # of what?
-        {"rate": "0Mbit"},
-        {"rate": "1Mbit", "burst": LARGEST_PACKET_BYTES - 1},
-        {"loss": 101},
+        ({}, "give at least one of rate, delay and loss"),
+        ({"jitter": "1ms"}, "give at least one of rate, delay and loss"),
+        ({"jitter": "1ms", "loss": 1}, "jitter needs a delay that it varies"),
+        ({"delay": "1ms", "jitter": "2ms"}, "jitter is more than the delay that it varies"),
+        ({"rate": 10}, "rate: 10 is not a rate; use a unit"),
+        ({"rate": "0Mbit"}, "rate: input should be greater than or equal to 8000"),
+        (
+            {"rate": "1Mbit", "burst": LARGEST_PACKET_BYTES - 1},
+            f"burst: input should be greater than or equal to {LARGEST_PACKET_BYTES}",
+        ),
+        ({"loss": 101}, "loss: input should be less than or equal to 100"),
     ],
 )
-def test_bad_parameters(parameters: dict[str, Any]) -> None:
-    with pytest.raises(BadInput):
+def test_bad_parameters(parameters: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadInput, match=f"^network_shaping: {complaint}"):
         made(**parameters)
 
 

@@ -163,19 +163,19 @@ def test_defaults_are_filled_in_and_can_be_given_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "parameters",
+    ("parameters", "complaint"),
     [
-        {"policy": "FIFO", "priority": 0},
-        {"policy": "OTHER", "priority": 5},
-        {"policy": "RR", "nice": 5},
-        {"policy": "IDLE"},
-        {"priority": 100},
-        {"limit": "10ms"},
-        {"when": "never"},
+        ({"policy": "FIFO", "priority": 0}, "priority of FIFO is 1 to 99, not 0"),
+        ({"policy": "OTHER", "priority": 5}, "priority of OTHER is 0, not 5; use nice"),
+        ({"policy": "RR", "nice": 5}, "nice has no meaning with RR; use priority"),
+        ({"policy": "IDLE"}, "policy: input should be 'OTHER', 'FIFO' or 'RR'"),
+        ({"priority": 100}, "priority: input should be less than or equal to 99"),
+        ({"limit": "10ms"}, "limit: input should be greater than or equal to 1000000000"),
+        ({"when": "never"}, "when: input should be 'before' or 'after'"),
     ],
 )
-def test_bad_parameters(parameters: dict[str, Any]) -> None:
-    with pytest.raises(BadInput):
+def test_bad_parameters(parameters: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadInput, match=f"^priority_inhibitor: {complaint}"):
         made(**parameters)
 
 

@@ -311,9 +311,12 @@ def test_pictures_are_well_formed_and_hold_their_series(background: Any) -> None
 
 
 def test_the_same_figure_gives_the_same_file() -> None:
-    figure = figures()[0]
-    assert draw_static.draw(figure, "svg") == draw_static.draw(figure, "svg")
-    assert draw_static.draw(figure, "png") == draw_static.draw(figure, "png")
+    one, same, other = figures()[0], figures()[0], figures()[1]
+    assert one is not same
+    for kind in ("svg", "png"):
+        drawn = draw_static.draw(one, kind)
+        assert drawn == draw_static.draw(same, kind)
+        assert drawn != draw_static.draw(other, kind)
 
 
 def test_a_page_loads_nothing_and_says_so_to_the_browser() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from perflab.statistics.comparison import Margin, compare
 from perflab.statistics.lattice import detect
-from perflab.statistics.sample import Floats
+from perflab.statistics.sample import Floats, Sample
+from perflab.statistics.summary_data import Moments, compare_moments
 
 Rng = np.random.Generator
 
@@ -31,6 +35,28 @@ def test_period_and_offset_are_found(n: int, period: float, offset: float, jitte
         slack = 6 * abs(found.period - period) + 1e-9 * period
         assert offset - 12 * slack <= found.offset_low <= found.offset_high <= offset + jitter + 12 * slack
         assert found.p < 0.01
+
+
+def test_what_floating_point_leaves_of_an_offset_of_0_is_0() -> None:
+    found = detect([i - 4 for i in range(8)] + [i - 4.1 for i in range(8)])
+    assert found is not None
+    assert found.period == pytest.approx(0.1)
+    assert (found.offset, found.offset_low, found.offset_high) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("scale", [1e-59, 1e-9, 1.0, 1e9, 1e59])
+def test_every_figure_of_a_table_is_a_number_up_to_the_ends_of_what_it_may_hold(scale: float) -> None:
+    a, b = ([scale * (k + x / 10) for x in range(9)] for k in (1, 2))
+    found = compare(Sample.of(a), Sample.of(b), margin=Margin(0.1, relative=True)).to_dict()
+    for figure in ("p", "shift.value", "ratio.value", "welch.p", "hedges_g.value", "power.sd", "spread.sd_ratio.value"):
+        value: Any = found
+        for key in figure.split("."):
+            value = value[key]
+        assert value is not None, figure
+        assert math.isfinite(value), figure
+    moments = compare_moments(Moments("a", scale, scale / 10, 9), Moments("b", 2 * scale, scale / 10, 9))
+    assert moments.verdict == "higher"
+    assert moments.p is not None
 
 
 def test_a_tenth_of_the_values_may_be_elsewhere() -> None:

@@ -179,6 +179,8 @@ def test_wrong_options_are_refused_in_one_line(capsys: Captured, arguments: list
         (b"a,b\nx,1\ny,\n", "group 'y' has no value of b in its 1 rows"),
         (b"a,b\nx,1\n,2\n", "line 3: a is empty"),
         (b"a,b\nx,inf\n", "line 2: b is 'inf', which is not finite"),
+        (b"a,b\nx,1\ny,1e300\n", "line 3: b is '1e300', which is not within 1e-60 and 1e+60; write the column in"),
+        (b"a,b\nx,-1e-310\n", "line 2: b is '-1e-310', which is not within 1e-60 and 1e+60; write the column in"),
         (b'a,b\nx,"1\n', "line 2"),
     ],
 )
