@@ -15,10 +15,11 @@ from perflab.report.figures import Figure, Target
 from perflab.report.parts import words
 from perflab.report.per_trial import per_trial
 from perflab.report.resources import cpu, rss
-from perflab.report.results import ROUND_TRIP, Result, histogram, numbers
+from perflab.report.results import ROUND_TRIP, Result, evenly, histogram, numbers
 from perflab.report.thresholds import breaking_points
 from perflab.report.timelines import time
 from perflab.statistics import histogram as hg
+from perflab.statistics.selection import EXTRA
 
 MAX_RESULTS = 12  # in one picture; more cannot be told apart
 OF_FIGURES = ("percentiles", "edges", "time", "distributions")  # the others do not depend on a figure
@@ -49,14 +50,17 @@ def build(
 ) -> Pictures:
     """The pictures of `kinds`, of at most MAX_RESULTS results; those with a row for each have rows for more.
 
-    `chosen` are the results that are drawn where there are too many; None: the fastest.
+    `chosen` are the results that are drawn where there are too many; None: evenly from the fastest to the slowest.
+    The slowest one is always among them. Results of extra trials, which an observer disturbed, are drawn only where
+    there are no others.
 
     Curves and breaking points are those of `runs`; None: of the runs of the results. `others` says how to see results
     that are not drawn.
 
     Percentiles show the figures `measured` together, or each by itself; edges and time always show one in each picture.
     """
-    shown = fastest(results, measured[0] if measured else None) if chosen is None else chosen
+    every, results = results, measured_ones(results)
+    shown = _shown(results, measured[0] if measured else None, chosen)
     made: list[tuple[Figure | None, str]] = []  # each with what to say where it is None
     several = list({id(result.run): result.run for result in results}.values()) if runs is None else runs
     for kind in kinds:
@@ -80,13 +84,37 @@ def build(
             raise ValueError(f"no picture {kind!r}")
     figures = [figure for figure, _ in made if figure is not None]
     missing = dict.fromkeys(otherwise for figure, otherwise in made if figure is None)
-    notes = []
-    if len(shown) < len(results):
-        which = f"those with the lowest p99 of {words(measured[0])}" if measured else "the first ones"
-        which = which if chosen is None else "evenly over their levels"
-        notes = [f"{len(shown)} of {len(results)} results are drawn, {which}; {others}."]
+    notes = _notes(every, results, shown, f"p99 of {words(measured[0])}" if measured else None, chosen, others)
+    if notes:
         figures = [f if f.kind in SPECIAL else replace(f, notes=(*notes, *f.notes)) for f in figures]
     return Pictures(tuple(figures), tuple(missing), tuple(notes))
+
+
+def _shown(results: Sequence[Result], name: str | None, chosen: Sequence[Result] | None) -> list[Result]:
+    if chosen is None:
+        return from_fastest_to_slowest(results, name)
+    kept = {id(result) for result in results}
+    return with_slowest([result for result in chosen if id(result) in kept], results, name)
+
+
+def _notes(
+    every: Sequence[Result],
+    results: Sequence[Result],
+    shown: Sequence[Result],
+    figure: str | None,
+    chosen: Sequence[Result] | None,
+    others: str,
+) -> list[str]:
+    """Which results are not drawn. `every`: those of extra trials, too."""
+    notes = []
+    if len(shown) < len(results):
+        over = "their levels" if chosen is not None else f"their {figure}" if figure else "their order"
+        slowest = ", the slowest among them" if figure else ""
+        notes.append(f"{len(shown)} of {len(results)} results are drawn, evenly over {over}{slowest}; {others}.")
+    if extra := len(every) - len(results):
+        count = "1 result" if extra == 1 else f"{extra} results"
+        notes.append(f"{count} of extra trials not drawn: an observer (tracing, a profiler) disturbed them.")
+    return notes
 
 
 _UNWATCHED = "no trial was watched by perflab-monitor; run with --observer monitor"
@@ -143,22 +171,43 @@ def _of_figures(
     ]
 
 
-def fastest(results: Sequence[Result], name: str | None) -> list[Result]:
-    """At most MAX_RESULTS results in their order: those with the lowest p99 of a figure, or the first ones."""
+def measured_ones(results: Sequence[Result]) -> list[Result]:
+    """Results without those of extra trials; these where there are no others."""
+    kept = [result for result in results if result.trials[0].purpose != EXTRA]
+    return kept or list(results)
+
+
+def from_fastest_to_slowest(results: Sequence[Result], name: str | None) -> list[Result]:
+    """At most MAX_RESULTS results in their order, which lie evenly between the lowest and the highest p99 of a figure,
+    both among them."""
     if len(results) <= MAX_RESULTS:
         return list(results)
+    order = sorted(range(len(results)), key=lambda i: _p99(results[i], name))
+    kept = {id(result) for result in evenly([results[i] for i in order], MAX_RESULTS)}
+    return [result for result in results if id(result) in kept]
 
-    def p99(result: Result) -> float:
-        if name is None:
-            return 0.0
-        if (merged := histogram(result.trials, name)) is not None:
-            value = hg.value_at_percentile(merged, 99.0)
-            return math.inf if value is None else float(value)
-        # Without histograms the slowest edge has to do.
-        return max((n.maximum or 0.0 for n in numbers(result.trials, name).values()), default=math.inf)
 
-    kept = sorted(range(len(results)), key=lambda i: p99(results[i]))[:MAX_RESULTS]
-    return [results[i] for i in sorted(kept)]
+def with_slowest(chosen: Sequence[Result], results: Sequence[Result], name: str | None) -> list[Result]:
+    """`chosen` with the slowest of all in place of the one that lies next to it, where it is not among them."""
+    if name is None or not chosen or len(chosen) >= len(results):
+        return list(chosen)
+    places = {id(result): place for place, result in enumerate(results)}
+    slowest = max(results, key=lambda result: _p99(result, name))
+    if any(result is slowest for result in chosen):
+        return list(chosen)
+    nearest = min(chosen, key=lambda result: abs(places[id(result)] - places[id(slowest)]))
+    return [slowest if result is nearest else result for result in chosen]
+
+
+def _p99(result: Result, name: str | None) -> float:
+    """Where nothing of it was recorded, the lowest."""
+    if name is None:
+        return 0.0
+    if (merged := histogram(result.trials, name)) is not None:
+        value = hg.value_at_percentile(merged, 99.0)
+        return math.inf if value is None else float(value)
+    # Without histograms the slowest edge has to do.
+    return max((n.maximum or 0.0 for n in numbers(result.trials, name).values()), default=-math.inf)
 
 
 def _no_histograms(results: Sequence[Result], what: str = "histograms") -> str:

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from perflab.report.degradation import curves
 from perflab.report.figures import Figure
 from perflab.report.palette import DARK, LIGHT
 from perflab.report.per_trial import per_trial
+from perflab.report.results import Result
 from perflab.report.thresholds import breaking_points
 
 DRAWN = ["latency_percentiles", "latency_edges", "latency_time", "cpu", "rss"]  # of a single trial
@@ -223,7 +225,7 @@ def test_a_run_of_services_alone_is_drawn_without_any_option(tmp_path: Path, cap
     assert "Not drawn: time: " in capsys.readouterr().out
 
 
-def test_of_many_results_the_fastest_are_drawn_or_those_that_are_named(tmp_path: Path, capsys: Any) -> None:
+def test_of_many_results_the_slowest_is_drawn_and_those_that_are_named(tmp_path: Path, capsys: Any) -> None:
     def one(i: int) -> MadeTrial:
         latencies = [1000 - 10 * i] * 30  # the later ones are faster
         return MadeTrial(
@@ -233,16 +235,43 @@ def test_of_many_results_the_fastest_are_drawn_or_those_that_are_named(tmp_path:
     made = make_run(tmp_path / "many", {"mouth": ["talker"], "ear": ["listener"]}, [one(i) for i in range(14)])
     assert main(["plot", str(made), "--format", "html"]) == 0
     out = capsys.readouterr().out
-    assert "12 of 14 results are drawn, those with the lowest p99 of latency; choose others with --only" in out
+    assert "12 of 14 results are drawn, evenly over their p99 of latency, the slowest among them; choose others" in out
     text = (made / "plots/plots.html").read_text()
-    assert "load02" in text
-    assert "load00" not in text
-    assert "load01" not in text
+    drawn = [f"load{i:02d}" for i in range(14) if f"load{i:02d}" in text]
+    assert len(drawn) == 12
+    assert (drawn[0], drawn[-1]) == ("load00", "load13")
     assert main(["plot", str(made), "--format", "html", "--only", "load00,load13"]) == 0
     assert "results are drawn" not in capsys.readouterr().out
     text = (made / "plots/plots.html").read_text()
     assert "load00" in text
     assert "load02" not in text
+
+
+def many(count: int) -> list[Result]:
+    """Results of 1, 2, ... us."""
+    return [one_result(trial(values_edge([1000 * (i + 1)] * 200), middleware=f"m{i}"))[0] for i in range(count)]
+
+
+def test_levels_that_lie_evenly_have_the_slowest_among_them() -> None:
+    found = many(30)
+    found[7], found[29] = found[29], found[7]  # the slowest level is none of those that are chosen
+    chosen = [found[i] for i in (0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29)]
+    made = pictures.build(found, ("percentiles",), ("latency",), chosen=chosen)
+    names = {name for figure in made.figures for _, name in figure.groups}
+    assert len(names) == 12
+    assert "m29" in names
+    assert "evenly over their levels, the slowest among them" in made.notes[0]
+
+
+def test_extra_trials_are_drawn_only_where_there_are_no_others() -> None:
+    (plain,) = many(1)
+    traced = replace(plain, label="traced", trials=tuple(replace(t, purpose="extra") for t in plain.trials))
+    made = pictures.build([plain, traced], ("percentiles", "edges"), ("latency",))
+    assert {name for figure in made.figures for _, name in figure.groups} == {plain.label}
+    assert made.notes == ("1 result of extra trials not drawn: an observer (tracing, a profiler) disturbed them.",)
+    assert all(made.notes[0] in figure.notes for figure in made.figures)
+    alone = pictures.build([traced], ("percentiles",), ("latency",))
+    assert {name for figure in alone.figures for _, name in figure.groups} == {"traced"}
 
 
 def test_a_run_without_any_data_is_bad_input(perflab: Perflab, run: Path) -> None:
