@@ -51,6 +51,21 @@ void require_valid(const perflab_qos& given) {
   }
 }
 
+dds::ReliabilityQosPolicyKind reliability_of(const perflab_qos& qos) {
+  return qos.reliability == PERFLAB_RELIABLE ? dds::RELIABLE_RELIABILITY_QOS
+                                             : dds::BEST_EFFORT_RELIABILITY_QOS;
+}
+
+dds::DurabilityQosPolicyKind durability_of(const perflab_qos& qos) {
+  return qos.durability == PERFLAB_TRANSIENT_LOCAL ? dds::TRANSIENT_LOCAL_DURABILITY_QOS
+                                                   : dds::VOLATILE_DURABILITY_QOS;
+}
+
+dds::LivelinessQosPolicyKind liveliness_of(const perflab_qos& qos) {
+  return qos.liveliness == PERFLAB_MANUAL_BY_TOPIC ? dds::MANUAL_BY_TOPIC_LIVELINESS_QOS
+                                                   : dds::AUTOMATIC_LIVELINESS_QOS;
+}
+
 bool keeps_all(const perflab_qos& qos) { return qos.history == PERFLAB_KEEP_ALL; }
 
 // What writers and readers have in common.
@@ -60,15 +75,12 @@ void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, 
   const perflab_qos& given = endpoint.qos;
   qos.history().kind = keeps_all(given) ? dds::KEEP_ALL_HISTORY_QOS : dds::KEEP_LAST_HISTORY_QOS;
   if (!keeps_all(given)) qos.history().depth = given.depth;
-  qos.reliability().kind = given.reliability == PERFLAB_RELIABLE ? dds::RELIABLE_RELIABILITY_QOS
-                                                                 : dds::BEST_EFFORT_RELIABILITY_QOS;
+  qos.reliability().kind = reliability_of(given);
   qos.reliability().max_blocking_time = duration(settings.max_blocking_time_ns);
-  qos.durability().kind = given.durability == PERFLAB_TRANSIENT_LOCAL ? dds::TRANSIENT_LOCAL_DURABILITY_QOS
-                                                                      : dds::VOLATILE_DURABILITY_QOS;
+  qos.durability().kind = durability_of(given);
   qos.deadline().period = duration(given.deadline_ns);
   auto& liveliness = qos.liveliness();
-  liveliness.kind = given.liveliness == PERFLAB_MANUAL_BY_TOPIC ? dds::MANUAL_BY_TOPIC_LIVELINESS_QOS
-                                                                : dds::AUTOMATIC_LIVELINESS_QOS;
+  liveliness.kind = liveliness_of(given);
   liveliness.lease_duration = duration(given.lease_duration_ns);
   if (given.lease_duration_ns != PERFLAB_DURATION_INFINITE) {
     liveliness.announcement_period = duration(std::max<std::int64_t>(given.lease_duration_ns / 3 * 2, 1));
@@ -206,9 +218,18 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
                           "' is used with variable size by this participant, and cannot be "
                           "loaned as well; right would be one size for all");
   }
-  const LocalEndpoint local{is_writer, topic_name_, type_name_, settings.qos, {}};
-  if (participant.filters_local()) expected_incompatible_ = participant.incompatible_policies(local);
-  participant.add_local(this, local);
+  participant.add_local(this, {terms(), {}});
+}
+
+Terms Endpoint::terms() const {
+  return {is_writer_,
+          topic_name_,
+          type_name_,
+          durability_of(qos_),
+          qos_.deadline_ns,
+          liveliness_of(qos_),
+          qos_.lease_duration_ns,
+          reliability_of(qos_)};
 }
 
 Endpoint::~Endpoint() {
@@ -218,7 +239,7 @@ Endpoint::~Endpoint() {
 
 void Endpoint::made(const rtps::GUID_t& guid) {
   identity_ = fastdds::identity(guid);
-  participant_.add_local(this, {is_writer_, topic_name_, type_name_, qos_, identity_});
+  participant_.add_local(this, {terms(), identity_});
 }
 
 void Endpoint::silence() noexcept {
@@ -251,19 +272,9 @@ void Endpoint::count_matched(std::int32_t change, const perflab_identity& peer) 
   if (change < 0) report(PERFLAB_UNMATCHED, -change, peer);
 }
 
-void Endpoint::report_incompatible(std::uint32_t policy) noexcept {
-  if (participant_.ignores_local() && participant_.expects_incompatible(this, policy)) return;
-  // Not those of this participant, if they are to be ignored; the library does not say with whom it is. While
-  // an endpoint is made others can be found incompatible with it only, and itself with those that were there
-  // before.
-  if (participant_.filters_local() && endpoint_in_creation != nullptr) {
-    if (endpoint_in_creation != this) return;
-    const auto expected = std::find(expected_incompatible_.begin(), expected_incompatible_.end(), policy);
-    if (expected != expected_incompatible_.end()) {
-      expected_incompatible_.erase(expected);
-      return;
-    }
-  }
+void Endpoint::report_incompatible(std::uint32_t policy) {
+  // Not those of this process, if they are to be ignored.
+  if (participant_.filters_local() && !participant_.is_incompatible_elsewhere(this, policy)) return;
   report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, policy_name(policy));
 }
 

@@ -35,6 +35,7 @@ class Endpoint {
 
  protected:
   ~Endpoint();
+  Terms terms() const;
   // From the moment on that this returns no callback of the host's is made.
   void silence() noexcept;
 
@@ -56,7 +57,7 @@ class Endpoint {
   void report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
               const char* policy = nullptr) noexcept;
   void count_matched(std::int32_t change, const perflab_identity& peer) noexcept;
-  void report_incompatible(std::uint32_t policy) noexcept;
+  void report_incompatible(std::uint32_t policy);
   bool is_ignored(const perflab_identity& peer) const noexcept {
     return participant_.filters_local() && participant_.is_of_process(peer);
   }
@@ -78,7 +79,6 @@ class Endpoint {
 
  private:
   std::atomic<std::int32_t> matched_{0};
-  std::vector<std::uint32_t> expected_incompatible_;  // with endpoints that are ignored
 };
 
 class Writer : public Endpoint, private dds::DataWriterListener {

@@ -1,6 +1,7 @@
 #include "middleware/fastdds/participant.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -29,13 +30,6 @@ constexpr std::uint32_t kAnnouncements = 40;
 constexpr std::int64_t kFirstPeriod_ns = 50'000'000;
 constexpr std::int64_t kPeriod_ns = 500'000'000;
 
-// An endpoint that those of other participants of this process ignore.
-struct IgnoredEndpoint {
-  const Participant* owner;
-  LocalEndpoint local;
-  std::vector<std::uint32_t> expected;  // policies that the library will report of it and one of those
-};
-
 // Participants of this plug-in in this process: what is global to the library ends with the last.
 struct Process {
   std::mutex mutex;
@@ -44,9 +38,6 @@ struct Process {
   // What the library would do by itself, seen before any configuration was read.
   std::optional<dds::DomainParticipantQos> defaults;
   std::map<std::uint32_t, std::size_t> of_domain;  // participants
-
-  std::mutex ignored_mutex;  // of what follows; taken under locks of the library
-  std::map<const void*, IgnoredEndpoint> ignored;
 };
 
 Process& process() {
@@ -54,22 +45,45 @@ Process& process() {
   return instance;
 }
 
-// The policy that the library tells of two endpoints that do not match (the highest), or 0; also for two that
-// do not concern each other.
-std::uint32_t incompatible(const LocalEndpoint& one, const LocalEndpoint& other) {
+constexpr std::array kComparedPolicies{dds::DURABILITY_QOS_POLICY_ID, dds::DEADLINE_QOS_POLICY_ID,
+                                       dds::LIVELINESS_QOS_POLICY_ID, dds::RELIABILITY_QOS_POLICY_ID};
+
+// The policy that the library reports of two endpoints that do not match (the highest), or 0; also for two
+// that do not concern each other. Only of kComparedPolicies: in others perflab's endpoints never differ.
+std::uint32_t incompatible(const Terms& one, const Terms& other) {
   if (one.is_writer == other.is_writer || one.topic != other.topic || one.type != other.type) return 0;
-  const perflab_qos& offered = one.is_writer ? one.qos : other.qos;
-  const perflab_qos& requested = one.is_writer ? other.qos : one.qos;
+  const Terms& offered = one.is_writer ? one : other;
+  const Terms& requested = one.is_writer ? other : one;
   std::uint32_t policy = 0;
-  if (offered.durability < requested.durability)
-    policy = std::max<std::uint32_t>(policy, dds::DURABILITY_QOS_POLICY_ID);
-  if (offered.deadline_ns > requested.deadline_ns)
-    policy = std::max<std::uint32_t>(policy, dds::DEADLINE_QOS_POLICY_ID);
-  if (offered.liveliness < requested.liveliness || offered.lease_duration_ns > requested.lease_duration_ns)
-    policy = std::max<std::uint32_t>(policy, dds::LIVELINESS_QOS_POLICY_ID);
-  if (offered.reliability < requested.reliability)
-    policy = std::max<std::uint32_t>(policy, dds::RELIABILITY_QOS_POLICY_ID);
+  const auto differs = [&](bool differ, std::uint32_t id) {
+    if (differ) policy = std::max(policy, id);
+  };
+  differs(offered.durability < requested.durability, dds::DURABILITY_QOS_POLICY_ID);
+  differs(offered.deadline_ns > requested.deadline_ns, dds::DEADLINE_QOS_POLICY_ID);
+  differs(
+      offered.liveliness < requested.liveliness || offered.lease_duration_ns > requested.lease_duration_ns,
+      dds::LIVELINESS_QOS_POLICY_ID);
+  differs(offered.reliability < requested.reliability, dds::RELIABILITY_QOS_POLICY_ID);
   return policy;
+}
+
+#if !PERFLAB_FASTDDS_3
+template <typename Proxy>
+Terms terms_of(const Proxy& proxy, bool is_writer) {
+  const auto& qos = proxy.m_qos;
+  return {is_writer,
+          proxy.topicName().to_string(),
+          proxy.typeName().to_string(),
+          qos.m_durability.kind,
+          nanoseconds(qos.m_deadline.period),
+          qos.m_liveliness.kind,
+          nanoseconds(qos.m_liveliness.lease_duration),
+          qos.m_reliability.kind};
+}
+#endif
+
+bool same(const perflab_identity& one, const perflab_identity& other) {
+  return std::memcmp(one.bytes, other.bytes, sizeof one.bytes) == 0;
 }
 
 // Only what other processes write. Before 2.11 the library does not tell a filter on the side of the
@@ -128,6 +142,8 @@ NotOwnFactory& not_own_factory() {
   return instance;
 }
 constexpr const char* kNotOwn = "PERFLAB_NOT_OWN";
+// After the name of the topic that is filtered; no name in ROS 2 has a blank.
+constexpr const char* kFiltered = " not_own";
 
 rtps::Locator_t udp_locator(const std::string& address) {
   rtps::Locator_t locator;
@@ -378,12 +394,15 @@ Participant::Topic Participant::use_topic(const std::string& name, const std::st
     topics_[name] = {type_name, made, nullptr, 0};
   }
   KnownTopic& topic = topics_[name];
+  ++topic.users;
   if (reader && filters_local() && topic.without_own == nullptr) {
     topic.without_own =
-        participant_->create_contentfilteredtopic(name + "/not_own", topic.topic, "not own", {}, kNotOwn);
-    if (topic.without_own == nullptr) fail("cannot filter topic '" + name + "'");
+        participant_->create_contentfilteredtopic(name + kFiltered, topic.topic, "not own", {}, kNotOwn);
+    if (topic.without_own == nullptr) {
+      drop_topic(name);  // or the library would keep the participant for its sake
+      fail("cannot filter topic '" + name + "'");
+    }
   }
-  ++topic.users;
   dds::TopicDescription* description = topic.topic;
   if (reader && topic.without_own != nullptr) description = topic.without_own;
   return {topic.topic, description, type};
@@ -391,6 +410,10 @@ Participant::Topic Participant::use_topic(const std::string& name, const std::st
 
 void Participant::leave_topic(const std::string& name) noexcept {
   const std::lock_guard lock(mutex_);
+  drop_topic(name);
+}
+
+void Participant::drop_topic(const std::string& name) noexcept {
   const auto known = topics_.find(name);
   if (known == topics_.end() || --known->second.users > 0) return;
   if (known->second.without_own != nullptr)
@@ -413,62 +436,54 @@ std::shared_ptr<Record> Participant::add_record(const std::string& topic, bool i
 }
 
 void Participant::add_local(const void* endpoint, LocalEndpoint local) {
-  if (ignores_local()) {
-    Process& all = process();
-    const std::lock_guard lock(all.ignored_mutex);
-    const auto [added, is_new] = all.ignored.try_emplace(endpoint, IgnoredEndpoint{this, local, {}});
-    for (auto& [key, other] : all.ignored) {
-      if (!is_new || other.owner == this || other.owner->settings_.domain != settings_.domain) continue;
-      const std::uint32_t policy = incompatible(local, other.local);
-      if (policy == 0) continue;
-      added->second.expected.push_back(policy);
-      other.expected.push_back(policy);
-    }
-  }
   const std::lock_guard lock(local_mutex_);
   local_[endpoint] = std::move(local);
 }
 
 void Participant::remove_local(const void* endpoint) noexcept {
-  if (ignores_local()) {
-    Process& all = process();
-    const std::lock_guard lock(all.ignored_mutex);
-    all.ignored.erase(endpoint);
-  }
   const std::lock_guard lock(local_mutex_);
   local_.erase(endpoint);
+  for (RemoteEndpoint& remote : remote_) std::erase(remote.reported_to, endpoint);
 }
 
 bool Participant::is_always_alive(const perflab_identity& writer) const {
   if (!is_own(writer)) return false;
   const std::lock_guard lock(local_mutex_);
   for (const auto& [endpoint, other] : local_) {
-    if (std::memcmp(other.identity.bytes, writer.bytes, sizeof writer.bytes) == 0)
-      return other.qos.liveliness == PERFLAB_AUTOMATIC;
+    if (same(other.identity, writer)) return other.terms.liveliness == dds::AUTOMATIC_LIVELINESS_QOS;
   }
   return false;
 }
 
-std::vector<std::uint32_t> Participant::incompatible_policies(const LocalEndpoint& with) const {
+void Participant::note_remote(const perflab_identity& identity, Terms terms) {
+  if (!filters_local() || is_of_process(identity)) return;
   const std::lock_guard lock(local_mutex_);
-  std::vector<std::uint32_t> out;
-  for (const auto& [endpoint, other] : local_) {
-    const std::uint32_t policy = incompatible(with, other);
-    if (policy != 0) out.push_back(policy);
+  const auto known = std::find_if(remote_.begin(), remote_.end(),
+                                  [&](const RemoteEndpoint& one) { return same(one.identity, identity); });
+  if (known == remote_.end()) {
+    remote_.push_back({identity, std::move(terms), {}});
+  } else if (!(known->terms == terms)) {
+    *known = {identity, std::move(terms), {}};  // what does not match now is reported anew
   }
-  return out;
 }
 
-bool Participant::expects_incompatible(const void* endpoint, std::uint32_t policy) {
-  Process& all = process();
-  const std::lock_guard lock(all.ignored_mutex);
-  const auto known = all.ignored.find(endpoint);
-  if (known == all.ignored.end()) return false;
-  std::vector<std::uint32_t>& expected = known->second.expected;
-  const auto at = std::find(expected.begin(), expected.end(), policy);
-  if (at == expected.end()) return false;
-  expected.erase(at);
-  return true;
+void Participant::forget_remote(const perflab_identity& identity) noexcept {
+  const std::lock_guard lock(local_mutex_);
+  std::erase_if(remote_, [&](const RemoteEndpoint& one) { return same(one.identity, identity); });
+}
+
+bool Participant::is_incompatible_elsewhere(const void* endpoint, std::uint32_t policy) {
+  if (std::ranges::find(kComparedPolicies, policy) == kComparedPolicies.end()) return true;
+  const std::lock_guard lock(local_mutex_);
+  const auto local = local_.find(endpoint);
+  if (local == local_.end()) return false;
+  for (RemoteEndpoint& remote : remote_) {
+    if (incompatible(local->second.terms, remote.terms) != policy) continue;
+    if (std::ranges::find(remote.reported_to, endpoint) != remote.reported_to.end()) continue;
+    remote.reported_to.push_back(endpoint);
+    return true;
+  }
+  return false;
 }
 
 void Participant::note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns) {
@@ -483,7 +498,7 @@ bool Participant::has_expired(const perflab_identity& writer,
   if (!any_lifespan_.load(std::memory_order_relaxed)) return false;
   const std::lock_guard lock(lifespans_mutex_);
   for (const auto& [known, lifespan_ns] : lifespans_) {
-    if (std::memcmp(known.bytes, writer.bytes, sizeof known.bytes) != 0) continue;
+    if (!same(known, writer)) continue;
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - source_timestamp_ns >= lifespan_ns;
@@ -560,9 +575,19 @@ void Participant::on_participant_discovery(dds::DomainParticipant*, rtps::Partic
   report_participant(info.status, info.info.m_guid);
 }
 void Participant::on_subscriber_discovery(dds::DomainParticipant*, rtps::ReaderDiscoveryInfo&& info) {
+  if (info.status == ReaderStatus::REMOVED_READER) {
+    forget_remote(fastdds::identity(info.info.guid()));
+  } else {
+    note_remote(fastdds::identity(info.info.guid()), terms_of(info.info, false));
+  }
   report_reader(info.status, info.info.guid(), info.info.topicName(), info.info.typeName());
 }
 void Participant::on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDiscoveryInfo&& info) {
+  if (info.status == WriterStatus::REMOVED_WRITER) {
+    forget_remote(fastdds::identity(info.info.guid()));
+  } else {
+    note_remote(fastdds::identity(info.info.guid()), terms_of(info.info, true));
+  }
   report_writer(info.status, info.info.guid(), info.info.topicName(), info.info.typeName(),
                 info.info.m_qos.m_lifespan.duration);
 }

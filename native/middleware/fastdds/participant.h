@@ -31,12 +31,23 @@ struct Record {
   std::atomic<std::uint64_t> overwritten{0};  // ... whose writer used the memory again too early
 };
 
-// An endpoint of this participant.
-struct LocalEndpoint {
+// What decides whether two endpoints match. Kinds are the library's numbers, which rise with what is offered.
+struct Terms {
   bool is_writer;
   std::string topic;
   std::string type;
-  perflab_qos qos;
+  int durability;
+  std::int64_t deadline_ns;
+  int liveliness;
+  std::int64_t lease_duration_ns;
+  int reliability;
+
+  bool operator==(const Terms&) const = default;
+};
+
+// An endpoint of this participant.
+struct LocalEndpoint {
+  Terms terms;
   perflab_identity identity;  // all zero while it is being made
 };
 
@@ -85,19 +96,21 @@ class Participant : private dds::DomainParticipantListener {
   // Whether the writer is one of this participant whose liveliness is automatic: it is alive as long as it is
   // there. The library asserts such writers to remote readers only.
   bool is_always_alive(const perflab_identity& writer) const;
-  // The policies for which the library will report that this endpoint does not match another of this
-  // participant.
-  std::vector<std::uint32_t> incompatible_policies(const LocalEndpoint& with) const;
-
-  // Whether the library reports by this that the endpoint does not match one of another participant of this
-  // process; it does not say with whom.
-  bool expects_incompatible(const void* endpoint, std::uint32_t policy);
+  // With filters_local(): whether the library, which reports a policy and not a peer, can mean an endpoint of
+  // another process. True once per pair; the library may report a pair again, from its two threads that find
+  // it.
+  bool is_incompatible_elsewhere(const void* endpoint, std::uint32_t policy);
 
   // Writers with a finite lifespan. The library drops what has expired at the writer only, not at the reader.
   void note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns);
   bool has_expired(const perflab_identity& writer, std::int64_t source_timestamp_ns) const noexcept;
 
  private:
+  struct RemoteEndpoint {
+    perflab_identity identity;
+    Terms terms;
+    std::vector<const void*> reported_to;  // endpoints of this participant
+  };
   struct KnownTopic {
     std::string type;
     dds::Topic* topic = nullptr;
@@ -109,6 +122,7 @@ class Participant : private dds::DomainParticipantListener {
   void apply_profiles(dds::DomainParticipantQos& qos);
   void count_transports(dds::DomainParticipantQos& qos);
   void close() noexcept;
+  void drop_topic(const std::string& name) noexcept;  // by one of its users; under mutex_
   const MessageType* use_type(const std::string& name, std::size_t fixed_size);
   void report(perflab_event_kind kind, const perflab_identity& peer, const char* topic = nullptr,
               const char* type = nullptr);
@@ -118,6 +132,8 @@ class Participant : private dds::DomainParticipantListener {
   template <typename Data>
   void report_writer(WriterStatus status, const rtps::GUID_t& guid, const Data& topic, const Data& type,
                      const Duration& lifespan);
+  void note_remote(const perflab_identity& identity, Terms terms);
+  void forget_remote(const perflab_identity& identity) noexcept;
 
 #if PERFLAB_FASTDDS_3
   void on_participant_discovery(dds::DomainParticipant*, ParticipantStatus status,
@@ -147,7 +163,8 @@ class Participant : private dds::DomainParticipantListener {
   std::mutex report_mutex_;         // events come from several threads
   mutable std::mutex local_mutex_;  // taken under locks of the library
   std::map<const void*, LocalEndpoint> local_;
-  std::mutex mutex_;  // what follows
+  std::vector<RemoteEndpoint> remote_;  // of other processes; with filters_local()
+  std::mutex mutex_;                    // what follows
   std::vector<std::shared_ptr<Record>> records_;
   std::map<std::string, KnownTopic> topics_;
   std::map<std::string, std::pair<dds::TypeSupport, const MessageType*>> types_;

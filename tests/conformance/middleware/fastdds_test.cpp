@@ -1,4 +1,6 @@
 // Fast DDS is configured by perflab and by nothing else, and says what it really did.
+#include <dlfcn.h>
+#include <link.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -304,8 +306,92 @@ TEST_F(FastDds, SharedMemoryIsNamedWhileItIsThereAndGoneAfterwards) {
   for (const std::string& file : files)
     EXPECT_TRUE(fs::exists(file) || file.find("datasharing") != file.npos) << file;
   close_participant();
-  for (const std::string& file : files) EXPECT_FALSE(fs::exists(file) && !left_by_others.contains(file)) << file;
+  for (const std::string& file : files)
+    EXPECT_FALSE(fs::exists(file) && !left_by_others.contains(file)) << file;
+}
+
+// Between the two steps of the library that make a writer known: others have heard of it, its own partners
+// are not looked for yet.
+std::function<void()> g_between_steps;
+
+TEST_F(FastDds, PairThatTheLibraryFindsTwiceIsIgnoredBothTimes) {
+  ParticipantSettings given = settings();
+  given.ignore_local_endpoints = true;
+  given.options.emplace_back("intraprocess", "off");  // or a thread would hand over its own discovery
+  Participant writes = plugin_.open(discovery_.host(), given);
+  Participant reads = plugin_.open(discovery_.host(), given);
+  if (nlohmann::json::parse(writes.describe()).at("ignores_local_endpoints_by") == "library")
+    GTEST_SKIP() << "this version of Fast DDS leaves local endpoints apart by itself";
+  perflab_qos best_effort = keep_all();
+  best_effort.reliability = PERFLAB_BEST_EFFORT;
+  Recorder of_writer, of_reader;
+  std::optional<Reader> r;
+  bool between = false;
+  g_between_steps = [&] {
+    if (std::exchange(between, true)) return;
+    r.emplace(reads.create_reader({.topic = kTopic, .type = kType, .qos = keep_all()}, of_reader.listener()));
+    EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_READER_FOUND); }));
+  };
+  std::optional<Writer> w =
+      writes.create_writer({.topic = kTopic, .type = kType, .qos = best_effort}, of_writer.listener());
+  g_between_steps = nullptr;
+  ASSERT_TRUE(between) << "the library makes a writer known in another way: this test has to follow";
+  EXPECT_TRUE(eventually([&] { return discovery_.has(PERFLAB_WRITER_FOUND); }));
+  // From here on nothing is reported any more.
+  w.reset();
+  r.reset();
+  EXPECT_EQ(of_writer.total(PERFLAB_INCOMPATIBLE_QOS), 0);
+  EXPECT_EQ(of_reader.total(PERFLAB_INCOMPATIBLE_QOS), 0);
+}
+
+// What a participant made is gone with it, also where an endpoint of it could not be made.
+TEST_F(FastDds, ParticipantIsGoneAfterAFilterThatCouldNotBeMade) {
+  const auto threads = [] {
+    std::size_t count = 0;
+    for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/task")) {
+      std::ifstream file(entry.path() / "comm");
+      std::string name;
+      if (std::getline(file, name) && name.starts_with("fdds.udp")) ++count;
+    }
+    return count;
+  };
+  ParticipantSettings given = settings();
+  given.ignore_local_endpoints = true;
+  given.options.emplace_back("transport", "udp");
+  open_with(given);
+  if (described().at("ignores_local_endpoints_by") == "library")
+    GTEST_SKIP() << "this version of Fast DDS leaves local endpoints apart by itself, without filters";
+  EXPECT_GT(threads(), 0u);
+  {
+    // Takes the name of the filter.
+    const Writer w = writer(keep_all(), {}, (std::string(kTopic) + " not_own").c_str());
+    EXPECT_THROW(reader(), Error);
+  }
+  close_participant();
+  EXPECT_EQ(threads(), 0u);
 }
 
 }  // namespace
 }  // namespace perflab::conformance
+
+// EDP::pairing_writer_proxy_with_any_local_reader(const GUID_t&, WriterProxyData*) of Fast DDS 2.
+extern "C" __attribute__((visibility("default"))) bool
+_ZN8eprosima8fastrtps4rtps3EDP42pairing_writer_proxy_with_any_local_readerERKNS1_6GUID_tEPNS1_15WriterProxyDataE(
+    void* self, const void* participant, void* writer) {
+  using Function = bool (*)(void*, const void*, void*);
+  // The library was loaded by the plug-in, for itself: RTLD_NEXT does not find it.
+  static const Function original = [name = __func__] {
+    std::string file;
+    dl_iterate_phdr(
+        [](dl_phdr_info* loaded, std::size_t, void* found) {
+          if (std::string_view(loaded->dlpi_name).find("/libfastrtps.so") == std::string_view::npos) return 0;
+          *static_cast<std::string*>(found) = loaded->dlpi_name;
+          return 1;
+        },
+        &file);
+    void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<Function>(dlsym(library, name));
+  }();
+  if (perflab::conformance::g_between_steps) perflab::conformance::g_between_steps();
+  return original(self, participant, writer);
+}
