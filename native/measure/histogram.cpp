@@ -31,16 +31,33 @@ std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const 
   return highest_equivalent(std::min(max(), kHighestTrackable));
 }
 
+bool Histogram::add_narrow(std::uint32_t block, std::uint32_t index, std::uint32_t amount) noexcept {
+  if (block == 0) {
+    block = memory_->take(1);
+    detail::store(block_of(index), block);
+  }
+  std::uint8_t* const counters = memory_->narrow(block);
+  const std::uint32_t before = detail::load(counters[place(index)]);
+  if (amount <= HistogramMemory::kHighestNarrow - before) [[likely]] {
+    detail::store(counters[place(index)], static_cast<std::uint8_t>(before + amount));
+    return true;
+  }
+  const std::uint32_t moved = memory_->take(HistogramMemory::kWideUnits) | kWide;
+  for (std::uint32_t i = 0; i < HistogramMemory::kBlockCounts; ++i)
+    detail::store(memory_->wide(moved & ~kWide)[i], std::uint32_t{detail::load(counters[i])});
+  std::atomic_ref(block_of(index)).store(moved, std::memory_order_release);
+  return add_wide(moved, index, amount);
+}
+
 void Histogram::merge(const Histogram& other) noexcept {
   const std::uint32_t begin = other.begin_index();
   const std::uint32_t end = other.end_index();
   for (std::uint32_t index = begin; index < end; ++index) {
     const std::uint32_t added = other.count_at(index);
     if (added == 0) continue;
-    std::uint32_t& counter = cell(index);
-    const std::uint64_t sum = std::uint64_t{counter} + added;
-    counter = static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
-    overflowed_ += sum - counter;
+    const std::uint32_t room = UINT32_MAX - count_at(index);
+    add(index, std::min(added, room));
+    overflowed_ += added - std::min(added, room);
   }
   if (other.count() > 0) {
     if (other.max() > max_) {
@@ -57,8 +74,12 @@ void Histogram::merge(const Histogram& other) noexcept {
 }
 
 void Histogram::clear() noexcept {
-  for (std::uint32_t index = begin_index(); index < end_index(); ++index) {
-    if (count_at(index) != 0) cell(index) = 0;
+  for (const std::uint32_t block : blocks_) {
+    if ((block & kWide) != 0) {
+      std::fill_n(memory_->wide(block & ~kWide), HistogramMemory::kBlockCounts, 0u);
+    } else if (block != 0) {
+      std::fill_n(memory_->narrow(block), HistogramMemory::kBlockCounts, std::uint8_t{0});
+    }
   }
   count_ = 0;
   min_ = INT64_MAX;

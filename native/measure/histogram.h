@@ -82,20 +82,25 @@ void add(T& cell, T amount) noexcept {
 }  // namespace detail
 
 // The counts of many histograms: one mapping, sized beforehand for the worst case, from which a histogram
-// takes a block of kBlockCounts neighbouring counts when the first value falls into it. Taking one is an
-// atomic addition, no allocation: what was never counted costs no memory, and rare large values cost 256
-// bytes each. With memory locking the kernel prefaults all of it.
+// takes a block of kBlockCounts neighbouring counts when the first value falls into it. Most blocks hold rare
+// values, so a block begins with counts of one byte: one unit of 64 bytes. When a count outgrows its byte the
+// block moves into kWideUnits units, with counts of 32 bits; the old unit stays as it is, for a reader may be
+// looking at it. Taking units is an atomic addition, no allocation: what was never counted costs no memory.
+// With memory locking the kernel prefaults all of it.
 class HistogramMemory {
  public:
   static constexpr int kBlockMagnitude = 6;
   static constexpr std::uint32_t kBlockCounts = 1u << kBlockMagnitude;
   static constexpr std::uint32_t kBlocksPerHistogram = kCountsLength / kBlockCounts;
+  static constexpr std::uint32_t kUnitBytes = kBlockCounts;
+  static constexpr std::uint32_t kWideUnits = sizeof(std::uint32_t);
+  static constexpr std::uint32_t kHighestNarrow = UINT8_MAX;
   static_assert(kCountsLength % kBlockCounts == 0);
 
   // Throws std::bad_alloc if the address space cannot be had.
   explicit HistogramMemory(std::size_t histograms)
-      : arena_((histograms * kBlocksPerHistogram + 1) * kBlockCounts * sizeof(std::uint32_t)),
-        counts_(arena_.allocate<std::uint32_t>((histograms * kBlocksPerHistogram + 1) * kBlockCounts).data()),
+      : arena_(bytes(histograms)),
+        units_(arena_.allocate<std::uint8_t>(bytes(histograms)).data()),
         histograms_left_(histograms) {}
 
   // Throws std::length_error for one histogram more than the memory was made for.
@@ -103,19 +108,30 @@ class HistogramMemory {
     if (histograms_left_ == 0) throw std::length_error("histogram memory: made for fewer histograms");
     --histograms_left_;
   }
-  // The number of a new block of zeros; block 0 is never given out and always zero. From any thread.
-  [[nodiscard]] std::uint32_t take_block() noexcept {
-    return next_block_.fetch_add(1, std::memory_order_relaxed);
+  // The number of the first of new units of zeros; unit 0 is never given out. From any thread.
+  [[nodiscard]] std::uint32_t take(std::uint32_t units) noexcept {
+    return next_unit_.fetch_add(units, std::memory_order_relaxed);
   }
-  [[nodiscard]] std::uint32_t* block(std::uint32_t number) const noexcept {
-    return counts_ + std::size_t{number} * kBlockCounts;
+  [[nodiscard]] std::uint8_t* narrow(std::uint32_t number) const noexcept {
+    return units_ + std::size_t{number} * kUnitBytes;
+  }
+  [[nodiscard]] std::uint32_t* wide(std::uint32_t number) const noexcept {
+    return reinterpret_cast<std::uint32_t*>(narrow(number));
+  }
+  // What blocks have taken so far.
+  [[nodiscard]] std::size_t bytes_taken() const noexcept {
+    return std::size_t{next_unit_.load(std::memory_order_relaxed) - 1} * kUnitBytes;
   }
 
  private:
+  static constexpr std::size_t bytes(std::size_t histograms) {
+    return (histograms * kBlocksPerHistogram * (1 + kWideUnits) + 1) * kUnitBytes;
+  }
+
   PageArena arena_;
-  std::uint32_t* counts_;
+  std::uint8_t* units_;
   std::size_t histograms_left_;
-  std::atomic<std::uint32_t> next_block_{1};
+  std::atomic<std::uint32_t> next_unit_{1};
 };
 
 class Histogram {
@@ -133,13 +149,8 @@ class Histogram {
       detail::add<std::uint64_t>(saturated_, 1);
       counted = kHighestTrackable;
     }
-    std::uint32_t& counter = cell(counts_index(counted));
-    const std::uint32_t before = detail::load(counter);
-    if (before == UINT32_MAX) [[unlikely]] {
+    if (!add(counts_index(counted), 1)) [[unlikely]]
       detail::add<std::uint64_t>(overflowed_, 1);
-    } else {
-      detail::store(counter, before + 1);
-    }
     if (value > max_) {
       detail::store(max_, value);
       detail::store(max_at_, at);
@@ -162,8 +173,12 @@ class Histogram {
   [[nodiscard]] std::uint64_t overflowed() const noexcept { return detail::load(overflowed_); }
 
   [[nodiscard]] std::uint32_t count_at(std::uint32_t index) const noexcept {
-    const std::uint32_t number = detail::load(blocks_[index >> HistogramMemory::kBlockMagnitude]);
-    return detail::load(memory_->block(number)[index & (HistogramMemory::kBlockCounts - 1)]);
+    // With acquire: the counts of a block that has just moved are there as well.
+    const std::uint32_t block =
+        std::atomic_ref(const_cast<std::uint32_t&>(block_of(index))).load(std::memory_order_acquire);
+    if (block == 0) return 0;
+    if ((block & kWide) != 0) return detail::load(memory_->wide(block & ~kWide)[place(index)]);
+    return detail::load(memory_->narrow(block)[place(index)]);
   }
   // The half-open range of indexes outside of which every count is 0.
   [[nodiscard]] std::uint32_t begin_index() const noexcept;
@@ -180,19 +195,38 @@ class Histogram {
   void clear() noexcept;
 
  private:
-  // Where the count of an index stands; takes a block for it if it has none.
-  [[nodiscard]] std::uint32_t& cell(std::uint32_t index) noexcept {
-    std::uint32_t& slot = blocks_[index >> HistogramMemory::kBlockMagnitude];
-    std::uint32_t number = detail::load(slot);
-    if (number == 0) [[unlikely]] {
-      number = memory_->take_block();
-      detail::store(slot, number);
-    }
-    return memory_->block(number)[index & (HistogramMemory::kBlockCounts - 1)];
+  static constexpr std::uint32_t kWide = 1u << 31;  // beside the number of its first unit
+
+  [[nodiscard]] static constexpr std::uint32_t place(std::uint32_t index) noexcept {
+    return index & (HistogramMemory::kBlockCounts - 1);
+  }
+  [[nodiscard]] const std::uint32_t& block_of(std::uint32_t index) const noexcept {
+    return blocks_[index >> HistogramMemory::kBlockMagnitude];
+  }
+  [[nodiscard]] std::uint32_t& block_of(std::uint32_t index) noexcept {
+    return blocks_[index >> HistogramMemory::kBlockMagnitude];
   }
 
+  // False, and nothing is counted, where the count would not fit into 32 bits.
+  bool add(std::uint32_t index, std::uint32_t amount) noexcept {
+    const std::uint32_t block = detail::load(block_of(index));
+    if ((block & kWide) != 0) [[likely]]
+      return add_wide(block, index, amount);
+    return add_narrow(block, index, amount);
+  }
+  bool add_wide(std::uint32_t block, std::uint32_t index, std::uint32_t amount) noexcept {
+    std::uint32_t& counter = memory_->wide(block & ~kWide)[place(index)];
+    const std::uint32_t before = detail::load(counter);
+    if (amount > UINT32_MAX - before) [[unlikely]]
+      return false;
+    detail::store(counter, before + amount);
+    return true;
+  }
+  // Takes a unit for the block if it has none, and widens it if the count needs that.
+  bool add_narrow(std::uint32_t block, std::uint32_t index, std::uint32_t amount) noexcept;
+
   HistogramMemory* memory_;
-  std::array<std::uint32_t, HistogramMemory::kBlocksPerHistogram> blocks_{};  // 0: none yet
+  std::array<std::uint32_t, HistogramMemory::kBlocksPerHistogram> blocks_{};  // first units; 0: none yet
   std::uint64_t count_ = 0;
   std::int64_t min_ = INT64_MAX;
   std::int64_t max_ = -1;

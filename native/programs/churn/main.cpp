@@ -82,7 +82,7 @@ json counts_line(const char* type, const Churn& churn, Nanoseconds at_ns) {
           {"skipped", churn.counts().skipped}};
 }
 
-// Where progress goes: the file, or else the control channel, which somebody must then read all the time.
+// Where progress goes: the file, or else the control channel.
 class Progress {
  public:
   Progress(const std::string& file, Control& control) : file_name_(file), control_(control) {
@@ -93,7 +93,7 @@ class Progress {
 
   void write(const json& line) {
     if (file_name_.empty()) {
-      control_.send(line);
+      control_.send_replaceable(line);
       return;
     }
     file_ << line.dump() << '\n' << std::flush;

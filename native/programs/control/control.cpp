@@ -18,21 +18,40 @@ using nlohmann::json;
 Control::Control(int descriptor) : descriptor_(descriptor) {}
 
 Control::~Control() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (!attached()) return;
+  for (hand_over(); !outgoing_.empty() && !closed_; hand_over()) {
+    pollfd waiting{descriptor_, POLLOUT, 0};
+    poll(&waiting, 1, -1);
+  }
+  close(descriptor_);
 }
 
 void Control::send(const json& message) {
   if (!attached() || closed_) return;
-  const std::string line = message.dump() + '\n';
-  for (std::size_t done = 0; done < line.size();) {
-    const ssize_t wrote = ::send(descriptor_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
-    if (wrote < 0) {
-      if (errno == EINTR) continue;
+  outgoing_ += message.dump();
+  outgoing_ += '\n';
+  hand_over();
+}
+
+void Control::send_replaceable(const json& message) {
+  hand_over();
+  if (outgoing_.empty()) send(message);
+}
+
+void Control::hand_over() noexcept {
+  std::size_t done = 0;
+  while (done < outgoing_.size() && !closed_) {
+    const ssize_t wrote =
+        ::send(descriptor_, outgoing_.data() + done, outgoing_.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (wrote >= 0) {
+      done += static_cast<std::size_t>(wrote);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      break;
+    } else if (errno != EINTR) {
       closed_ = true;
-      return;
     }
-    done += static_cast<std::size_t>(wrote);
   }
+  outgoing_.erase(0, done);
 }
 
 std::optional<json> Control::next_line() {
@@ -58,12 +77,14 @@ std::optional<json> Control::receive(Nanoseconds timeout_ns) {
     if (auto message = next_line()) return message;
     if (closed_) return std::nullopt;
     const Nanoseconds left = std::max<Nanoseconds>(0, deadline - clock.now());
-    pollfd waiting{descriptor_, POLLIN, 0};
+    hand_over();
+    pollfd waiting{descriptor_, static_cast<short>(outgoing_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
     const timespec timeout{static_cast<time_t>(left / kNanosecondsPerSecond),
                            static_cast<long>(left % kNanosecondsPerSecond)};
     const int ready = ppoll(&waiting, 1, &timeout, nullptr);
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return std::nullopt;
+    if ((waiting.revents & ~POLLOUT) == 0) continue;
     std::array<char, 65536> chunk;
     const ssize_t got = recv(descriptor_, chunk.data(), chunk.size(), 0);
     if (got < 0 && errno == EINTR) continue;

@@ -1,5 +1,8 @@
 #include "programs/node/events.h"
 
+#include <cstdio>
+#include <new>
+
 #include "middleware/plugin.h"
 
 namespace perflab::node {
@@ -66,59 +69,68 @@ json message_record(const measure::MessageEvent& event) {
 }  // namespace
 
 void EventLog::on_event(const perflab_event& event) noexcept {
-  std::string text;
-  if (event.topic != nullptr) text = event.topic;
-  if (event.type != nullptr) text.append(text.empty() ? "" : " ").append(event.type);
-  if (event.policy != nullptr) text.append(text.empty() ? "" : ": ").append(event.policy);
   const std::lock_guard lock(mutex_);
-  switch (event.kind) {
-    case PERFLAB_PARTICIPANT_FOUND:
-      ++participants_found_;
-      last_participant_at_ = event.at_ns;
-      break;
-    case PERFLAB_MATCHED:
-      last_match_at_ = event.at_ns;
-      break;
-    case PERFLAB_INCOMPATIBLE_QOS:
-      incompatibilities_.insert(text);
-      break;
-    default:
-      break;
+  if (event.kind == PERFLAB_PARTICIPANT_FOUND) {
+    ++participants_found_;
+    last_participant_at_ = event.at_ns;
   }
-  add({{"type", "event"},
-       {"at_ns", event.at_ns},
-       {"code", code_of(event.kind)},
-       {"text", text},
-       {"peer", middleware::to_hex(event.peer)},
-       {"count", event.count}});
+  if (event.kind == PERFLAB_MATCHED) last_match_at_ = event.at_ns;
+  add([&] {
+    std::string text;
+    if (event.topic != nullptr) text = event.topic;
+    if (event.type != nullptr) text.append(text.empty() ? "" : " ").append(event.type);
+    if (event.policy != nullptr) text.append(text.empty() ? "" : ": ").append(event.policy);
+    if (event.kind == PERFLAB_INCOMPATIBLE_QOS) incompatibilities_.insert(text);
+    return json{{"type", "event"},
+                {"at_ns", event.at_ns},
+                {"code", code_of(event.kind)},
+                {"text", text},
+                {"peer", middleware::to_hex(event.peer)},
+                {"count", event.count}};
+  });
 }
 
 void EventLog::on_write_failed(Nanoseconds at_ns, const char* text) noexcept {
-  note(at_ns, "write_failed", text);
+  const std::lock_guard lock(mutex_);
+  add([&] { return json{{"type", "event"}, {"at_ns", at_ns}, {"code", "write_failed"}, {"text", text}}; });
 }
 
 void EventLog::on_failure(Nanoseconds at_ns, const char* text) noexcept {
   const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = text;
-  add({{"type", "event"}, {"at_ns", at_ns}, {"code", "middleware_failed"}, {"text", text}});
+  if (failure_[0] == '\0') std::snprintf(failure_.data(), failure_.size(), "%s", text);
+  add([&] {
+    return json{{"type", "event"}, {"at_ns", at_ns}, {"code", "middleware_failed"}, {"text", text}};
+  });
 }
 
 std::string EventLog::failure() const {
   const std::lock_guard lock(mutex_);
-  return failure_;
+  return failure_.data();
 }
 
 void EventLog::note(Nanoseconds at_ns, const std::string& code, const std::string& text) {
   const std::lock_guard lock(mutex_);
-  add({{"type", "event"}, {"at_ns", at_ns}, {"code", code}, {"text", text}});
+  add([&] { return json{{"type", "event"}, {"at_ns", at_ns}, {"code", code}, {"text", text}}; });
 }
 
-void EventLog::add(json record) {
-  if (written_ + pending_.size() >= kMaximum) {
+bool EventLog::make_room() noexcept {
+  if (kept_ >= maximum_) {
     ++left_out_;
-    return;
+    return false;
   }
-  pending_.push_back(std::move(record));
+  ++kept_;
+  return true;
+}
+
+template <typename Make>
+void EventLog::add(Make make) noexcept {
+  if (!make_room()) return;
+  try {
+    pending_.push_back(make());
+  } catch (const std::bad_alloc&) {
+    --kept_;
+    ++left_out_;
+  }
 }
 
 void EventLog::flush(RecordFile& file, measure::MessageEventQueue& messages) {
@@ -126,16 +138,14 @@ void EventLog::flush(RecordFile& file, measure::MessageEventQueue& messages) {
   {
     const std::lock_guard lock(mutex_);
     records.swap(pending_);
-    written_ += records.size();
   }
   for (const json& record : records) file.write(record);
   for (measure::MessageEvent event; messages.pop(event);) {
-    if (written_ < kMaximum) {
-      ++written_;
-      file.write(message_record(event));
-    } else {
-      ++left_out_;
-    }
+    const bool kept = [this] {
+      const std::lock_guard lock(mutex_);
+      return make_room();
+    }();
+    if (kept) file.write(message_record(event));
   }
 }
 

@@ -2,6 +2,7 @@
 // QoS events, failures of the middleware, and the node's own milestones.
 #pragma once
 
+#include <array>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,6 +19,8 @@ class EventLog final : public runtime::EventSink {
  public:
   // Files stay usable even if everything is late: beyond this many, events are counted, not kept.
   static constexpr std::size_t kMaximum = 200'000;
+
+  explicit EventLog(std::size_t maximum = kMaximum) : maximum_(maximum) {}
 
   void on_event(const perflab_event& event) noexcept override;
   void on_write_failed(Nanoseconds at_ns, const char* text) noexcept override;
@@ -39,17 +42,22 @@ class EventLog final : public runtime::EventSink {
   [[nodiscard]] std::vector<std::string> incompatibilities() const;
 
  private:
-  void add(nlohmann::json record);
+  // Whether there is room for one more, which is counted either way. Under mutex_, as everything below.
+  bool make_room() noexcept;
+  // Keeps what make() makes; an event for which there is no memory is left out and counted.
+  template <typename Make>
+  void add(Make make) noexcept;
 
+  const std::size_t maximum_;
   mutable std::mutex mutex_;
   std::vector<nlohmann::json> pending_;
-  std::size_t written_ = 0;
+  std::size_t kept_ = 0;  // written or pending
   std::size_t left_out_ = 0;
   std::size_t participants_found_ = 0;
   Nanoseconds last_participant_at_ = kUnknownTime;
   Nanoseconds last_match_at_ = kUnknownTime;
   std::set<std::string> incompatibilities_;
-  std::string failure_;
+  std::array<char, sizeof(perflab_error)> failure_{};  // its text; empty: there was none
 };
 
 }  // namespace perflab::node

@@ -212,11 +212,10 @@ std::unique_ptr<runtime::Runtime> Node::make_runtime() {
   try {
     return std::make_unique<runtime::DdsRuntime>(
         middleware::Plugin::load(config_.middleware_library),
-        middleware::ParticipantSettings{
-            .domain = config_.domain,
-            .network = config_.network,
-            .participants_expected = static_cast<std::uint32_t>(participants),
-            .options = config_.middleware_options},
+        middleware::ParticipantSettings{.domain = config_.domain,
+                                        .network = config_.network,
+                                        .participants_expected = static_cast<std::uint32_t>(participants),
+                                        .options = config_.middleware_options},
         runtime::DdsSettings{
             config_.intra_process, config_.service_framing, tracing_ ? tracing_->tracepoints() : nullptr,
             static_cast<std::size_t>(config_.graph.processes[*config_.process].participants)},
@@ -422,7 +421,7 @@ bool Node::await_discovery() {
     }
     if (now - begin >= config_.discovery_timeout_ns) return false;
     if (now >= next_report) {
-      control_.send({{"type", "waiting"}, {"unmatched", unmatched}});
+      control_.send_replaceable({{"type", "waiting"}, {"unmatched", unmatched}});
       next_report += kNanosecondsPerSecond;
     }
     // Nothing is asked of the node before it is ready, except to stop.
@@ -550,12 +549,12 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
   }
   const std::string error = records_.error();
   progress["checkpoint_error"] = error.empty() ? json(nullptr) : json(error);
-  control_.send(progress);
+  control_.send_replaceable(progress);
 }
 
 void Node::write_checkpoint(bool final) {
   const measure::Histogram* hiccup = hiccup_ ? &hiccup_->histogram() : nullptr;
-  records_.write_line(checkpoint_line(*live_, hiccup, runtime_->clock().now(), final));
+  write_checkpoint_record(records_, *live_, hiccup, runtime_->clock().now(), final);
 }
 
 void Node::finish() {

@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "measure/histogram_codec.h"
 #include "message/types.h"
@@ -14,6 +16,8 @@ namespace perflab::node {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kPiece = 64u << 10;  // handed to the kernel at a time, about
 
 template <typename T>
 json or_null(const std::optional<T>& value) {
@@ -32,24 +36,54 @@ RecordFile::RecordFile(const std::string& path) : path_(path) {
 
 RecordFile::~RecordFile() { close(file_); }
 
-void RecordFile::write(const json& record) { write_line(record.dump()); }
+void RecordFile::write(const json& record) { Line(*this) << record.dump(); }
 
-void RecordFile::write_line(std::string line) {
-  line += '\n';
-  const std::lock_guard lock(mutex_);
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t wrote = ::write(file_, line.data() + done, line.size() - done);
-    if (wrote < 0) {
-      if (errno == EINTR) continue;
-      error_ = path_ + ": " + std::strerror(errno);
-      // Best effort: a reader also copes with a line that is cut off.
-      if (done > 0 && ftruncate(file_, good_bytes_) != 0) error_ += " (and it could not be cut back)";
-      return;
+void RecordFile::append(std::string_view text) noexcept {
+  while (!text.empty() && !line_failed_) {
+    const ssize_t wrote = ::write(file_, text.data(), text.size());
+    if (wrote >= 0) {
+      line_bytes_ += wrote;
+      text.remove_prefix(static_cast<std::size_t>(wrote));
+    } else if (errno != EINTR) {
+      fail(std::strerror(errno));
     }
-    done += static_cast<std::size_t>(wrote);
   }
-  good_bytes_ += static_cast<long long>(line.size());
+}
+
+void RecordFile::fail(std::string reason) noexcept {
+  line_failed_ = true;
+  error_ = path_ + ": " + std::move(reason);
+  // Best effort: a reader also copes with a line that is cut off.
+  if (line_bytes_ > 0 && ftruncate(file_, good_bytes_) != 0) error_ += " (and it could not be cut back)";
+}
+
+void RecordFile::complete() noexcept {
+  if (!line_failed_) good_bytes_ += line_bytes_;
+  line_bytes_ = 0;
+  line_failed_ = false;
+}
+
+RecordFile::Line::Line(RecordFile& file)
+    : file_(file), lock_(file.mutex_), exceptions_(std::uncaught_exceptions()) {}
+
+RecordFile::Line::~Line() {
+  if (std::uncaught_exceptions() != exceptions_) file_.fail("a record could not be put together");
+  file_.append(piece_);
+  file_.append("\n");
+  file_.complete();
+}
+
+RecordFile::Line& RecordFile::Line::operator<<(std::string_view text) {
+  if (piece_.size() + text.size() > kPiece) {
+    file_.append(piece_);
+    piece_.clear();
+  }
+  if (text.size() > kPiece) {
+    file_.append(text);
+  } else {
+    piece_ += text;
+  }
+  return *this;
 }
 
 std::string RecordFile::error() const {
@@ -216,34 +250,27 @@ json service_record(const graph::ServiceView& view) {
 
 }  // namespace
 
-std::string checkpoint_line(const graph::LiveGraph& live, const measure::Histogram* hiccup, Nanoseconds at_ns,
-                            bool final) {
-  // Put together from the text of its parts: the whole as one JSON value would be the largest thing in
-  // memory.
-  std::string line = "{\"type\":\"checkpoint\",\"at_ns\":" + std::to_string(at_ns) +
-                     ",\"final\":" + (final ? "true" : "false") +
-                     ",\"foreign_messages\":" + std::to_string(live.foreign_messages()) +
-                     ",\"malformed_messages\":" + std::to_string(live.malformed_messages()) +
-                     ",\"hiccup\":" + (hiccup != nullptr ? histogram_record(*hiccup).dump() : "null") +
-                     ",\"publishers\":[";
-  const char* separator = "";
-  for (const graph::PublisherView& view : live.publishers()) {
-    line.append(separator).append(publisher_record(view).dump());
-    separator = ",";
-  }
-  line += "],\"edges\":[";
-  separator = "";
-  for (const graph::EdgeView& view : live.edges()) {
-    line.append(separator).append(edge_record(view).dump());
-    separator = ",";
-  }
-  line += "],\"services\":[";
-  separator = "";
-  for (const graph::ServiceView& view : live.services()) {
-    line.append(separator).append(service_record(view).dump());
-    separator = ",";
-  }
-  return line += "]}";
+void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const measure::Histogram* hiccup,
+                             Nanoseconds at_ns, bool final) {
+  RecordFile::Line line(file);
+  line << "{\"type\":\"checkpoint\",\"at_ns\":" << std::to_string(at_ns)
+       << ",\"final\":" << (final ? "true" : "false")
+       << ",\"foreign_messages\":" << std::to_string(live.foreign_messages())
+       << ",\"malformed_messages\":" << std::to_string(live.malformed_messages())
+       << ",\"hiccup\":" << (hiccup != nullptr ? histogram_record(*hiccup).dump() : "null");
+  const auto list = [&line](const char* name, const auto& views, auto record) {
+    line << ",\"" << name << "\":[";
+    const char* separator = "";
+    for (const auto& view : views) {
+      line << separator << record(view).dump();
+      separator = ",";
+    }
+    line << "]";
+  };
+  list("publishers", live.publishers(), publisher_record);
+  list("edges", live.edges(), edge_record);
+  list("services", live.services(), service_record);
+  line << "}";
 }
 
 }  // namespace perflab::node

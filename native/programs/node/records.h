@@ -4,6 +4,7 @@
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "graph/live.h"
 #include "measure/counter.h"
@@ -22,16 +23,36 @@ class RecordFile {
   // Appends one line. Where the disk is full, the part that fitted is taken back, so that what was complete
   // stays readable, and the reason is kept in error(). May be called from any thread.
   void write(const nlohmann::json& record);
-  // The same for a record that is text already, without its line end.
-  void write_line(std::string line);
+  // A record that is put together piece by piece, so that it is never in memory as a whole; others wait with
+  // theirs until it is complete. What an exception left incomplete is taken back.
+  class Line {
+   public:
+    explicit Line(RecordFile& file);
+    ~Line();
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    Line& operator<<(std::string_view text);
+
+   private:
+    RecordFile& file_;
+    const std::lock_guard<std::mutex> lock_;
+    const int exceptions_;
+    std::string piece_;
+  };
   // The last failure of a write; empty if there was none.
   [[nodiscard]] std::string error() const;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
+  void append(std::string_view text) noexcept;
+  void complete() noexcept;
+  void fail(std::string reason) noexcept;
+
   std::string path_;
   int file_ = -1;
-  long long good_bytes_ = 0;
+  long long good_bytes_ = 0;  // of complete lines
+  long long line_bytes_ = 0;  // of the line that is being written
+  bool line_failed_ = false;
   mutable std::mutex mutex_;
   std::string error_;
 };
@@ -41,8 +62,8 @@ nlohmann::json resource_record(const measure::ResourceSample& sample);
 // What the process used so far; without `when` and the roles of threads.
 nlohmann::json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
                            const measure::ProcessCounter& instructions);
-// The checkpoint of everything that the graph has recorded, as one line. `hiccup` may be null.
-std::string checkpoint_line(const graph::LiveGraph& live, const measure::Histogram* hiccup, Nanoseconds at_ns,
-                            bool final);
+// Writes the checkpoint of everything that the graph has recorded. `hiccup` may be null.
+void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const measure::Histogram* hiccup,
+                             Nanoseconds at_ns, bool final);
 
 }  // namespace perflab::node

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -32,35 +33,53 @@ TEST(MessageEventQueue, AFullQueueDropsTheNewestAndCountsThem) {
   EXPECT_EQ(queue.dropped(), 5u);
 }
 
+// Each producer waits for room, so that nothing may be dropped: what is missing was lost.
 TEST(MessageEventQueue, SeveralProducersLoseNothingWhileThereIsRoom) {
   MessageEventQueue queue;
   constexpr std::uint32_t kProducers = 4;
   constexpr std::uint64_t kEach = 50'000;
+  constexpr std::uint64_t kAhead = MessageEventQueue::kCapacity / kProducers;  // of the consumer, each
+  std::array<std::atomic<std::uint64_t>, kProducers> received{};
+  std::atomic<std::uint32_t> running = kProducers;
   std::vector<std::thread> producers;
   for (std::uint32_t p = 0; p < kProducers; ++p) {
+    producers.emplace_back([&, p] {
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        while (i - received[p] >= kAhead) std::this_thread::yield();
+        queue.push({.sequence = i, .edge = p});
+      }
+      --running;
+    });
+  }
+  std::uint64_t total = 0;
+  bool in_order = true;
+  for (bool last = false; !last && queue.dropped() == 0;) {
+    last = running == 0;  // before looking: what was pushed meanwhile is seen
+    for (MessageEvent event; queue.pop(event); ++total)
+      in_order = in_order && event.sequence == received[event.edge]++;
+  }
+  for (auto& count : received) count = kEach;  // after a drop nobody waits for the rest
+  for (std::thread& producer : producers) producer.join();
+  EXPECT_EQ(queue.dropped(), 0u);
+  EXPECT_EQ(total, kProducers * kEach);
+  EXPECT_TRUE(in_order) << "an event is missing, or came twice";
+}
+
+// The contrary: producers that wait for nobody. What is not received was dropped, and that is counted.
+TEST(MessageEventQueue, SeveralProducersCountEachEventThatDoesNotFit) {
+  MessageEventQueue queue;
+  constexpr std::uint64_t kEach = 50'000;
+  std::vector<std::thread> producers;
+  for (std::uint32_t p = 0; p < 2; ++p) {
     producers.emplace_back([&queue, p] {
       for (std::uint64_t i = 0; i < kEach; ++i) queue.push({.sequence = i, .edge = p});
     });
   }
-  std::array<std::uint64_t, kProducers> received{};
-  std::array<std::uint64_t, kProducers> last{};
-  const auto drain = [&] {
-    for (MessageEvent event; queue.pop(event);) {
-      if (received[event.edge] > 0) {
-        EXPECT_GT(event.sequence, last[event.edge]);
-      }
-      last[event.edge] = event.sequence;
-      ++received[event.edge];
-    }
-  };
-  std::uint64_t total = 0;
-  while (total + queue.dropped() < kProducers * kEach) {
-    drain();
-    total = received[0] + received[1] + received[2] + received[3];
-  }
   for (std::thread& producer : producers) producer.join();
-  drain();
-  EXPECT_EQ(received[0] + received[1] + received[2] + received[3] + queue.dropped(), kProducers * kEach);
+  std::uint64_t received = 0;
+  for (MessageEvent event; queue.pop(event);) ++received;
+  EXPECT_EQ(received, MessageEventQueue::kCapacity);
+  EXPECT_EQ(queue.dropped(), 2 * kEach - MessageEventQueue::kCapacity);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "domain_lock.h"
@@ -71,6 +72,11 @@ class Node {
     std::ofstream(file) << config;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("socketpair");
+    // So little that a progress line or two fill it, where nobody reads.
+    for (const int end : ends) {
+      const int smallest = 1;
+      setsockopt(end, SOL_SOCKET, SO_SNDBUF, &smallest, sizeof smallest);
+    }
     control_.emplace(ends[0]);
     const int for_node = 100;  // dup2 in the child leaves it open there
     posix_spawn_file_actions_t actions;
@@ -137,7 +143,7 @@ class Node {
   [[nodiscard]] std::vector<json> records(const std::string& type) const {
     std::vector<json> list;
     std::ifstream file(records_);
-    for (std::string line; std::getline(file, line);) {
+    for (std::string line; std::getline(file, line) && !file.eof();) {  // the last may be unfinished
       json record = json::parse(line);
       if (record["type"] == type) list.push_back(std::move(record));
     }
@@ -210,6 +216,37 @@ nodes:
   EXPECT_EQ(marked, (std::vector<std::string>(3, "message_flood")));
 }
 
+// perflab may be stopped, or wait for a disk, while its nodes measure.
+TEST(Node, WritesCheckpointsWhileNobodyReadsItsProgress) {
+  const Folder folder;
+  const conformance::DomainLock domain;
+  json config = configuration(resolved(kPair), "pair", domain.id());
+  config["duration_ns"] = 600 * kNanosecondsPerSecond;
+  config["checkpoint_ns"] = 50 * kMs;
+  Node node(folder, "pair", config);
+  const json created = node.expect("created");
+  node.expect("ready");
+  const measure::MonotonicClock clock;
+  node.send({{"type", "start"},
+             {"at_ns", clock.now() + 2 * kNanosecondsPerSecond},
+             {"writers", created["writers"]}});
+  // One line is about as long as what the socket holds, and there is one a second.
+  const auto is_written = [&](const char* type, std::size_t count) {
+    const Nanoseconds end = clock.now() + kPatience;
+    while (node.records(type).size() < count && clock.now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return node.records(type).size() >= count;
+  };
+  EXPECT_TRUE(is_written("progress", 6));
+  const std::size_t written = node.records("checkpoint").size();
+  EXPECT_TRUE(is_written("checkpoint", written + 3));
+  // Afterwards perflab hears of it again.
+  node.send({{"type", "stop"}});
+  node.expect("progress");
+  node.expect("done");
+  EXPECT_EQ(node.wait(), 0);
+}
+
 TEST(Node, WithoutConditionsProgressDoesNotSpeakOfThem) {
   const Folder folder;
   const conformance::DomainLock domain;
@@ -227,8 +264,8 @@ TEST(Node, APeerTooManyIsNamedAndWaitedFor) {
   const std::string tail = " of 1 writers: somebody else uses domain " + std::to_string(domain.id());
   std::vector<std::string> unmatched;
   const std::string expected = "/listener subscription /chatter: 2" + tail;
-  // A node whose own endpoints find each other before they find the stranger's is ready at once, and rightly so: then another
-  // one is asked.
+  // A node whose own endpoints find each other before they find the stranger's is ready at once, and rightly
+  // so: then another one is asked.
   std::optional<Node> node;
   json line = {{"type", "ready"}};
   for (int attempt = 0; attempt < 10 && line["type"] == "ready"; ++attempt) {
@@ -346,7 +383,8 @@ TEST(Node, WritesWhatItCostAtBothEndsOfTheMeasuredPart) {
   EXPECT_GE(ends[1]["at_ns"], start["measured_until_ns"]);
   EXPECT_GT(ends[1]["cpu_ns"], ends[0]["cpu_ns"]);
   std::map<std::string, Nanoseconds> by_role;
-  for (const json& thread : ends[1]["threads"]) by_role[thread.at("role")] += thread["cpu_ns"].get<Nanoseconds>();
+  for (const json& thread : ends[1]["threads"])
+    by_role[thread.at("role")] += thread["cpu_ns"].get<Nanoseconds>();
   EXPECT_GT(by_role["executor"], 0);
   EXPECT_GT(by_role["perflab"], 0);
   for (const json& end : ends) {
