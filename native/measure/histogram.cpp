@@ -31,22 +31,19 @@ std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const 
   return highest_equivalent(std::min(max(), kHighestTrackable));
 }
 
-bool Histogram::add_narrow(std::uint32_t block, std::uint32_t index, std::uint32_t amount) noexcept {
-  if (block == 0) {
-    block = memory_->take(1);
-    detail::store(block_of(index), block);
-  }
-  std::uint8_t* const counters = memory_->narrow(block);
-  const std::uint32_t before = detail::load(counters[place(index)]);
-  if (amount <= HistogramMemory::kHighestNarrow - before) [[likely]] {
-    detail::store(counters[place(index)], static_cast<std::uint8_t>(before + amount));
-    return true;
-  }
-  const std::uint32_t moved = memory_->take(HistogramMemory::kWideUnits) | kWide;
-  for (std::uint32_t i = 0; i < HistogramMemory::kBlockCounts; ++i)
-    detail::store(memory_->wide(moved & ~kWide)[i], std::uint32_t{detail::load(counters[i])});
-  std::atomic_ref(block_of(index)).store(moved, std::memory_order_release);
-  return add_wide(moved, index, amount);
+std::uint32_t Histogram::widen(std::uint32_t index, std::uint32_t count) noexcept {
+  using Width = HistogramMemory::Width;
+  const std::uint32_t before = detail::load(block_of(index));
+  // Never the same width twice: that is what the memory was sized for.
+  Width width = before == 0 ? Width::k4 : HistogramMemory::width_of(before);
+  while (count > HistogramMemory::highest(width))
+    width = static_cast<Width>(static_cast<std::uint32_t>(width) + 1);
+  const std::uint32_t block = memory_->take(width);
+  for (std::uint32_t i = 0; before != 0 && i < HistogramMemory::kBlockCounts; ++i)
+    memory_->set(block, i, memory_->get(before, i));
+  // With release: who finds the new block finds its counts.
+  std::atomic_ref(block_of(index)).store(block, std::memory_order_release);
+  return block;
 }
 
 void Histogram::merge(const Histogram& other) noexcept {
@@ -75,11 +72,7 @@ void Histogram::merge(const Histogram& other) noexcept {
 
 void Histogram::clear() noexcept {
   for (const std::uint32_t block : blocks_) {
-    if ((block & kWide) != 0) {
-      std::fill_n(memory_->wide(block & ~kWide), HistogramMemory::kBlockCounts, 0u);
-    } else if (block != 0) {
-      std::fill_n(memory_->narrow(block), HistogramMemory::kBlockCounts, std::uint8_t{0});
-    }
+    for (std::uint32_t i = 0; block != 0 && i < HistogramMemory::kBlockCounts; ++i) memory_->set(block, i, 0);
   }
   count_ = 0;
   min_ = INT64_MAX;

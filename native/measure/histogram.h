@@ -83,24 +83,33 @@ void add(T& cell, T amount) noexcept {
 
 // The counts of many histograms: one mapping, sized beforehand for the worst case, from which a histogram
 // takes a block of kBlockCounts neighbouring counts when the first value falls into it. Most blocks hold rare
-// values, so a block begins with counts of one byte: one unit of 64 bytes. When a count outgrows its byte the
-// block moves into kWideUnits units, with counts of 32 bits; the old unit stays as it is, for a reader may be
-// looking at it. Taking units is an atomic addition, no allocation: what was never counted costs no memory.
+// values, of which a long run sees ever more; so a block begins with counts of 4 bits. When one outgrows its
+// bits the block moves to where they have 8, and then 32; the place it had stays as it was, for a reader may
+// be looking at it. Taking memory is an atomic addition, no allocation: what was never counted costs none.
 // With memory locking the kernel prefaults all of it.
 class HistogramMemory {
  public:
   static constexpr int kBlockMagnitude = 6;
   static constexpr std::uint32_t kBlockCounts = 1u << kBlockMagnitude;
   static constexpr std::uint32_t kBlocksPerHistogram = kCountsLength / kBlockCounts;
-  static constexpr std::uint32_t kUnitBytes = kBlockCounts;
-  static constexpr std::uint32_t kWideUnits = sizeof(std::uint32_t);
-  static constexpr std::uint32_t kHighestNarrow = UINT8_MAX;
   static_assert(kCountsLength % kBlockCounts == 0);
+
+  // Bits of a count.
+  enum class Width : std::uint32_t { k4 = 0, k8 = 1, k32 = 2 };
+  static constexpr std::uint32_t bits(Width width) {
+    return width == Width::k4 ? 4 : width == Width::k8 ? 8 : 32;
+  }
+  static constexpr std::uint32_t highest(Width width) {
+    return static_cast<std::uint32_t>((std::uint64_t{1} << bits(width)) - 1);
+  }
+  // A block of the smallest width takes one unit.
+  static constexpr std::uint32_t kUnitBytes = kBlockCounts * 4 / 8;
+  static constexpr std::uint32_t units(Width width) { return bits(width) / 4; }
 
   // Throws std::bad_alloc if the address space cannot be had.
   explicit HistogramMemory(std::size_t histograms)
       : arena_(bytes(histograms)),
-        units_(arena_.allocate<std::uint8_t>(bytes(histograms)).data()),
+        bytes_(arena_.allocate<std::uint8_t>(bytes(histograms)).data()),
         histograms_left_(histograms) {}
 
   // Throws std::length_error for one histogram more than the memory was made for.
@@ -108,15 +117,33 @@ class HistogramMemory {
     if (histograms_left_ == 0) throw std::length_error("histogram memory: made for fewer histograms");
     --histograms_left_;
   }
-  // The number of the first of new units of zeros; unit 0 is never given out. From any thread.
-  [[nodiscard]] std::uint32_t take(std::uint32_t units) noexcept {
-    return next_unit_.fetch_add(units, std::memory_order_relaxed);
+  // A new block of zeros, as a number that says where it is and how wide; never 0. From any thread.
+  [[nodiscard]] std::uint32_t take(Width width) noexcept {
+    return next_unit_.fetch_add(units(width), std::memory_order_relaxed) | static_cast<std::uint32_t>(width)
+                                                                               << kWidthShift;
   }
-  [[nodiscard]] std::uint8_t* narrow(std::uint32_t number) const noexcept {
-    return units_ + std::size_t{number} * kUnitBytes;
+  [[nodiscard]] static constexpr Width width_of(std::uint32_t block) noexcept {
+    return static_cast<Width>(block >> kWidthShift);
   }
-  [[nodiscard]] std::uint32_t* wide(std::uint32_t number) const noexcept {
-    return reinterpret_cast<std::uint32_t*>(narrow(number));
+  // Of a block that was taken, the count at a place below kBlockCounts.
+  [[nodiscard]] std::uint32_t get(std::uint32_t block, std::uint32_t place) const noexcept {
+    std::uint8_t* const first = at(block);
+    if (width_of(block) == Width::k32) return detail::load(reinterpret_cast<std::uint32_t*>(first)[place]);
+    if (width_of(block) == Width::k8) return detail::load(first[place]);
+    return detail::load(first[place / 2]) >> (place % 2 * 4) & 0xF;
+  }
+  // One thread at a time; the count fits into the block's width.
+  void set(std::uint32_t block, std::uint32_t place, std::uint32_t count) const noexcept {
+    std::uint8_t* const first = at(block);
+    if (width_of(block) == Width::k32) {
+      detail::store(reinterpret_cast<std::uint32_t*>(first)[place], count);
+    } else if (width_of(block) == Width::k8) {
+      detail::store(first[place], static_cast<std::uint8_t>(count));
+    } else {
+      const std::uint32_t shift = place % 2 * 4;
+      const std::uint32_t other = detail::load(first[place / 2]) & (0xF0u >> shift);
+      detail::store(first[place / 2], static_cast<std::uint8_t>(other | count << shift));
+    }
   }
   // What blocks have taken so far.
   [[nodiscard]] std::size_t bytes_taken() const noexcept {
@@ -124,14 +151,19 @@ class HistogramMemory {
   }
 
  private:
+  static constexpr int kWidthShift = 30;
   static constexpr std::size_t bytes(std::size_t histograms) {
-    return (histograms * kBlocksPerHistogram * (1 + kWideUnits) + 1) * kUnitBytes;
+    constexpr std::size_t kWorst = units(Width::k4) + units(Width::k8) + units(Width::k32);
+    return (histograms * kBlocksPerHistogram * kWorst + 1) * kUnitBytes;
+  }
+  [[nodiscard]] std::uint8_t* at(std::uint32_t block) const noexcept {
+    return bytes_ + std::size_t{block & ((1u << kWidthShift) - 1)} * kUnitBytes;
   }
 
   PageArena arena_;
-  std::uint8_t* units_;
+  std::uint8_t* bytes_;
   std::size_t histograms_left_;
-  std::atomic<std::uint32_t> next_unit_{1};
+  std::atomic<std::uint32_t> next_unit_{1};  // unit 0 is never given out
 };
 
 class Histogram {
@@ -176,9 +208,7 @@ class Histogram {
     // With acquire: the counts of a block that has just moved are there as well.
     const std::uint32_t block =
         std::atomic_ref(const_cast<std::uint32_t&>(block_of(index))).load(std::memory_order_acquire);
-    if (block == 0) return 0;
-    if ((block & kWide) != 0) return detail::load(memory_->wide(block & ~kWide)[place(index)]);
-    return detail::load(memory_->narrow(block)[place(index)]);
+    return block == 0 ? 0 : memory_->get(block, place(index));
   }
   // The half-open range of indexes outside of which every count is 0.
   [[nodiscard]] std::uint32_t begin_index() const noexcept;
@@ -195,8 +225,6 @@ class Histogram {
   void clear() noexcept;
 
  private:
-  static constexpr std::uint32_t kWide = 1u << 31;  // beside the number of its first unit
-
   [[nodiscard]] static constexpr std::uint32_t place(std::uint32_t index) noexcept {
     return index & (HistogramMemory::kBlockCounts - 1);
   }
@@ -209,24 +237,21 @@ class Histogram {
 
   // False, and nothing is counted, where the count would not fit into 32 bits.
   bool add(std::uint32_t index, std::uint32_t amount) noexcept {
-    const std::uint32_t block = detail::load(block_of(index));
-    if ((block & kWide) != 0) [[likely]]
-      return add_wide(block, index, amount);
-    return add_narrow(block, index, amount);
-  }
-  bool add_wide(std::uint32_t block, std::uint32_t index, std::uint32_t amount) noexcept {
-    std::uint32_t& counter = memory_->wide(block & ~kWide)[place(index)];
-    const std::uint32_t before = detail::load(counter);
+    std::uint32_t block = detail::load(block_of(index));
+    const std::uint32_t before = block == 0 ? 0 : memory_->get(block, place(index));
     if (amount > UINT32_MAX - before) [[unlikely]]
       return false;
-    detail::store(counter, before + amount);
+    const std::uint32_t after = before + amount;
+    if (block == 0 || after > HistogramMemory::highest(HistogramMemory::width_of(block))) [[unlikely]]
+      block = widen(index, after);
+    memory_->set(block, place(index), after);
     return true;
   }
-  // Takes a unit for the block if it has none, and widens it if the count needs that.
-  bool add_narrow(std::uint32_t block, std::uint32_t index, std::uint32_t amount) noexcept;
+  // The block of this index, new where there was none, wide enough for that count.
+  std::uint32_t widen(std::uint32_t index, std::uint32_t count) noexcept;
 
   HistogramMemory* memory_;
-  std::array<std::uint32_t, HistogramMemory::kBlocksPerHistogram> blocks_{};  // first units; 0: none yet
+  std::array<std::uint32_t, HistogramMemory::kBlocksPerHistogram> blocks_{};  // 0: none yet
   std::uint64_t count_ = 0;
   std::int64_t min_ = INT64_MAX;
   std::int64_t max_ = -1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "middleware/cyclonedds/message.h"
@@ -130,12 +131,13 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
 
 perflab_identity Endpoint::peer(dds_instance_handle_t handle, Identify identify) noexcept {
   const std::lock_guard lock(peers_mutex_);
-  const auto known =
-      std::find_if(peers_.begin(), peers_.end(), [&](const auto& p) { return p.first == handle; });
-  if (known != peers_.end()) return known->second;
+  if (const perflab_identity* const known = peers_.find(handle)) return *known;
   const perflab_identity found = (participant_.*identify)(handle);
   if (std::any_of(std::begin(found.bytes), std::end(found.bytes), [](std::uint8_t b) { return b != 0; })) {
-    peers_.emplace_back(handle, found);
+    try {
+      peers_.add(handle, found);
+    } catch (const std::bad_alloc&) {  // asked again the next time
+    }
   }
   return found;
 }
@@ -154,9 +156,13 @@ void Endpoint::report(perflab_event_kind kind, std::int32_t count, const perflab
   listener_.on_event(listener_.context, &event);
 }
 
-void Endpoint::report_matched(std::int32_t change, const perflab_identity& peer) {
-  if (change > 0) report(PERFLAB_MATCHED, change, peer);
-  if (change < 0) report(PERFLAB_UNMATCHED, -change, peer);
+void Endpoint::report_matched(std::int32_t change, dds_instance_handle_t handle, Identify identify) {
+  const perflab_identity who = peer(handle, identify);
+  if (change > 0) report(PERFLAB_MATCHED, change, who);
+  if (change >= 0) return;
+  report(PERFLAB_UNMATCHED, -change, who);
+  const std::lock_guard lock(peers_mutex_);
+  peers_.left(handle);
 }
 
 void Endpoint::report_incompatible(std::uint32_t policy) {
@@ -173,8 +179,8 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
   dds_lset_publication_matched(
       dds_listener.get(), [](dds_entity_t, const dds_publication_matched_status_t status, void* context) {
         Writer& self = *static_cast<Writer*>(context);
-        self.report_matched(status.current_count_change,
-                            self.peer(status.last_subscription_handle, &Participant::reader_identity));
+        self.report_matched(status.current_count_change, status.last_subscription_handle,
+                            &Participant::reader_identity);
       });
   dds_lset_offered_incompatible_qos(
       dds_listener.get(),
@@ -241,8 +247,8 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
   dds_lset_subscription_matched(
       dds_listener.get(), [](dds_entity_t, const dds_subscription_matched_status_t status, void* context) {
         Reader& self = *static_cast<Reader*>(context);
-        self.report_matched(status.current_count_change,
-                            self.peer(status.last_publication_handle, &Participant::writer_identity));
+        self.report_matched(status.current_count_change, status.last_publication_handle,
+                            &Participant::writer_identity);
       });
   dds_lset_requested_incompatible_qos(
       dds_listener.get(),

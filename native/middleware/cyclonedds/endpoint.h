@@ -7,11 +7,10 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "middleware/cyclonedds/participant.h"
 #include "middleware/middleware.h"
+#include "middleware/support/remembered.h"
 
 struct ddsi_sertype;
 
@@ -32,11 +31,11 @@ class Endpoint {
 
   ~Endpoint() = default;
   // The identity behind an instance handle. Handles are never used again within a domain, and an entity may
-  // be gone before its last message is taken, so what was seen once is kept.
+  // be gone before its last message is taken, so what was seen is kept.
   perflab_identity peer(dds_instance_handle_t handle, Identify identify) noexcept;
   void report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
               const char* policy = nullptr);
-  void report_matched(std::int32_t change, const perflab_identity& peer);
+  void report_matched(std::int32_t change, dds_instance_handle_t handle, Identify identify);
   void report_incompatible(std::uint32_t policy);
 
   Participant& participant_;
@@ -49,7 +48,7 @@ class Endpoint {
 
  private:
   std::mutex peers_mutex_;
-  std::vector<std::pair<dds_instance_handle_t, perflab_identity>> peers_;
+  support::Remembered<dds_instance_handle_t, perflab_identity> peers_;
 };
 
 class Writer : public Endpoint {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "middleware/fastdds/library.h"
@@ -174,6 +175,11 @@ const char* policy_name(std::uint32_t id) {
   }
 }
 
+// One thread at a time writes, takes or gives back, and others may read: a plain addition is enough.
+void count(std::atomic<std::uint64_t>& counter) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 perflab_identity identity_of(const rtps::InstanceHandle_t& handle) {
   return fastdds::identity(rtps::iHandle2GUID(handle));
 }
@@ -289,7 +295,7 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
   writer_ = participant.publisher()->create_datawriter(topic_.topic, qos, this, dds::StatusMask::all());
   if (writer_ == nullptr) fail("cannot create a writer on topic '" + topic_name_ + "'");
   made(writer_->guid());
-  participant.note_lifespan(identity_, settings.qos.lifespan_ns);
+  participant.note_lifespan(writer_->guid(), settings.qos.lifespan_ns);
   const auto& limits = qos.resource_limits();
   record_ = participant.add_record(topic_name_, true,
                                    topic_.type->fixed_size() == 0
@@ -301,6 +307,7 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
 Writer::~Writer() {
   silence();
   while (!outstanding_.empty()) discard_loan(outstanding_.back());
+  participant_.forget_lifespan(writer_->guid());
   participant_.publisher()->delete_datawriter(writer_);
 }
 
@@ -325,7 +332,7 @@ perflab_status Writer::refused_with_parameters(perflab_error* error) noexcept {
 
 perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              const perflab_sample_identity* related, std::int64_t* sequence,
-                             perflab_error* error) noexcept {
+                             perflab_error* error) {
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   std::size_t size = 0;
   for (std::size_t i = 0; i < part_count; ++i) size += parts[i].size;
@@ -359,7 +366,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
   return PERFLAB_OK;
 }
 
-perflab_status Writer::loan(void** message, perflab_error* error) noexcept {
+perflab_status Writer::loan(void** message, perflab_error* error) {
   void* body = nullptr;
   const ReturnCode code =
       loans_ ? writer_->loan_sample(body, dds::DataWriter::LoanInitializationKind::NO_LOAN_INITIALIZATION)
@@ -383,7 +390,7 @@ bool Writer::forget_loan(const void* message) noexcept {
   return true;
 }
 
-perflab_status Writer::write_loaned(void* message, perflab_error* error) noexcept {
+perflab_status Writer::write_loaned(void* message, perflab_error* error) {
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   if (!forget_loan(message)) [[unlikely]] {
     set_error(error, "fastdds: not sent: the message is no loan of this writer");
@@ -401,8 +408,8 @@ perflab_status Writer::write_loaned(void* message, perflab_error* error) noexcep
     written = succeeded(writer_->write(body, params));
   }
   if (written) [[likely]] {
-    record_->samples.fetch_add(1, std::memory_order_relaxed);
-    if (loans_shared_) record_->from_data_sharing.fetch_add(1, std::memory_order_relaxed);
+    count(record_->samples);
+    if (loans_shared_) count(record_->from_data_sharing);
     return PERFLAB_OK;
   }
   writer_->discard_loan(body);  // the library keeps the loan when a write fails
@@ -457,15 +464,27 @@ Reader::~Reader() {
   participant_.subscriber()->delete_datareader(reader_);
 }
 
-Reader::Loan* Reader::free_loan() {
+Reader::Loan* Reader::free_loan() noexcept {
   if (free_loans_.empty()) {
-    loans_.push_back(std::make_unique<Loan>());
-    free_loans_.reserve(loans_.size());
-    return loans_.back().get();
+    try {
+      free_loans_.reserve(loans_.size() + 1);
+      return loans_.emplace_back(std::make_unique<Loan>()).get();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
   Loan* const loan = free_loans_.back();
   free_loans_.pop_back();
   return loan;
+}
+
+bool Reader::Loan::take_over(const View& view) noexcept {
+  try {
+    copy.assign(view.data, view.data + view.size);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void Reader::give_back(Loan* loan) noexcept {
@@ -474,14 +493,22 @@ void Reader::give_back(Loan* loan) noexcept {
   free_loans_.push_back(loan);
 }
 
-bool Reader::is_shared(const perflab_identity& writer, const void* data) {
+bool Reader::is_shared(const perflab_identity& writer, const void* data) noexcept {
   if (fixed_size_ == 0) return false;
+  if (writers_left_.load(std::memory_order_relaxed)) [[unlikely]] {
+    writers_left_ = false;
+    known_writers_.clear();
+  }
   for (const KnownWriter& known : known_writers_) {
     if (same(known.identity, writer)) return known.shared;
   }
   // Which way a writer's messages come does not change while they are matched.
-  known_writers_.push_back({writer, in_data_sharing(data)});
-  return known_writers_.back().shared;
+  const bool shared = in_data_sharing(data);
+  try {
+    known_writers_.push_back({writer, shared});
+  } catch (const std::bad_alloc&) {  // looked up again the next time
+  }
+  return shared;
 }
 
 std::int64_t Reader::reception_of(const dds::SampleInfo& info, const perflab_identity& writer,
@@ -505,10 +532,20 @@ std::int64_t Reader::reception_of(const dds::SampleInfo& info, const perflab_ide
   return received <= 0 || age < 0 ? PERFLAB_TIME_UNKNOWN : now - age;
 }
 
-perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexcept {
+perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
   for (;;) {
     Loan* const loan = free_loan();
-    const ReturnCode code = reader_->take(loan->values, loan->infos, 1);
+    if (loan == nullptr) [[unlikely]] {
+      set_error(error, "fastdds: cannot take: no memory");
+      return PERFLAB_FAILED;
+    }
+    ReturnCode code{};
+    try {
+      code = reader_->take(loan->values, loan->infos, 1);
+    } catch (...) {
+      free_loans_.push_back(loan);
+      throw;
+    }
     if (!succeeded(code)) {
       free_loans_.push_back(loan);
       if (is_no_data(code)) return PERFLAB_NO_DATA;
@@ -521,7 +558,8 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexce
     const dds::SampleInfo& info = loan->infos[0];
     const perflab_identity writer = fastdds::identity(info.sample_identity.writer_guid());
     const std::int64_t source_ns = info.source_timestamp.to_ns();
-    if (!info.valid_data || participant_.has_expired(writer, source_ns)) [[unlikely]] {
+    if (!info.valid_data || participant_.has_expired(info.sample_identity.writer_guid(), source_ns))
+        [[unlikely]] {
       give_back(loan);  // tells only that a writer has left, or came too late
       continue;
     }
@@ -535,20 +573,24 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexce
     loan->shared = is_shared(writer, view.data);
     if (loan->shared) {
       const bool copies = !in_place_;
-      if (copies) loan->copy.assign(view.data, view.data + view.size);
+      if (copies && !loan->take_over(view)) [[unlikely]] {
+        give_back(loan);
+        set_error(error, "fastdds: cannot take: no memory for a copy of the message");
+        return PERFLAB_FAILED;
+      }
       if (!reader_->is_sample_valid(value, &info)) [[unlikely]] {
         // The writer has gone on and used the memory again: the message is lost.
-        record_->overwritten.fetch_add(1, std::memory_order_relaxed);
+        count(record_->overwritten);
         give_back(loan);
         continue;
       }
-      record_->from_data_sharing.fetch_add(1, std::memory_order_relaxed);
+      count(record_->from_data_sharing);
       if (copies) {
         view.data = loan->copy.data();
-        record_->copied.fetch_add(1, std::memory_order_relaxed);
+        count(record_->copied);
       }
     }
-    record_->samples.fetch_add(1, std::memory_order_relaxed);
+    count(record_->samples);
     sample->data = view.data;
     sample->size = view.size;
     sample->writer = writer;
@@ -573,7 +615,7 @@ void Reader::return_sample(perflab_sample* sample) noexcept {
   Loan* const loan = static_cast<Loan*>(sample->loan);
   if (loan->shared && in_place_ && !reader_->is_sample_valid(loan->values.buffer()[0], &loan->infos[0]))
       [[unlikely]] {
-    record_->overwritten.fetch_add(1, std::memory_order_relaxed);
+    count(record_->overwritten);
   }
   give_back(loan);
   sample->loan = nullptr;
@@ -594,6 +636,7 @@ void Reader::attach(WaitSet& waitset) {
     throw StatusError(PERFLAB_FAILED, "fastdds: the reader is attached to a wait-set already");
   }
   waitset_ = &waitset;
+  waited_for_ = true;
   maybe_data_ = true;  // what came before counts as well
 }
 
@@ -620,8 +663,8 @@ bool Reader::is_always_alive(const perflab_identity& writer) const {
 
 void Reader::on_data_available(dds::DataReader*) {
   note_fragmented();
-  maybe_data_ = true;
-  {
+  if (waited_for_.load(std::memory_order_relaxed)) {
+    maybe_data_ = true;
     const std::lock_guard lock(waitset_mutex_);
     if (waitset_ != nullptr) waitset_->signal();
   }
@@ -632,6 +675,7 @@ void Reader::on_data_available(dds::DataReader*) {
 void Reader::on_subscription_matched(dds::DataReader*, const dds::SubscriptionMatchedStatus& status) {
   const perflab_identity writer = identity_of(status.last_publication_handle);
   count_matched(status.current_count_change, writer);
+  if (status.current_count_change < 0) writers_left_ = true;
   if (!is_ignored(writer) && is_always_alive(writer))
     report(PERFLAB_LIVELINESS_CHANGED, status.current_count_change, writer);
 }

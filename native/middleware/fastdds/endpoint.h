@@ -88,10 +88,9 @@ class Writer : public Endpoint, private dds::DataWriterListener {
   ~Writer();
 
   perflab_status write(const perflab_bytes* parts, std::size_t part_count,
-                       const perflab_sample_identity* related, std::int64_t* sequence,
-                       perflab_error* error) noexcept;
-  perflab_status loan(void** message, perflab_error* error) noexcept;
-  perflab_status write_loaned(void* message, perflab_error* error) noexcept;
+                       const perflab_sample_identity* related, std::int64_t* sequence, perflab_error* error);
+  perflab_status loan(void** message, perflab_error* error);
+  perflab_status write_loaned(void* message, perflab_error* error);
   void discard_loan(void* message) noexcept;
   void stamp_next(std::int64_t source_timestamp_ns) noexcept { next_stamp_ns_ = source_timestamp_ns; }
 
@@ -119,7 +118,7 @@ class Reader : public Endpoint, private dds::DataReaderListener {
          const perflab_listener* listener);
   ~Reader();
 
-  perflab_status take(perflab_sample* sample, perflab_error* error) noexcept;
+  perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 
   // For the wait-set. Whether there is something to take.
@@ -134,6 +133,9 @@ class Reader : public Endpoint, private dds::DataReaderListener {
     dds::SampleInfoSeq infos;
     bool shared = false;  // lies in memory that the writer will use again
     std::vector<std::uint8_t> copy;
+
+    // Copies the message; false where there is no memory.
+    bool take_over(const View& view) noexcept;
   };
   struct KnownWriter {
     perflab_identity identity;
@@ -154,9 +156,9 @@ class Reader : public Endpoint, private dds::DataReaderListener {
   void on_sample_lost(dds::DataReader*, const dds::SampleLostStatus& status) override;
 
   bool is_always_alive(const perflab_identity& writer) const;
-  Loan* free_loan();
+  Loan* free_loan() noexcept;  // null where there is no memory
   void give_back(Loan* loan) noexcept;
-  bool is_shared(const perflab_identity& writer, const void* data);
+  bool is_shared(const perflab_identity& writer, const void* data) noexcept;
   void note_fragmented() noexcept;
   std::int64_t reception_of(const dds::SampleInfo& info, const perflab_identity& writer, std::size_t size,
                             bool shared) noexcept;
@@ -166,11 +168,13 @@ class Reader : public Endpoint, private dds::DataReaderListener {
   std::vector<std::unique_ptr<Loan>> loans_;
   std::vector<Loan*> free_loans_;
   std::vector<KnownWriter> known_writers_;
+  std::atomic<bool> writers_left_{false};  // what is known of them is looked up anew
 
   std::mutex fragmented_mutex_;
   std::array<Fragmented, 8> fragmented_;  // the last messages that came in pieces
   std::size_t next_fragmented_ = 0;
 
+  std::atomic<bool> waited_for_{false};  // a wait-set is or was attached: nobody else asks maybe_data_
   std::atomic<bool> maybe_data_{false};
   std::mutex waitset_mutex_;
   WaitSet* waitset_ = nullptr;

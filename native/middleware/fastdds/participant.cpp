@@ -486,24 +486,29 @@ bool Participant::is_incompatible_elsewhere(const void* endpoint, std::uint32_t 
   return false;
 }
 
-void Participant::note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns) {
+void Participant::note_lifespan(const rtps::GUID_t& writer, std::int64_t lifespan_ns) {
   if (lifespan_ns == PERFLAB_DURATION_INFINITE) return;
   const std::lock_guard lock(lifespans_mutex_);
-  lifespans_.emplace_back(writer, lifespan_ns);
+  if (lifespans_.find(writer) == nullptr) lifespans_.add(writer, lifespan_ns);
   any_lifespan_ = true;
 }
 
-bool Participant::has_expired(const perflab_identity& writer,
-                              std::int64_t source_timestamp_ns) const noexcept {
-  if (!any_lifespan_.load(std::memory_order_relaxed)) return false;
+void Participant::forget_lifespan(const rtps::GUID_t& writer) noexcept {
   const std::lock_guard lock(lifespans_mutex_);
-  for (const auto& [known, lifespan_ns] : lifespans_) {
-    if (!same(known, writer)) continue;
-    timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - source_timestamp_ns >= lifespan_ns;
+  lifespans_.left(writer);
+}
+
+bool Participant::has_expired(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept {
+  if (!any_lifespan_.load(std::memory_order_relaxed)) return false;
+  std::int64_t lifespan_ns = PERFLAB_DURATION_INFINITE;
+  {
+    const std::lock_guard lock(lifespans_mutex_);
+    if (const std::int64_t* const known = lifespans_.find(writer)) lifespan_ns = *known;
   }
-  return false;
+  if (lifespan_ns == PERFLAB_DURATION_INFINITE) return false;
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - source_timestamp_ns >= lifespan_ns;
 }
 
 // ---- discovery ----
@@ -546,9 +551,10 @@ void Participant::report_writer(WriterStatus status, const rtps::GUID_t& guid, c
                                 const Data& type, const Duration& lifespan) {
   if (status == WriterStatus::DISCOVERED_WRITER) {
     // Those of this participant say it themselves.
-    if (!is_own(fastdds::identity(guid))) note_lifespan(fastdds::identity(guid), nanoseconds(lifespan));
+    if (!is_own(fastdds::identity(guid))) note_lifespan(guid, nanoseconds(lifespan));
     report(PERFLAB_WRITER_FOUND, fastdds::identity(guid), topic.c_str(), type.c_str());
   } else if (status == WriterStatus::REMOVED_WRITER) {
+    forget_lifespan(guid);
     report(PERFLAB_WRITER_LOST, fastdds::identity(guid));
   }
 }

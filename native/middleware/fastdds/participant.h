@@ -16,6 +16,7 @@
 #include "middleware/fastdds/settings.h"
 #include "middleware/fastdds/transport.h"
 #include "middleware/middleware.h"
+#include "middleware/support/remembered.h"
 
 namespace perflab::middleware::fastdds {
 
@@ -102,8 +103,9 @@ class Participant : private dds::DomainParticipantListener {
   bool is_incompatible_elsewhere(const void* endpoint, std::uint32_t policy);
 
   // Writers with a finite lifespan. The library drops what has expired at the writer only, not at the reader.
-  void note_lifespan(const perflab_identity& writer, std::int64_t lifespan_ns);
-  bool has_expired(const perflab_identity& writer, std::int64_t source_timestamp_ns) const noexcept;
+  void note_lifespan(const rtps::GUID_t& writer, std::int64_t lifespan_ns);
+  void forget_lifespan(const rtps::GUID_t& writer) noexcept;
+  bool has_expired(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept;
 
  private:
   struct RemoteEndpoint {
@@ -170,7 +172,7 @@ class Participant : private dds::DomainParticipantListener {
   std::map<std::string, std::pair<dds::TypeSupport, const MessageType*>> types_;
 
   mutable std::mutex lifespans_mutex_;
-  std::vector<std::pair<perflab_identity, std::int64_t>> lifespans_;
+  support::Remembered<rtps::GUID_t, std::int64_t> lifespans_;
   std::atomic<bool> any_lifespan_{false};
 
   dds::DomainParticipant* participant_ = nullptr;

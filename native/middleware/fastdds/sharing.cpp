@@ -1,13 +1,15 @@
 #include "middleware/fastdds/sharing.h"
 
-#include <cinttypes>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <mutex>
 #include <string_view>
-#include <vector>
 
 namespace perflab::middleware::fastdds {
 namespace {
@@ -63,41 +65,38 @@ std::set<std::string> data_sharing_files(const perflab_identity& participant) {
   return out;
 }
 
-namespace {
-
-struct Range {
-  std::uintptr_t first;
-  std::uintptr_t last;
-  bool data_sharing;
-};
-
-std::vector<Range> read_ranges() {
-  std::vector<Range> out;
-  std::ifstream maps("/proc/self/maps");
-  std::string line;
-  while (std::getline(maps, line)) {
-    Range one{};
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &one.first, &one.last) != 2) continue;
-    one.data_sharing = line.find(kDataSharing) != std::string::npos;
-    out.push_back(one);
-  }
-  return out;
-}
-
-}  // namespace
-
-bool in_data_sharing(const void* address) {
-  static std::mutex mutex;
-  static std::vector<Range> ranges;
+// Looked up each time: what is mapped at an address changes while writers come and go, and an answer from
+// before would let a message pass that its writer has overwritten meanwhile.
+bool in_data_sharing(const void* address) noexcept {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-  const std::lock_guard lock(mutex);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    for (const Range& one : ranges) {
-      if (wanted >= one.first && wanted < one.last) return one.data_sharing;
+  const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (maps < 0) return false;
+  bool found = false;
+  bool known = false;
+  char text[8192];  // a line is shorter: addresses, and a path of at most 4096
+  std::size_t have = 0;
+  while (!known) {
+    const ssize_t got = read(maps, text + have, sizeof text - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += static_cast<std::size_t>(got);
+    std::string_view rest(text, have);
+    for (std::size_t end; !known && (end = rest.find('\n')) != std::string_view::npos;
+         rest.remove_prefix(end + 1)) {
+      const std::string_view line = rest.substr(0, end);
+      std::uintptr_t first = 0;
+      std::uintptr_t last = 0;
+      const auto dash = std::from_chars(line.data(), line.data() + line.size(), first, 16);
+      if (dash.ec != std::errc() || dash.ptr == line.data() + line.size()) continue;
+      std::from_chars(dash.ptr + 1, line.data() + line.size(), last, 16);
+      known = wanted >= first && wanted < last;
+      found = known && line.find(kDataSharing) != std::string_view::npos;
     }
-    ranges = read_ranges();
+    have = rest.size();
+    std::memmove(text, rest.data(), have);
   }
-  return false;
+  close(maps);
+  return found;
 }
 
 }  // namespace perflab::middleware::fastdds

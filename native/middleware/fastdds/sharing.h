@@ -19,7 +19,8 @@ std::set<std::string> held_locks();
 std::set<std::string> files_of_locks(const std::set<std::string>& locks);
 // The names in /dev/shm of the data-sharing files of the participant with this identity (its first 12 bytes).
 std::set<std::string> data_sharing_files(const perflab_identity& participant);
-// Whether that address lies in a mapping of a data-sharing file. Reads /proc/self/maps.
-bool in_data_sharing(const void* address);
+// Whether that address lies in a mapping of a data-sharing file. Reads /proc/self/maps, and allocates
+// nothing.
+bool in_data_sharing(const void* address) noexcept;
 
 }  // namespace perflab::middleware::fastdds

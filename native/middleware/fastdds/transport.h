@@ -22,6 +22,7 @@ struct Direction {
   std::atomic<std::uint64_t> other_messages{0};
   std::atomic<std::uint64_t> other_bytes{0};
 
+  // From any thread.
   void count(bool user, std::uint32_t size) noexcept {
     (user ? user_messages : other_messages).fetch_add(1, std::memory_order_relaxed);
     (user ? user_bytes : other_bytes).fetch_add(size, std::memory_order_relaxed);

@@ -21,10 +21,11 @@
 //   WaitSet      WaitSet(Participant&), attach(reader, cookie), wake(),
 //                wait(timeout_ns, ready, capacity, ready_count, error)
 //
-// No exception leaves through the C interface: constructors, attach() and take() may throw StatusError, which
-// becomes a status and a line of text. Destructors of writers and readers return only when no callback of
-// that entity runs and none will come. write() and take() are what is measured: they must not allocate once
-// they are warm, and not do work that could be done when the entity is made.
+// No exception leaves through the C interface: constructors, attach(), take() and those that write or lend
+// may throw, which becomes a status and a line of text: a library may find no memory at any time. Destructors
+// of writers and readers return only when no callback of that entity runs and none will come. write() and
+// take() are what is measured: they must not allocate once they are warm, and not do work that could be done
+// when the entity is made.
 #pragma once
 
 #include <cstddef>
@@ -91,11 +92,13 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
       .matched_writers = [](Reader* reader) { return reader->matched(); },
       .write =
           [](Writer* writer, const perflab_bytes* parts, std::size_t count, perflab_error* error) {
-            if constexpr (WritesRelated<Writer>) {
-              return writer->write(parts, count, nullptr, nullptr, error);
-            } else {
-              return writer->write(parts, count, error);
-            }
+            return guarded(error, [&] {
+              if constexpr (WritesRelated<Writer>) {
+                return writer->write(parts, count, nullptr, nullptr, error);
+              } else {
+                return writer->write(parts, count, error);
+              }
+            });
           },
       .write_related = nullptr,
       .loan = nullptr,
@@ -133,15 +136,15 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
     table.write_related = [](Writer* writer, const perflab_bytes* parts, std::size_t count,
                              const perflab_sample_identity* related, std::int64_t* sequence,
                              perflab_error* error) {
-      return writer->write(parts, count, related, sequence, error);
+      return guarded(error, [&] { return writer->write(parts, count, related, sequence, error); });
     };
   }
   if constexpr (Lends<Writer>) {
     table.loan = [](Writer* writer, void** message, perflab_error* error) {
-      return writer->loan(message, error);
+      return guarded(error, [&] { return writer->loan(message, error); });
     };
     table.write_loaned = [](Writer* writer, void* message, perflab_error* error) {
-      return writer->write_loaned(message, error);
+      return guarded(error, [&] { return writer->write_loaned(message, error); });
     };
     table.discard_loan = [](Writer* writer, void* message) { writer->discard_loan(message); };
   }

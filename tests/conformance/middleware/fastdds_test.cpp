@@ -1,7 +1,10 @@
 // Fast DDS is configured by perflab and by nothing else, and says what it really did.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fixture.h"
+#include "middleware/fastdds/sharing.h"
 #include "peer.h"
 
 namespace perflab::conformance {
@@ -308,6 +312,26 @@ TEST_F(FastDds, SharedMemoryIsNamedWhileItIsThereAndGoneAfterwards) {
   close_participant();
   for (const std::string& file : files)
     EXPECT_FALSE(fs::exists(file) && !left_by_others.contains(file)) << file;
+}
+
+// A segment that appears where something else was mapped before, as it happens when writers come and go.
+TEST(Sharing, AnAddressIsLookedUpAnewEachTime) {
+  const std::string file = "/dev/shm/fast_datasharing_test_" + std::to_string(getpid());
+  constexpr std::size_t kSize = 4096;
+  void* const at = mmap(nullptr, kSize, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  EXPECT_FALSE(middleware::fastdds::in_data_sharing(at));
+  const int segment = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  ASSERT_GE(segment, 0);
+  ASSERT_EQ(ftruncate(segment, kSize), 0);
+  ASSERT_EQ(mmap(at, kSize, PROT_READ, MAP_SHARED | MAP_FIXED, segment, 0), at);
+  EXPECT_TRUE(middleware::fastdds::in_data_sharing(at));
+  EXPECT_TRUE(middleware::fastdds::in_data_sharing(static_cast<char*>(at) + kSize - 1));
+  ASSERT_EQ(mmap(at, kSize, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
+  EXPECT_FALSE(middleware::fastdds::in_data_sharing(at));
+  close(segment);
+  unlink(file.c_str());
+  munmap(at, kSize);
 }
 
 // Between the two steps of the library that make a writer known: others have heard of it, its own partners

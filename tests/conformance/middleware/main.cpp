@@ -1,5 +1,6 @@
-// middleware_conformance --plugin FILE [--option KEY=VALUE]... [--short-lease KEY=VALUE] [GoogleTest's
-// options]
+// middleware_conformance --plugin FILE [--may-refuse WHAT]... [--option KEY=VALUE]... [--short-lease
+// KEY=VALUE]
+//     [GoogleTest's options]
 #include <cstdio>
 #include <string_view>
 
@@ -24,16 +25,17 @@ int main(int argc, char** argv) {
       subject.plugin = value;
     } else if (name == "--other-plugin") {
       subject.other_plugin = value;
+    } else if (name == "--may-refuse") {
+      subject.may_refuse.push_back(value);
     } else if ((name == "--short-lease" || name == "--option") && value.find('=') != std::string::npos) {
       const std::size_t split = value.find('=');
       auto& options = name == "--option" ? subject.options : subject.short_lease;
       options.emplace_back(value.substr(0, split), value.substr(split + 1));
     } else {
-      std::fprintf(
-          stderr,
-          "unknown argument %s; known are --plugin FILE, --other-plugin FILE, --option KEY=VALUE and "
-          "--short-lease KEY=VALUE\n",
-          argv[i]);
+      std::fprintf(stderr,
+                   "unknown argument %s; known are --plugin FILE, --other-plugin FILE, --may-refuse WHAT, "
+                   "--option KEY=VALUE and --short-lease KEY=VALUE\n",
+                   argv[i]);
       return 2;
     }
   }

@@ -169,28 +169,33 @@ TEST(HistogramMemory, EveryCountOfEveryHistogramHasItsOwnPlace) {
   }
 }
 
-// Over hours ever more different values are seen once or twice: they cost a quarter of what frequent ones do.
-TEST(HistogramMemory, RareValuesCostAByteEach) {
+// Over hours ever more different values are seen once or twice: they cost an eighth of what frequent ones do.
+TEST(HistogramMemory, RareValuesCostHalfAByteEach) {
+  using Width = HistogramMemory::Width;
   HistogramMemory memory(1);
   Histogram histogram(memory);
   constexpr std::uint32_t kFirst = 20 * HistogramMemory::kBlockCounts;
-  for (std::uint32_t i = 0; i < 10 * HistogramMemory::kBlockCounts; ++i)
-    histogram.record(value_at_index(kFirst + i), 1);
-  EXPECT_EQ(memory.bytes_taken(), 10 * HistogramMemory::kBlockCounts);
-  for (std::uint32_t n = 1; n < HistogramMemory::kHighestNarrow; ++n)
-    histogram.record(value_at_index(kFirst), 1);
-  EXPECT_EQ(memory.bytes_taken(), 10 * HistogramMemory::kBlockCounts);
-  histogram.record(value_at_index(kFirst), 1);
-  EXPECT_EQ(memory.bytes_taken(), 10 * HistogramMemory::kBlockCounts + 4 * HistogramMemory::kBlockCounts);
-  EXPECT_EQ(histogram.count_at(kFirst), HistogramMemory::kHighestNarrow + 1);
-  for (std::uint32_t i = 1; i < 10 * HistogramMemory::kBlockCounts; ++i)
-    EXPECT_EQ(histogram.count_at(kFirst + i), 1u) << i;
+  constexpr std::uint32_t kValues = 10 * HistogramMemory::kBlockCounts;
+  auto count_first_to = [&, counted = 1u](std::uint32_t count) mutable {
+    for (; counted < count; ++counted) histogram.record(value_at_index(kFirst), 1);
+  };
+  for (std::uint32_t i = 0; i < kValues; ++i) histogram.record(value_at_index(kFirst + i), 1);
+  std::size_t expected = kValues / 2;
+  for (const auto& [width, wider] : {std::pair{Width::k4, Width::k8}, std::pair{Width::k8, Width::k32}}) {
+    count_first_to(HistogramMemory::highest(width));
+    EXPECT_EQ(memory.bytes_taken(), expected);
+    count_first_to(HistogramMemory::highest(width) + 1);
+    expected += HistogramMemory::kBlockCounts * HistogramMemory::bits(wider) / 8;
+    EXPECT_EQ(memory.bytes_taken(), expected);
+    EXPECT_EQ(histogram.count_at(kFirst), HistogramMemory::highest(width) + 1);
+    for (std::uint32_t i = 1; i < kValues; ++i) EXPECT_EQ(histogram.count_at(kFirst + i), 1u) << i;
+  }
 }
 
 TEST(HistogramMemory, AReaderNeverSeesACountFallWhileItsBlockMoves) {
   for (int round = 0; round < 50; ++round) {
     One one;
-    constexpr std::uint32_t kEnough = HistogramMemory::kHighestNarrow + 50;
+    constexpr std::uint32_t kEnough = 300;
     std::thread writer([&] {
       for (std::uint32_t i = 0; i < kEnough; ++i) one.histogram.record(7, 1);
     });
