@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Iterator
 
 
 class PerflabError(Exception):
@@ -41,6 +43,18 @@ class Interrupted(PerflabError):
 
 # What Python raises where a document that could be parsed does not hold what it must.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+@contextlib.contextmanager
+def damage_of(*places: object) -> Iterator[None]:
+    """What fails within because a document is not what it must be is said of the files at `places`, as BadInput."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, DAMAGE) or type(error).__module__.partition(".")[0] == "polars":
+            where = " or ".join(dict.fromkeys(map(str, places)))
+            raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
+        raise
 
 
 def one_line(text: str) -> str:

@@ -46,6 +46,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         result = app(args=None if arguments is None else list(arguments), prog_name="perflab", standalone_mode=False)
         sys.stdout.flush()
     except PerflabError as error:
+        if error.__cause__ is not None and os.environ.get(DEBUG_VARIABLE):
+            import traceback
+
+            traceback.print_exc()
         return _complain(str(error), error.exit_code)
     except ClickException as error:
         return _complain(

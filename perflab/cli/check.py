@@ -15,7 +15,7 @@ import typer
 
 from perflab import output
 from perflab.cli.show import complete_metric, complete_run
-from perflab.errors import DAMAGE, BadInput, PerflabError
+from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import Styled
 
 if TYPE_CHECKING:
@@ -121,21 +121,17 @@ def check(
     data = open_run(run, with_tables=wanted is not None)
     earlier = None if baseline is None else open_run(baseline, with_tables=False)
     runs = [data] if earlier is None else [data, earlier]
-    rules = gate.Rules.of(metric, margin or MARGIN, ALPHA if alpha is None else alpha, strict=strict, runs=runs)
-    try:
+    with damage_of(*(opened.path for opened in runs)):
+        rules = gate.Rules.of(metric, margin or MARGIN, ALPHA if alpha is None else alpha, strict=strict, runs=runs)
+    with damage_of(data.path):
         checked = _check(data, wanted)
         reports = [] if as_json or wanted is None else [_report(checked)]
-    except DAMAGE as error:
-        raise BadInput(f"{data.path} is damaged: {type(error).__name__}: {error}") from error
     gated = None
     if earlier is not None:
-        try:
+        with damage_of(data.path, earlier.path):
             gated = gate.check(data, earlier, rules)
-        except DAMAGE as error:
-            where = f"{data.path} or {earlier.path}"
-            raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
+            reports += [] if as_json else [gate.report(gated)]
         checked["baseline"] = gated
-        reports += [] if as_json else [gate.report(gated)]
     if junit is not None:
         from perflab.report import junit as xml
 

@@ -12,7 +12,7 @@ import typer
 
 from perflab.cli.check import no_success
 from perflab.cli.show import complete_metric, complete_run
-from perflab.errors import DAMAGE, BadInput
+from perflab.errors import BadInput, damage_of
 from perflab.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -65,44 +65,37 @@ def compare(
 
     share, alpha = parse_margin(margin), check_alpha(alpha)
     data = [_without_extras(open_run(run, with_tables=False)) for run in runs]
-    wanted = chosen(metric, figures=kinds_in(*(run.summary for run in data)))
-    _check_distinct(data)
-    opened: RunData | None = None
-    try:
+    with damage_of(*(run.path for run in data)):
+        wanted = chosen(metric, figures=kinds_in(*(run.summary for run in data)))
+        _check_distinct(data)
         for opened in data:
-            _check_whole(opened)
+            with damage_of(opened.path):
+                _check_whole(opened)
         columns = _columns(data)
-    except DAMAGE as error:
-        where = opened.path if opened is not None else runs[0]
-        raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
-    if len(columns) < 2:
-        raise BadInput("there is one result and nothing to compare it with; name another run")
-    per_trial = _per_trial(columns)
-    notes = [f"{run.name}: {note}" for run in data for note in run.notes]
-    results = [result for run in data for result in run.summary["results"]]
-    for column, result in zip(columns, results, strict=True):
-        if (failed := no_success(result)) is not None:
-            notes.append(f"{column['label']}: {failed}")
-    if not any(value is not None for column in columns for value in column["figures"].values()):
-        raise BadInput(f"nothing was recorded in {' nor in '.join(str(run.path) for run in data)}")
-    try:
+        if len(columns) < 2:
+            raise BadInput("there is one result and nothing to compare it with; name another run")
+        per_trial = _per_trial(columns)
+        notes = [f"{run.name}: {note}" for run in data for note in run.notes]
+        results = [result for run in data for result in run.summary["results"]]
+        for column, result in zip(columns, results, strict=True):
+            if (failed := no_success(result)) is not None:
+                notes.append(f"{column['label']}: {failed}")
+        if not any(value is not None for column in columns for value in column["figures"].values()):
+            raise BadInput(f"nothing was recorded in {' nor in '.join(str(run.path) for run in data)}")
         statistics = _statistics(data, wanted, share, alpha)
-    except DAMAGE as error:
-        names = " or ".join(str(run.path) for run in data)
-        raise BadInput(f"{names} is damaged: {type(error).__name__}: {error}") from error
-    sessions = len(data) > 1 and not all(_is_virtual(run) for run in data)
-    if as_json:
-        said = [*([] if statistics["tested"] else [NO_INTERVALS]), *([SESSIONS] if sessions else []), *notes]
-        document = {
-            "notes": said,
-            "reference": columns[0]["label"],
-            "counts": "mean of a trial" if per_trial else "all trials",
-            "columns": columns,
-            "statistics": statistics,
-        }
-        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    else:
-        _print(columns, notes, statistics, share, per_trial=per_trial, sessions=sessions)
+        sessions = len(data) > 1 and not all(_is_virtual(run) for run in data)
+        if as_json:
+            said = [*([] if statistics["tested"] else [NO_INTERVALS]), *([SESSIONS] if sessions else []), *notes]
+            document = {
+                "notes": said,
+                "reference": columns[0]["label"],
+                "counts": "mean of a trial" if per_trial else "all trials",
+                "columns": columns,
+                "statistics": statistics,
+            }
+            sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        else:
+            _print(columns, notes, statistics, share, per_trial=per_trial, sessions=sessions)
     return 0
 
 

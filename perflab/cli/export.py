@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab.cli.show import complete_run
-from perflab.errors import BadInput, PerflabError
+from perflab.errors import BadInput, PerflabError, damage_of
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData, TrialTables
@@ -69,30 +69,36 @@ def export(
     data = open_run(run)
     if format_ != "csv" and data.origin != PERFLAB:
         raise BadInput(f"{run} is output of irobot_benchmark already; `--format csv` writes its tables")
-    if format_ != "csv" and (data.manifest.get("workload") or {}).get("kind") == "command":
-        raise BadInput(
-            f"{run} measured a command: which of its messages were late, which the format needs, is not known; "
-            "`--format csv` writes its tables"
-        )
-    trials = [t for t in _chosen(data, trial) if format_ == "csv" or _recorded(t)]
-    if not trials:
-        raise BadInput(f"{data.path} holds no such trial that recorded anything")
-    directory = output if output is not None else data.path / "export" / format_
-    _check_free(directory, force)
-    written: list[Json] = []
-    try:
-        for chosen in trials:
-            folder = directory if len(trials) == 1 else directory / _folder(chosen)
-            if format_ == "csv":
-                done = {"files": _write_csv(chosen, folder), "system_total": None}
-            else:
-                done = _write_irobot(data, chosen, folder, format_ == "irobot-legacy", accounting, tracked, csv)
-            about = {"trial": chosen.number, "outcome": chosen.outcome, "phase": chosen.phase, "directory": str(folder)}
-            written.append({**about, **done})
-            if not as_json:
-                _print(written[-1], of_irobot=format_ != "csv")
-    except OSError as error:
-        raise PerflabError(f"cannot write {error.filename or directory}: {error.strerror}") from error
+    with damage_of(data.path):
+        if format_ != "csv" and (data.manifest.get("workload") or {}).get("kind") == "command":
+            raise BadInput(
+                f"{run} measured a command: which of its messages were late, which the format needs, is not known; "
+                "`--format csv` writes its tables"
+            )
+        trials = [t for t in _chosen(data, trial) if format_ == "csv" or _recorded(t)]
+        if not trials:
+            raise BadInput(f"{data.path} holds no such trial that recorded anything")
+        directory = output if output is not None else data.path / "export" / format_
+        _check_free(directory, force)
+        written: list[Json] = []
+        try:
+            for chosen in trials:
+                folder = directory if len(trials) == 1 else directory / _folder(chosen)
+                if format_ == "csv":
+                    done = {"files": _write_csv(chosen, folder), "system_total": None}
+                else:
+                    done = _write_irobot(data, chosen, folder, format_ == "irobot-legacy", accounting, tracked, csv)
+                about = {
+                    "trial": chosen.number,
+                    "outcome": chosen.outcome,
+                    "phase": chosen.phase,
+                    "directory": str(folder),
+                }
+                written.append({**about, **done})
+                if not as_json:
+                    _print(written[-1], of_irobot=format_ != "csv")
+        except OSError as error:
+            raise PerflabError(f"cannot write {error.filename or directory}: {error.strerror}") from error
     if as_json:
         trials_written = [{k: v for k, v in done.items() if k != "table"} for done in written]
         sys.stdout.write(json.dumps({"format": format_, "trials": trials_written}, indent=1, ensure_ascii=False) + "\n")

@@ -13,7 +13,7 @@ import typer
 
 from perflab.cli.check import complete_target, open_target
 from perflab.cli.show import complete_run
-from perflab.errors import BadInput
+from perflab.errors import BadInput, damage_of
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -111,21 +111,22 @@ def plot(
     limits = None if target is None else _target(target)
 
     runs = [open_run(word) for word in run]
-    results = results_of(runs)
-    if not results:
-        raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")
-    results = _selected(results, only)
-    measured, missing = _measured(runs, results, named)
-    drawable = [k for k in kinds if measured or named is None or k not in made.OF_FIGURES]
-    pictures = made.build(results, drawable, measured, limits, together=named is not None, runs=runs)
-    # Of what nobody asked for nothing is said.
-    unsaid = made.SPECIAL if kind == "all" else ()
-    said = (line for line in pictures.missing if line.partition(":")[0] not in unsaid)
-    pictures = replace(pictures, missing=(*missing, *said))
-    if not pictures.figures:
-        raise BadInput(f"nothing to draw: {'; '.join(pictures.missing)}")
-    files = _files(pictures, formats, output, runs[0].path / FOLDER)
-    _write(files, pictures, runs, theme, dpi)
+    with damage_of(*(data.path for data in runs)):
+        results = results_of(runs)
+        if not results:
+            raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")
+        results = _selected(results, only)
+        measured, missing = _measured(runs, results, named)
+        drawable = [k for k in kinds if measured or named is None or k not in made.OF_FIGURES]
+        pictures = made.build(results, drawable, measured, limits, together=named is not None, runs=runs)
+        # Of what nobody asked for nothing is said.
+        unsaid = made.SPECIAL if kind == "all" else ()
+        said = (line for line in pictures.missing if line.partition(":")[0] not in unsaid)
+        pictures = replace(pictures, missing=(*missing, *said))
+        if not pictures.figures:
+            raise BadInput(f"nothing to draw: {'; '.join(pictures.missing)}")
+        files = _files(pictures, formats, output, runs[0].path / FOLDER)
+        _write(files, pictures, runs, theme, dpi)
     if as_json:
         document = {
             "files": [str(path) for path, _ in files],

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from perflab.errors import DAMAGE, BadInput, PerflabError
+from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.formats.rundata import RunData
 from perflab.report import whole_file
 from perflab.report.latex import costs
@@ -55,14 +55,11 @@ def write(runs: Sequence[RunData], folder: Path) -> list[Path]:
     if not any(run.summary["results"] for run in runs):
         names = ", ".join(run.name for run in runs)
         raise BadInput(f"nothing to write: {names} recorded no trial")
-    drawn = pictures(runs)
-    try:
+    with damage_of(*(run.path for run in runs)):
+        drawn = pictures(runs)
         parts = [_part(run, f"{_letter(i)}_" if len(runs) > 1 else "") for i, run in enumerate(runs)]
         files: dict[str, bytes] = {DOCUMENT: _document(parts, drawn).encode()}
         listed = "".join(values(p.run.summary, p.run.manifest, p.prefix.replace("_", "/")) for p in parts)
-    except DAMAGE as error:
-        names = " or ".join(str(run.path) for run in runs)
-        raise BadInput(f"{names} is damaged: {type(error).__name__}: {error}") from error
     for part in parts:
         files |= {f"{name}.tex": text.encode() for name, text in part.tables.items()}
     files[VALUES] = (_HEAD_OF_VALUES + COMMANDS + listed).encode()
