@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -30,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code is that of the documentation. Prints at most one line of error."""
     try:
         _prepare_streams()
-        with output.guarded():
+        with output.guarded(), warnings.catch_warnings():
+            if not os.environ.get(DEBUG_VARIABLE):
+                warnings.simplefilter("ignore")  # of libraries, to whoever writes programs
             return _run(arguments)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)

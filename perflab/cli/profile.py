@@ -114,7 +114,7 @@ def profile(
 def _pids(written: Sequence[str]) -> list[int]:
     words = [word.strip() for text in written for word in text.split(",")]
     for word in words:
-        if not word.isdecimal() or int(word) == 0:
+        if not word.isdecimal() or len(word) > len(str(2**31)) or int(word) == 0:
             raise BadInput(f"--pid {word!r} is no process number")
     return list(dict.fromkeys(int(word) for word in words))
 

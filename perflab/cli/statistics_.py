@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+MAX_N = 1e12  # of a group
 MAX_PAIRS_OF = 6  # groups without a baseline that are compared each with each
 LABELS = ("trial_id", "trial", "label", "id", "name")
 BASELINE = "baseline"
@@ -322,6 +323,8 @@ def _moments(table: TableFile, group: str, columns: dict[str, str]) -> tuple[dic
         try:
             if n != int(n):
                 raise ValueError(f"n is {n:g}, which is no whole number")
+            if n > MAX_N:
+                raise ValueError(f"n is {n:g}; at most {MAX_N:g} can be calculated with")
             found[name] = Moments(name, mean, sd, int(n))
         except ValueError as error:
             raise BadInput(f"{table.path}, line {row.number}: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -157,3 +158,81 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
     assert not Path("out").exists()
     assert json.loads(Path("elsewhere/manifest.json").read_text())["run"] == "out"
     assert main(["show", "elsewhere"]) == 0
+
+
+# What is read as a number and is too much of one, and documents whose shape is wrong.
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("g,m,s,n\nx,1,1,5\ny,1,1,1e30\n", "n is 1e+30; at most 1e+12 can be calculated with"),
+        ("g,m,s,n\nx,1,1,5\ny,1e308,1,5\n", "line 3: m is '1e308'"),
+        ("g,m,s,n\nx,1,1,5\ny,1,-1e308,5\n", "line 3: s is '-1e308'"),
+        ("g,m,s,n\nx,1,1,5\ny,1,1,inf\n", "line 3: n is 'inf', which is not finite"),
+    ],
+)
+def test_numbers_that_cannot_be_calculated_with_are_one_line(
+    capsys: pytest.CaptureFixture[str], table: str, expected: str
+) -> None:
+    Path("t.csv").write_text(table)
+    words = ("statistics", "t.csv", "--group", "g", "--from-summary", "--mean", "m", "--sd", "s", "--n", "n")
+    code, error = ended(capsys, *words)
+    assert (code, expected in error) == (2, True), error
+
+
+@pytest.mark.parametrize("quantile", ["inf", "-inf", "nan", "1e999", "1", "-0.1", "0.9999"])
+def test_a_quantile_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str], quantile: str) -> None:
+    code, error = ended(capsys, "trace", "why", ".", "--quantile", quantile)
+    assert (code, "--quantile" in error) == (2, True), error
+
+
+@pytest.mark.parametrize("word", ["0", "-1", "x", "9" * 5000])
+def test_a_process_number_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    code, error = ended(capsys, "profile", "--pid", word)
+    assert (code, "is no process number" in error) == (2, True), error
+
+
+def _put(document: dict[str, object], path: str, value: object) -> None:
+    *above, last = path.split(".")
+    part: object = document
+    for key in above:
+        part = part[int(key)] if isinstance(part, list) else part[key]  # type: ignore[index]
+    if isinstance(part, list):
+        part[int(last)] = value
+    else:
+        part[last] = value  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("results.0.key_figures", 10**30),
+        ("results.0.key_figures", []),
+        ("results.0.totals", None),
+        ("results.0.totals.latency_ns", "x"),
+        ("results.0.trials_detail", {}),
+        ("results.0.edges", 3),
+        ("results.0", None),
+        ("results.0.factors", []),
+        ("results.0.outcomes", "x"),
+    ],
+)
+def test_a_summary_of_the_wrong_types_is_one_line(
+    capsys: pytest.CaptureFixture[str], made: Path, tmp_path: Path, path: str, value: object
+) -> None:
+    good = shutil.copytree(made, tmp_path / "good")
+    summary = json.loads((made / "summary.json").read_text())
+    _put(summary, path, value)
+    (made / "summary.json").write_text(json.dumps(summary))
+    for words in (
+        ("compare", made, good),
+        ("check", made, "--baseline", good),
+        ("plot", made, "-o", "pictures", "--kind", "percentiles"),
+        ("export", made, "-o", "exported"),
+        ("show", made),
+    ):
+        code, error = ended(capsys, *words)
+        # Some need nothing of it; whoever does says whose fault it is.
+        assert code in (0, 2), error
+        assert not code or "is damaged: " in error, error

@@ -94,7 +94,7 @@ def _of_run(paths: Sequence[Path]) -> Selection | None:
 
 
 def _per_mille(quantile: float) -> int:
-    per_mille = round(quantile * 1000)
-    if not 0 <= quantile < 1 or abs(per_mille - quantile * 1000) > 1e-9:
+    per_mille = round(quantile * 1000) if 0 <= quantile < 1 else -1
+    if per_mille < 0 or abs(per_mille - quantile * 1000) > 1e-9:
         raise BadInput(f"--quantile {quantile:g} is not in [0, 1) with at most three decimals: 0.9, 0.99, 0.999")
     return per_mille
