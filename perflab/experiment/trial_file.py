@@ -48,6 +48,7 @@ class _TrialFile(_Part):
     ipc: str | None = None
     pass_by: str | None = None
     treatment: str | None = None
+    phase: str | None = None
     purpose: str | None = None
     after: str | None = None
     block: int | None = None
