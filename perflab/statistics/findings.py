@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from perflab.statistics import estimate, remarks
@@ -118,14 +119,17 @@ def _as_family(made: Sequence[Compared]) -> list[Compared]:
 def _floor(
     pair: Pair, places: Sequence[Place], metric: Metric, n_baseline: int, n_treatment: int, seed: int
 ) -> NoiseFloor | None:
-    """That of the noisier of the places' baselines."""
+    """That of the noisier of the places' baselines, on either scale."""
     found = [
         floor
         for index in pair.places
         if (baseline := places[index].baseline) is not None
         and (floor := noise_floor(baseline.sample(metric, ""), n_baseline, n_treatment, seed)) is not None
     ]
-    return max(found, key=lambda f: (f.ratio or 0.0, f.difference), default=None)
+    if not found:
+        return None
+    noisier = max(found, key=lambda f: f.difference)
+    return replace(noisier, ratio=max((f.ratio for f in found if f.ratio is not None), default=None))
 
 
 def _noise_floors(places: Sequence[Place], metrics: Sequence[Metric], seed: int) -> Json:

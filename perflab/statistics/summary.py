@@ -17,6 +17,7 @@ from perflab.statistics import key_figures
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts, Edge, Publisher, Service
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.key_figures import KeyFigure
+from perflab.statistics.totals import largest
 
 SCHEMA = 1
 OUTCOMES = ("success", "failed", "invalid", "harness_error")
@@ -439,9 +440,10 @@ def _parts(owners: Iterable[tuple[Edge | Publisher, int | None]], name: str) -> 
 
 
 def _resources(trials: Sequence[TrialData]) -> Json:
-    """CPU in percent of one CPU, summed over processes and averaged over trials; RSS of the largest process."""
+    """CPU in percent of one CPU, summed over processes and averaged over trials; RSS of the largest process. Neither is
+    known where it is not of one process."""
     names = list(dict.fromkeys(r.name for t in trials for r in t.resources))
-    processes = []
+    processes: list[Json] = []
     for name in names:
         samples = [r for t in trials for r in t.resources if r.name == name]
         cpu = [r.cpu_percent_mean for r in samples if r.cpu_percent_mean is not None]
@@ -454,10 +456,9 @@ def _resources(trials: Sequence[TrialData]) -> Json:
             }
         )
     cpus = [p["cpu_percent_mean"] for p in processes]
-    peaks = [p["rss_kb_max"] for p in processes if p["rss_kb_max"] is not None]
     return {
         "cpu_percent_mean": sum(cpus) if cpus and None not in cpus else None,
-        "rss_kb_max": max(peaks, default=None),
+        "rss_kb_max": largest([p["rss_kb_max"] for p in processes]),
         "processes": processes,
     }
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perflab.statistics.totals import counted, owners
+from perflab.statistics.totals import counted, largest, owners
 
 Json = dict[str, Any]
 
@@ -24,7 +24,6 @@ def measured(
     machine = total([p.get("cpu_percent_of_machine") for p in processes])
     if machine is None and one is not None and cpus is not None:
         machine = one / cpus
-    peaks = [p["rss_kb_max"] for p in processes if p["rss_kb_max"] is not None]
     received = counted(result, lambda owner: owner["received"])
     late = counted(result, lambda owner: owner["late"])
     too_late = counted(result, lambda owner: owner["too_late"])
@@ -32,7 +31,7 @@ def measured(
     mean_ns = _mean_ns(result)
     return {
         "cpu_perc": machine,
-        "rss_KB": max(peaks, default=None),
+        "rss_KB": largest([p["rss_kb_max"] for p in processes]),
         "mean_us": None if mean_ns is None else mean_ns / 1000,
         "late_msgs": late,
         "late_perc": _percent(late, received),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Json = dict[str, Any]
@@ -39,3 +39,9 @@ def lost(*owners_: Json) -> int | None:
 
 def all_lost(result: Json) -> int | None:
     return lost(*owners(result))
+
+
+def largest(values: Sequence[int | None]) -> int | None:
+    """The largest; None where there is no value or one is not known."""
+    known = [value for value in values if value is not None]
+    return max(known) if known and len(known) == len(values) else None

@@ -210,15 +210,21 @@ def test_files_that_are_no_archives(run: RunDirectory, tmp_path: Path, monkeypat
     data = whole.read_bytes()
     for content in (b"", b"text", data[:50], data[: len(data) // 2], data[:-9], bytes(range(256)) * 40):
         whole.write_bytes(content)
-        with pytest.raises(PerflabError):
+        wrong = (
+            "damaged: Compressed file ended" if content == data[: len(content)] and content else "neither gzip nor xz"
+        )
+        with pytest.raises(PerflabError, match=f"a.tar.gz is .*{wrong}"):
             check(whole)
         for folder in (tmp_path / "back", None):
-            with pytest.raises(PerflabError):
+            with pytest.raises(PerflabError, match=f"a.tar.gz is .*{wrong}"):
                 extract(whole, folder)
-    for path in (tmp_path / "none.tar.gz", tmp_path):
-        with pytest.raises(BadInput):
+    for path, wrong in (
+        (tmp_path / "none.tar.gz", "^no archive .*none.tar.gz$"),
+        (tmp_path, "is no file; name an archive"),
+    ):
+        with pytest.raises(BadInput, match=wrong):
             check(path)
-        with pytest.raises(BadInput):
+        with pytest.raises(BadInput, match=wrong):
             extract(path, None)
     assert names(tmp_path) == ["a.tar.gz", "runs"]
 
@@ -242,13 +248,13 @@ def test_the_command(
     assert command.archive(None, None, Path("r.tar.gz"), None, False, True) == 0
     assert json.loads(capsys.readouterr().out)["path"] == "r"
     assert (tmp_path / "r/summary.json").is_file()
-    for wrong in (
-        (None, None, None, None, False, False),
-        ("r", Path("r.tar.gz"), None, None, False, False),
-        (None, Path("r.tar.gz"), None, Path("x"), False, False),
-        (None, Path("r.tar.gz"), None, None, True, False),
+    for wrong, complaint in (
+        ((None, None, None, None, False, False), "name one thing to do"),
+        (("r", Path("r.tar.gz"), None, None, False, False), "name one thing to do"),
+        ((None, Path("r.tar.gz"), None, Path("x"), False, False), "--check writes nothing: leave out --output"),
+        ((None, Path("r.tar.gz"), None, None, True, False), "--without-records belongs to the writing of an archive"),
     ):
-        with pytest.raises(BadInput):
+        with pytest.raises(BadInput, match=complaint):
             command.archive(*wrong)
 
 

@@ -117,8 +117,11 @@ def test_a_trace_must_have_every_message(tmp_path: Path) -> None:
 def test_a_breaking_point_must_be_the_known_one() -> None:
     found = {"state": "found", "value": 0.098, "interval": {"low": 0.09, "high": 0.11}, "trials": 12, "words": ["w"]}
     assert "known to be 0.1" in known_breaking_point(NOWHERE, {"breaking_points": [found]})
-    for changes in ({"interval": {"low": 0.101, "high": 0.11}}, {"interval": None, "state": "not_reached"}):
-        with pytest.raises(NotAsExpected):
+    for changes, complaint in (
+        ({"interval": {"low": 0.101, "high": 0.11}}, r"0\.098 \[0\.101, 0\.11\] after 12 trials, known to be 0\.1"),
+        ({"interval": None, "state": "not_reached"}, "a known breaking point was not found: w"),
+    ):
+        with pytest.raises(NotAsExpected, match=complaint):
             known_breaking_point(NOWHERE, {"breaking_points": [{**found, **changes}]})
 
 

@@ -10,6 +10,7 @@ import pytest
 from support import SOURCE, checkpoint, edge, publisher, service
 
 from perflab.statistics import histogram as hg
+from perflab.statistics import target
 from perflab.statistics.accounting import account
 from perflab.statistics.summary import (
     ProcessResources,
@@ -222,3 +223,13 @@ def test_resource_samples_count_where_they_lie_in_the_measured_part() -> None:
     used = resources_of("p", records, 1_000_000_000, 2_000_000_000)
     assert used == ProcessResources("p", 15.0, 300)
     assert resources_of("p", [], 0, 1).cpu_percent_mean is None
+
+
+def test_the_largest_memory_is_not_known_where_that_of_one_process_is_not() -> None:
+    used = (ProcessResources("p", 12.5, None), ProcessResources("q", 2.5, 300))
+    result = only_result(summarize("run", [trial(resources=used)]))
+    assert result["resources"]["rss_kb_max"] is None
+    assert [p["rss_kb_max"] for p in result["resources"]["processes"]] == [None, 300]
+    figures = target.measured(result, result["resources"]["processes"], cpus=4)
+    assert figures["rss_KB"] is None
+    assert target.measured(result, result["resources"]["processes"][1:], cpus=4)["rss_KB"] == 300

@@ -22,6 +22,7 @@ from perflab.formats.irobot.parse import parse
 from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, TrialTables, empty_tables
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row
 from perflab.statistics.summary import OUTCOMES, SCHEMA
+from perflab.statistics.totals import largest
 from perflab.workload import ALIGNED, AS_CREATED
 
 if TYPE_CHECKING:
@@ -341,7 +342,7 @@ def measured_samples(output: Output) -> list[Sample]:
 
 
 def _resources(outputs: Sequence[Output]) -> Json:
-    processes = []
+    processes: list[Json] = []
     for output in outputs:
         samples = measured_samples(output)
         machine = cpu_percent_of_machine(output)
@@ -363,7 +364,7 @@ def _resources(outputs: Sequence[Output]) -> Json:
     return {
         "cpu_percent_mean": added("cpu_percent_mean"),
         "cpu_percent_of_machine": added("cpu_percent_of_machine"),
-        "rss_kb_max": max((p["rss_kb_max"] for p in processes if p["rss_kb_max"] is not None), default=None),
+        "rss_kb_max": largest([p["rss_kb_max"] for p in processes]),
         "processes": processes,
     }
 
