@@ -545,7 +545,7 @@ struct Scheduler::State {
     if (!ran) return;
     for (const Gap& gap : gaps) {
       const auto first = ran(lives[index(gap.life)].thread, gap.begin_ns, gap.end_ns);
-      if (!first || *first >= gap.end_ns) continue;
+      if (!first || *first >= gap.end_ns || reaches_into_late_loss(gap)) continue;
       state_rows.push_back({*first, gap.end_ns, gap.life, gap.cpu, gap.priority, ThreadState::running, true, gap.end_state,
                             false, true});
       ++coverage.inferred_states;
@@ -554,6 +554,12 @@ struct Scheduler::State {
     if (coverage.inferred_states == 0) return;
     std::stable_sort(state_rows.begin(), state_rows.end(),
                      [](const StateRow& a, const StateRow& b) { return a.start_ns < b.start_ns; });
+  }
+
+  [[nodiscard]] bool reaches_into_late_loss(const Gap& gap) const {
+    return std::any_of(late_losses.begin(), late_losses.end(), [&](const Loss& loss) {
+      return loss.host == lives[index(gap.life)].host && loss.begin_ns < gap.end_ns && loss.end_ns > gap.begin_ns;
+    });
   }
 
   // A thread that did something in user space ran: where it waited or slept by the scheduler's events, some are missing.

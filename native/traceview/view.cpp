@@ -340,9 +340,9 @@ class ViewBuilder {
         const auto& files = trace.trace->streams[i].files;
         for (const auto& entry : set_.ledger()) {
           if (std::find(files.begin(), files.end(), entry.file) == files.end()) continue;
-          for (const auto instant : {entry.begin_ns, entry.end_ns}) {
-            if (instant) breaks_.emplace_back(plus(*instant, trace.shift_ns), trace.host);
-          }
+          // What happened at the begin came before the loss, what happened at the end after it.
+          if (entry.begin_ns) breaks_.emplace_back(plus(*entry.begin_ns, trace.shift_ns), trace.host);
+          if (entry.end_ns) breaks_.emplace_back(plus(*entry.end_ns - 1, trace.shift_ns), trace.host);
         }
       }
     }
