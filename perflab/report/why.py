@@ -23,6 +23,7 @@ CAUSES = {
     "publish_call": "publish call",
     "timer_late": "timer late",
     "blocked": "slept",
+    "uninterruptible": "slept uninterruptibly",
     "stopped": "stopped",
     "traced": "held by debugger",
     "middleware": "middleware",

@@ -5,6 +5,7 @@ stage    cause           of the thread's time                                   
 any      cpu             it could run and did not, and another one had its CPU       the thread that had it, and CPU
 any      wake_up         it could run, and nobody was seen on its CPU                (idle, or not recorded)
 any      blocked         it slept within what it was doing                           callback or thread
+any      uninterruptible it slept, and nothing but what it waited for ends that      its process
 any      stopped         it was stopped by a signal: SIGSTOP, SIGTSTP                its process
 any      traced          a debugger held it: ptrace                                  its process
 any      unknown         nobody knows                                                why
@@ -37,6 +38,7 @@ from perflab.trace.why_threads import (
     RUNNING,
     STOPPED,
     TRACED,
+    UNINTERRUPTIBLE,
     WOKEN,
     Pieces,
     Threads,
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 STAGES = ("sender", "transport", "reader", "callback")
 CAUSES = (
     "cpu", "wake_up", "callback_ahead", "own_work", "publish_call", "blocked", "timer_late", "middleware", "on_the_way",
-    "transport", "executor", "stopped", "traced", "unknown",
+    "transport", "executor", "uninterruptible", "stopped", "traced", "unknown",
 )  # fmt: skip
 
 INFERRED = "the switch to the thread was not recorded"
@@ -62,6 +64,7 @@ NOT_THERE = "the executor had looked for work, and the message was not there"
 NO_PROCESS = "whose thread woke it is not known: the middleware's threads may be in it"
 TOO_MANY = "there are more threads on its way than are followed"
 CLOCKS = "between hosts: contains the difference of their clocks"
+DISK = "it slept uninterruptibly: for a disk, for memory, for the kernel, or in a frozen cgroup"
 BOTH = NO_WAKE_UPS.partition(": ")[0] + ": waiting for a CPU is in it"
 
 _STAGE_OF = {
@@ -143,7 +146,7 @@ def parts_of(
 
 _REASONS = (
     None, INFERRED, NO_STATE, WALL_TIME, ASLEEP_OR_WAITING, ONE_PART, NO_WAKER, NOT_THERE, TOO_MANY, CLOCKS, BOTH,
-    NO_PROCESS, NOT_DIVIDED,
+    NO_PROCESS, NOT_DIVIDED, DISK,
 )  # fmt: skip
 
 
@@ -200,12 +203,15 @@ def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
     if threads.wake_up_reason is None:
         sleeps = np.where(idle & (role == Role.TIMER), _code("timer_late"), sleeps)
     cause = np.where(state == BLOCKED, sleeps, cause)
+    of_disk = np.where(executor & in_callback, _code("callback_ahead"), _code("uninterruptible"))
+    cause = np.where(state == UNINTERRUPTIBLE, of_disk, cause)
     cause = np.where(state == STOPPED, _code("stopped"), cause)
     cause = np.where(state == TRACED, _code("traced"), cause)
     waits = (state == PREEMPTED) | (state == WOKEN)
     held = np.where(pieces.holder >= 0, _code("cpu"), _code("wake_up"))
     cause = np.where(waits, held, cause)
     reason = np.zeros(len(role), dtype=np.int64)
+    reason = np.where(state == UNINTERRUPTIBLE, _REASONS.index(DISK), reason)
     unknown = state == NONE
     reason = np.where(unknown, _REASONS.index(NO_STATE), reason)
     cause = np.where(pieces.inferred, _code("unknown"), cause)
@@ -269,7 +275,9 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
     publisher = pl.coalesce("publisher", "process")
     named |= dict.fromkeys(("callback_ahead", "own_work", "blocked", "timer_late"), (by_callback, by_callback))
     named |= {"publish_call": (publisher, publisher)}
-    named |= dict.fromkeys(("middleware", "executor", "stopped", "traced"), (thread, pl.col("process")))
+    named |= dict.fromkeys(
+        ("middleware", "executor", "uninterruptible", "stopped", "traced"), (thread, pl.col("process"))
+    )
     named |= dict.fromkeys(("on_the_way", "transport"), (pl.col("topic"), None))
     named |= {"unknown": (pl.col("reason"), None)}
     is_cause = {name: pl.col("cause") == name for name in named}
@@ -278,6 +286,6 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
         group=pl.coalesce(*(pl.when(is_cause[n]).then(group) for n, (_, group) in named.items() if group is not None)),
         group_pid=pl.when(pl.col("cause") == "cpu")
         .then("by_pid")
-        .when(pl.col("cause").cast(pl.String).is_in(["stopped", "traced"]))
+        .when(pl.col("cause").cast(pl.String).is_in(["uninterruptible", "stopped", "traced"]))
         .then("pid"),
     )

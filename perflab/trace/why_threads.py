@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Codes of thread_states.state; the order is that of tables.h.
 RUNNING, PREEMPTED, BLOCKED, WOKEN, STOPPED, TRACED = range(6)
+UNINTERRUPTIBLE = 6  # blocked, and nothing but what it waits for ends that sleep
 
 # What a thread is within, in its program.
 NOTHING, CALLBACK, PHASE = range(3)
@@ -177,8 +178,19 @@ class Threads:
     @cached_property
     def _state(self) -> tuple[Ints, Flags, Ints]:
         table = self._trace.table("thread_states")
+        state = np.where(self._uninterruptible, UNINTERRUPTIBLE, ints(table["state"]))
         inferred: Flags = table["inferred"].cast(pl.Boolean).fill_null(False).to_numpy()
-        return ints(table["state"]), inferred, ints(table["cpu"])
+        return state, inferred, ints(table["cpu"])
+
+    @cached_property
+    def _uninterruptible(self) -> Flags:
+        """Of each state, whether it is a sleep that began uninterruptibly: no message ends such a one."""
+        table = self._trace.table("thread_states").select("thread", "state", "start_ns", "end_ns", "end_state")
+        follows = (pl.col("thread") == pl.col("thread").shift(1)) & (pl.col("start_ns") == pl.col("end_ns").shift(1))
+        began = pl.col("end_state").cast(pl.String).shift(1) == "uninterruptible"
+        found = (pl.col("state").cast(pl.String) == "blocked") & follows & began
+        flags: Flags = table.select(found.fill_null(False))["state"].to_numpy()
+        return flags
 
     @cached_property
     def _holds(self) -> tuple[Layer, Ints]:
@@ -231,7 +243,8 @@ class Threads:
     def _slept(self) -> pl.DataFrame:
         """Every sleep of a thread, with who ended it, where a wake-up did."""
         table = self._trace.table("thread_states")
-        slept = table.filter(pl.col("state") == "blocked").select("thread", "start_ns", "end_ns")
+        asleep = (pl.col("state") == "blocked") & ~pl.lit(pl.Series(self._uninterruptible, dtype=pl.Boolean))
+        slept = table.filter(asleep).select("thread", "start_ns", "end_ns")
         wake_ups = (
             self._trace.table("wake_ups")
             .filter(~pl.col("already_running").fill_null(False))

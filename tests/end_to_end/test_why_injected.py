@@ -5,11 +5,14 @@ Whatever else the machine does comes on top, as causes of its own: what is check
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -158,6 +161,46 @@ def test_a_busy_thread_on_the_subscriber_s_cpu(why: Callable[..., Json]) -> None
     burnt = sum(row["total_ns"] for row in held if "perflab-burn" in row["who"])
     assert burnt > 0.5 * sum(row["total_ns"] for row in held), "it is what runs there"
     assert any("reader" in row["stages"] or "transport" in row["stages"] for row in held)
+
+
+@pytest.mark.parametrize("whose", ["reader", pytest.param("sender", marks=pytest.mark.long)])
+def test_a_process_that_is_stopped(why: Callable[..., Json], tmp_path: Path, whose: str) -> None:
+    """SIGSTOP, and SIGCONT 50 ms later, again and again while the graph runs."""
+    config, over = f"{whose}.config.json".encode(), threading.Event()
+    stops = []
+
+    def stop() -> None:
+        while not over.wait(0.1):
+            for pid in _processes_with(bytes(tmp_path), config):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    over.wait(0.05)
+                    os.kill(pid, signal.SIGCONT)
+                    stops.append(pid)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    try:
+        answer = why(PAIR, "--middleware", "cyclonedds", late=("--later-than", "15ms"))
+    finally:
+        over.set()
+        stopper.join()
+    assert stops
+    (stopped,) = rows(answer, "totals", cause="stopped")
+    assert stopped["pids"] == str(stops[-1])
+    assert stopped["total_ns"] > 0.5 * answer["why"]["rows"][0]["total_ns"]
+    assert stopped["total_ns"] > sum(row["total_ns"] for row in rows(answer, "totals", cause="on_the_way"))
+    assert stopped["total_ns"] > sum(row["total_ns"] for row in rows(answer, "totals", cause="timer_late"))
+
+
+def _processes_with(*words: bytes) -> list[int]:
+    """Processes that this test started, by their command lines."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdigit() and b"perflab-node" in (line := (folder / "cmdline").read_bytes()).split(b"\0")[0]:
+                found += [int(folder.name)] if all(word in line for word in words) else []
+    return found
 
 
 def rows(answer: Json, section: str, **members: object) -> list[Json]:

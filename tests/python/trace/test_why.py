@@ -13,7 +13,7 @@ from why_system import ALL, BASE, HOG, System, assert_conserved, by_cause, parts
 
 from perflab.errors import BadInput
 from perflab.trace.why import Selection, late, merge_totals, why
-from perflab.trace.why_parts import ASLEEP_OR_WAITING, NO_PROCESS, TOO_MANY
+from perflab.trace.why_parts import ASLEEP_OR_WAITING, DISK, NO_PROCESS, TOO_MANY
 from perflab.trace.why_path import MAX_HOPS
 
 TALK, LISTEN, RECEIVE = "talker (10)", "listener (20)", "listener (recv 21)"
@@ -163,6 +163,33 @@ def test_a_reader_that_is_stopped_waits_for_nobody_s_message(tmp_path: Path, sta
     ]
     assert answer.section("messages").frame["main"].to_list() == [f"listener (pid 20) {words}"]
     assert answer.section("totals").frame["pids"].to_list()[0] == "20"
+
+
+def test_an_uninterruptible_sleep_of_who_is_to_receive_is_nothing_on_the_way(tmp_path: Path) -> None:
+    """A page that is read in, or a frozen cgroup: no message ends it."""
+    system = System()
+    system.switch(-100, 0, 0, system.talking)
+    system.wake(-90, system.receiving, by_cpu=3, cpu=2)
+    system.switch(-80, 2, 0, system.receiving)
+    system.switch(-70, 2, system.receiving, 0, "uninterruptible")
+    system.kernel().switch(-60 + BASE, 3, HOG, 0)
+    sent = system.talk()
+    system.switch(800, 0, system.talking, 0)
+    system.wake(50_000, system.receiving, by_cpu=3, cpu=2)
+    system.switch(50_050, 2, 0, system.receiving)
+    system.wake(50_200, system.listening, by_cpu=2, cpu=1)
+    system.switch(50_300, 2, system.receiving, 0)
+    system.switch(50_400, 1, 0, system.listening)
+    system.wait(-15_000, 50_450)
+    system.listen(sent, 50_500)
+    answer = system.why(tmp_path)
+    assert parts(answer)[:4] == [
+        ("sender", "publish_call", "/talker", 2),
+        ("transport", "uninterruptible", MIDDLEWARE, 50_000 - 502),
+        ("transport", "wake_up", None, 50),
+        ("transport", "middleware", MIDDLEWARE, 150),
+    ]
+    assert answer.section("parts").frame.filter(pl.col("cause") == "uninterruptible")["reason"].to_list() == [DISK]
 
 
 def test_a_sender_that_is_stopped_did_not_sleep_past_its_tick(tmp_path: Path) -> None:
