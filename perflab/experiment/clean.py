@@ -14,7 +14,6 @@ import select
 import shutil
 import signal
 import stat
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +34,7 @@ from perflab.experiment.rundir import (
 )
 from perflab.host import Host
 from perflab.tracer import lttng
+from perflab.waiting import Wait
 
 Json = dict[str, Any]
 
@@ -511,12 +511,14 @@ class _Held:
 
     def wait(self, seconds: float) -> bool:
         """Whether all have ended within that time."""
-        limit_s = time.monotonic() + seconds
+        wait = Wait(f"{len(self.pidfds)} processes to end", seconds)
         for pidfd in self.pidfds.values():
             poll = select.poll()
             poll.register(pidfd, select.POLLIN)
-            if not poll.poll(max(0.0, limit_s - time.monotonic()) * 1000):
-                return False
+            while not poll.poll(wait.step_s * 1000):
+                wait.say()
+                if wait.is_over:
+                    return False
         return True
 
     def close(self) -> None:

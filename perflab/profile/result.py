@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perflab import waiting
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.profile import flamegraph, perf_data, record, script, table
 from perflab.profile.families import Families
@@ -112,9 +113,10 @@ def read_samples(perf: Path, data: Path) -> Samples:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words, env=environment, text=True,
             encoding="utf-8", errors="replace",
         ) as reader:  # fmt: skip
-            assert reader.stdout is not None
+            printed = reader.stdout
+            assert printed is not None
             try:
-                samples = script.parse(reader.stdout)
+                samples = waiting.work(lambda: script.parse(printed), f"perf to tell the samples of {data}")
             except BaseException:
                 reader.kill()
                 raise
