@@ -24,8 +24,9 @@ from perflab.trace import names
 from perflab.trace.answer import Answer, Section
 from perflab.trace.executor import MIN_KNOWN_PERCENT, executor
 from perflab.trace.quality import Quality, quality_of
-from perflab.trace.quantiles import REASON_QUANTILE, describe
+from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, describe
 from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
+from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import identities, percent
 from perflab.units import format_confidence
 
@@ -58,34 +59,42 @@ class _Side:
     trace: Source
     name: str  # "a" or "b"
     quality: Quality
+    scope: Scope
+
+    def since_begin(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Values with their instants from the beginning of the trace on."""
+        return frame.with_columns(since_begin(self.trace, "at_ns"))
 
 
-def compare(a: Source, b: Source) -> Answer:
-    """Trace b beside trace a; differences are b - a, ratios b / a."""
-    sides = (_Side(a, "a", quality_of(a)), _Side(b, "b", quality_of(b)))
+def compare(a: Source, b: Source, scopes: tuple[Scope, Scope] = (EVERYTHING, EVERYTHING)) -> Answer:
+    """Trace b beside trace a; differences are b - a, ratios b / a. Scopes are as instants of their traces."""
+    sides = (_Side(a, "a", quality_of(a), scopes[0]), _Side(b, "b", quality_of(b), scopes[1]))
     unmatched: list[pl.DataFrame] = []
     left_out: list[str] = []  # notes on what figures of callbacks, and of messages, do without
     unsure: list[str] = []
     sections = (
         _traces(sides),
         _distributions(
-            "callbacks", "Callbacks", "callback", [_callbacks(side, left_out) for side in sides], ["node", "callback"],
-            unmatched, left_out,
+            "callbacks", "Callbacks", "callback",
+            [side.since_begin(_callbacks(side, left_out)) for side in sides], ["node", "callback"], unmatched, left_out,
         ),
         _distributions(
             "messages", "Messages", "message",
-            [_messages(side, unsure) for side in sides], ["topic", "publisher", "subscription"], unmatched, unsure,
+            [side.since_begin(_messages(side, unsure)) for side in sides], ["topic", "publisher", "subscription"],
+            unmatched, unsure,
         ),
         _executor(sides, unmatched),
         _distributions(
             "wake_ups", "Wake-up latency and periods of threads", None,
-            [_wake_ups(side) for side in sides], ["process", "thread"], unmatched,
+            [side.since_begin(_wake_ups(side)) for side in sides], ["process", "thread"], unmatched,
         ),
         _threads(sides, unmatched),
         _unmatched(unmatched),
     )  # fmt: skip
     lines = [f"{side.name}: {line}" for side in sides for line in side.quality.doubts()]
-    return Answer("compare", sections, (ONE_TRIAL, *lines))
+    figures = ("callbacks", "messages", "handling", "executor", "thread states")
+    warnings = [f"{side.name}: {line}" for side in sides for line in side.quality.warnings(*figures)]
+    return Answer("compare", sections, (ONE_TRIAL, *lines), tuple(warnings), sides[0].scope.words)
 
 
 def _traces(sides: Sequence[_Side]) -> Section:
@@ -94,7 +103,7 @@ def _traces(sides: Sequence[_Side]) -> Section:
     for side in sides:
         facts = side.trace.facts
         begin, end = facts["begin_ns"], facts["end_ns"]
-        covered = covered_ns(side.trace)
+        covered = covered_ns(side.trace, side.scope)
         counts: dict[str, int | None] = {
             "length_ns": None if begin is None or end is None else end - begin,
             "scheduler_covers_ns": covered,
@@ -152,7 +161,9 @@ def _callbacks(side: _Side, notes: list[str]) -> pl.DataFrame:
         pl.concat_str(pl.col("kind").cast(pl.String), pl.coalesce(what, "symbol"), separator=" ", ignore_nulls=True)
         .alias("callback"),
     )  # fmt: skip
-    instances = callbacks_answer.instances_of(side.trace, side.quality)
+    instances = side.scope.within(callbacks_answer.instances_of(side.trace, side.quality), "start_ns")
+    if (chosen := side.scope.callbacks(side.trace)) is not None:
+        instances = instances.filter(pl.col("callback_row").is_in(chosen))
     durations, intervals = int(instances["duration_left_out"].sum()), int(instances["across_gap"].sum())
     if durations or intervals:
         notes.append(
@@ -175,7 +186,7 @@ def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
             messages_answer.within_process(trace, publications),
         ]
     )
-    deliveries = messages_answer.handled_of(deliveries, side.quality)
+    deliveries = side.scope.within(messages_answer.handled_of(deliveries, side.quality), "published_ns")
     if left_out := int(deliveries["left_out"].sum()):
         what = names.plural(left_out, "message")
         notes.append(f"{side.name}: {what} left out: events are missing between publish() and callback_start")
@@ -196,6 +207,7 @@ def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
             dispatch=pl.col("started_ns") - taken,
         )
     )
+    frame = side.scope.edges(frame)
     legs = {leg: leg for leg in ("latency", "publish_call", "transport", "dispatch")}
     # Not part of the key: whether delivery within the process pays is what many compare two traces for.
     return _long(frame, ["topic", "publisher", "subscription"], legs, ["delivery"])
@@ -203,13 +215,13 @@ def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
 
 def _wake_ups(side: _Side) -> pl.DataFrame:
     who = identities(side.trace).select("thread_row", "process", "thread")
-    woken = latencies(side.trace.table("wake_ups").rename({"thread": "thread_row"}))
+    wake_ups = side.scope.within(side.trace.table("wake_ups").rename({"thread": "thread_row"}), "wakeup_ns")
+    woken = latencies(side.scope.of_threads(side.trace, wake_ups))
     frame = woken.join(who, on="thread_row", how="left", maintain_order="left")
     frame = frame.with_columns(at_ns="wakeup_ns", object=pl.col("thread_row"))
     figures = {"wake_up": "latency_ns", "from_waking": "from_waking_ns"}
-    periods = wake_up_intervals(states_in_order(side.trace)).join(
-        who, on="thread_row", how="left", maintain_order="left"
-    )
+    states = side.scope.of_threads(side.trace, side.scope.cut(states_in_order(side.trace)))
+    periods = wake_up_intervals(states).join(who, on="thread_row", how="left", maintain_order="left")
     periods = periods.with_columns(object=pl.col("thread_row"))
     key = ["process", "thread"]
     return pl.concat([_long(frame, key, figures), _long(periods, key, {"period": "interval_ns"})])
@@ -231,10 +243,13 @@ def _distributions(
     by = [*key, "figure"]
     labels = [column for column in values[0].columns if column not in (*by, "object", "at_ns", "value_ns")]
     more = [pl.col("object").n_unique().alias("objects"), *(pl.col(c).unique().sort().str.join(", ") for c in labels)]
-    described = [describe(frame, by, {"value": pl.col("value_ns")}, more, statistics=_STATISTICS) for frame in values]
+    described = [
+        describe(frame, by, {"value": pl.col("value_ns")}, more, statistics=_STATISTICS, at={"value": pl.col("at_ns")})
+        for frame in values
+    ]
     renamed = [
         frame.rename({c: f"{c}_{side}" for c in ("objects", *labels)} | {"value_n": f"n_{side}"}).rename(
-            {f"value_{s}_ns": f"{s}_{side}_ns" for s in _STATISTICS}
+            {f"value_{s}_ns": f"{s}_{side}_ns" for s in (*_STATISTICS, MAX_AT)}
         )
         for frame, side in zip(described, "ab", strict=True)
     ]
@@ -248,7 +263,8 @@ def _distributions(
         compared += [of_a, of_b, (of_b - of_a).alias(f"{statistic}_difference_ns")]
         compared.append(pl.when(of_a > 0).then(of_b / of_a).alias(f"{statistic}_ratio"))
     told = [f"{label}_{side}" for label in labels for side in "ab"]
-    frame = both.select(*by, *told, "objects_a", "objects_b", "n_a", "n_b", *compared)
+    instants = [f"{MAX_AT}_{side}_ns" for side in "ab"]
+    frame = both.select(*by, *told, "objects_a", "objects_b", "n_a", "n_b", *compared, *instants)
     # What ROS itself sends comes last.
     internal = [names.is_internal(pl.col(c).str.split(" ").list.last()) for c in ("topic", "callback") if c in key]
     frame = pl.concat([frame, _shifts(values, both, by)], how="horizontal").sort(
@@ -265,7 +281,7 @@ def _distributions(
     return Section(
         name, title, frame, (*notes, *more_notes), reasons | dict.fromkeys(_SHIFT, few),
         shown=tuple(c for c in frame.columns if c not in hidden),
-        spare=("max_ratio", "max_a_ns", "max_b_ns", "p99_ratio", "p99_a_ns", "p99_b_ns", "n_a", "n_b"),
+        spare=(*instants, "max_ratio", "max_a_ns", "max_b_ns", "p99_ratio", "p99_a_ns", "p99_b_ns", "n_a", "n_b"),
     )  # fmt: skip
 
 
@@ -359,7 +375,7 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
     key = ["process", "thread", "function"]
     frames = []
     for side in sides:
-        table = executor(side.trace).section("executor").frame
+        table = executor(side.trace, scope=side.scope).section("executor").frame
         told = pl.col("wall_ns") * pl.col("known_percent") / 100.0
         sums = table.group_by(key, maintain_order=True).agg(
             pl.len().alias("threads"), pl.col("count").sum(), pl.col("wall_ns").sum(),
@@ -412,8 +428,8 @@ def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
     figures = ("cpu_percent", "preempted_percent", "switches_hz", "migrations_hz")
     frames = []
     for side in sides:
-        table = scheduling(side.trace).section("threads").frame
-        covered = pl.lit(covered_ns(side.trace), pl.Int64)
+        table = scheduling(side.trace, side.scope).section("threads").frame
+        covered = pl.lit(covered_ns(side.trace, side.scope), pl.Int64)
         sums = table.group_by(key, maintain_order=True).agg(
             pl.len().alias("threads"), pl.col("on_cpu_ns", "preempted_ns", "switches", "migrations").sum()
         )

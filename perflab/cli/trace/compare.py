@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perflab.cli.trace.common import AsJson, Threads, Top, Whole, opened, show
+from perflab.cli.trace.common import AsJson, Begin, End, Node, Threads, Top, Topic, Whole, opened, scope_of, show
 from perflab.errors import BadInput
 
 _TREES = ("executor",)
@@ -16,6 +16,10 @@ _TREES = ("executor",)
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="Folder with a trace; differences are to it.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Folder with the other.")],
+    begin: Begin = None,
+    end: End = None,
+    node: Node = None,
+    topic: Topic = None,
     as_json: AsJson = False,
     whole: Whole = False,
     top: Top = None,
@@ -32,7 +36,9 @@ def compare(
 
     if _same(a, b):
         raise BadInput(f"{b} is named twice, and is compared with itself; name another trace")
-    return show(answer(opened([a], threads), opened([b], threads)), as_json=as_json, whole=whole, top=top, trees=_TREES)
+    first, second = opened([a], threads), opened([b], threads)
+    scopes = (scope_of(first, begin, end, node, topic), scope_of(second, begin, end, node, topic))
+    return show(answer(first, second, scopes), as_json=as_json, whole=whole, top=top, trees=_TREES)
 
 
 def _same(a: Path, b: Path) -> bool:

@@ -14,6 +14,7 @@ from perflab.errors import BadInput
 from perflab.trace import open_trace
 from perflab.trace.answer import Answer
 from perflab.trace.callbacks import callbacks
+from perflab.trace.compare import compare
 from perflab.trace.executor import executor
 from perflab.trace.messages import messages
 from perflab.trace.paths import Asked, paths
@@ -162,3 +163,16 @@ def test_poor_coverage_and_losses_are_warnings_before_the_tables(trace: NativeTr
     (warning,) = [w for w in messages(lossy).warnings if "messages" in w]
     assert warning.startswith("the figures of messages rest on a part of the data: 0 of 20 000 takes matched")
     assert not [w for w in callbacks(trace).warnings if "callbacks rest on" in w]
+
+
+def test_two_traces_are_compared_in_a_part_of_both(trace: NativeTrace) -> None:
+    scope = Scope.of(trace, end="2s", topics=["/chatter"])
+    answer = compare(trace, trace, (scope, scope))
+    assert {row["topic"] for row in rows(answer, "messages")} == {"/chatter"}
+    latency = next(row for row in rows(answer, "messages") if row["figure"] == "latency")
+    whole = next(
+        r for r in rows(compare(trace, trace), "messages") if (r["topic"], r["figure"]) == ("/chatter", "latency")
+    )
+    assert 0 < latency["n_a"] == latency["n_b"] < whole["n_a"]
+    assert latency["max_at_a_ns"] == latency["max_at_b_ns"] < 2 * S
+    assert answer.scope == "from the beginning to 2s of the trace, topic /chatter"
