@@ -34,11 +34,21 @@ std::size_t sequence_length(std::string_view text, std::size_t offset) noexcept 
   return 0;
 }
 
-// Characters that would end or disguise the line: C0, DEL, C1 and the Unicode line separators.
+// Characters that would end or disguise the line: C0, DEL, C1, the Unicode line separators, and what turns the
+// direction of writing or is not seen (as perflab/output.py).
 bool breaks_line(std::string_view sequence) {
   if (sequence.size() == 1) return static_cast<unsigned char>(sequence[0]) < 0x20 || sequence[0] == 0x7f;
-  if (sequence.size() == 2) return sequence[0] == '\xc2' && static_cast<unsigned char>(sequence[1]) < 0xa0;
-  return sequence == "\xe2\x80\xa8" || sequence == "\xe2\x80\xa9";
+  if (sequence.size() == 2) {
+    const auto last = static_cast<unsigned char>(sequence[1]);
+    return (sequence[0] == '\xc2' && (last < 0xa0 || last == 0xad)) || sequence == "\xd8\x9c";
+  }
+  if (sequence.size() != 3) return false;
+  const auto last = static_cast<unsigned char>(sequence[2]);
+  if (sequence.starts_with("\xe2\x80")) {
+    return last == 0x8b || last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae);
+  }
+  if (sequence.starts_with("\xe2\x81")) return last >= 0xa0 && last <= 0xaf;
+  return sequence == "\xef\xbb\xbf";
 }
 
 // Optimal string alignment distance: insertions, deletions, substitutions, swaps of neighbours.

@@ -15,6 +15,10 @@ TEST(OneLine, EscapesWhatBreaksOrDisguisesALine) {
   EXPECT_EQ(one_line("\xff\xc3"), "\\xff\\xc3");
   EXPECT_EQ(one_line("\xe2\x80\xa8"), "\\xe2\\x80\\xa8") << "line separator";
   EXPECT_EQ(one_line("\xc2\x85"), "\\xc2\\x85") << "next line";
+  EXPECT_EQ(one_line("a\xe2\x80\xae"), "a\\xe2\\x80\\xae") << "right to left from here";
+  EXPECT_EQ(one_line("\xe2\x81\xa6"), "\\xe2\\x81\\xa6") << "an isolate";
+  EXPECT_EQ(one_line("\xd8\x9c\xc2\xad\xef\xbb\xbf"), "\\xd8\\x9c\\xc2\\xad\\xef\\xbb\\xbf");
+  EXPECT_EQ(one_line("µ – → €"), "µ – → €");
 }
 
 TEST(InputErrorText, IsOneLineWhateverIsQuoted) {
