@@ -106,7 +106,7 @@ def test_every_phase_is_split_by_the_state_of_its_thread() -> None:
     assert (dispatch["preempted_ns"], dispatch["on_cpu_ns"], dispatch["blocked_ns"]) == (10, 20, 0)
     for row in found.values():
         assert (
-            row["on_cpu_ns"] + row["runnable_ns"] + row["blocked_ns"]
+            row["on_cpu_ns"] + row["runnable_ns"] + row["blocked_ns"] + row["stopped_ns"]
             == (row["known_percent"] or 0) / 100 * (row["wall_ns"])
         )
 
