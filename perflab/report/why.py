@@ -23,6 +23,7 @@ CAUSES = {
     "publish_call": "publish call",
     "timer_late": "timer late",
     "blocked": "slept",
+    "held_back": "held back",
     "uninterruptible": "slept uninterruptibly",
     "stopped": "stopped",
     "traced": "held by debugger",

@@ -5,6 +5,7 @@ stage    cause           of the thread's time                                   
 any      cpu             it could run and did not, and another one had its CPU       the thread that had it, and CPU
 any      wake_up         it could run, and nobody was seen on its CPU                (idle, or not recorded)
 any      blocked         it slept within what it was doing                           callback or thread
+any      held_back       it was preempted, and its CPU idled: a CPU quota            its process
 any      uninterruptible it slept, and nothing but what it waited for ends that      its process
 any      stopped         it was stopped by a signal: SIGSTOP, SIGTSTP                its process
 any      traced          a debugger held it: ptrace                                  its process
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 STAGES = ("sender", "transport", "reader", "callback")
 CAUSES = (
     "cpu", "wake_up", "callback_ahead", "own_work", "publish_call", "blocked", "timer_late", "middleware", "on_the_way",
-    "transport", "executor", "uninterruptible", "stopped", "traced", "unknown",
+    "transport", "executor", "held_back", "uninterruptible", "stopped", "traced", "unknown",
 )  # fmt: skip
 
 INFERRED = "the switch to the thread was not recorded"
@@ -180,6 +181,15 @@ def _table(of: dict[Role, str], words: tuple[str, ...]) -> Ints:
     return table
 
 
+def _waits(pieces: Pieces, threads: Threads) -> Ints:
+    """The cause where a thread could run and did not."""
+    cause = np.where(pieces.holder >= 0, _code("cpu"), _code("wake_up"))
+    # Nothing but a quota or a limit keeps a thread from running on while its CPU idles; woken, it may wait for the CPU
+    # to come out of its sleep.
+    idled = (pieces.state == PREEMPTED) & (pieces.holder < 0) & threads.knows_idle_cpus
+    return np.where(idled, _code("held_back"), cause)
+
+
 def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
     """Cause, stage and reason of every piece, as places in CAUSES, STAGES and _REASONS."""
     role, state = pieces.stretches.role, pieces.state
@@ -208,8 +218,7 @@ def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
     cause = np.where(state == STOPPED, _code("stopped"), cause)
     cause = np.where(state == TRACED, _code("traced"), cause)
     waits = (state == PREEMPTED) | (state == WOKEN)
-    held = np.where(pieces.holder >= 0, _code("cpu"), _code("wake_up"))
-    cause = np.where(waits, held, cause)
+    cause = np.where(waits, _waits(pieces, threads), cause)
     reason = np.zeros(len(role), dtype=np.int64)
     reason = np.where(state == UNINTERRUPTIBLE, _REASONS.index(DISK), reason)
     unknown = state == NONE
@@ -276,7 +285,7 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
     named |= dict.fromkeys(("callback_ahead", "own_work", "blocked", "timer_late"), (by_callback, by_callback))
     named |= {"publish_call": (publisher, publisher)}
     named |= dict.fromkeys(
-        ("middleware", "executor", "uninterruptible", "stopped", "traced"), (thread, pl.col("process"))
+        ("middleware", "executor", "held_back", "uninterruptible", "stopped", "traced"), (thread, pl.col("process"))
     )
     named |= dict.fromkeys(("on_the_way", "transport"), (pl.col("topic"), None))
     named |= {"unknown": (pl.col("reason"), None)}
@@ -286,6 +295,6 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
         group=pl.coalesce(*(pl.when(is_cause[n]).then(group) for n, (_, group) in named.items() if group is not None)),
         group_pid=pl.when(pl.col("cause") == "cpu")
         .then("by_pid")
-        .when(pl.col("cause").cast(pl.String).is_in(["uninterruptible", "stopped", "traced"]))
+        .when(pl.col("cause").cast(pl.String).is_in(["held_back", "uninterruptible", "stopped", "traced"]))
         .then("pid"),
     )

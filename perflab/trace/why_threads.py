@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from perflab.trace.quality import wake_up_reason
+from perflab.trace.quality import knows_idle_cpus, wake_up_reason
 from perflab.trace.why_layers import FOREVER, NONE, Flags, Ints, Layer, Stretches
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Threads:
         self.process = ints(trace.table("threads")["process"])
         self.has_scheduler = bool(trace.facts.get("scheduler"))
         self.wake_up_reason = wake_up_reason(trace.facts)
+        self.knows_idle_cpus = knows_idle_cpus(trace.facts)
 
     # Programs -----------------------------------------------------------------------------------------------------
 

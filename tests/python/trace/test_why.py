@@ -192,6 +192,30 @@ def test_an_uninterruptible_sleep_of_who_is_to_receive_is_nothing_on_the_way(tmp
     assert answer.section("parts").frame.filter(pl.col("cause") == "uninterruptible")["reason"].to_list() == [DISK]
 
 
+@pytest.mark.parametrize("migrations", [True, False])
+def test_a_preempted_thread_whose_cpu_idles_is_held_back(tmp_path: Path, migrations: bool) -> None:
+    """By a quota, as of its cgroup. Without migrations it may have been moved, and nobody knows."""
+    system = System()
+    if migrations:
+        system.kernel().migrate(BASE - 30_000, 0, HOG, 0, 1)
+    system.switch(-500, 1, 0, HOG)
+    sent = sent_and_received(system)
+    system.switch(5_000, 1, HOG, system.listening, "running")
+    system.switch(5_050, 1, system.listening, HOG, "running")
+    system.switch(6_000, 1, HOG, 0)
+    system.switch(40_000, 1, 0, system.listening)
+    system.listening.get_next_ready(BASE + 40_100)
+    system.listening.execute(BASE + 40_150, system.subscription)
+    system.listen(sent, 40_200)
+    answer = system.why(tmp_path)
+    assert by_cause(answer)["cpu"] == 4_100 + 950
+    if migrations:
+        assert by_cause(answer)["held_back"] == 34_000
+        assert answer.section("messages").frame["main"].to_list() == ["listener (pid 20) held back from an idle CPU"]
+    else:
+        assert by_cause(answer)["wake_up"] == 34_000 + 50
+
+
 def test_a_sender_that_is_stopped_did_not_sleep_past_its_tick(tmp_path: Path) -> None:
     system = System()
     system.wake(-9_500, system.talking, by_cpu=3, cpu=0)
