@@ -245,11 +245,12 @@ void CtfWriter::write_flight() {
   if (kept.empty() || streams_.empty()) return;
   Stream& first = streams_[0];
   if (restate_ && first.forgotten > 0) {
-    std::int64_t begin_ns = kept.front().begin_ns;
-    for (const Kept& packet : kept) begin_ns = std::min(begin_ns, packet.begin_ns);
-    // A packet that stands before all that are kept of its stream, in place of the last forgotten one.
+    // A packet that stands before all that are kept of its stream, in place of the last forgotten one. It begins with
+    // these: the stream is not known before. Its number is never 0, which would say that nothing was forgotten.
+    const auto own = std::find_if(kept.begin(), kept.end(), [](const Kept& packet) { return packet.stream == 0; });
+    const std::int64_t begin_ns = own != kept.end() ? own->begin_ns : first.last_ns;
     const Stream now = first;
-    first.sequence = first.forgotten - 1;
+    first.sequence = std::max<std::uint64_t>(first.forgotten - 1, 1);
     first.discarded = first.forgotten_discarded;
     first.last_ns = begin_ns;
     std::size_t bytes = settings_.packet_bytes;

@@ -112,7 +112,7 @@ class CtfWriter {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // on disk
 
   // Of the flight recorder. By finish(), if packets of the first stream were forgotten: may put events at the
-  // instant at which what is kept begins, which say what was said in forgotten ones and still holds.
+  // instant at which what is kept of it begins, which say what was said in forgotten ones and still holds.
   using Restate = std::function<void(std::int64_t begin_ns)>;
   void on_finish(Restate restate) { restate_ = std::move(restate); }
 
