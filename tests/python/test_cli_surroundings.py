@@ -236,3 +236,13 @@ def test_a_summary_of_the_wrong_types_is_one_line(
         # Some need nothing of it; whoever does says whose fault it is.
         assert code in (0, 2), error
         assert not code or "is damaged: " in error, error
+
+
+def test_links_in_a_loop_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("loop").symlink_to("loop")
+    Path("dangling").symlink_to("nowhere")
+    for word in ("loop", "dangling"):
+        for words in (("trace", "compare", word, "other"), ("trace", "paths", word), ("show", word), ("run", word)):
+            code, error = ended(capsys, *words)
+            assert code == 2
+            assert word in error

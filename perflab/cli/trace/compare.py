@@ -44,5 +44,5 @@ def compare(
 def _same(a: Path, b: Path) -> bool:
     try:
         return a.resolve() == b.resolve()
-    except OSError:
+    except (OSError, RuntimeError):  # the latter of links in a loop
         return False
