@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "support.h"
 
 namespace perflab::traceview {
@@ -345,6 +347,43 @@ TEST(Inferred, AThreadRanFromItsFirstSignOfLifeWhereTheSwitchToItIsMissing) {
   EXPECT_EQ(r.scheduler.states().inferred[0], 0);
   EXPECT_EQ(r.scheduler.coverage().inferred_states, 1U);
   EXPECT_EQ(r.scheduler.states().end_state[1], EndState::sleeping);
+}
+
+TEST(Contradictions, AThreadThatDidSomethingWhileItSleptDidNotSleep) {
+  const auto run = [](std::int64_t sign_of_life) {
+    Recording r;
+    r.switched(10'000, 0, 0, kPreempted, 7);
+    r.switched(20'000, 0, 7, kSleeping, 0);
+    r.wakeup(300'000, 0, 7, 0);
+    r.switched(500'000, 0, 0, kPreempted, 7);
+    r.switched(600'000, 0, 7, kSleeping, 0);
+    r.scheduler.finish(ran_at(r, 7, sign_of_life));
+    return std::pair(r.states_of(7), r.wake_ups_of(7));
+  };
+  EXPECT_EQ(run(100'000).first, "running@0 10000-20000, woken@0 300000-500000, running@0 500000-600000");
+  EXPECT_EQ(run(400'000).first, "running@0 10000-20000, blocked 20000-300000, running@0 500000-600000");
+  EXPECT_EQ(run(400'000).second, "waking -, woken 300000, ran -, by -");
+  // What the clocks of two tracers may differ by shows nothing.
+  EXPECT_EQ(run(25'000).first,
+            "running@0 10000-20000, blocked 20000-300000, woken@0 300000-500000, running@0 500000-600000");
+}
+
+TEST(Stopped, AThreadIsUntilItIsWoken) {
+  Recording r;
+  r.switched(10, 0, 0, kPreempted, 7);
+  r.switched(20, 0, 7, EndState::stopped, 0);
+  r.wakeup(50, 0, 7, 0);
+  r.switched(60, 0, 0, kPreempted, 7);
+  r.switched(70, 0, 7, EndState::traced, 0);
+  r.wakeup(90, 0, 7, 0);
+  r.switched(95, 0, 0, kPreempted, 7);
+  r.scheduler.finish();
+  EXPECT_EQ(r.states_of(7),
+            "running@0 10-20, stopped 20-50, woken@0 50-60, running@0 60-70, traced 70-90, woken@0 90-95");
+  const auto split = r.scheduler.split(r.thread(7), 10, 95);
+  ASSERT_TRUE(split);
+  EXPECT_EQ(split->stopped_ns, 50);
+  EXPECT_EQ(split->blocked_ns, 0);
 }
 
 TEST(Inferred, NothingIsClaimedWithoutASignOfLife) {
