@@ -539,13 +539,14 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
       set_error(error, "fastdds: cannot take: no memory");
       return PERFLAB_FAILED;
     }
-    ReturnCode code{};
-    try {
-      code = reader_->take(loan->values, loan->infos, 1);
-    } catch (...) {
-      free_loans_.push_back(loan);
-      throw;
-    }
+    const ReturnCode code = [&] {
+      try {
+        return reader_->take(loan->values, loan->infos, 1);
+      } catch (...) {
+        free_loans_.push_back(loan);
+        throw;
+      }
+    }();
     if (!succeeded(code)) {
       free_loans_.push_back(loan);
       if (is_no_data(code)) return PERFLAB_NO_DATA;
@@ -646,6 +647,8 @@ void Reader::detach() noexcept {
 }
 
 void Reader::note_fragmented() noexcept {
+  if (participant_.smallest_fragment() == UINT32_MAX) [[likely]]
+    return;  // nothing has come in pieces yet
   const LastFragment& last = last_fragment();
   if (!last.valid) return;
   const std::lock_guard lock(fragmented_mutex_);

@@ -22,7 +22,6 @@ using support::StatusError;
 
 constexpr const char* kThreadName = "fdds";
 constexpr std::size_t kPrefix = rtps::GuidPrefix_t::size;
-constexpr std::size_t kProcessPrefix = 8;  // vendor, host and process
 
 // Announcements while a participant is new; the library's 5 in half a second leave others unmatched for
 // seconds when the first are lost.
@@ -342,19 +341,6 @@ bool Participant::is_own(const perflab_identity& entity) const noexcept {
   return std::memcmp(entity.bytes, identity_.bytes, kPrefix) == 0;
 }
 
-bool Participant::is_of_process(const perflab_identity& entity) const noexcept {
-  return std::memcmp(entity.bytes, identity_.bytes, kProcessPrefix) == 0;
-}
-
-bool Participant::is_intraprocess(const perflab_identity& writer) const noexcept {
-  return intraprocess_ && is_of_process(writer);
-}
-
-std::uint32_t Participant::smallest_fragment() const noexcept {
-  return std::min(udp_.smallest_fragment.load(std::memory_order_relaxed),
-                  shm_.smallest_fragment.load(std::memory_order_relaxed));
-}
-
 // ---- topics and types ----
 
 const MessageType* Participant::use_type(const std::string& name, std::size_t fixed_size) {
@@ -498,8 +484,7 @@ void Participant::forget_lifespan(const rtps::GUID_t& writer) noexcept {
   lifespans_.left(writer);
 }
 
-bool Participant::has_expired(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept {
-  if (!any_lifespan_.load(std::memory_order_relaxed)) return false;
+bool Participant::is_over(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept {
   std::int64_t lifespan_ns = PERFLAB_DURATION_INFINITE;
   {
     const std::lock_guard lock(lifespans_mutex_);

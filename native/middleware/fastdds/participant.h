@@ -1,8 +1,11 @@
 // A Fast DDS participant with settings of its own, what it discovers, and what its endpoints share.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,6 +55,8 @@ struct LocalEndpoint {
   perflab_identity identity;  // all zero while it is being made
 };
 
+constexpr std::size_t kProcessPrefix = 8;  // of an identity: vendor, host and process
+
 class Participant : private dds::DomainParticipantListener {
  public:
   Participant(const perflab_host& host, Settings settings);
@@ -68,9 +73,13 @@ class Participant : private dds::DomainParticipantListener {
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
   const perflab_identity& identity() const noexcept { return identity_; }
   bool is_own(const perflab_identity& entity) const noexcept;
-  bool is_of_process(const perflab_identity& entity) const noexcept;
+  bool is_of_process(const perflab_identity& entity) const noexcept {
+    return std::memcmp(entity.bytes, identity_.bytes, kProcessPrefix) == 0;
+  }
   // Delivered without transport: there is no reception.
-  bool is_intraprocess(const perflab_identity& writer) const noexcept;
+  bool is_intraprocess(const perflab_identity& writer) const noexcept {
+    return intraprocess_ && is_of_process(writer);
+  }
   // Endpoints of this process do not match each other.
   bool ignores_local() const noexcept { return settings_.ignore_local_endpoints; }
   // The library cannot be told to leave local endpoints apart; they are filtered here.
@@ -78,7 +87,10 @@ class Participant : private dds::DomainParticipantListener {
     return !PERFLAB_FASTDDS_IGNORES_LOCAL && settings_.ignore_local_endpoints;
   }
   // Longer messages may have come in pieces.
-  std::uint32_t smallest_fragment() const noexcept;
+  std::uint32_t smallest_fragment() const noexcept {
+    return std::min(udp_.smallest_fragment.load(std::memory_order_relaxed),
+                    shm_.smallest_fragment.load(std::memory_order_relaxed));
+  }
 
   // The topic, made when it is first used; `reader` with filters_local(): without what this process
   // writes. Throws StatusError where the topic has another type here, or the type another size.
@@ -105,7 +117,9 @@ class Participant : private dds::DomainParticipantListener {
   // Writers with a finite lifespan. The library drops what has expired at the writer only, not at the reader.
   void note_lifespan(const rtps::GUID_t& writer, std::int64_t lifespan_ns);
   void forget_lifespan(const rtps::GUID_t& writer) noexcept;
-  bool has_expired(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept;
+  bool has_expired(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept {
+    return any_lifespan_.load(std::memory_order_relaxed) && is_over(writer, source_timestamp_ns);
+  }
 
  private:
   struct RemoteEndpoint {
@@ -134,6 +148,7 @@ class Participant : private dds::DomainParticipantListener {
   template <typename Data>
   void report_writer(WriterStatus status, const rtps::GUID_t& guid, const Data& topic, const Data& type,
                      const Duration& lifespan);
+  bool is_over(const rtps::GUID_t& writer, std::int64_t source_timestamp_ns) const noexcept;
   void note_remote(const perflab_identity& identity, Terms terms);
   void forget_remote(const perflab_identity& identity) noexcept;
 
