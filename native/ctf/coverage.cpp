@@ -128,6 +128,12 @@ std::set<std::uint32_t> cpus_of(const Trace& trace) {
   return cpus;
 }
 
+std::optional<std::uint32_t> cpu_in_name(const std::string& file) {
+  const auto name = number_of(file);
+  if (!name) return std::nullopt;
+  return name->second;
+}
+
 std::vector<LedgerEntry> missing_streams(const Trace& trace) {
   std::vector<LedgerEntry> found;
   std::set<std::string> files(trace.empty_files.begin(), trace.empty_files.end());

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "ctf/ledger.h"
@@ -33,6 +34,8 @@ struct EventTimes {
 
 // CPUs with a stream in the trace, also one that holds no packet.
 [[nodiscard]] std::set<std::uint32_t> cpus_of(const Trace& trace);
+// The CPU that the name of such a file ends with.
+[[nodiscard]] std::optional<std::uint32_t> cpu_in_name(const std::string& file);
 // Files of streams that were there: LTTng numbers those of user space by CPU without a gap, and writes an index for each.
 [[nodiscard]] std::vector<LedgerEntry> missing_streams(const Trace& trace);
 

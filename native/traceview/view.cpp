@@ -268,7 +268,11 @@ class ViewBuilder {
     for (TraceFacts& trace : traces_) {
       for (const auto& entry : ctf::missing_streams(*trace.trace)) {
         keep(entry, nullptr);
-        if (trace.has_scheduler()) lose_everything(trace.host, std::nullopt);
+        if (!trace.has_scheduler()) continue;
+        const auto number = ctf::cpu_in_name(entry.file);
+        const auto cpu = number ? std::optional(static_cast<std::int32_t>(*number)) : std::nullopt;
+        lose_everything(trace.host, cpu);
+        if (cpu) missing_cpus_.emplace(trace.host, *cpu);
       }
     }
     for (const TraceFacts& trace : traces_) {
@@ -282,10 +286,8 @@ class ViewBuilder {
 
   // CPUs on which threads ran that the scheduler's events know, and of which they say nothing.
   void note_missing_cpus() {
-    std::set<std::pair<std::int32_t, std::int32_t>> told;  // host, CPU
     for (const auto& [host, cpu] : view_->scheduler_.missing_cpus()) {
-      miss_cpu(host, cpu, "threads were woken on it");
-      told.emplace(host, cpu);
+      if (missing_cpus_.emplace(host, cpu).second) miss_cpu(host, cpu, "threads were woken on it");
     }
     for (const TraceFacts& trace : traces_) {
       const auto scheduled = scheduled_.find(trace.host);
@@ -293,9 +295,9 @@ class ViewBuilder {
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
         const auto cpu = cpu_of(trace.trace->streams[i]);
         if (!trace.streams[i].user_space || !cpu || scheduled->second.contains(*cpu)) continue;
-        if (told.contains({trace.host, *cpu}) || !has_scheduled_thread(trace, i)) continue;
+        if (missing_cpus_.contains({trace.host, *cpu}) || !has_scheduled_thread(trace, i)) continue;
         miss_cpu(trace.host, *cpu, "threads of user space ran on it");
-        told.emplace(trace.host, *cpu);
+        missing_cpus_.emplace(trace.host, *cpu);
       }
     }
   }
@@ -615,6 +617,7 @@ class ViewBuilder {
   std::vector<std::string> warnings_;
   std::uint64_t incomplete_scheduler_events_ = 0;
   std::optional<std::string> scheduler_filter_;
+  std::set<std::pair<std::int32_t, std::int32_t>> missing_cpus_;  // host, CPU: of which the ledger says that
   std::map<std::int32_t, std::set<std::int32_t>> scheduled_;  // by host: CPUs of which there are scheduler events
 };
 

@@ -266,6 +266,12 @@ def test_a_missing_stream_of_the_scheduler_makes_no_figures(made: tuple[Path, So
         check(part, whole, found)
         cpu = stream.name.rpartition("_")[2]
         assert any(f"no scheduler events of CPU {cpu}" in line for line in quality_of(part).losses)
+        # Where LTTng's index names it as well, it is still one stream.
+        (copy / "kernel" / "index").mkdir()
+        (copy / "kernel" / "index" / f"{stream.name}.idx").touch()
+        part = open_trace([copy])
+        check(part, whole, found)
+        assert [entry["kind"] for entry in part.facts["ledger"]] == ["missing_stream"]
 
 
 @pytest.mark.parametrize("name", ["jazzy_small_ipc", pytest.param("jazzy_small", marks=pytest.mark.long)])
