@@ -229,6 +229,11 @@ inline perflab_qos keep_all() {
 inline const char* const kTopic = "rt/conformance";
 inline const char* const kType = "perflab_msgs::msg::dds_::Conformance_";
 
+inline bool may_refuse(const std::string& what) {
+  const auto& known = subject().may_refuse;
+  return std::find(known.begin(), known.end(), what) != known.end();
+}
+
 // A participant in a domain of its own.
 class Conformance : public testing::Test {
  protected:
@@ -275,6 +280,22 @@ class Conformance : public testing::Test {
                                        << " readers, the reader " << reader.matched_writers() << " writers";
   }
 
+  // Returns when a writer that asserts its liveliness by messages, and sends none, has lost this lease: so
+  // long others have had the time to. Where the plug-in watches no such lease there is nothing to wait for.
+  static void wait_for_a_lost_lease(Participant& participant, std::int64_t lease_ns) {
+    if (may_refuse("liveliness")) return;
+    perflab_qos qos = keep_all();
+    qos.liveliness = PERFLAB_MANUAL_BY_TOPIC;
+    qos.lease_duration_ns = lease_ns;
+    Recorder silent;
+    Writer w =
+        participant.create_writer({.topic = "rt/silent", .type = kType, .qos = qos}, silent.listener());
+    Reader r = participant.create_reader({.topic = "rt/silent", .type = kType, .qos = qos});
+    ASSERT_TRUE(matched(w, r));
+    write(w, 1);
+    EXPECT_TRUE(eventually([&] { return silent.has(PERFLAB_LIVELINESS_LOST); }));
+  }
+
   DomainLock domain_;
   Plugin plugin_;
   Recorder discovery_;
@@ -282,11 +303,6 @@ class Conformance : public testing::Test {
  private:
   std::optional<Participant> participant_;
 };
-
-inline bool may_refuse(const std::string& what) {
-  const auto& known = subject().may_refuse;
-  return std::find(known.begin(), known.end(), what) != known.end();
-}
 
 // For what a plug-in may refuse, but not ignore: the test ends here if it is refused in the right way, by a
 // plug-in that says beforehand that it does.

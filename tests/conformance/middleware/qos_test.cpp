@@ -135,7 +135,7 @@ TEST_F(Conformance, AutomaticLivelinessIsNotLostWithoutMessages) {
   PERFLAB_CREATE_OR_REFUSE(r, reader(qos, of_reader.listener()), "liveliness");
   ASSERT_TRUE(matched(w, r));
   EXPECT_TRUE(eventually([&] { return of_reader.total(PERFLAB_LIVELINESS_CHANGED) == 1; }));
-  std::this_thread::sleep_for(1200ms);
+  wait_for_a_lost_lease(participant(), qos.lease_duration_ns);
   EXPECT_EQ(of_reader.total(PERFLAB_LIVELINESS_CHANGED), 1);
   EXPECT_FALSE(of_writer.has(PERFLAB_LIVELINESS_LOST));
 }
