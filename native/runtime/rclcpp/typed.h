@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <rosidl_runtime_cpp/message_initialization.hpp>
 #include <type_traits>
 
 #include "message/cdr.h"
@@ -14,6 +15,9 @@
 #include "runtime/rclcpp/entities.h"
 
 namespace perflab::runtime::ros {
+
+// A message whose every byte is written before it is sent need not be filled with zeros first.
+inline constexpr auto kAsItIs = rosidl_runtime_cpp::MessageInitialization::SKIP;
 
 template <typename Message>
 inline constexpr bool kVariable = requires(Message& message) { message.data.resize(1); };
@@ -137,7 +141,7 @@ class TypedPublisher final : public Publisher {
         if (!loan_) loan_.emplace(made_->borrow_loaned_message());
         set_data(loan_->get(), payload, true);
       } else if (gives_away_) {
-        prepared_ = std::make_unique<Message>();
+        prepared_ = std::make_unique<Message>(kAsItIs);
         set_data(*prepared_, payload, true);
       } else {
         set_data(kept_, payload, true);  // as an application fills the message that it keeps
@@ -160,7 +164,7 @@ class TypedPublisher final : public Publisher {
         loan_.reset();
         if constexpr (kPublishesLoans<Made, Message>) made_->publish(std::move(given));
       } else if (gives_away_) {
-        if (!prepared_) prepared_ = std::make_unique<Message>();
+        if (!prepared_) prepared_ = std::make_unique<Message>(kAsItIs);
         fill(*prepared_, frame, payload, ready, with_length);
         made_->publish(std::move(prepared_));
       } else {
