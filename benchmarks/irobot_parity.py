@@ -39,7 +39,7 @@ FIGURES = ("latency", "cpu", "memory")
 UNITS = {"latency": "us", "cpu": "% of one CPU", "memory": "MB"}
 LIMIT = 1.10
 UNAVAILABLE = 3
-SETTLED_S = 1.0  # of irobot_benchmark's samples, the first ones hold the creation of its nodes
+SAMPLE_S = 1.0  # between two samples of irobot_benchmark
 
 Cell = tuple[str, str, str]  # topology, ipc, executor
 Figures = dict[str, float]
@@ -116,9 +116,11 @@ def by_irobot(
     table = data.trials[0].resources.sort("at_ns")
     end_ns = table["at_ns"].max()
     assert isinstance(end_ns, int)
-    # The measured part are the last seconds; the sample in which it begins is left out.
-    inside = table.filter(table["at_ns"] > end_ns - round((seconds - SETTLED_S) * 1e9))
-    shares = (100.0 * inside["cpu_interval_ns"] / inside["interval_ns"]).to_list()
+    # Its nodes run for the last seconds: the samples in which that begins and ends are left out.
+    since_end_s = (end_ns - table["at_ns"]) / 1e9
+    inside = table.filter((since_end_s >= SAMPLE_S) & (since_end_s <= seconds - SAMPLE_S))
+    # It says its share of all CPUs.
+    shares = [share * (os.cpu_count() or 1) for share in inside["cpu_percent_of_machine"].to_list()]
     return {
         "latency": mean_latency_us(data),
         "cpu": sum(shares) / len(shares),
