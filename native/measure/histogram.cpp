@@ -35,10 +35,8 @@ std::uint32_t Histogram::widen(std::uint32_t index, std::uint32_t count) noexcep
   using Width = HistogramMemory::Width;
   const std::uint32_t before = detail::load(block_of(index));
   // Never the same width twice: that is what the memory was sized for.
-  Width width = before == 0 ? Width::k4 : HistogramMemory::width_of(before);
-  while (count > HistogramMemory::highest(width))
-    width = static_cast<Width>(static_cast<std::uint32_t>(width) + 1);
-  const std::uint32_t block = memory_->take(width);
+  const std::uint32_t block =
+      memory_->take(count > HistogramMemory::highest(Width::k8) ? Width::k32 : Width::k8);
   for (std::uint32_t i = 0; before != 0 && i < HistogramMemory::kBlockCounts; ++i)
     memory_->set(block, i, memory_->get(before, i));
   // With release: who finds the new block finds its counts.

@@ -83,9 +83,9 @@ void add(T& cell, T amount) noexcept {
 
 // The counts of many histograms: one mapping, sized beforehand for the worst case, from which a histogram
 // takes a block of kBlockCounts neighbouring counts when the first value falls into it. Most blocks hold rare
-// values, of which a long run sees ever more; so a block begins with counts of 4 bits. When one outgrows its
-// bits the block moves to where they have 8, and then 32; the place it had stays as it was, for a reader may
-// be looking at it. Taking memory is an atomic addition, no allocation: what was never counted costs none.
+// values, of which a long run sees ever more; so a block begins with counts of 8 bits. When one outgrows its
+// bits the block moves to where they have 32; the place it had stays as it was, for a reader may be looking
+// at it. Taking memory is an atomic addition, no allocation: what was never counted costs none.
 // With memory locking the kernel prefaults all of it.
 class HistogramMemory {
  public:
@@ -95,16 +95,14 @@ class HistogramMemory {
   static_assert(kCountsLength % kBlockCounts == 0);
 
   // Bits of a count.
-  enum class Width : std::uint32_t { k4 = 0, k8 = 1, k32 = 2 };
-  static constexpr std::uint32_t bits(Width width) {
-    return width == Width::k4 ? 4 : width == Width::k8 ? 8 : 32;
-  }
+  enum class Width : std::uint32_t { k8 = 0, k32 = 1 };
+  static constexpr std::uint32_t bits(Width width) { return width == Width::k8 ? 8 : 32; }
   static constexpr std::uint32_t highest(Width width) {
     return static_cast<std::uint32_t>((std::uint64_t{1} << bits(width)) - 1);
   }
   // A block of the smallest width takes one unit.
-  static constexpr std::uint32_t kUnitBytes = kBlockCounts * 4 / 8;
-  static constexpr std::uint32_t units(Width width) { return bits(width) / 4; }
+  static constexpr std::uint32_t kUnitBytes = kBlockCounts;
+  static constexpr std::uint32_t units(Width width) { return bits(width) / 8; }
 
   // Throws std::bad_alloc if the address space cannot be had.
   explicit HistogramMemory(std::size_t histograms)
@@ -129,20 +127,15 @@ class HistogramMemory {
   [[nodiscard]] std::uint32_t get(std::uint32_t block, std::uint32_t place) const noexcept {
     std::uint8_t* const first = at(block);
     if (width_of(block) == Width::k32) return detail::load(reinterpret_cast<std::uint32_t*>(first)[place]);
-    if (width_of(block) == Width::k8) return detail::load(first[place]);
-    return detail::load(first[place / 2]) >> (place % 2 * 4) & 0xF;
+    return detail::load(first[place]);
   }
   // One thread at a time; the count fits into the block's width.
   void set(std::uint32_t block, std::uint32_t place, std::uint32_t count) const noexcept {
     std::uint8_t* const first = at(block);
     if (width_of(block) == Width::k32) {
       detail::store(reinterpret_cast<std::uint32_t*>(first)[place], count);
-    } else if (width_of(block) == Width::k8) {
-      detail::store(first[place], static_cast<std::uint8_t>(count));
     } else {
-      const std::uint32_t shift = place % 2 * 4;
-      const std::uint32_t other = detail::load(first[place / 2]) & (0xF0u >> shift);
-      detail::store(first[place / 2], static_cast<std::uint8_t>(other | count << shift));
+      detail::store(first[place], static_cast<std::uint8_t>(count));
     }
   }
   // What blocks have taken so far.
@@ -153,7 +146,7 @@ class HistogramMemory {
  private:
   static constexpr int kWidthShift = 30;
   static constexpr std::size_t bytes(std::size_t histograms) {
-    constexpr std::size_t kWorst = units(Width::k4) + units(Width::k8) + units(Width::k32);
+    constexpr std::size_t kWorst = units(Width::k8) + units(Width::k32);
     return (histograms * kBlocksPerHistogram * kWorst + 1) * kUnitBytes;
   }
   [[nodiscard]] std::uint8_t* at(std::uint32_t block) const noexcept {
