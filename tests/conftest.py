@@ -6,6 +6,11 @@ Tests that run beside each other are given a width of the terminal, which is not
 from __future__ import annotations
 
 import os
+import signal
+
+# A shell's background jobs ignore Ctrl-C, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("PERFLAB_COOL_DOWN", "0")
 os.environ.pop("COLUMNS", None)
