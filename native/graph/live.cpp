@@ -791,11 +791,11 @@ void LiveGraph::build_timer(const Place& place, const Node& node, const std::str
                         {.name = name,
                          .group = place.group,
                          .period_ns = period_ns,
-                         .shift_ns = offset_ns == 0 ? 0 : offset_ns - period_ns,
                          .first_tick = 1 - settings_.warmup_ns / period_ns,
                          .last_tick = settings_.duration_ns / period_ns,
                          .skip_missed = skip_missed,
-                         .made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor},
+                         .made_up_for_ns = node.condition.empty() ? 0 : kMadeUpFor,
+                         .shift_ns = offset_ns == 0 ? 0 : offset_ns - period_ns},
                         handler);
 }
 

@@ -93,14 +93,13 @@ class TimerHandler {
 // start().
 struct TimerSettings {
   std::string name;
-  std::size_t group =
-      0;  // callbacks of one group of an executor exclude each other, see concurrent_callbacks()
+  std::size_t group = 0;  // callbacks of one group of an executor exclude each other, see concurrent_callbacks()
   Nanoseconds period_ns = 0;
-  Nanoseconds shift_ns = 0;        // more than -period, at most 0: how much earlier than whole periods
   std::int64_t first_tick = 1;     // <= 0 for ticks before the measured part
   std::int64_t last_tick = 0;      // fewer than first_tick: never
   bool skip_missed = false;        // otherwise every missed tick is made up for, late
   Nanoseconds made_up_for_ns = 0;  // with skip_missed: ticks that are no later than that are made up for
+  Nanoseconds shift_ns = 0;        // more than -period, at most 0: how much earlier than whole periods
 };
 
 // How a publisher hands over a message, or a subscription takes it.

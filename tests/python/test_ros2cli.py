@@ -92,7 +92,7 @@ def _replace_command_line(prefix: Path) -> None:
     package = _site(prefix) / "perflab"
     package.unlink()
     (package / "cli").mkdir(parents=True)
-    for module in ("__init__", "__main__", "errors", "ros2cli", "workspace"):
+    for module in ("__init__", "__main__", "errors", "output", "ros2cli", "workspace"):
         (package / f"{module}.py").symlink_to(SOURCE / "perflab" / f"{module}.py")
     (package / "cli" / "__init__.py").write_text(ECHO)
     (prefix / "lib" / "perflab" / "requirements.txt").write_text("")
