@@ -107,6 +107,7 @@ def test_a_system_that_always_fails_is_below_the_range() -> None:
     assert found.words()[0].startswith("Already at 100 less than 90 % of the trials meet the criterion (95 %, ")
 
 
+@pytest.mark.long
 def test_with_many_trials_the_interval_lies_within_a_credible_one() -> None:
     """From 30 trials on, the ratio region, which a search may stop on at any time, is wider than is needed."""
     generator, search = np.random.default_rng(4), Search(Space(0, 1), Aim(0.5, precision=0.01), 1)
@@ -246,6 +247,7 @@ def test_no_wide_stretch_of_the_range_is_without_a_trial(space: Space) -> None:
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
+@pytest.mark.long
 def test_a_gap_that_is_as_wide_as_that_is_seen(share: float) -> None:
     said = sum(
         run(Space(0, 100), Aim(share), lambda level: float(level < 30 or 52 < level < 90), seed).state == "not_monotone"

@@ -49,6 +49,7 @@ def weibull(t: float, share: float, k: float) -> Curve:
         (0.9, lambda t: weibull(t, 0.9, 8.0)),
     ],
 )
+@pytest.mark.long
 def test_the_interval_covers_at_least_as_stated(share: float, make: Callable[[float], Curve]) -> None:
     searches, covered = 40, 0
     for seed in range(searches):
@@ -58,6 +59,7 @@ def test_the_interval_covers_at_least_as_stated(share: float, make: Callable[[fl
     assert stats.binom.cdf(covered, searches, 0.95) > 0.005, f"{covered} of {searches}"
 
 
+@pytest.mark.long
 def test_a_falling_share_is_rarely_called_not_monotone() -> None:
     curves = [logistic(0.5, 0.5, 0.1), step(0.4, 0.05), weibull(0.6, 0.5, 2.0), logistic(0.3, 0.5, 0.02)]
     alarms = sum(

@@ -84,6 +84,7 @@ def test_an_even_bend_is_no_knee(levels: int) -> None:
 
 @pytest.mark.parametrize("levels", [5, 6, 7, 8, 9])
 @pytest.mark.parametrize("at", [33.0, 45.0, 60.0])
+@pytest.mark.long
 def test_a_knee_is_found_and_its_interval_covers_it(levels: int, at: float) -> None:
     found = claimed(knees(levels, kinked(at), sweeps=60))
     assert len(found) >= 36
@@ -92,6 +93,7 @@ def test_a_knee_is_found_and_its_interval_covers_it(levels: int, at: float) -> N
     assert np.mean([k.high - k.low for k in found]) <= 55
 
 
+@pytest.mark.long
 def test_an_interval_of_noisy_trials_covers_too_and_fewer_knees_are_claimed() -> None:
     found = claimed(knees(7, kinked(40), sd=0.2))
     assert 0.2 * SWEEPS <= len(found) <= 0.8 * SWEEPS
@@ -187,6 +189,7 @@ def level_of(found: Saturation | NotShown) -> float | None:
 @pytest.mark.parametrize("sd", [0.01, 0.03])
 @pytest.mark.parametrize("trials", [5, 10])
 @pytest.mark.parametrize(("means", "truth"), [([1.4, EDGE, 0, 0], 4), ([0, 0, 0, EDGE], 8), ([0, 0, EDGE, 0], 8)])
+@pytest.mark.long
 def test_no_more_than_alpha_saturate_too_early(sd: float, trials: int, means: list[float], truth: float) -> None:
     levels = [level_of(s) for s in saturations(means, sd, trials)]
     assert sum(level is not None and level < truth for level in levels) <= (0.05 + 0.03) * len(levels)
@@ -198,6 +201,7 @@ def test_saturation_is_found_where_trials_scatter_less_than_the_margin() -> None
     assert all(s.low == 2 == s.high and s.confidence == 0.9 for s in found if isinstance(s, Saturation))
 
 
+@pytest.mark.long
 def test_the_interval_of_a_saturation_point_covers_it() -> None:
     found = [s for s in saturations([1.4, 2 * EDGE, 0, 0], sd=0.03, trials=8) if isinstance(s, Saturation)]
     assert len(found) >= 100

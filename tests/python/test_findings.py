@@ -122,6 +122,7 @@ def test_what_the_advice_asks_for_is_enough() -> None:
     assert only(found(Made({"cpu_load": Effect(latency=2)}, blocks=4)), kind="condition")["verdict"] == "higher"
 
 
+@pytest.mark.long
 def test_a_block_with_several_baselines_is_one_block_in_the_advice() -> None:
     disturbances = ("cpu_load", "io_load", "memory_pressure", "message_flood")
     metrics = [METRICS[n] for n in ("latency.p50", "latency.p99", "latency.mean", "cpu_percent")]
@@ -301,6 +302,7 @@ def test_findings_are_json_and_the_same_for_the_same_trials() -> None:
     assert first == second
 
 
+@pytest.mark.long
 def test_no_effect_is_claimed_at_most_as_often_as_stated() -> None:
     claims = 0
     for seed in range(25):

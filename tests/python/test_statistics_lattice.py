@@ -117,6 +117,7 @@ _CONTINUOUS: dict[str, Callable[[Rng, int], Floats]] = {
 
 
 @pytest.mark.parametrize("name", _CONTINUOUS)
+@pytest.mark.long
 def test_false_findings_are_as_rare_as_stated(name: str) -> None:
     rng = np.random.default_rng(42)
     found = 0

@@ -118,6 +118,7 @@ _NULLS: dict[str, Callable[[Rng, int], Floats]] = {
 
 
 @pytest.mark.parametrize("name", _NULLS)
+@pytest.mark.long
 def test_false_claims_are_at_most_alpha(name: str) -> None:
     rng = np.random.default_rng(17)
     experiments = 400
@@ -157,6 +158,7 @@ def test_false_claims_within_blocks_are_at_most_alpha(ties: bool) -> None:
     assert permuted / experiments <= allowed(0.05, experiments)
 
 
+@pytest.mark.long
 def test_a_family_makes_a_false_claim_in_at_most_alpha_of_all_experiments() -> None:
     rng = np.random.default_rng(20)
     experiments, wrong = 200, 0
@@ -167,6 +169,7 @@ def test_a_family_makes_a_false_claim_in_at_most_alpha_of_all_experiments() -> N
     assert wrong / experiments <= allowed(0.05, experiments)
 
 
+@pytest.mark.long
 def test_equivalence_is_claimed_in_at_most_alpha_where_the_difference_is_the_margin() -> None:
     rng = np.random.default_rng(21)
     rules = Rules(margin=Margin(1.0))
@@ -228,6 +231,7 @@ def test_intervals_of_the_shift_cover_as_stated(name: str) -> None:
     assert missed / experiments <= allowed(0.05, experiments)
 
 
+@pytest.mark.long
 def test_intervals_within_blocks_cover_as_stated() -> None:
     rng = np.random.default_rng(23)
     experiments, missed = 300, 0
@@ -260,6 +264,7 @@ def test_bootstrap_intervals_of_the_mean_miss_as_often_as_the_documentation_says
     assert missed / 400 <= allowed(0.09, 400)  # docs/statistics.md: 8 to 9 % with twelve normal values
 
 
+@pytest.mark.long
 def test_welch_holds_its_level_where_spreads_and_sizes_differ() -> None:
     rng = np.random.default_rng(26)
     claims = 0
@@ -269,6 +274,7 @@ def test_welch_holds_its_level_where_spreads_and_sizes_differ() -> None:
     assert claims / 1000 <= allowed(0.06, 1000)  # approximate: slightly above 0.05 with five trials
 
 
+@pytest.mark.long
 def test_scale_tests_hold_their_level() -> None:
     rng = np.random.default_rng(27)
     experiments, claims, permuted = 60, 0, 0
@@ -281,6 +287,7 @@ def test_scale_tests_hold_their_level() -> None:
 
 
 @pytest.mark.parametrize(("n", "effect"), [(8, 1.5), (15, 1.0), (20, 0.9)])
+@pytest.mark.long
 def test_power_is_as_planned(n: int, effect: float) -> None:
     rng = np.random.default_rng(28)
     experiments = 500

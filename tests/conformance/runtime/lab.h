@@ -496,11 +496,11 @@ class Lab : public testing::Test {
                            {.name = "timer_" + std::to_string(ticks_.size()),
                             .group = on.group,
                             .period_ns = period.count(),
-                            .shift_ns = shift.count(),
                             .first_tick = first,
                             .last_tick = last,
                             .skip_missed = skip_missed,
-                            .made_up_for_ns = made_up_for.count()},
+                            .made_up_for_ns = made_up_for.count(),
+                            .shift_ns = shift.count()},
                            ticks);
     return ticks;
   }

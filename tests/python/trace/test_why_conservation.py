@@ -21,6 +21,7 @@ from perflab.trace.why_layers import FOREVER, NONE, Layer
 from perflab.trace.why_messages import as_messages, considered
 from perflab.trace.why_path import Messages, Role, stretches_of
 from perflab.trace.why_threads import Threads
+from tests.marks import long_but
 
 EVERYTHING = Selection(per_mille=0)
 BASE, END = 100_000, 400_000
@@ -186,7 +187,7 @@ def assert_gapless(messages: Messages, threads: Threads) -> None:
     assert (found.start[~sender] >= messages.sent[found.subject[~sender]]).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", long_but(range(12), range(60)))
 def test_the_parts_of_random_messages_add_up(seed: int, tmp_path: Path) -> None:
     trace = opened(_Random(seed).write(), tmp_path)
     answer = why(trace, EVERYTHING)
