@@ -261,6 +261,7 @@ def test_trials_of_several_middlewares_are_interleaved(perflab: Perflab, tmp_pat
     ]
 
 
+@pytest.mark.long
 def test_every_combination_runs_and_is_a_result(perflab: Perflab, graph_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     variants = ["--executor", "events,multi_threaded:3", "--ipc", "off,on", "--pass-by", "unique"]

@@ -21,6 +21,7 @@ from support import SOURCE, two_processes
 from perflab.errors import BadInput
 from perflab.experiment import rundir
 from perflab.formats import tables
+from tests.marks import long_but
 
 SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 DEEP = "[" * 200_000
@@ -162,20 +163,20 @@ def _rewrite(path: Path, change: Change | str) -> None:
     path.write_text(json.dumps(document))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        DEEP,
-        _document(schema=2, results=[]),
-        _document(schema=1),
-        _document(schema=1, results={}),
-        _document(schema=1, results=[{}]),
-        _document(schema=1, results=[3]),
-        lambda s: s["results"][0]["totals"]["latency_ns"].update(p50="x"),
-        lambda s: s["results"][0]["edges"][1].pop("lost"),
-        lambda s: s["results"][0]["edges"][-1].update(late="many"),
-    ],
-)
+DAMAGES: list[Change | str] = [
+    DEEP,
+    _document(schema=2, results=[]),
+    _document(schema=1),
+    _document(schema=1, results={}),
+    _document(schema=1, results=[{}]),
+    _document(schema=1, results=[3]),
+    lambda s: s["results"][0]["totals"]["latency_ns"].update(p50="x"),
+    lambda s: s["results"][0]["edges"][1].pop("lost"),
+    lambda s: s["results"][0]["edges"][-1].update(late="many"),
+]
+
+
+@pytest.mark.parametrize("change", long_but([DAMAGES[0], DAMAGES[-1]], DAMAGES))
 def test_a_damaged_summary_is_made_anew_from_the_records(
     perflab: Perflab, finished: Path, change: Change | str
 ) -> None:

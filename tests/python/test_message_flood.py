@@ -31,6 +31,7 @@ from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.workload import Graph, extend, topology
+from tests.marks import long_but
 
 S = 1_000_000_000
 BEGIN = 100 * S
@@ -768,13 +769,16 @@ GENTLE = "publishers=2,rate=50"
 @pytest.mark.native
 @pytest.mark.parametrize(
     ("text", "deliveries"),
-    [
-        (GENTLE, 1),
-        (f"{GENTLE},readers=none", 0),
-        (f"{GENTLE},readers=inside,process=pong,reliability=reliable", 1),
-        ("publishers=1,rate=50,readers=topics,topics=/ping", 2),
-        (f"{GENTLE},own_process=off,readers_per_topic=2", 2),
-    ],
+    long_but(
+        [(GENTLE, 1)],
+        [
+            (GENTLE, 1),
+            (f"{GENTLE},readers=none", 0),
+            (f"{GENTLE},readers=inside,process=pong,reliability=reliable", 1),
+            ("publishers=1,rate=50,readers=topics,topics=/ping", 2),
+            (f"{GENTLE},own_process=off,readers_per_topic=2", 2),
+        ],
+    ),
 )
 def test_a_real_flood_is_counted_by_those_who_got_it(
     native: Native, tmp_path: Path, text: str, deliveries: int

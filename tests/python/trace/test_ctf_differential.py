@@ -21,6 +21,8 @@ from ctf_writer import (
 from random_traces import random_trace
 from reference_traces import RECORDED, reference_trace, trace_folders
 
+from tests.marks import long_but
+
 TRACES = 250
 
 pytestmark = pytest.mark.native
@@ -109,7 +111,7 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", long_but(["jazzy_small", "lttng_ust_plus_perf"], RECORDED))
 def test_recorded_traces_are_read_as_by_babeltrace2(name: str, tmp_path: Path) -> None:
     need_babeltrace2()
     folders = trace_folders(reference_trace(name))

@@ -488,6 +488,8 @@ def test_without_cap_perfmon_it_says_the_setting_and_its_value(tmp_path: Path) -
         pytest.skip("everybody may record scheduler events here")
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("only root can give capabilities away, with setpriv")
+    if not (TRACING / "events").is_dir():
+        pytest.skip(f"tracefs is not mounted at {TRACING}")
     # tracefs may be read (the user is root), perf may not be used.
     lesser = ("setpriv", "--bounding-set=-sys_admin,-perfmon", "--inh-caps=-all")
     done = run(*lesser, program(), "--output", tmp_path / "t")
