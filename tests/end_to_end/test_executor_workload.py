@@ -36,6 +36,7 @@ def assert_whole(result: Json) -> None:
 
 
 @needs_cyclonedds
+@pytest.mark.long
 def test_executors_and_timers_alone_on_a_real_middleware(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "run"
     cases = "workload.case=middleware,ros,nopub"

@@ -86,6 +86,7 @@ def test_conditions_alone_and_combined(run: Run, tmp_path: Path) -> None:
 
 @needs_stress_ng
 @pytest.mark.alone
+@pytest.mark.long
 def test_a_baseline_again_follows_what_was_disturbed(run: Run, pingpong: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ("--condition", LOAD, "--condition", FLOOD, "--trials", "2", "--cool-down", "1", "--seed", "5")

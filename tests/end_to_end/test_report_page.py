@@ -83,6 +83,7 @@ def opened(page: Page, path: Path, width: int = 1280, *, dark: bool = False) -> 
     return page
 
 
+@pytest.mark.long
 def test_every_plot_is_drawn_when_the_reader_comes_near(page: Page, reports: dict[str, Path]) -> None:
     opened(page, reports["small"])
     plots = page.ask("document.querySelectorAll('.plot').length")

@@ -77,6 +77,7 @@ def files(run: Path) -> set[str]:
     return {str(path.relative_to(run)) for path in run.rglob("*")}
 
 
+@pytest.mark.long
 def test_a_run_is_followed_from_before_its_beginning_to_its_end(tmp_path: Path) -> None:
     out = tmp_path / "watched"
     with serving(out) as (url, server), browser(tmp_path / "profile") as page:
