@@ -82,7 +82,7 @@ def guard(stream: TextIO) -> TextIO:
 
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """Guards stdout and stderr, whoever writes to them meanwhile."""
+    """Within this context nothing raw reaches stdout or stderr."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = guard(sys.stdout), guard(sys.stderr)
     try:

@@ -18,7 +18,7 @@ namespace {
 using support::Options;
 using support::StatusError;
 
-// Defaults of the options; why, and what was measured, is told in plugin.cpp.
+// Defaults of the options; why, and what was measured, stands in plugin.cpp.
 constexpr std::int64_t kMaxBlockingTime_ns = 1'000'000'000;
 
 std::string read_config(const Options& options) {

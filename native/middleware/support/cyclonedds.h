@@ -14,7 +14,7 @@
 
 namespace perflab::middleware::support {
 
-// The defaults are those of the plug-in's options; why, and what was measured, is told in
+// The defaults are those of the plug-in's options; why, and what was measured, stands in
 // cyclonedds/plugin.cpp.
 struct CycloneConfiguration {
   std::string middleware = "cyclonedds";  // for the text of errors
