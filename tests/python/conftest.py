@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support import HERE, SOURCE, build_plugin, two_processes
+from support import HERE, SOURCE, build_plugin, run_here, two_processes
 
 from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
@@ -26,7 +26,7 @@ def native_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("native")
     for program, script in (("perflab-node", "fake_node.py"), ("perflab-graph", "fake_graph.py")):
         path = folder / program
-        path.write_text(f'#!/bin/sh\nPYTHONPATH="{SOURCE}" exec "{sys.executable}" "{HERE / script}" "$@"\n')
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{HERE / script}" "$@"\n')
         path.chmod(0o755)
     (folder / "middleware").mkdir()
     for name, across in (("cyclonedds", "true"), ("sim", "false")):
@@ -41,7 +41,7 @@ def graph_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def environment(native_folder: Path) -> dict[str, str]:
     return {
         **{k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "PERFLAB_DEBUG")},
@@ -51,10 +51,26 @@ def environment(native_folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def perflab(tmp_path: Path, environment: dict[str, str]) -> Perflab:
-    """Runs `perflab ARGUMENTS...` in an empty folder with the native doubles."""
-    work = tmp_path / "work"
-    work.mkdir()
+def work(tmp_path: Path) -> Path:
+    """An empty folder for commands to run in."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def perflab(work: Path, environment: dict[str, str]) -> Perflab:
+    """Runs `perflab ARGUMENTS...` in an empty folder with the native doubles, without a process of its own."""
+
+    def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+        return run_here([str(argument) for argument in arguments], work, {**environment, **changes})
+
+    return run
+
+
+@pytest.fixture
+def perflab_process(work: Path, environment: dict[str, str]) -> Perflab:
+    """The same as a process, for what it starts with, and for what shows only once it has ended."""
 
     def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -34,7 +34,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from perflab.statistics import histogram as hg
+import one_value
 
 LATENCY_NS = 100_000
 ROUND_TRIP_NS = 200_000
@@ -124,8 +124,7 @@ class FakeNode:
         """What an edge says of its messages."""
         first = self.warmup_ticks(period_ns)
         received = sent - missing_first - missing_last - gap
-        instants = [self.at_ns + period_ns * (k + 1) for k in range(received)]
-        latency = hg.to_record(hg.from_values([latency_ns] * received, instants))
+        latency = one_value.record(latency_ns, received, self.at_ns + period_ns)
         return {
             "received": received,
             "first_sequence": first + missing_first if received else None,
@@ -147,7 +146,7 @@ class FakeNode:
     def sending(self, period_ns: int) -> dict[str, Any]:
         """What a publisher says of its messages."""
         sent = self.sent(period_ns)
-        delay = hg.to_record(hg.from_values([1000] * sent))
+        delay = one_value.record(1000, sent)
         return {
             "sent": sent,
             "not_sent": 0,
@@ -299,7 +298,7 @@ class FakeNode:
                 "received": received,
                 "completed": received,
                 "lost": sum(e["gap"] for e in edges),
-                "latency": hg.encode(hg.merge(hg.from_record(e["latency"]) for e in edges)),
+                "latency": one_value.encode(LATENCY_NS, sum(e["latency"]["count"] for e in edges)),
                 "checkpoint_error": "No space left on device" if self.fault == "disk_full" else None,
             }
         )

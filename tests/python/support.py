@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perflab.cli import main
 from perflab.middleware.probe import ABI
 from perflab.statistics import histogram as hg
 
@@ -166,3 +171,36 @@ def build_plugin(target: Path, name: str, across_processes: str = "true", abi: i
     defines = [f'-DFAKE_NAME="{name}"', f"-DFAKE_ACROSS_PROCESSES={across_processes}", f"-DFAKE_ABI={abi}"]
     source = [str(HERE / "fake_plugin.c"), "-I", str(SOURCE / "native")]
     subprocess.run([compiler, "-shared", "-fPIC", *defines, "-o", str(target), *source], check=True)
+
+
+def run_here(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """`perflab ARGUMENTS...` within this process, with that folder and environment and with files as its streams.
+
+    Starting a process and importing perflab take longer than most commands. What the command's own children print is
+    not part of the answer.
+    """
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Path(os.devnull).open() as stdin,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as stdout,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as stderr,
+    ):
+        for name in os.environ.keys() - environment.keys():
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        patch.setattr(tempfile, "tempdir", None)  # TMPDIR is looked at once otherwise
+        for name, given in (
+            ("argv", ["perflab", *arguments]),
+            ("stdin", stdin),
+            ("stdout", stdout),
+            ("stderr", stderr),
+        ):
+            patch.setattr(sys, name, given)
+        status = main(arguments)
+        for stream in (stdout, stderr):
+            stream.seek(0)
+        return subprocess.CompletedProcess(["perflab", *arguments], status, stdout.read(), stderr.read())

@@ -16,8 +16,9 @@ import jsonschema
 import polars as pl
 import pytest
 from conftest import Perflab
-from support import SOURCE, two_processes
+from support import SOURCE, run_here, two_processes
 
+from perflab.cli import main
 from perflab.errors import BadInput
 from perflab.experiment import rundir
 from perflab.formats import tables
@@ -30,12 +31,11 @@ Change = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture(scope="module")
-def finished_once(native_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_once(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     (folder / "small.json").write_text(json.dumps(two_processes()))
-    command = [sys.executable, "-m", "perflab", "run", "small.json", "-t", "0.2", "-s", "0.1", "-o", "run", "-q"]
-    environment = {**os.environ, "PERFLAB_NATIVE": str(native_folder), "PYTHONPATH": str(SOURCE)}
-    subprocess.run(command, cwd=folder, env=environment, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    done = run_here(["run", "small.json", "-t", "0.2", "-s", "0.1", "-o", "run", "-q"], folder, environment)
+    assert (done.returncode, done.stderr) == (0, "")
     return folder / "run"
 
 
@@ -46,7 +46,7 @@ def finished(finished_once: Path, tmp_path: Path) -> Path:
 
 
 def test_ctrl_c_while_the_tables_are_written_leaves_a_whole_run(
-    graph_file: Path, tmp_path: Path, environment: dict[str, str], perflab: Perflab
+    graph_file: Path, tmp_path: Path, environment: dict[str, str], perflab_process: Perflab
 ) -> None:
     # Every table sends the signal from within polars' own write.
     hook = tmp_path / "hook"
@@ -69,7 +69,7 @@ def test_ctrl_c_while_the_tables_are_written_leaves_a_whole_run(
     )
     out = tmp_path / "run"
     python_path = f"{hook}{os.pathsep}{environment['PYTHONPATH']}"
-    done = perflab("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q", PYTHONPATH=python_path)
+    done = perflab_process("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q", PYTHONPATH=python_path)
     assert (done.returncode, done.stderr) == (130, "perflab: interrupted by SIGINT\n")
     summary = json.loads((out / "summary.json").read_text())
     jsonschema.validate(summary, SCHEMA)
@@ -107,17 +107,12 @@ with Signals() as signals:
     assert tables.edges(None).height == 0
 
 
-def test_ctrl_c_in_a_command_is_one_line(environment: dict[str, str]) -> None:
-    script = """
-import sys
-from perflab.cli import main
-import perflab.experiment.rundir as rundir
-def interrupted(word):
-    raise KeyboardInterrupt
-rundir.open_run = interrupted
-sys.exit(main(["show", "x"]))
-"""
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+def test_ctrl_c_in_a_command_is_one_line(perflab: Perflab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(word: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rundir, "open_run", interrupted)
+    done = perflab("show", "x")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "perflab: interrupted\n")
 
 
@@ -263,14 +258,14 @@ def test_a_fifo_does_not_hang(perflab: Perflab, finished: Path) -> None:
             assert "is not a run directory: it has no manifest.json" in shown.stderr
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
-    ],
-)
+ENCODINGS = [
+    {"PYTHONIOENCODING": "ascii"},
+    {"PYTHONIOENCODING": "latin-1"},
+    {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+]
+
+
+@pytest.mark.parametrize("changes", long_but(ENCODINGS[-1:], ENCODINGS))
 def test_what_the_encoding_lacks_is_replaced(
     environment: dict[str, str], finished: Path, changes: dict[str, str]
 ) -> None:
@@ -287,22 +282,45 @@ def _shell(line: str, environment: dict[str, str], cwd: Path) -> subprocess.Comp
     )
 
 
-def test_a_closed_stdout_is_no_error(graph_file: Path, tmp_path: Path, environment: dict[str, str]) -> None:
-    for closed in (">&-", "<&- >&-"):
-        out = tmp_path / f"run{len(closed)}"
-        done = _shell(f"PERFLAB run {graph_file} -t 0.2 -s 0.1 -o {out} {closed}", environment, tmp_path)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert (out / "summary.json").is_file()
-        assert _shell(f"PERFLAB show {out} {closed} 2>&-", environment, tmp_path).returncode == 0
-    assert _shell("PERFLAB show nothing 2>&-", environment, tmp_path).returncode == 2
-    assert _shell("PERFLAB show nothing 2>/dev/full", environment, tmp_path).returncode == 2
+@pytest.mark.parametrize("closed", long_but(["<&- >&-"], [">&-", "<&- >&-"]))
+def test_a_closed_stdout_is_no_error(
+    graph_file: Path, tmp_path: Path, environment: dict[str, str], closed: str
+) -> None:
+    out = tmp_path / "run"
+    done = _shell(f"PERFLAB run {graph_file} -t 0.2 -s 0.1 -o {out} {closed}", environment, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (out / "summary.json").is_file()
+    assert _shell(f"PERFLAB show {out} {closed} 2>&-", environment, tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
+def test_an_error_that_cannot_be_written_keeps_its_exit_code(
+    tmp_path: Path, environment: dict[str, str], stream: str
+) -> None:
+    assert _shell(f"PERFLAB show nothing {stream}", environment, tmp_path).returncode == 2
+
+
+FULL = "perflab: cannot write to stdout: No space left on device\n"
 
 
 @pytest.mark.parametrize("arguments", ["list", "list --json", "--help", "--version", "show RUN", "show RUN --json"])
-def test_a_full_stdout_is_one_line(finished: Path, environment: dict[str, str], arguments: str) -> None:
-    line = f"PERFLAB {arguments.replace('RUN', str(finished))} >/dev/full"
-    done = _shell(line, environment, finished)
-    assert (done.returncode, done.stderr) == (1, "perflab: cannot write to stdout: No space left on device\n")
+def test_a_full_stdout_is_one_line(
+    finished: Path,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+) -> None:
+    monkeypatch.setenv("PERFLAB_NATIVE", environment["PERFLAB_NATIVE"])
+    with Path("/dev/full").open("w") as full:  # its end fails if anything is left to be written
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main([str(finished) if word == "RUN" else word for word in arguments.split()]) == 1
+    assert capsys.readouterr().err == FULL
+
+
+def test_a_full_stdout_is_one_line_of_a_process(finished: Path, environment: dict[str, str]) -> None:
+    done = _shell("PERFLAB list >/dev/full", environment, finished)
+    assert (done.returncode, done.stderr) == (1, FULL)
 
 
 def test_a_path_that_cannot_be_looked_at_is_bad_input(perflab: Perflab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -20,7 +19,7 @@ from conftest import Perflab
 from made_run import MadeTrial, Stream, arrivals, make_run
 from made_sweep import made_breaking_point, made_curve
 from made_watched import watched
-from support import SOURCE, two_processes
+from support import run_here, two_processes
 from test_cli import one_line
 from test_figures import one_result, sample, thousand, trial, values_edge
 
@@ -40,13 +39,12 @@ BROWSER_TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")
-def finished_run(native_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_run(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of 1 s on the native doubles, whose latency is 100 µs throughout."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "small.json").write_text(json.dumps(two_processes()))
-    command = [sys.executable, "-m", "perflab", "run", "small.json", "-t", "1", "-s", "0.1", "-o", "run", "-q"]
-    environment = {**os.environ, "PERFLAB_NATIVE": str(native_folder), "PYTHONPATH": str(SOURCE)}
-    subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=120)
+    done = run_here(["run", "small.json", "-t", "1", "-s", "0.1", "-o", "run", "-q"], folder, environment)
+    assert (done.returncode, done.stderr) == (0, "")
     return folder / "run"
 
 
