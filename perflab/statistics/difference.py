@@ -12,6 +12,7 @@ or, with blocks, the shifts at which the ranks change, searched. Closed, so that
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -60,7 +61,7 @@ def rank_test(design: Design, direction: Direction = "both") -> Test:
     if not design.blocks:
         return Test(name, None, reason="there are no trials to compare")
     a, b = design.a, design.b
-    superiority = float(stats.mannwhitneyu(b, a, method="asymptotic").statistic) / (len(a) * len(b))
+    superiority = float(np.mean((b[:, None] > a) + (b[:, None] == a) / 2))
     tails = _tails(design)
     return Test(name, tails.p(direction), superiority, tails.exact)
 
@@ -86,9 +87,10 @@ def shift_value(design: Design) -> float | None:
     return _middle(design, _steps(design)) if design.blocks else None
 
 
-def hodges_lehmann(a: Floats, b: Floats) -> float:
-    """The median of all differences b_j - a_i."""
-    return float(np.median(np.subtract.outer(b, a)))
+def hodges_lehmann(a: Floats, b: Floats) -> Floats:
+    """The median of all differences b_j - a_i of two samples; of many pairs of samples, each along the last axis."""
+    medians: Floats = np.median(b[..., :, None] - a[..., None, :], axis=(-2, -1))
+    return medians
 
 
 def welch(design: Design, confidence: float = 0.95, direction: Direction = "both") -> tuple[Test, Estimate]:
@@ -191,8 +193,9 @@ def _scores(blocks: tuple[Block, ...]) -> list[Ranks]:
         if largest > 0:  # what floating point makes of equal values must stay equal
             grain = largest * _RELATIVE_NOISE
             values = [np.round(v / grain) for v in values]
-    ranks = 2 * stats.rankdata(np.concatenate(values))
-    return np.split(ranks.astype(np.int64), np.cumsum([len(v) for v in values])[:-1])
+    _, places, counts = np.unique(np.concatenate(values), return_inverse=True, return_counts=True)
+    ranks: Ranks = (2 * np.cumsum(counts) - counts + 1)[places]
+    return np.split(ranks, np.cumsum([len(v) for v in values])[:-1])
 
 
 def _subset_sums(scores: Ranks, size: int) -> Floats:
@@ -262,17 +265,19 @@ def _middle(design: Design, steps: Floats) -> float:
 def _centre(design: Design, steps: Floats) -> float:
     """The shift at which the rank sum is what exchanging would make it on average."""
 
-    def excess(d: float) -> float:
-        moved = design.shifted(-d)
+    points = np.unique(steps)
+
+    @functools.cache  # both searches below pass most of the same points
+    def excess(index: int) -> float:
+        moved = design.shifted(-points[index])
         scores = _scores(moved.blocks)
         return sum(
             float(score[len(block.a) :].sum() - len(block.b) * score.mean())
             for score, block in zip(scores, moved.blocks, strict=True)
         )
 
-    points = np.unique(steps)
-    below = _last(len(points), lambda i: excess(points[i]) > 0)
-    above = _last(len(points), lambda i: excess(points[i]) >= 0)
+    below = _last(len(points), lambda i: excess(i) > 0)
+    above = _last(len(points), lambda i: excess(i) >= 0)
     return float((points[min(below + 1, len(points) - 1)] + points[max(above, 0)]) / 2)
 
 

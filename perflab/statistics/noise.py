@@ -24,6 +24,7 @@ from perflab.statistics.sample import Floats, Sample
 MIN_TRIALS = 6  # ten splits of three against three
 MAX_SPLITS = 2000
 QUANTILE = 0.95
+SPLITS_AT_ONCE = 100  # bounds the memory that the pairs of two large halves take
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int =
 def _scaled(
     values: Floats, groups: list[list[int]], splits: list[list[int]], n_baseline: int, n_treatment: int
 ) -> float:
-    sizes = []
     everything = {i for group in groups for i in group}
-    for half in splits:
-        other = sorted(everything - set(half))
-        scale = math.sqrt((1 / n_baseline + 1 / n_treatment) / (1 / len(half) + 1 / len(other)))
-        sizes.append(abs(hodges_lehmann(values[half], values[other])) * scale)
-    return float(np.quantile(sizes, QUANTILE, method="higher"))
+    halves = np.asarray(splits)  # each has the same number of trials of each group
+    others = np.asarray([sorted(everything.difference(half)) for half in splits])
+    scale = math.sqrt((1 / n_baseline + 1 / n_treatment) / (1 / halves.shape[1] + 1 / others.shape[1]))
+    parts = np.array_split(np.arange(len(splits)), math.ceil(len(splits) / SPLITS_AT_ONCE))
+    shifts = np.concatenate([hodges_lehmann(values[halves[part]], values[others[part]]) for part in parts])
+    return float(np.quantile(np.abs(shifts) * scale, QUANTILE, method="higher"))
 
 
 def _groups(baseline: Sample) -> list[list[int]]:
