@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
@@ -9,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from perflab.statistics import findings
 
 Json = dict[str, Any]
 
@@ -193,6 +196,19 @@ def result(trials: list[Json], **changes: Any) -> Json:
         "passing": None,
         **changes,
     }
+
+
+def with_findings(summary: Json) -> Json:
+    """A copy with the findings. Those of many trials take seconds, so equal summaries are looked at once."""
+    found: Json = json.loads(_with_findings(json.dumps(summary)))
+    return found
+
+
+@functools.cache
+def _with_findings(summary: str) -> str:
+    document = json.loads(summary)
+    findings.add(document)
+    return json.dumps(document)
 
 
 def write_run(path: Path, summary: Json, **manifest: Any) -> Path:

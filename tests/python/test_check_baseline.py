@@ -81,7 +81,16 @@ def test_a_regression_within_the_margin_passes(tmp_path: Path, capsys: Captured)
 
 
 def test_an_improvement_passes(tmp_path: Path, capsys: Captured) -> None:
-    assert check(runs(tmp_path, new(Effect(latency=0.5, cpu=0.5))), "--json", "--strict") == 0
+    assert (
+        check(
+            runs(tmp_path, new(Effect(latency=0.5, cpu=0.5))),
+            "--metric",
+            "latency.p99,cpu_percent",
+            "--json",
+            "--strict",
+        )
+        == 0
+    )
     assert set(verdicts(capsys).values()) == {"passed"}
 
 

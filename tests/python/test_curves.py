@@ -12,11 +12,13 @@ from made_levels import KNEE_AT_60, LOAD, loads, sweep
 from perflab.statistics import curves, curves_words, findings
 from perflab.statistics.curves_trend import trend
 from perflab.statistics.judgement import Rules, judge
-from perflab.statistics.metrics import chosen
+from perflab.statistics.metrics import METRICS, chosen
 from perflab.statistics.sample import Sample
 from perflab.statistics.selection import conditions_off, match, outer_factors
 
 Json = dict[str, Any]
+
+P99 = (METRICS["latency.p99"],)
 
 
 def of(results: list[Json], path: str = LOAD) -> Json:
@@ -53,7 +55,7 @@ def test_levels_are_values_however_they_are_written() -> None:
         assert conditions_off(results[0]) == {"cpu_load"}
         assert outer_factors(results[0]) == {}
         assert [level["level"] for level in of(results)["levels"]] == [0, 15, 30, 45, 60, 75, 90]
-        found = findings.find(results)
+        found = findings.find(results, metrics=P99)
         assert {c["baseline"]["name"] for c in found["comparisons"]} == {"baseline"}
         assert len({c["treatment"]["name"] for c in found["comparisons"]}) == 6
 
@@ -82,7 +84,7 @@ def test_levels_are_in_order_whatever_the_order_of_results() -> None:
 
 def test_a_baseline_with_a_level_of_a_condition_is_compared_with_its_treatments() -> None:
     results = loads()
-    found = findings.find(results)
+    found = findings.find(results, metrics=P99)
     kinds = {c["kind"] for c in found["comparisons"]}
     assert kinds == {"condition"}
     assert {c["treatment"]["name"] for c in found["comparisons"]} == {f"cpu_load load={n}" for n in KNEE_AT_60 if n}

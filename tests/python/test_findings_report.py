@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_experiment import Effect, Made
+from made_experiment import Effect, Made, with_findings
 
 from perflab.report import findings as report
-from perflab.statistics import findings
 
 Json = dict[str, Any]
 
@@ -20,9 +19,7 @@ def experiment() -> Json:
         {"cyclonedds": Effect(), "fastdds": Effect(latency=1.3)},
         blocks=6,
     )
-    summary = made.summary()
-    findings.add(summary)
-    return summary
+    return with_findings(made.summary())
 
 
 GOLDEN_80 = """\
@@ -104,8 +101,9 @@ def test_no_more_than_eight_sentences_and_what_is_left_out_is_said() -> None:
 def test_one_trial_each_prints_one_sentence_and_no_table() -> None:
     made = Made({"cpu_load": Effect(latency=9)}, blocks=1).summary()
     made["results"][0]["trials_detail"] = made["results"][0]["trials_detail"][:1]
-    findings.add(made)
-    assert report.lines(made) == ["- one trial each: nothing can be said about differences; --trials 5 or more"]
+    assert report.lines(with_findings(made)) == [
+        "- one trial each: nothing can be said about differences; --trials 5 or more"
+    ]
 
 
 def test_a_summary_without_findings_prints_nothing() -> None:
@@ -117,11 +115,9 @@ def test_the_success_column_names_what_is_not_counted() -> None:
     disturbed = made["results"][1]
     disturbed["trials_detail"][2] |= {"outcome": "invalid", "measured": False, "reason": "the load was killed"}
     disturbed["outcomes"] |= {"success": 2, "invalid": 1}
-    findings.add(made)
-    lines = report.lines(made, 140)
+    lines = report.lines(with_findings(made), 140)
     assert "2/2 (+1 invalid)" in next(line for line in lines if line.startswith("cpu_load "))
     disturbed["trials_detail"][1] |= {"outcome": "harness_error", "measured": False, "reason": "disk full"}
     disturbed["outcomes"] |= {"success": 1, "harness_error": 1}
-    findings.add(made)
-    lines = report.lines(made, 140)
+    lines = report.lines(with_findings(made), 140)
     assert "1/1 (+1 invalid, +1 harness error)" in next(line for line in lines if line.startswith("cpu_load "))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import re
 import shutil
 import subprocess
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_experiment import Effect, Made, write_run
+from made_experiment import Effect, Made, with_findings, write_run
 from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.errors import BadInput, PerflabError
@@ -20,7 +18,6 @@ from perflab.report import latex
 from perflab.report.latex.table import Column, Names, Table, Texts, Value, Values
 from perflab.report.latex.tables import unit_of
 from perflab.report.latex.text import aligned, breakable, decimals, escape, number
-from perflab.statistics.findings import add
 from perflab.statistics.metrics import METRICS
 
 Json = dict[str, Any]
@@ -38,12 +35,6 @@ def drawn() -> None:
 def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr(latex, "pictures", lambda runs: [])
-
-
-def summary_of(made: Made) -> Json:
-    summary = made.summary()
-    add(summary)
-    return summary
 
 
 def with_curves(summary: Json) -> Json:
@@ -118,19 +109,18 @@ def with_curves(summary: Json) -> Json:
     }
 
 
-@functools.cache
-def two_variants() -> str:
-    """As text, so that each test has its own; its statistics take a while."""
+def two_variants() -> Json:
     made = Made(
         treatments={"cpu_load": Effect(latency=1.8), "message_flood": Effect(lost=3)},
         variants={"cyclonedds": Effect(), "fastdds": Effect(latency=1.3)},
+        blocks=6,
     )
-    return json.dumps(with_curves(summary_of(made)))
+    return with_curves(with_findings(made.summary()))
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunData:
-    return open_run(write_run(tmp_path / "run", json.loads(two_variants())))
+    return open_run(write_run(tmp_path / "run", two_variants()))
 
 
 @pytest.fixture
@@ -247,7 +237,7 @@ def test_tables_say_what_the_summary_says(run: RunData, tmp_path: Path) -> None:
     row = next(line for line in files["results.tex"].splitlines() if line.startswith(r"cpu\_load &"))
     assert value[0] in row
     assert value[1] in row
-    assert "8/8 [68, 100]" in row
+    assert "6/6 [61, 100]" in row
     compared = next(
         c
         for c in run.summary["findings"]["comparisons"]
@@ -272,7 +262,7 @@ def test_tables_say_what_the_summary_says(run: RunData, tmp_path: Path) -> None:
 def test_values_are_named(run: RunData, tmp_path: Path) -> None:
     text = texts(latex.write([run], tmp_path / "out"))["values.tex"]
     found = dict(re.findall(r"^\\perflabvalue\{(.*?)\}\{(.*)\}$", text, re.MULTILINE))
-    assert found["cyclonedds/cpu_load/trials"] == "8"
+    assert found["cyclonedds/cpu_load/trials"] == "6"
     assert found["cyclonedds/cpu_load/latency.p50"].endswith(r"~\ensuremath{\mu}s")
     assert found["cyclonedds/cpu_load/latency.p50/verdict"] == "higher"
     assert re.match(r"1\.[78]\d+\\ensuremath", found["cyclonedds/cpu_load/latency.p50/effect"])
@@ -284,7 +274,7 @@ def test_values_are_named(run: RunData, tmp_path: Path) -> None:
 def test_names_of_values_stay_when_a_run_is_repeated(tmp_path: Path) -> None:
     def names(seed: int, folder: str) -> list[str]:
         made = Made(treatments={"cpu_load": Effect(latency=1.8)}, blocks=3, seed=seed)
-        opened = open_run(write_run(tmp_path / folder, summary_of(made)))
+        opened = open_run(write_run(tmp_path / folder, with_findings(made.summary())))
         text = texts(latex.write([opened], tmp_path / f"{folder}_out"))["values.tex"]
         return re.findall(r"^\\perflabvalue\{(.*?)\}", text, re.MULTILINE)
 
@@ -310,7 +300,7 @@ def test_the_document_reads_everything_that_was_written(run: RunData, tmp_path: 
 
 
 def test_a_run_with_invalid_trials_says_so_first(tmp_path: Path) -> None:
-    summary = summary_of(Made(treatments={"cpu_load": Effect()}, blocks=3))
+    summary = with_findings(Made(treatments={"cpu_load": Effect()}, blocks=3).summary())
     summary["results"][0]["outcomes"]["invalid"] = 2
     files = texts(latex.write([open_run(write_run(tmp_path / "run", summary))], tmp_path / "out"))
     body = files["report.tex"].partition(r"\end{center}")[2].strip()

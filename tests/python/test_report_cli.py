@@ -8,18 +8,15 @@ import threading
 from pathlib import Path
 
 import pytest
-from made_experiment import Made, write_run
+from made_experiment import Made, with_findings, write_run
 from test_cli import one_line
 
 from perflab.cli import main
-from perflab.statistics import findings
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    summary = Made(blocks=3).summary()
-    findings.add(summary)
-    return write_run(tmp_path / "run", summary)
+    return write_run(tmp_path / "run", with_findings(Made(blocks=3).summary()))
 
 
 def test_the_page_stands_in_the_first_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

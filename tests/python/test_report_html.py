@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_experiment import Effect, Made, result, trial, write_run
+from made_experiment import Effect, Made, result, trial, with_findings, write_run
 from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.errors import BadInput
@@ -82,28 +82,29 @@ class Page(HTMLParser):
 
 
 def made(path: Path, summary: Json, **manifest: Any) -> Path:
-    from perflab.statistics import findings
+    return write_run(path, with_findings(summary), **manifest)
 
-    findings.add(summary)
-    return write_run(path, summary, **manifest)
+
+def without_findings(path: Path, summary: Json, **manifest: Any) -> Path:
+    """For tests of other sections, as findings of many trials take long."""
+    return write_run(path, {**summary, "findings": None}, **manifest)
 
 
 def page_of(*paths: Path, title: str | None = None) -> Page:
     return Page(report(open_all([str(path) for path in paths]), title=title).page)
 
 
-def loaded(factor: float = 2.0, blocks: int = 8, **changes: Any) -> Json:
+def loaded(factor: float = 2.1, blocks: int = 8) -> Json:
     experiment = Made(
         treatments={"cpu_load": Effect(latency=factor)},
         blocks=blocks,
         condition_parameters={"cpu_load": LOAD},
-        **changes,
     )
     return experiment.summary()
 
 
 def test_a_difference_is_said_in_words_with_interval_and_numbers(tmp_path: Path) -> None:
-    page = page_of(made(tmp_path / "run", loaded(2.1)))
+    page = page_of(made(tmp_path / "run", loaded()))
     said = page.said("findings")
     found = re.search(
         r"worse Under 4 × 80 % CPU load, latency p99 rose (\S+)× \[(\S+), (\S+)\]\. "
@@ -118,7 +119,7 @@ def test_a_difference_is_said_in_words_with_interval_and_numbers(tmp_path: Path)
 
 
 def test_a_difference_for_the_better_stands_below_those_for_the_worse(tmp_path: Path) -> None:
-    experiment = Made(treatments={"cpu_load": Effect(latency=0.5), "cpu_pinning": Effect(cpu=2)})
+    experiment = Made(treatments={"cpu_load": Effect(latency=0.5), "cpu_pinning": Effect(cpu=2)}, blocks=6)
     said = page_of(made(tmp_path / "run", experiment.summary())).said("findings")
     assert "▼ better Under cpu_load, latency p50 fell to 0.5" in said
     assert said.index("▲ worse") < said.index("▼ better")
@@ -192,7 +193,7 @@ def test_levels_of_many_treatments_stand_once_beside_what_they_have_in_common(tm
         if one["conditions"]:
             level = int(one["treatment"].rpartition("=")[2])
             one["condition_parameters"] = {"cpu_load": {**LOAD, "load": level}}
-    said = page_of(made(tmp_path / "run", summary)).said("setup")
+    said = page_of(without_findings(tmp_path / "run", summary)).said("setup")
     assert "cpu_load, 8 treatments" in said
     assert "load 10; 20; 30; 40; 50; 60; 70; 80" in said and said.count("matrixprod") == 1
 
@@ -272,7 +273,7 @@ def test_tables_have_every_trial_with_what_it_says(tmp_path: Path) -> None:
 
 
 def test_cells_sort_by_their_values_and_not_by_their_text(tmp_path: Path) -> None:
-    text = report(open_all([str(made(tmp_path / "run", loaded(2.0)))])).page
+    text = report(open_all([str(made(tmp_path / "run", loaded()))])).page
     cells = re.findall(r'data-by="([^"]*)">(?:<b[^>]*>[^<]*</b>\u00a0)?([\d.]+\u00a0(?:µs|ms))<', text)
     assert len(cells) > 40
     for by, shown in cells:
@@ -281,9 +282,9 @@ def test_cells_sort_by_their_values_and_not_by_their_text(tmp_path: Path) -> Non
 
 
 def test_a_long_table_is_folded_and_has_a_filter(tmp_path: Path) -> None:
-    text = report(open_all([str(made(tmp_path / "run", loaded(2.0, blocks=20)))])).page
+    text = report(open_all([str(without_findings(tmp_path / "run", loaded(blocks=20)))])).page
     assert 'aria-label="Filter Trials"' in text and "Show all 60 rows" in text
-    short = report(open_all([str(made(tmp_path / "short", loaded(2.0, blocks=3)))])).page
+    short = report(open_all([str(without_findings(tmp_path / "short", loaded(blocks=3)))])).page
     assert 'class="filter"' not in short and "Show all 9 rows" not in short
 
 
@@ -300,7 +301,7 @@ def test_several_runs_stand_side_by_side_and_are_compared(tmp_path: Path) -> Non
 
 
 def test_a_run_named_twice_is_refused(tmp_path: Path) -> None:
-    path = made(tmp_path / "run", loaded())
+    path = without_findings(tmp_path / "run", loaded())
     with pytest.raises(BadInput, match="run is named twice"):
         open_all([str(path), f"{tmp_path}/./run"])
 
@@ -365,7 +366,7 @@ def test_noise_of_the_machine_is_shown_with_what_helps(tmp_path: Path) -> None:
 
 
 def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> None:
-    summary = loaded()
+    summary = with_findings(loaded())
     points = [{"value": 1e5, "low": 9e4, "high": 1.1e5, "n": 5}, None]
     level = {"treatment": "x", "n": 5, "successes": 4, "judged": 5, "success_low": 0.38, "success_high": 0.96}
     summary["curves"] = [
@@ -390,7 +391,7 @@ def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> Non
             "fit": None, "monotone_p": None, "words": ["breaks at 740 /s [700, 790]"],
         }
     ]  # fmt: skip
-    page = page_of(made(tmp_path / "run", summary))
+    page = page_of(write_run(tmp_path / "run", summary))
     said = page.said("findings")
     assert "Over message_flood.rate worse: latency p99. Of" in page.said("")
     assert "Over message_flood.rate, 8 of 10 trials succeeded. 4/5 at 100 msg/s, 4/5 at 1000 msg/s" in said
