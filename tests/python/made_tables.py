@@ -127,29 +127,36 @@ class MadeSource:
     def table(self, name: str) -> pl.DataFrame:
         return self._frames[name]
 
+    def _of_threads(self, name: str) -> dict[int, list[dict[str, Any]]]:
+        """The rows of a table by their thread."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for row in self.table(name).iter_rows(named=True):
+            found.setdefault(row["thread"], []).append(row)
+        return found
+
     def split(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
-        states = self.table("thread_states")
-        migrations = self.table("migrations")
+        states, migrations = self._of_threads("thread_states"), self._of_threads("migrations")
         rows = []
         for t, start, end in zip(thread, start_ns, end_ns, strict=True):
             if t is None or start is None or end is None:
                 rows.append(dict.fromkeys(SPLIT))
                 continue
             spent = dict.fromkeys(("running", "preempted", "blocked", "woken", "stopped", "traced"), 0)
-            for s in states.filter(pl.col("thread") == t).iter_rows(named=True):
+            for s in states.get(t, ()):
                 spent[s["state"]] += max(0, min(end, s["end_ns"]) - max(start, s["start_ns"]))
             known = sum(spent.values()) == end - start
-            moved = migrations.filter(pl.col("thread") == t, pl.col("time_ns").is_between(start, end)).height
+            moved = sum(start <= m["time_ns"] <= end for m in migrations.get(t, ()))
             values = (spent["running"], spent["preempted"], spent["blocked"], spent["woken"], moved)
             rows.append(dict(zip(SPLIT, values, strict=True)) if known else dict.fromkeys(SPLIT))
         return pl.DataFrame(rows, schema=SPLIT, orient="row")
 
     def holds(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
+        holds = self._of_threads("holds")
         held: dict[tuple[int, str, int | None, int | None], int] = {}
         for i, (t, start, end) in enumerate(zip(thread, start_ns, end_ns, strict=True)):
             if t is None or start is None or end is None:
                 continue
-            for h in self.table("holds").filter(pl.col("thread") == t).iter_rows(named=True):
+            for h in holds.get(t, ()):
                 part = min(end, h["end_ns"]) - max(start, h["start_ns"])
                 if part > 0:
                     key = (i, h["state"], h["cpu"], h["holder"])

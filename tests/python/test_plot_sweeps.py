@@ -22,6 +22,7 @@ from perflab.report.degradation import APART, curves, level_text, levels_axis, v
 from perflab.report.figures import Figure, Series
 from perflab.report.palette import DARK, LIGHT
 from perflab.report.thresholds import MIN_TRIALS, breaking_points
+from tests.marks import long_but
 
 DEFAULT = made_curve()
 
@@ -236,7 +237,7 @@ def made() -> list[Figure]:
     return [*figures, *breaking_points([("", made_breaking_point()), ("", made_breaking_point("fastdds", 2100))])]
 
 
-@pytest.mark.parametrize("background", ["light", "dark"])
+@pytest.mark.parametrize("background", long_but(["light"], ["light", "dark"]))
 def test_they_are_drawn_with_their_words(background: Any) -> None:
     for figure in made():
         texts = svg_text(draw_static.draw(figure, "svg", background))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from support import SOURCE
 import perflab.trace
 from perflab.cli import main
 from perflab.errors import BadInput
+from tests.marks import long_but
 
 VERBS = ("summary", "callbacks", "messages", "executor", "scheduling", "compare", "export", "why")
 ANSWERS = VERBS[:5]
@@ -211,8 +213,11 @@ def test_wrong_options_are_one_line(capsys: pytest.CaptureFixture[str], opened: 
 # With the real reader -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", ANSWERS)
-@pytest.mark.parametrize("name", RECORDED)
+# test_nulls_are_explained.py has every answer of every recording, without the command.
+QUICK = [("jazzy_small", verb) for verb in ANSWERS] + [(name, "summary") for name in RECORDED]
+
+
+@pytest.mark.parametrize(("name", "verb"), long_but(QUICK, itertools.product(RECORDED, ANSWERS)))
 def test_recorded_traces_are_answered(capsys: pytest.CaptureFixture[str], name: str, verb: str) -> None:
     needs_library()
     folder = reference_trace(name)
@@ -244,15 +249,19 @@ def documented() -> dict[tuple[str, str], list[str]]:
     return {(answer, section): re.findall(r"`([^`]+)`", columns) for answer, section, columns in rows}
 
 
-@pytest.mark.parametrize("verb", ANSWERS)
-def test_sections_and_columns_are_those_of_the_documentation(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, verb: str
-) -> None:
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All sections and tables of jazzy_small as files."""
     needs_library()
+    out = tmp_path_factory.mktemp("exported") / "out"
+    assert main(["trace", "export", str(reference_trace("jazzy_small")), "-o", str(out)]) == 0
+    return out
+
+
+@pytest.mark.parametrize("verb", ANSWERS)
+def test_sections_and_columns_are_those_of_the_documentation(exported: Path, verb: str) -> None:
     table = documented()
-    code, _, err = run(capsys, "trace", "export", reference_trace("jazzy_small"), "-o", tmp_path / "out")
-    assert (code, err) == (0, "")
-    index = json.loads((tmp_path / "out" / "index.json").read_text())
+    index = json.loads((exported / "index.json").read_text())
     found = {
         entry["name"]: [column["name"] for column in entry["columns"]]
         for entry in index["files"]

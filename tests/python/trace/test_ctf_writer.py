@@ -30,6 +30,8 @@ from made_trace import Flavour, Layout, MadeTrace
 from random_traces import random_trace
 from reference_traces import reference_trace, trace_folders
 
+from tests.marks import long_but
+
 TRACES = 120
 FIRST_SEED = 10_000  # others than those of the differential test
 
@@ -157,9 +159,10 @@ def test_a_made_trace_has_the_events_that_were_asked_for(tmp_path: Path, layout:
     assert all(e["stream_context"] == {"vpid": 20, "vtid": 20, "procname": "listener"} for e in events)
 
 
-@pytest.mark.parametrize(
-    ("layout", "recorded"), [("jazzy", "jazzy_small"), ("humble_fork", "ros2_fastrtps_humble_fork")]
-)
+RECORDINGS = [("jazzy", "jazzy_small"), ("humble_fork", "ros2_fastrtps_humble_fork")]
+
+
+@pytest.mark.parametrize(("layout", "recorded"), long_but(RECORDINGS[:1], RECORDINGS))
 def test_layouts_are_those_of_recorded_traces(tmp_path: Path, layout: Layout, recorded: str) -> None:
     """Names, order and values' types of all fields of all events that the recording has."""
     folder = next(f for f in trace_folders(reference_trace(recorded)) if (f / "index").is_dir())

@@ -46,6 +46,11 @@ def opened(name: str) -> NativeTrace:
     return open_trace([Path(folder) if name == OWN else reference_trace(name)])
 
 
+@functools.cache
+def answered(name: str, answer: Callable[[Source], Answer]) -> Answer:
+    return answer(opened(name))
+
+
 def unexplained(answer: Answer) -> Iterator[str]:
     for section in answer.sections:
         frame = section.frame
@@ -62,7 +67,7 @@ def unexplained(answer: Answer) -> Iterator[str]:
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.__name__)
 def test_every_null_has_its_reason(name: str, answer: Callable[[Source], Answer]) -> None:
     needs_library()
-    found = answer(opened(name))
+    found = answered(name, answer)
     assert list(unexplained(found)) == []
     document = json.loads(json.dumps(found.document(), allow_nan=False))
     for section in found.sections:
@@ -89,6 +94,6 @@ def test_tables_keep_to_the_width(name: str, width: int) -> None:
     needs_library()
     for answer in ANSWERS:
         text = io.StringIO()
-        trace_tables.print_answer(Console(file=text, width=width, no_color=True), answer(opened(name)))
+        trace_tables.print_answer(Console(file=text, width=width, no_color=True), answered(name, answer))
         longest = max(text.getvalue().splitlines(), key=len)
         assert len(longest) <= width, longest
