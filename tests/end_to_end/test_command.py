@@ -11,7 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from perflab.condition import Window
@@ -19,18 +18,18 @@ from perflab.experiment.traced_messages import read
 from perflab.formats import records
 from perflab.statistics import histogram as hg
 from perflab.trace import open_trace
+from tests.schemas import published
 
 from . import traces
 from .conftest import NATIVE, SOURCE, TIMEOUT_S, Json, Run, started
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 QUIETLY = ("--cool-down", "0", "-q")
 UNTRACED = ("--tracing", "off", *QUIETLY)
 
 
 def summary_of(out: Path) -> Json:
     summary = json.loads((out / "summary.json").read_text())
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert isinstance(summary, dict)
     return summary
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from .conftest import NATIVE, SOURCE, Json, Run
+from tests.schemas import published
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+from .conftest import NATIVE, Json, Run
+
 # Deep queues: a machine that stands still for some tenths of a second shall lose nothing.
 DEEP = "executor:depth=1000"
 OPTIONS = ("--time", "2s", "--cool-down", "0", "--discovery-timeout", "100s")
@@ -23,7 +23,7 @@ needs_cyclonedds = pytest.mark.skipif(
 
 def results(run: Path) -> list[Json]:
     found: Json = json.loads((run / "summary.json").read_text())
-    jsonschema.validate(found, SCHEMA)
+    published("summary").validate(found)
     return list(found["results"])
 
 

@@ -12,17 +12,16 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-import jsonschema
 import polars as pl
 import pytest
 
 import perflab
 from tests.marks import long_but
+from tests.schemas import published
 
 from . import traces
-from .conftest import NATIVE, PINGPONG, SOURCE, TIMEOUT_S, Json, Run, command, environment, kill, started
+from .conftest import NATIVE, PINGPONG, TIMEOUT_S, Json, Run, command, environment, kill, started
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 CPUS = len(os.sched_getaffinity(0))
 
 # The machine may be busy with other things: what is tested here is not how quiet it is.
@@ -43,7 +42,7 @@ def result(summary: Json, treatment: str, purpose: str = "measured") -> Json:
 def checked(text: str) -> Json:
     """A summary as it was printed."""
     summary = json.loads(text)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert isinstance(summary, dict)
     return summary
 

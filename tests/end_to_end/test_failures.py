@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from .conftest import PINGPONG, SOURCE, TIMEOUT_S, Run, command, environment, kill, measuring, started, wait_until_gone
+from tests.schemas import published
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+from .conftest import PINGPONG, TIMEOUT_S, Run, command, environment, kill, measuring, started, wait_until_gone
 
 
 def test_a_killed_node_is_named_and_the_rest_stays_readable(run: Run, pingpong: Path, tmp_path: Path) -> None:
@@ -29,7 +28,7 @@ def test_a_killed_node_is_named_and_the_rest_stays_readable(run: Run, pingpong: 
     assert f"process 'pong' (pid {pids['pong']}) was killed by SIGKILL" in stderr
     wait_until_gone(pids)
     summary = json.loads(stdout)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     detail = summary["results"][0]["trials_detail"][0]
     assert (detail["outcome"], detail["complete"]) == ("failed", False)
     assert detail["totals"]["received"] > 0
@@ -48,7 +47,7 @@ def test_a_killed_perflab_leaves_nothing_running_and_its_run_opens(run: Run, pin
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "perflab was ended before this run was" in shown.stdout
     summary = json.loads(run("show", out, "--json").stdout)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert summary["valid"] is False
     assert summary["results"][0]["totals"]["received"] > 0
 
@@ -101,7 +100,7 @@ def test_a_disk_that_fills_up_ends_the_run_and_what_was_complete_opens(
     shown = run("show", out, "--json")
     assert shown.returncode == 0, shown.stderr
     summary = json.loads(shown.stdout)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     detail = summary["results"][0]["trials_detail"][0]
     assert detail["outcome"] == "harness_error"
     assert "No space left on device" in detail["reason"]

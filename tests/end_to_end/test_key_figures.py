@@ -9,12 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+from tests.schemas import published
 
-from .conftest import SOURCE, Run
+from .conftest import Run
 
 MS = 1_000_000
-SUMMARY = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 
 # One executor and thread for each node, so that nobody waits for another. A message of the lidar (every 10 ms) or the
 # map (every 20 ms) is 1 ms on its way, as every one is; the localizer works 2 ms, the planner 3 ms.
@@ -57,7 +56,7 @@ def summary_of(run: Run, *arguments: str | Path, code: int = 0) -> dict[str, Any
     done = run("run", *arguments, "--json")
     assert done.returncode == code, done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
-    jsonschema.validate(summary, SUMMARY)
+    published("summary").validate(summary)
     return summary
 
 

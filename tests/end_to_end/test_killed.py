@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from . import traces
-from .conftest import SOURCE, TIMEOUT_S, Json, Run, kill, started
+from tests.schemas import published
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+from . import traces
+from .conftest import TIMEOUT_S, Json, Run, kill, started
+
 BOTH = "cpu_load:workers=1,load=30+message_flood:publishers=2,rate=50,at_least=20"
 KILLS = 5
 
@@ -35,7 +35,7 @@ pytestmark = [
 def whole(run: Run, out: Path, planned: int) -> Json:
     """The summary of a run that is complete."""
     summary = json.loads((out / "summary.json").read_text())
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     details = [detail for r in summary["results"] for detail in r["trials_detail"]]
     assert sorted(d["order"] for d in details) == list(range(1, planned + 1))
     assert (done := run("clean", out)).returncode == 0, done.stderr
@@ -168,7 +168,7 @@ def test_each_part_of_a_trial_twice(run: Run, pingpong: Path, tmp_path: Path) ->
         stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1, stderr
     assert stderr.count("\n") == 1
-    jsonschema.validate(json.loads(stdout), SCHEMA)
+    published("summary").validate(json.loads(stdout))
     traces.nothing_is_left(out, seen)
     trials = traces.trials(out)
     assert [t["outcome"] for t in trials] == [*(v.outcome for v in victims), "success"], [t["reason"] for t in trials]
@@ -264,7 +264,7 @@ def test_a_disk_that_is_full_for_a_while(run: Run, small_disk: Path) -> None:
     filler.unlink()
     done = run("run", "--resume", out, "-q")
     summary = json.loads((out / "summary.json").read_text())
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert finished.items() <= traces.sums_of_finished(out).items()
     details = [d for r in summary["results"] for d in r["trials_detail"]]
     assert sorted(d["order"] for d in details) == list(range(1, 4)), (done.returncode, done.stderr)

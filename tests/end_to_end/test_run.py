@@ -7,14 +7,13 @@ import os
 import subprocess
 from pathlib import Path
 
-import jsonschema
 import polars as pl
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from .conftest import NATIVE, SOURCE, Run, command, edges_by_name, environment
+from tests.schemas import published
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+from .conftest import NATIVE, Run, command, edges_by_name, environment
 
 
 @pytest.mark.parametrize("middleware", ["cyclonedds", "virtual"])
@@ -26,7 +25,7 @@ def test_sierra_nevada_counts_are_exact(run: Run, tmp_path: Path, middleware: st
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     summary = json.loads(done.stdout)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert summary["valid"] is True
     totals = summary["results"][0]["totals"]
     assert totals["received"] == totals["sent"] == 1054 * 3

@@ -11,12 +11,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from .conftest import SOURCE, Json, Run, command, environment
+from tests.schemas import published
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+from .conftest import Json, Run, command, environment
 
 # A callback of 1 ms for each message of a timer of 100 Hz, in one thread: from ten times the rate on it cannot keep up.
 # After T s at r times the rate the backlog is T (r / 10 - 1): 90 % of the responses of a trial of 1 s stay below 5 ms
@@ -45,7 +44,7 @@ def busy(tmp_path: Path) -> Path:
 
 def summary(run: Path) -> Json:
     found: Json = json.loads((run / "summary.json").read_text())
-    jsonschema.validate(found, SCHEMA)
+    published("summary").validate(found)
     assert "curves" in found or "breaking_points" in found
     return found
 

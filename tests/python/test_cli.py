@@ -12,16 +12,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import polars as pl
 import pytest
 from conftest import Perflab
-from support import SOURCE, build_plugin, graph, node, two_processes
+from support import build_plugin, graph, node, two_processes
 from test_trial import is_gone
 
 from perflab.cli import main
-
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+from tests.schemas import published
 
 
 def one_line(text: str) -> str:
@@ -205,7 +203,7 @@ def test_json_is_the_summary_and_nothing_else(perflab: Perflab, graph_file: Path
     done = perflab("run", graph_file, "--time", "0.5", "--output", tmp_path / "run", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     summary = json.loads(done.stdout)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert summary == json.loads((tmp_path / "run/summary.json").read_text())
     assert summary == json.loads(perflab("show", tmp_path / "run", "--json").stdout)
     assert summary["valid"] is True
@@ -279,7 +277,7 @@ def test_every_combination_runs_and_is_a_result(perflab: Perflab, graph_file: Pa
     assert [(v["executor"], v["ipc"]) for v in manifest["variants"]] == asked
     assert [(t["executor"], t["ipc"]) for t in manifest["trials"]] == asked * 2
     summary = json.loads((out / "summary.json").read_text())
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert [(r["executor"], r["ipc"], r["trials"]) for r in summary["results"]] == [(e, i, 2) for e, i in asked]
     assert "small on cyclonedds 0.0.1, events, ipc on, by unique, baseline: 2 trials of 0.2 s" in done.stdout
     assert "Note: --ipc on had no effect" in done.stdout  # each node is in a process of its own
@@ -343,7 +341,7 @@ def test_services_are_measured(perflab: Perflab, tmp_path: Path, topics: bool) -
     done = perflab("run", file, "-t", "0.5", "--warmup", "0.1", "-o", out)
     assert (done.returncode, done.stderr) == (0, "")
     summary = json.loads((out / "summary.json").read_text())
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     (result,) = summary["results"]
     assert [(s["client"], s["service"], s["server"], s["sent"], s["received"]) for s in result["services"]] == [
         ("asking", "add", "answering", 50, 50),
@@ -385,7 +383,7 @@ def test_replies_that_are_missing(perflab: Perflab, tmp_path: Path, fault: str, 
     done = perflab("run", file, "-t", "0.5", *option, "-o", out)
     assert done.returncode == code, done.stderr
     assert expected in " ".join((done.stdout + done.stderr).split())
-    jsonschema.validate(json.loads((out / "summary.json").read_text()), SCHEMA)
+    published("summary").validate(json.loads((out / "summary.json").read_text()))
 
 
 def test_shared_memory_of_a_killed_process_is_removed_and_noted(
@@ -442,7 +440,7 @@ def test_a_trial_that_fails_is_exit_1_and_stays_readable(
     assert done.returncode == 1
     assert re.search(expected, one_line(done.stderr)), done.stderr
     summary = json.loads(done.stdout)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert summary["valid"] is False
     shown = perflab("show", out)
     assert shown.returncode == 0, shown.stderr
@@ -525,7 +523,7 @@ def test_a_killed_perflab_leaves_no_process_and_a_run_that_opens(
     assert "perflab was ended before this run was" in shown.stdout
     assert "ping.jsonl of 0001_baseline ends within a line" in shown.stdout
     summary = json.loads(perflab("show", out, "--json").stdout)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert summary["valid"] is False
     assert summary["results"][0]["coverage"] == {"trials_merged": 1, "complete": False}
     assert summary["results"][0]["totals"]["received"] > 0

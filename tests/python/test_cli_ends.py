@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import polars as pl
 import pytest
 from conftest import Perflab
@@ -23,8 +22,8 @@ from perflab.errors import BadInput
 from perflab.experiment import rundir
 from perflab.formats import tables
 from tests.marks import long_but
+from tests.schemas import published
 
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 DEEP = "[" * 200_000
 
 Change = Callable[[dict[str, Any]], object]
@@ -72,7 +71,7 @@ def test_ctrl_c_while_the_tables_are_written_leaves_a_whole_run(
     done = perflab_process("run", graph_file, "-t", "0.2", "-s", "0.1", "-o", out, "-q", PYTHONPATH=python_path)
     assert (done.returncode, done.stderr) == (130, "perflab: interrupted by SIGINT\n")
     summary = json.loads((out / "summary.json").read_text())
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert summary["valid"] is True
     assert len(list(out.glob("trials/*/*.parquet"))) == 7
     assert not list(out.rglob(".*"))

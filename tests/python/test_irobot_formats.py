@@ -7,9 +7,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
-from support import HERE, SOURCE
+from support import HERE
 
 from perflab.cli import main
 from perflab.errors import BadInput
@@ -18,6 +17,7 @@ from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.model import Output, Sample
 from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, open_run
 from perflab.statistics.irobot import Row, Total
+from tests.schemas import published
 
 DATA = HERE.parent / "data" / "irobot"
 BASE = ("two/base_log", "two/arm_log", "csv/base_log")
@@ -329,9 +329,8 @@ def test_a_target_that_is_no_json_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["two", "csv", "legacy"])
 def test_summaries_of_both_dialects_have_the_documented_keys(name: str) -> None:
-    schema = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
     summary = open_run(DATA / name).summary
-    jsonschema.validate(summary, schema)
+    published("summary").validate(summary)
     (result,) = summary["results"]
     assert result["middleware"] is None
     assert result["totals"]["latency_ns"]["sd"] > 0

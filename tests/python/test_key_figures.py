@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
-from support import SOURCE, checkpoint, edge, publisher
+from support import checkpoint, edge, publisher
 
 from perflab.errors import BadInput
 from perflab.report import terminal
@@ -21,9 +20,9 @@ from perflab.statistics import key_figures, metrics
 from perflab.statistics.accounting import account
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.summary import TrialData, figures_of, summarize
+from tests.schemas import published
 
 MS = 1_000_000
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
 
 Json = dict[str, Any]
 
@@ -200,7 +199,7 @@ def test_nothing_recorded_is_null_and_not_0() -> None:
 def summary_of(*trials: TrialData) -> Json:
     summary = summarize("run", trials)
     key_figures.add(summary, FIGURES, 0.05)
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     return summary
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import jsonschema
 import pytest
-from support import SOURCE, checkpoint, edge, publisher, service
+from support import checkpoint, edge, publisher, service
 
 from perflab.statistics import histogram as hg
 from perflab.statistics import target
@@ -20,8 +18,7 @@ from perflab.statistics.summary import (
     summarize,
     threads_of,
 )
-
-SCHEMA = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
+from tests.schemas import published
 
 
 def trial(number: int = 1, received: int = 10, outcome: str = "success", **more: Any) -> TrialData:
@@ -47,7 +44,7 @@ def trial(number: int = 1, received: int = 10, outcome: str = "success", **more:
 
 
 def only_result(summary: dict[str, Any]) -> dict[str, Any]:
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     assert len(summary["results"]) == 1
     result: dict[str, Any] = summary["results"][0]
     return result
@@ -121,7 +118,7 @@ def test_every_variant_is_a_result_of_its_own() -> None:
         {"ipc": "off", "conditions": ("noise",)},
     ]
     summary = summarize("run", [trial(n, **way) for n, way in enumerate(ways * 2, start=1)])
-    jsonschema.validate(summary, SCHEMA)
+    published("summary").validate(summary)
     keys = ("ipc", "executor", "pass_by", "conditions")
     assert [tuple(r[k] for k in keys) for r in summary["results"]] == [
         ("off", None, None, []),
