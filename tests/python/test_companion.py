@@ -232,7 +232,10 @@ def test_kill_9_of_the_guard_ends_the_program_and_what_it_started(start: Start, 
     assert load.stop() == -signal.SIGKILL
 
 
-def test_kill_9_of_the_guard_ends_descendants_that_hide_their_environment(start: Start, tmp_path: Path) -> None:
+def test_kill_9_of_the_guard_ends_descendants_that_hide_their_environment(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(companion_module, "RECORD_INTERVAL_S", 0.0)  # each poll notes what is below the guard
     script = 'env -i setsid sleep 1000 & env -i sleep 1000 & touch "$1"; wait'
     load = start("sh", "-c", script, "sh", tmp_path / "ready")
     until((tmp_path / "ready").exists, "the shell has come that far")
@@ -243,7 +246,6 @@ def test_kill_9_of_the_guard_ends_descendants_that_hide_their_environment(start:
 
     until(lambda: len(sleepers()) == 2, "both sleepers run")
     everybody = [shell, *sleepers()]
-    time.sleep(companion_module.RECORD_INTERVAL_S)
     load.poll()
     os.kill(load.guard_pid, signal.SIGKILL)
     load.stop()

@@ -16,6 +16,7 @@ import pytest
 from support import SOURCE
 
 import perflab
+from tests.marks import long_but
 
 # ros2cli as far as a command meets it: an entry point is loaded, told of its parser, and asked to run. Like the real
 # one it parses once before the command has a say, with help kept quiet, and sets the command as a default.
@@ -98,19 +99,19 @@ def _replace_command_line(prefix: Path) -> None:
     (prefix / "lib" / "perflab" / "requirements.txt").write_text("")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["list", "middlewares"],
-        ["--help"],
-        ["-h"],
-        ["run", "graph.yaml", "--time", "2", "--json"],
-        ["run", "--", "--help", "-x"],
-        ["list", "--use-python-default-buffering"],
-        ["topic", "a word with spaces", ""],
-    ],
-)
+WORDS = [
+    [],
+    ["--help"],
+    ["run", "--", "--help", "-x"],
+    ["list", "--use-python-default-buffering"],
+    ["topic", "a word with spaces", ""],
+    ["list", "middlewares"],
+    ["-h"],
+    ["run", "graph.yaml", "--time", "2", "--json"],
+]
+
+
+@pytest.mark.parametrize("words", long_but(WORDS[:5], WORDS))
 def test_every_word_after_ros2_perflab_reaches_perflab(workspace: Path, words: list[str]) -> None:
     _replace_command_line(workspace)
     ran = _run(workspace, "perflab", *words)
@@ -118,7 +119,7 @@ def test_every_word_after_ros2_perflab_reaches_perflab(workspace: Path, words: l
     assert json.loads(ran.stdout) == words
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 3, 130])
+@pytest.mark.parametrize("code", long_but([2, 130], [0, 1, 2, 3, 130]))
 def test_the_exit_code_is_perflabs(workspace: Path, code: int) -> None:
     _replace_command_line(workspace)
     assert _run(workspace, "perflab", str(code)).returncode == code
