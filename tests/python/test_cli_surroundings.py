@@ -22,6 +22,7 @@ from perflab.experiment import run as experiment_run
 from perflab.experiment.rundir import RunDirectory, read_json
 from perflab.host import Host
 from perflab.report import live
+from tests.marks import long_but
 
 
 @pytest.fixture(autouse=True)
@@ -204,20 +205,20 @@ def _put(document: dict[str, object], path: str, value: object) -> None:
         part[last] = value  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("results.0.key_figures", 10**30),
-        ("results.0.key_figures", []),
-        ("results.0.totals", None),
-        ("results.0.totals.latency_ns", "x"),
-        ("results.0.trials_detail", {}),
-        ("results.0.edges", 3),
-        ("results.0", None),
-        ("results.0.factors", []),
-        ("results.0.outcomes", "x"),
-    ],
-)
+WRONG_TYPES = [
+    ("results.0.key_figures", 10**30),
+    ("results.0.totals.latency_ns", "x"),
+    ("results.0.edges", 3),
+    ("results.0", None),
+    ("results.0.key_figures", []),
+    ("results.0.totals", None),
+    ("results.0.trials_detail", {}),
+    ("results.0.factors", []),
+    ("results.0.outcomes", "x"),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), long_but(WRONG_TYPES[:4], WRONG_TYPES))
 def test_a_summary_of_the_wrong_types_is_one_line(
     capsys: pytest.CaptureFixture[str], made: Path, tmp_path: Path, path: str, value: object
 ) -> None:

@@ -90,7 +90,9 @@ def test_each_case_has_its_counts(
 
 def test_each_node_of_ros_publishes_two_topics_and_subscribes_to_all() -> None:
     everything = {f"/topic_{n}" for n in range(20)}
-    for number, node in enumerate(process(made("executor"))["nodes"]):
+    nodes = process(made("executor"))["nodes"]
+    assert len(nodes) == 10
+    for number, node in enumerate(nodes):
         assert [p["topic"] for p in node["publishers"]] == [f"/topic_{number}", f"/topic_{number + 10}"]
         assert {s["topic"] for s in node["subscriptions"]} == everything
         assert len(node["subscriptions"]) == 20

@@ -81,7 +81,9 @@ def test_a_chain_within_a_process_is_followed_with_and_without_the_middleware(na
 def test_the_parts_of_a_path_add_up_on_every_recorded_instance() -> None:
     needs_library()
     for name in (HUMBLE, "jazzy_small", "caret_end_to_end_sample"):
-        for told in paths_of(open_trace([reference_trace(name)]), Asked(inferred=True)).told:
+        found = paths_of(open_trace([reference_trace(name)]), Asked(inferred=True)).told
+        assert any(told.followed.complete.height for told in found), name
+        for told in found:
             f = told.followed
             legs = pl.sum_horizontal(f"leg_{i}" for i in range(len(f.hops) - 1))
             whole = pl.col("started_ns") - pl.col("start_ns")

@@ -258,6 +258,7 @@ def test_a_damaged_stream_makes_no_figures(
 
 def test_a_missing_stream_of_the_scheduler_makes_no_figures(made: tuple[Path, Source, Figures], tmp_path: Path) -> None:
     folder, whole, found = made
+    assert streams(folder / "kernel")
     for stream in streams(folder / "kernel"):
         copy = tmp_path / stream.name
         shutil.copytree(folder, copy)
