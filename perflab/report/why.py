@@ -11,29 +11,11 @@ from rich.text import Text
 
 from perflab.report.label import labels, treatment
 from perflab.report.table import Column, print_table
+from perflab.trace.causes import CAUSES
 from perflab.units import format_count
 
 Json = dict[str, Any]
 
-# The causes of perflab.trace.why and what they are called above a column.
-CAUSES = {
-    "cpu": "CPU of others",
-    "callback_ahead": "callbacks ahead",
-    "own_work": "sender's work",
-    "publish_call": "publish call",
-    "timer_late": "timer late",
-    "blocked": "slept",
-    "held_back": "held back",
-    "uninterruptible": "slept uninterruptibly",
-    "stopped": "stopped",
-    "traced": "held by debugger",
-    "middleware": "middleware",
-    "on_the_way": "on the way",
-    "transport": "transport",
-    "executor": "executor",
-    "wake_up": "wake-up",
-    "unknown": "not known",
-}
 LEAST_SHARE = 0.5  # per cent of all lateness; a cause that is less everywhere has no column
 MOST_COLUMNS = 7
 
@@ -75,7 +57,7 @@ def _columns(found: Sequence[tuple[str, Json]]) -> list[Column]:
         Column("late", 0, [Text(format_count(why["late"])) for _, why in found]),
         Column("of", 1, [Text(format_count(why["messages"])) for _, why in found]),
         *(
-            Column(CAUSES[cause], 2 + number, [Text(_percent(share.get(cause))) for share in shares])
+            Column(CAUSES[cause].short, 2 + number, [Text(_percent(share.get(cause))) for share in shares])
             for number, cause in enumerate(cause for cause in shown if cause in kept)
         ),
     ]

@@ -5,7 +5,9 @@ stage    cause           of the thread's time                                   
 any      cpu             it could run and did not, and another one had its CPU       the thread that had it, and CPU
 any      wake_up         it could run, and nobody was seen on its CPU                (idle, or not recorded)
 any      blocked         it slept within what it was doing                           callback or thread
-any      held_back       it was preempted, and its CPU idled: a CPU quota            its process
+any      throttled       it could run, and the CPU quota of its cgroup held it back  its process
+any      held_back       it was preempted, and its CPU idled: a limit of real time   its process
+any      frozen          its cgroup was frozen                                       its process
 any      uninterruptible it slept, and nothing but what it waited for ends that      its process
 any      stopped         it was stopped by a signal: SIGSTOP, SIGTSTP                its process
 any      traced          a debugger held it: ptrace                                  its process
@@ -28,16 +30,19 @@ import numpy as np
 import polars as pl
 
 from perflab.trace import names
+from perflab.trace.causes import CAUSES, OF_PROCESSES
 from perflab.trace.quality import NO_WAKE_UPS
 from perflab.trace.why_layers import NONE, Ints, Stretches
 from perflab.trace.why_path import IN_PROGRAMS, Note, Role
 from perflab.trace.why_threads import (
     BLOCKED,
     CALLBACK,
+    FROZEN,
     PHASE,
     PREEMPTED,
     RUNNING,
     STOPPED,
+    THROTTLED,
     TRACED,
     UNINTERRUPTIBLE,
     WOKEN,
@@ -49,10 +54,7 @@ if TYPE_CHECKING:
     from perflab.trace.source import Source
 
 STAGES = ("sender", "transport", "reader", "callback")
-CAUSES = (
-    "cpu", "wake_up", "callback_ahead", "own_work", "publish_call", "blocked", "timer_late", "middleware", "on_the_way",
-    "transport", "executor", "held_back", "uninterruptible", "stopped", "traced", "unknown",
-)  # fmt: skip
+_CAUSES = tuple(CAUSES)
 
 INFERRED = "the switch to the thread was not recorded"
 NO_STATE = "scheduler events are missing there"
@@ -137,7 +139,7 @@ def parts_of(
     return grouped.with_columns(
         pl.col("subject").cast(pl.Int32),
         pl.col("stage").replace_strict(dict(enumerate(STAGES)), return_dtype=pl.Enum(STAGES)),
-        pl.col("cause").replace_strict(dict(enumerate(CAUSES)), return_dtype=pl.Enum(CAUSES)),
+        pl.col("cause").replace_strict(dict(enumerate(_CAUSES)), return_dtype=pl.Enum(_CAUSES)),
         *(pl.when(pl.col(c) >= 0).then(c).cast(pl.Int32).alias(c) for c in ("thread_row", "holder_row", "cpu")),
         pl.when(pl.col("callback_row") >= 0).then("callback_row").cast(pl.Int32).alias("callback_row"),
         pl.col("during").replace_strict(phases, default=None, return_dtype=pl.String),
@@ -166,7 +168,7 @@ def _during(role: Ints, phase: Ints, phases: int) -> Ints:
 
 
 def _code(cause: str) -> int:
-    return CAUSES.index(cause)
+    return _CAUSES.index(cause)
 
 
 def _gathered(column: pl.Series, rows: Ints) -> Ints:
@@ -191,13 +193,13 @@ def _waits(pieces: Pieces, threads: Threads) -> Ints:
 
 
 def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
-    """Cause, stage and reason of every piece, as places in CAUSES, STAGES and _REASONS."""
+    """Cause, stage and reason of every piece, as places in _CAUSES, STAGES and _REASONS."""
     role, state = pieces.stretches.role, pieces.state
     thread = pieces.stretches.thread
     at = np.maximum(thread, 0)
     stage = _table(_STAGE_OF, STAGES)[role]
-    whole = _table(_WHOLE, CAUSES)[role]
-    runs = _table(_RUNS, CAUSES)[role]
+    whole = _table(_WHOLE, _CAUSES)[role]
+    runs = _table(_RUNS, _CAUSES)[role]
     in_callback = pieces.within == CALLBACK
     executor = np.isin(role, IN_PROGRAMS)
     waiting = threads.phase_names.index("wait_for_work")
@@ -217,6 +219,8 @@ def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
     cause = np.where(state == UNINTERRUPTIBLE, of_disk, cause)
     cause = np.where(state == STOPPED, _code("stopped"), cause)
     cause = np.where(state == TRACED, _code("traced"), cause)
+    cause = np.where(state == THROTTLED, _code("throttled"), cause)
+    cause = np.where(state == FROZEN, _code("frozen"), cause)
     waits = (state == PREEMPTED) | (state == WOKEN)
     cause = np.where(waits, _waits(pieces, threads), cause)
     reason = np.zeros(len(role), dtype=np.int64)
@@ -284,9 +288,7 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
     publisher = pl.coalesce("publisher", "process")
     named |= dict.fromkeys(("callback_ahead", "own_work", "blocked", "timer_late"), (by_callback, by_callback))
     named |= {"publish_call": (publisher, publisher)}
-    named |= dict.fromkeys(
-        ("middleware", "executor", "held_back", "uninterruptible", "stopped", "traced"), (thread, pl.col("process"))
-    )
+    named |= dict.fromkeys(("middleware", "executor", *OF_PROCESSES), (thread, pl.col("process")))
     named |= dict.fromkeys(("on_the_way", "transport"), (pl.col("topic"), None))
     named |= {"unknown": (pl.col("reason"), None)}
     is_cause = {name: pl.col("cause") == name for name in named}
@@ -295,6 +297,6 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
         group=pl.coalesce(*(pl.when(is_cause[n]).then(group) for n, (_, group) in named.items() if group is not None)),
         group_pid=pl.when(pl.col("cause") == "cpu")
         .then("by_pid")
-        .when(pl.col("cause").cast(pl.String).is_in(["held_back", "uninterruptible", "stopped", "traced"]))
+        .when(pl.col("cause").cast(pl.String).is_in(OF_PROCESSES))
         .then("pid"),
     )

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from perflab.trace import restraints
 from perflab.trace.quality import knows_idle_cpus, wake_up_reason
 from perflab.trace.why_layers import FOREVER, NONE, Flags, Ints, Layer, Stretches
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Codes of thread_states.state; the order is that of tables.h.
 RUNNING, PREEMPTED, BLOCKED, WOKEN, STOPPED, TRACED = range(6)
 UNINTERRUPTIBLE = 6  # blocked, and nothing but what it waits for ends that sleep
+THROTTLED, FROZEN = 7, 8  # what their control groups made of waits and sleeps
 
 # What a thread is within, in its program.
 NOTHING, CALLBACK, PHASE = range(3)
@@ -194,6 +196,22 @@ class Threads:
         return flags
 
     @cached_property
+    def _throttled(self) -> Layer:
+        """Waits for a CPU that a quota caused."""
+        state, _, _ = self._state
+        return restraints.restraints_of(self._trace, restraints.THROTTLED).states(
+            self.states, (state == PREEMPTED) | (state == WOKEN)
+        )
+
+    @cached_property
+    def _frozen(self) -> Layer:
+        """Sleeps in frozen groups."""
+        state, _, _ = self._state
+        return restraints.restraints_of(self._trace, restraints.FROZEN).states(
+            self.states, (state == BLOCKED) | (state == UNINTERRUPTIBLE)
+        )
+
+    @cached_property
     def _holds(self) -> tuple[Layer, Ints]:
         table = self._trace.table("holds")
         layer = Layer(ints(table["thread"]), ints(table["start_ns"]), ints(table["end_ns"]))
@@ -201,10 +219,15 @@ class Threads:
 
     @cached_property
     def stops(self) -> Layer:
-        """When threads were stopped, by a signal or a debugger."""
+        """When threads were stopped, by a signal, a debugger or a freezer."""
         table = self._trace.table("thread_states")
         stopped = table.filter(pl.col("state").cast(pl.String).is_in(["stopped", "traced"]))
-        return Layer(ints(stopped["thread"]), ints(stopped["start_ns"]), ints(stopped["end_ns"]))
+        frozen = self._frozen
+        return Layer(
+            np.concatenate([ints(stopped["thread"]), frozen.thread]),
+            np.concatenate([ints(stopped["start_ns"]), frozen.start]),
+            np.concatenate([ints(stopped["end_ns"]), frozen.end]),
+        )
 
     @cached_property
     def scheduled(self) -> Flags:
@@ -244,7 +267,9 @@ class Threads:
     def _slept(self) -> pl.DataFrame:
         """Every sleep of a thread, with who ended it, where a wake-up did."""
         table = self._trace.table("thread_states")
-        asleep = (pl.col("state") == "blocked") & ~pl.lit(pl.Series(self._uninterruptible, dtype=pl.Boolean))
+        frozen = np.zeros(table.height, dtype=np.bool_)
+        frozen[self._frozen.row] = True
+        asleep = (pl.col("state") == "blocked") & ~pl.lit(pl.Series(self._uninterruptible | frozen, dtype=pl.Boolean))
         slept = table.filter(asleep).select("thread", "start_ns", "end_ns")
         wake_ups = (
             self._trace.table("wake_ups")
@@ -298,6 +323,12 @@ class Threads:
 
         state, cpu = looked_up(codes, NONE), looked_up(cpus, NONE)
         is_inferred = looked_up(inferred, 0).astype(np.bool_)
+        for caused, layer in ((THROTTLED, self._throttled), (FROZEN, self._frozen)):
+            if len(layer):
+                of, start, end, held = layer.cut(stretches.thread, stretches.start, stretches.end)
+                stretches, kind, row = stretches.of(of, start, end), kind[of], row[of]
+                cpu, is_inferred = cpu[of], is_inferred[of]
+                state = np.where(held >= 0, caused, state[of])
         waits = (state == PREEMPTED) | (state == WOKEN)
         layer, holders = self._holds
         thread = np.where(waits, stretches.thread, NONE)

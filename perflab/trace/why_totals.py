@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from perflab.trace.answer import Section
+from perflab.trace.causes import CAUSES
 from perflab.trace.names import plural
 from perflab.trace.quantiles import quantile
 from perflab.units import format_count, format_time
@@ -22,66 +23,6 @@ MOST_PARTS = 3  # of a message in its row
 LEAST_TOLD = 0.5  # where those are the main cause of fewer, the sentence tells causes without names
 
 _GROUP = ("cause", "group", "group_cpu", "host")
-_NAMED: dict[str, str] = {
-    "cpu": "waited for {place} behind {group}{pids}",
-    "wake_up": "waited for a CPU on which nobody was seen",
-    "callback_ahead": "waited behind callback {group}",
-    "own_work": "waited for callback {group} to publish",
-    "publish_call": "{was} in the publish call of {group}",
-    "blocked": "waited while {group} slept",
-    "timer_late": "began late: {group} slept past its tick",
-    "middleware": "{was} in the middleware of {group}",
-    "on_the_way": "{was} on the way",
-    "transport": "{was} in transport",
-    "executor": "{was} in the executor of {group}",
-    "held_back": "waited while {group}{pids} was held back from an idle CPU (a CPU quota, or a limit of real time)",
-    "uninterruptible": "waited while {group}{pids} slept uninterruptibly (a disk, memory, or a frozen cgroup)",
-    "stopped": "waited while {group}{pids} was stopped by a signal (SIGSTOP, SIGTSTP)",
-    "traced": "waited while a debugger held {group}{pids} (ptrace)",
-    "unknown": "waited for what the trace does not tell",
-}
-_UNNAMED: dict[str, str] = {
-    "cpu": "waited for a CPU behind others",
-    "callback_ahead": "waited behind other callbacks",
-    "own_work": "waited for the callbacks that published",
-    "publish_call": "{was} in publish calls",
-    "blocked": "waited for threads that slept",
-    "timer_late": "began late: timers slept past their ticks",
-    "middleware": "{was} in the middleware",
-    "executor": "{was} in executors",
-    "held_back": "waited for threads that were held back from idle CPUs (a CPU quota, or a limit of real time)",
-    "uninterruptible": "waited for threads that slept uninterruptibly (a disk, memory, or a frozen cgroup)",
-    "stopped": "waited for processes that were stopped by a signal (SIGSTOP, SIGTSTP)",
-    "traced": "waited for processes that a debugger held (ptrace)",
-}
-_OF_CALLBACKS: dict[str, str] = {
-    "own_work": "mainly ran ({group})",
-    "blocked": "mainly slept ({group})",
-    "held_back": "mainly were held back from an idle CPU (a CPU quota, or a limit of real time): {group}{pids}",
-    "uninterruptible": "mainly slept uninterruptibly (a disk, or memory): {group}{pids}",
-    "stopped": "mainly were stopped by a signal: {group}{pids}",
-    "traced": "mainly were held by a debugger: {group}{pids}",
-    "unknown": "took time of which the trace does not tell what it was",
-}
-_OF_CALLBACKS_UNNAMED: dict[str, str] = {"own_work": "mainly ran", "blocked": "mainly slept"}
-_WHAT: dict[str, str] = {
-    "cpu": "{place}: {group}{pids}",
-    "wake_up": "woken, and nobody seen on the CPU",
-    "callback_ahead": "behind {group}",
-    "own_work": "work of {group}",
-    "publish_call": "publish call of {group}",
-    "blocked": "{group} slept",
-    "timer_late": "{group} slept past its tick",
-    "middleware": "middleware of {group} ran",
-    "on_the_way": "on the way",
-    "transport": "transport as a whole",
-    "executor": "executor of {group} ran",
-    "held_back": "{group}{pids} held back from an idle CPU",
-    "uninterruptible": "{group}{pids} slept uninterruptibly",
-    "stopped": "{group}{pids} stopped by a signal",
-    "traced": "{group}{pids} held by a debugger",
-    "unknown": "the trace does not tell",
-}
 
 
 @dataclass(frozen=True)
@@ -131,7 +72,7 @@ def _causes_of(parts: pl.DataFrame, kind: str) -> pl.DataFrame:
 def _main_of(causes: pl.DataFrame, kind: str) -> pl.DataFrame:
     longest = causes.filter(pl.col("rank") < MOST_PARTS)
     longest = longest.with_columns(pl.col("cause").cast(pl.String))
-    words = pl.Series("words", [_worded(_WHAT, row) for row in longest.iter_rows(named=True)], dtype=pl.String)
+    words = pl.Series("words", [_what(row) for row in longest.iter_rows(named=True)], dtype=pl.String)
     listed = [f"{what} {format_time(ns)}" for what, ns in zip(words, longest["ns"], strict=True)]
     longest = longest.with_columns(words, pl.Series("listed", listed, dtype=pl.String))
     return longest.group_by(kind, maintain_order=True).agg(
@@ -189,7 +130,7 @@ def totals_section(found: Late) -> Section:
     kind = found.kind
     many, late = SUBJECTS[kind]
     summed = _summed(found.causes)
-    words = [_worded(_WHAT, row) for row in summed.iter_rows(named=True)]
+    words = [_what(row) for row in summed.iter_rows(named=True)]
     frame = _with_shares(summed, found.rows).with_columns(pl.Series("what", words, dtype=pl.String))
     pids = pl.col("pids").cast(pl.List(pl.String)).list.join(", ")
     frame = frame.rename({"main": many, "main_percent": f"{many}_percent"}).select(
@@ -266,28 +207,39 @@ def _sentence(found: Late, of: int, limit: str) -> str:
         return f"The trace has no {many} to ask about"
     if not n:
         return f"Of {plural(of, kind)} none was {late} ({limit})"
-    named = _NAMED if kind == "message" else _NAMED | _OF_CALLBACKS
-    unnamed = named | _UNNAMED if kind == "message" else named | _UNNAMED | _OF_CALLBACKS_UNNAMED
     summed = _summed(found.causes).filter(pl.col("main") > 0)
     told = summed.head(MOST_NAMED)
-    words = named
+    with_names = True
     if int(told["main"].sum()) < LEAST_TOLD * n:
         by_cause = found.by_cause.group_by("cause").agg(_sums()).filter(pl.col("main") > 0)
         told = by_cause.sort(["main", "total_ns", "cause"], descending=[True, True, False]).head(MOST_NAMED)
-        words = unnamed
-    reasons = [f"{format_count(row['main'])} {_worded(words, row)}" for row in told.iter_rows(named=True)]
+        with_names = False
+    reasons = [f"{format_count(row['main'])} {_why(row, kind, with_names)}" for row in told.iter_rows(named=True)]
     if rest := n - int(told["main"].sum()):
         reasons.append(f"{format_count(rest)} for other reasons")
     head = f"Of {format_count(n)} {late} {kind if n == 1 else many} ({limit}; {format_count(of)} in all)"
     return f"{head} {', '.join(reasons)}"
 
 
-def _worded(words: Mapping[str, str], row: Mapping[str, Any]) -> str:
+def _why(row: Mapping[str, Any], kind: str, with_names: bool) -> str:
+    """Of these messages or callbacks, for the sentence."""
+    cause = CAUSES[str(row["cause"])]
+    of_slow = kind == "callback"
+    named = (of_slow and cause.slow) or cause.late
+    unnamed = (of_slow and cause.slow_unnamed) or cause.late_unnamed or named
+    return _worded(named if with_names else unnamed, row)
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    return _worded(CAUSES[str(row["cause"])].what, row)
+
+
+def _worded(words: str, row: Mapping[str, Any]) -> str:
     cpu, pids = row.get("group_cpu"), row.get("pids") or ()
     place = "a CPU" if cpu is None else f"CPU {cpu}"
     if row.get("host") is not None:
         place += f" of {row['host']}"
-    return words[str(row["cause"])].format(
+    return words.format(
         place=place, group=row.get("group"), pids=_of_processes(pids), was="was" if row.get("main") == 1 else "were"
     )
 

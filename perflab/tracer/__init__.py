@@ -22,15 +22,16 @@ from typing import Any, Protocol
 
 from perflab.condition import Companion
 from perflab.errors import BadInput, PerflabError, Unavailable
+from perflab.formats.recording import FILE
 from perflab.host import Host
 from perflab.native import Native
 from perflab.tracer import lttng
+from perflab.tracer.cgroups import CgroupWatch
 from perflab.tracer.lttng import Session, UserSpaceSettings
 from perflab.tracer.scheduler import SchedulerRecorder, check_source, complaint
 from perflab.units import format_bytes
 
 SCHEMA = 1
-FILE = "recording.json"
 NONE, AUTO, LTTNG = "none", "auto", "lttng"
 PERF_EVENT, EBPF = "perf_event", "ebpf"
 OWN_SOURCES = (PERF_EVENT, EBPF)
@@ -69,6 +70,7 @@ class Recording:
         self._host = host or Host()
         self._session: Session | None = None
         self._scheduler: SchedulerRecorder | None = None
+        self._cgroups: CgroupWatch | None = None
         self._document: dict[str, Any] | None = None
         self._began_ns = 0
         self._began = ""
@@ -99,6 +101,9 @@ class Recording:
                     flight_recorder_bytes=self.settings.flight_recorder_bytes,
                 )
                 self._scheduler.begin(self._start, self._native)
+            if self.settings.scheduler != NONE:
+                self._cgroups = CgroupWatch(() if self.settings.whole_system else roots)
+                self._cgroups.begin()
         except BaseException:
             with contextlib.suppress(PerflabError):
                 self._end_tracers()
@@ -106,6 +111,8 @@ class Recording:
 
     def add_root(self, pid: int) -> None:
         """A further process whose descendants are to be recorded, itself included."""
+        if self._cgroups is not None and not self.settings.whole_system:
+            self._cgroups.roots.append(pid)
         if self._scheduler is not None and not self.settings.whole_system:
             self._scheduler.add_root(pid)
 
@@ -113,6 +120,7 @@ class Recording:
         """Ends both tracers and says what they recorded and lost. Raises PerflabError where that cannot be told."""
         if self._document is not None:
             return self._document
+        cgroups = None if self._cgroups is None else [g.model_dump() for g in self._cgroups.end()]
         user_space, scheduler = self._end_tracers()
         self._document = {
             "schema": SCHEMA,
@@ -123,6 +131,7 @@ class Recording:
             "host": {"boot_id": self._host.boot_id(), **self._host.facts()},
             "user_space": user_space,
             "scheduler": scheduler,
+            "cgroups": cgroups,
         }
         text = json.dumps(self._document, indent=1, ensure_ascii=False) + "\n"
         (self.directory / FILE).write_text(text, encoding="utf-8")

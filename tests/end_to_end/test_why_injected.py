@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jsonschema
@@ -77,7 +77,11 @@ processes:
         subscriptions: [{topic: fast, type: stamped100b}]
 """
 
+# The reader works longer than the quota of a test gives it.
+WORKING_PAIR = f"{PAIR}        reactions: [{{on: fast, work: 1ms}}]\n"
+
 SECONDS = 3
+MakeGroup = Callable[[str], Path]
 
 
 @pytest.fixture(autouse=True)
@@ -191,6 +195,108 @@ def test_a_process_that_is_stopped(why: Callable[..., Json], tmp_path: Path, who
     assert stopped["total_ns"] > 0.5 * answer["why"]["rows"][0]["total_ns"]
     assert stopped["total_ns"] > sum(row["total_ns"] for row in rows(answer, "totals", cause="on_the_way"))
     assert stopped["total_ns"] > sum(row["total_ns"] for row in rows(answer, "totals", cause="timer_late"))
+
+
+@pytest.fixture
+def cgroup() -> Iterator[MakeGroup]:
+    """Makes control groups of a controller (\"freezer\": or of version 2), and removes them."""
+    made: list[Path] = []
+
+    def make(controller: str) -> Path:
+        places = [Path("/sys/fs/cgroup") / name for name in (controller, "cpu,cpuacct", "unified", ".")]
+        files = ("cpu.cfs_quota_us", "cpu.max") if controller == "cpu" else ("freezer.state", "cgroup.freeze")
+        for place in places:
+            folder = place / f"perflab_test_{os.getpid()}_{len(made)}"
+            with contextlib.suppress(OSError):
+                folder.mkdir()
+                made.append(folder)
+                if any((folder / name).exists() for name in files):
+                    return folder
+        pytest.skip(f"no control group with {' or '.join(files)} can be made here")
+
+    yield make
+    for folder in made:
+        # Processes that a failed test left go back to the group above.
+        for pid in (folder / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                (folder.parent / "cgroup.procs").write_text(pid)
+        folder.rmdir()
+
+
+def test_a_cpu_quota_on_a_cpu_that_is_busy(why: Callable[..., Json], tmp_path: Path, cgroup: MakeGroup) -> None:
+    """The scheduler's events say that the other process has the CPU; what keeps the reader from it is its quota."""
+    group = cgroup("cpu")
+    if (group / "cpu.max").exists():
+        (group / "cpu.max").write_text("3000 100000")
+    else:
+        (group / "cpu.cfs_period_us").write_text("100000")
+        (group / "cpu.cfs_quota_us").write_text("3000")
+    cpu = max(os.sched_getaffinity(0))
+    place = [("--thread", f"reader.{role}=OTHER@{cpu}") for role in ("executors", "middleware")]
+    busy = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
+    try:
+        with _into(group, tmp_path, "reader"):
+            answer = why(
+                WORKING_PAIR, "--middleware", "cyclonedds", *itertools.chain(*place), late=("--later-than", "30ms")
+            )
+    finally:
+        busy.kill()
+        busy.wait()
+    (throttled,) = rows(answer, "totals", cause="throttled")
+    total = answer["why"]["rows"][0]["total_ns"]
+    assert throttled["total_ns"] > 0.5 * total, answer["why"]["rows"][0]["sentence"]
+    assert throttled["total_ns"] > sum(row["total_ns"] for row in rows(answer, "totals", cause="cpu"))
+
+
+def test_a_frozen_group(why: Callable[..., Json], tmp_path: Path, cgroup: MakeGroup) -> None:
+    """The reader's, for 50 ms again and again."""
+    group, over, freezes = cgroup("freezer"), threading.Event(), 0
+    switch, on, off = group / "cgroup.freeze", "1", "0"
+    if not switch.exists():
+        switch, on, off = group / "freezer.state", "FROZEN", "THAWED"
+
+    def freeze() -> None:
+        nonlocal freezes
+        while not over.wait(0.1):
+            if (group / "cgroup.procs").read_text():
+                switch.write_text(on)
+                over.wait(0.05)
+                switch.write_text(off)
+                freezes += 1
+
+    freezer = threading.Thread(target=freeze)
+    freezer.start()
+    try:
+        with _into(group, tmp_path, "reader"):
+            answer = why(PAIR, "--middleware", "cyclonedds", late=("--later-than", "15ms"))
+    finally:
+        over.set()
+        freezer.join()
+    assert freezes
+    (frozen,) = rows(answer, "totals", cause="frozen")
+    total = answer["why"]["rows"][0]["total_ns"]
+    assert frozen["total_ns"] > 0.5 * total, answer["why"]["rows"][0]["sentence"]
+    assert frozen["total_ns"] > sum(row["total_ns"] for row in rows(answer, "totals", cause="on_the_way"))
+
+
+@contextlib.contextmanager
+def _into(group: Path, folder: Path, process: str) -> Iterator[None]:
+    """That process of the graph that runs below the folder gets into the group as soon as it is there."""
+    over = threading.Event()
+
+    def put() -> None:
+        while not over.wait(0.02):
+            for pid in _processes_with(bytes(folder), f"{process}.config.json".encode()):
+                with contextlib.suppress(OSError):
+                    (group / "cgroup.procs").write_text(str(pid))
+
+    thread = threading.Thread(target=put)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _processes_with(*words: bytes) -> list[int]:

@@ -13,7 +13,7 @@ from perflab.errors import DAMAGE, BadInput
 from perflab.profile import flamegraph, result
 from perflab.report.run_page.elements import Column, Table, escape, facts, number, paragraph, paragraphs, word
 from perflab.report.run_page.runs import ReportRun
-from perflab.report.why import CAUSES
+from perflab.trace.causes import CAUSES
 from perflab.units import format_confidence, format_count, format_time
 
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def _why(title: str, told: Json) -> str:
     def rows(entries: Sequence[Json], name: str) -> list[list[Any]]:
         return [
             [
-                word(CAUSES.get(str(e[name]), str(e[name]))),
+                word(CAUSES[e["cause"]].short if name == "cause" else str(e[name])),
                 number(format_count(e["messages"]), e["messages"]),
                 number(_percent(e["messages_percent"]), e["messages_percent"]),
                 number(format_time(e["total_ns"]), e["total_ns"]),

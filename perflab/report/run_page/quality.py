@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perflab.errors import DAMAGE, one_line
+from perflab.formats.recording import FILE
 from perflab.report.run_page.elements import Column, Table, escape, items, paragraph, word
 from perflab.report.run_page.findings import OF_QUALITY, numbered
 from perflab.report.run_page.runs import ReportRun, of_all
@@ -147,7 +148,7 @@ def _traces(run: ReportRun) -> list[str]:
     """Events that tracers lost, as recording.json beside each trace says."""
     said = []
     for number, file in sorted(run.files.items()):
-        path = file.path / "trace" / "recording.json"
+        path = file.path / "trace" / FILE
         if not path.is_file():
             continue
         try:

@@ -1,0 +1,67 @@
+"""recording.json: what a folder of recorded traces says of itself (docs/formats.md, section 16)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+FILE = "recording.json"
+_LEVELS_UP = 5  # from the innermost folder of LTTng's to that of the recording
+
+
+class Throttled(BaseModel):
+    """A group that a CPU quota had held back was let go between two readings of its counters, CLOCK_MONOTONIC."""
+
+    model_config = ConfigDict(frozen=True)
+
+    before_ns: int
+    after_ns: int
+    periods: int  # in which it was held back
+    ns: int  # for how long, summed over CPUs
+
+
+class Frozen(BaseModel):
+    """The last reading before it was frozen (None: it was when it was first read), the first and the last ones while it
+    was, and the first one after (None: it still was at the end), CLOCK_MONOTONIC.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    before_ns: int | None
+    first_ns: int
+    last_ns: int
+    after_ns: int | None
+
+
+class Cgroup(BaseModel):
+    """A control group that held back threads of the recording."""
+
+    path: str
+    quota_us: int | None
+    period_us: int | None
+    threads: list[int]
+    throttled: list[Throttled]
+    frozen: list[Frozen]
+
+
+def recording_of(path: Path) -> dict[str, Any]:
+    """The recording that a trace in that folder is of; empty where it is of none, or the file cannot be read."""
+    for folder in (path, *path.absolute().parents)[: _LEVELS_UP + 1]:
+        if (folder / FILE).is_file():
+            try:
+                document = json.loads((folder / FILE).read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                return {}
+            return document if isinstance(document, dict) else {}
+    return {}
+
+
+def cgroups_of(document: dict[str, Any]) -> list[Cgroup]:
+    """Those of a recording; none where it does not say, as one that was made by an older perflab."""
+    try:
+        return [Cgroup.model_validate(group) for group in document.get("cgroups") or ()]
+    except (ValidationError, TypeError):
+        return []

@@ -1,0 +1,243 @@
+"""What control groups do to the processes of a recording: a CPU quota holds them back, a freezer stops them.
+
+The events of the scheduler do not say so: a thread of a throttled group is preempted, one of a frozen group sleeps. The
+groups' own counters do, so they are read again and again while the scheduler is recorded:
+
+    quotas   cpu.stat of each group with a quota: nr_throttled, and throttled_usec (v2) or throttled_time (v1, ns),
+             which grow when a group may run on
+    freezer  cgroup.events (v2) or freezer.state (v1) of each group that has a process of the recording; they say so
+             too where a group above is the frozen one
+
+Both versions of cgroups (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/freezer-subsystem.rst,
+scheduler/sched-bwc.rst of Linux); what cannot be read is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perflab.experiment.companion import children_of
+from perflab.formats.recording import Cgroup, Frozen, Throttled
+
+STEP_S = 0.02  # between two readings
+LOOK_S = 1.0  # between two searches for groups and their threads
+
+Counts = tuple[int, int]  # times throttled, ns
+
+
+@dataclass
+class _Group:
+    """A group that is watched, by its folder."""
+
+    folder: Path
+    quota_us: int | None = None
+    period_us: int | None = None
+    threads: set[int] = field(default_factory=set)
+    counts: Counts | None = None
+    counted_at_ns: int = 0
+    throttled: list[Throttled] = field(default_factory=list)
+    is_frozen: bool | None = None
+    asked_at_ns: int = 0
+    frozen: list[Frozen] = field(default_factory=list)
+
+    def document(self) -> Cgroup:
+        return Cgroup(
+            path=str(self.folder),
+            quota_us=self.quota_us,
+            period_us=self.period_us,
+            threads=sorted(self.threads),
+            throttled=self.throttled,
+            frozen=self.frozen,
+        )
+
+
+class CgroupWatch:
+    """Watches the groups of the processes below `roots`, of all processes where there are none, until `end`."""
+
+    def __init__(
+        self,
+        roots: Sequence[int],
+        *,
+        root: Path = Path("/"),
+        pids: Callable[[Sequence[int]], set[int]] | None = None,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.roots = list(roots)
+        self._root = root
+        self._pids = pids or _pids
+        self._now_ns = now_ns
+        self._mounts = _mounts(root)
+        self._groups: dict[Path, _Group] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cgroups", daemon=True)
+
+    def begin(self) -> None:
+        """Watches from here on, in a thread of its own."""
+        if self._mounts:
+            self.look()
+            self.read()
+            self._thread.start()
+
+    def end(self) -> list[Cgroup]:
+        """What the groups did that held somebody back. Once."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+            self.look()
+            self.read()
+        return [g.document() for g in self._groups.values() if g.throttled or g.frozen]
+
+    def _run(self) -> None:
+        looked = time.monotonic()
+        while not self._over.wait(STEP_S if self._groups else LOOK_S):
+            if time.monotonic() - looked >= LOOK_S:
+                self.look()
+                looked = time.monotonic()
+            self.read()
+
+    # Which groups -------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Finds groups that are new, what their quotas are now, and their threads."""
+        folders = {place for pid in self._pids(self.roots) for place in self._folders(pid)}
+        for mount, folder in folders:
+            if any((folder / name).exists() for name in ("cgroup.events", "freezer.state")):
+                self._groups.setdefault(folder, _Group(folder))
+            for level in _levels(mount, folder):
+                if (quota := _quota(level)) is not None:
+                    group = self._groups.setdefault(level, _Group(level))
+                    group.quota_us, group.period_us = quota
+        for group in self._groups.values():
+            group.threads |= _threads(group.folder)
+
+    def _folders(self, pid: int) -> Iterator[tuple[Path, Path]]:
+        """Mount and folder of each group of a process that may have a quota or a freezer."""
+        for line in (_text(self._root / "proc" / str(pid) / "cgroup") or "").splitlines():
+            _, controllers, path = (*line.split(":", 2), "", "")[:3]
+            for controller in controllers.split(","):
+                if (mount := self._mounts.get(controller)) is not None:
+                    yield mount, mount / path.strip("/")
+
+    # What they do -------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Reads the counters of all groups that are known."""
+        for group in self._groups.values():
+            if group.quota_us is not None:
+                self._read_counts(group)
+            self._read_freezer(group)
+
+    def _read_counts(self, group: _Group) -> None:
+        counts = _counts(_text(group.folder / "cpu.stat"))
+        now = self._now_ns()
+        if counts is None:
+            return
+        before, group.counts = group.counts, counts
+        since, group.counted_at_ns = group.counted_at_ns, now
+        if before is not None and counts[1] > before[1]:
+            group.throttled.append(
+                Throttled(before_ns=since, after_ns=now, periods=counts[0] - before[0], ns=counts[1] - before[1])
+            )
+
+    def _read_freezer(self, group: _Group) -> None:
+        frozen = _is_frozen(group.folder)
+        now = self._now_ns()
+        if frozen is None:
+            return
+        if frozen and not group.is_frozen:
+            before = group.asked_at_ns if group.is_frozen is not None else None
+            group.frozen.append(Frozen(before_ns=before, first_ns=now, last_ns=now, after_ns=None))
+        elif frozen:
+            group.frozen[-1] = group.frozen[-1].model_copy(update={"last_ns": now})
+        elif group.is_frozen:
+            group.frozen[-1] = group.frozen[-1].model_copy(update={"after_ns": now})
+        group.is_frozen, group.asked_at_ns = frozen, now
+
+
+def _pids(roots: Sequence[int]) -> set[int]:
+    if not roots:
+        return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    found: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += children_of(pid)
+    return found
+
+
+def _mounts(root: Path) -> dict[str, Path]:
+    """Where the controllers are: "" is version 2."""
+    found: dict[str, Path] = {}
+    for line in (_text(root / "proc/self/mountinfo") or "").splitlines():
+        place, _, kind = line.partition(" - ")
+        words, of_kind = place.split(), kind.split()
+        if len(words) < 5 or len(of_kind) < 3 or not of_kind[0].startswith("cgroup"):
+            continue
+        folder = root / words[4].lstrip("/")
+        if of_kind[0] == "cgroup2":
+            found.setdefault("", folder)
+        else:
+            options = set(of_kind[2].split(","))
+            for controller in ("cpu", "freezer"):
+                if controller in options:
+                    found.setdefault(controller, folder)
+    return found
+
+
+def _levels(mount: Path, folder: Path) -> Iterator[Path]:
+    """The group and those above it. One outside of the mount, as of another container, has none."""
+    for level in (folder, *folder.parents):
+        yield level
+        if level == mount:
+            return
+
+
+def _threads(folder: Path) -> set[int]:
+    """Of the group and of all below it, whom it holds back as well."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for place, _, files in os.walk(folder):
+            name = "cgroup.threads" if "cgroup.threads" in files else "tasks"
+            found |= {int(word) for word in (_text(Path(place) / name) or "").split()}
+    return found
+
+
+def _quota(folder: Path) -> tuple[int, int] | None:
+    """Quota and period in us; None where there is no quota."""
+    text = _text(folder / "cpu.max")
+    if text is None:
+        text = f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"
+    words = text.split()
+    return (int(words[0]), int(words[1])) if len(words) == 2 and all(w.isdigit() for w in words) else None
+
+
+def _counts(text: str | None) -> Counts | None:
+    values = dict(words for line in (text or "").splitlines() if len(words := line.split()) == 2)
+    try:
+        ns = int(values["throttled_time"]) if "throttled_time" in values else 1000 * int(values["throttled_usec"])
+        return int(values["nr_throttled"]), ns
+    except (KeyError, ValueError):
+        return None
+
+
+def _is_frozen(folder: Path) -> bool | None:
+    text = _text(folder / "cgroup.events")
+    if text is not None:
+        return "frozen 1" in text.splitlines()
+    text = _text(folder / "freezer.state")
+    return None if text is None else text.strip() != "THAWED"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None

@@ -1,0 +1,152 @@
+"""What control groups did to threads, as recording.json beside a trace has it: on events written by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from why_system import BASE, HOG, System, by_cause, parts
+
+from perflab.formats.recording import FILE, Cgroup, Frozen, Throttled
+
+MS = 1_000_000
+TALKER, LISTENER = 10, 20
+
+
+def say(folder: Path, **of_group: Any) -> None:
+    """Writes recording.json, as the recorder does, with times from BASE."""
+    group = Cgroup(path="/sys/fs/cgroup/robot", quota_us=20_000, period_us=100_000, throttled=[], frozen=[], threads=[])
+    document = {"schema": 1, "cgroups": [group.model_copy(update=of_group).model_dump()]}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(json.dumps(document))
+
+
+def throttled(before: int, after: int, ns: int, periods: int = 1) -> Throttled:
+    return Throttled(before_ns=BASE + before, after_ns=BASE + after, periods=periods, ns=ns)
+
+
+def preempted_listener(system: System) -> None:
+    """From 2 ms to 82 ms the hog has the listener's CPU."""
+    system.switch(-500, 1, 0, HOG)
+    system.switch(-100, 0, 0, system.talking)
+    sent = system.talk()
+    system.wake(600, system.listening, by_cpu=0, cpu=1)
+    system.switch(800, 0, system.talking, 0)
+    system.listening.wait_for_work(BASE - 15_000)
+    system.switch(1 * MS, 1, HOG, system.listening, "running")
+    system.switch(2 * MS, 1, system.listening, HOG, "running")
+    system.switch(82 * MS, 1, HOG, system.listening, "running")
+    system.listening.get_next_ready(BASE + 82 * MS + 100)
+    system.listening.execute(BASE + 82 * MS + 150, system.subscription)
+    system.listen(sent, 82 * MS + 200)
+
+
+def test_a_wait_while_the_group_was_throttled_is_the_quota_s(tmp_path: Path) -> None:
+    """Although another one has the CPU meanwhile."""
+    system = System()
+    preempted_listener(system)
+    say(tmp_path, threads=[LISTENER], throttled=[throttled(75 * MS, 85 * MS, 80 * MS)])
+    answer = system.why(tmp_path)
+    assert by_cause(answer)["throttled"] == 80 * MS
+    assert by_cause(answer)["cpu"] == 1 * MS - 600
+    assert answer.section("messages").frame["main"].to_list() == ["CPU quota of listener (pid 20)"]
+    sentence = answer.section("why").frame["sentence"][0]
+    assert "1 waited while the CPU quota of its cgroup held listener (pid 20) back" in sentence
+
+
+@pytest.mark.parametrize(
+    "of_group",
+    [
+        {"threads": [99], "throttled": [throttled(75 * MS, 85 * MS, 80 * MS)]},  # not its group
+        {"threads": [LISTENER], "throttled": [throttled(200 * MS, 210 * MS, 80 * MS)]},  # later
+        {"threads": [LISTENER], "throttled": []},
+    ],
+)
+def test_a_wait_that_no_quota_caused_is_of_who_had_the_cpu(tmp_path: Path, of_group: dict[str, Any]) -> None:
+    system = System()
+    preempted_listener(system)
+    say(tmp_path, **of_group)
+    causes = by_cause(system.why(tmp_path))
+    assert "throttled" not in causes
+    assert causes["cpu"] == 81 * MS - 600
+
+
+def test_what_of_a_long_wait_is_the_quota_s(tmp_path: Path) -> None:
+    """It waited before the group was throttled, and after: to within the distance of two readings."""
+    system = System()
+    preempted_listener(system)
+    say(tmp_path, threads=[LISTENER], throttled=[throttled(50 * MS, 60 * MS, 30 * MS)])
+    causes = by_cause(system.why(tmp_path))
+    assert 20 * MS <= causes["throttled"] <= 40 * MS
+    assert causes["throttled"] + causes["cpu"] == 81 * MS - 600
+
+
+def test_the_kernel_sums_over_cpus_and_a_wait_is_a_period_at_most(tmp_path: Path) -> None:
+    system = System()
+    preempted_listener(system)
+    say(tmp_path, threads=[LISTENER], throttled=[throttled(172 * MS, 182 * MS, 400 * MS)])
+    causes = by_cause(system.why(tmp_path))
+    # From 72 ms at the earliest; certain from 82 ms on, when the listener ran again.
+    assert causes.get("throttled", 0) == 0
+
+
+def test_a_frozen_listener(tmp_path: Path) -> None:
+    """Version 2: a sleep like any other, of which the recording knows better. Frozen from 5 to 55 ms."""
+    system = System()
+    system.switch(-100, 0, 0, system.talking)
+    system.listening.wait_for_work(BASE - 15_000)
+    system.wake(-50, system.listening, by_cpu=0, cpu=1)
+    system.switch(-20, 1, 0, system.listening)
+    system.switch(-10, 1, system.listening, 0)
+    sent = system.talk()
+    system.switch(800, 0, system.talking, 0)
+    system.switch(55 * MS - 100, 3, 0, HOG)
+    system.wake(55 * MS, system.listening, by_cpu=3, cpu=1)
+    system.switch(55 * MS + 50, 1, 0, system.listening)
+    system.listening.get_next_ready(BASE + 55 * MS + 100)
+    system.listening.execute(BASE + 55 * MS + 150, system.subscription)
+    system.listen(sent, 55 * MS + 200)
+    frozen = Frozen(before_ns=BASE - 5 * MS, first_ns=BASE + 5 * MS, last_ns=BASE + 50 * MS, after_ns=BASE + 60 * MS)
+    say(tmp_path, threads=[LISTENER], frozen=[frozen])
+    answer = system.why(tmp_path)
+    assert by_cause(answer)["frozen"] > 54 * MS
+    assert "on_the_way" not in by_cause(answer)
+    assert answer.section("messages").frame["main"].to_list() == ["listener (pid 20) frozen with its cgroup"]
+
+
+def test_a_frozen_sender_did_not_sleep_past_its_tick(tmp_path: Path) -> None:
+    system = System()
+    system.wake(-9_500, system.talking, by_cpu=3, cpu=0)
+    system.switch(-9_400, 0, 0, system.talking)
+    system.switch(-9_300, 0, system.talking, 0)
+    system.kernel().switch(BASE - 250, 3, 0, HOG)
+    system.wake(-200, system.talking, by_cpu=3, cpu=0)
+    system.switch(-100, 0, 0, system.talking)
+    sent = system.talk(due=-5_000)
+    system.switch(800, 0, system.talking, 0)
+    system.listen(sent, 5_200)
+    frozen = Frozen(before_ns=BASE - 9_350, first_ns=BASE - 9_000, last_ns=BASE - 300, after_ns=BASE - 150)
+    say(tmp_path, threads=[TALKER], frozen=[frozen])
+    found = parts(system.why(tmp_path))
+    assert ("sender", "frozen", "talker (talker 10)", 5_000 - 200) in found
+    assert "timer_late" not in {cause for _, cause, _, _ in found}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"cgroups": 3}', '{"cgroups": [{"path": 1}]}', '{"schema": 1}'])
+def test_a_recording_that_says_nothing_of_groups_changes_nothing(tmp_path: Path, text: str) -> None:
+    system = System()
+    preempted_listener(system)
+    (tmp_path / FILE).write_text(text)
+    assert by_cause(system.why(tmp_path))["cpu"] == 81 * MS - 600
+
+
+def test_times_are_moved_from_the_monotonic_clock_to_the_trace_s_line(tmp_path: Path) -> None:
+    system = System()
+    preempted_listener(system)
+    say(tmp_path, threads=[LISTENER], throttled=[throttled(75 * MS, 85 * MS, 80 * MS)])
+    answer = system.why(tmp_path)
+    waits = answer.section("parts").frame.filter(pl.col("cause") == "throttled")
+    assert waits["first_ns"].to_list() == [BASE + 2 * MS]
