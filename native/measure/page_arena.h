@@ -23,6 +23,9 @@ class PageArena {
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
 
+  // Has the kernel give that many of the first bytes memory now, and not in the middle of a measurement.
+  void prefault(std::size_t bytes) noexcept;
+
   // Page-aligned zeros that live as long as the arena. Throws std::length_error when the arena is used up.
   template <typename T>
   std::span<T> allocate(std::size_t count) {

@@ -35,10 +35,19 @@ struct MessageTimes {
 class RecorderMemory {
  public:
   RecorderMemory(std::size_t edges, std::size_t publishers)
-      : histograms(4 * edges + 4 * publishers), windows(edges * SequenceTracker::kArenaBytes) {}
+      : histograms(4 * edges + 4 * publishers), windows(edges) {}
+
+  // Before the start of a run of that duration (HistogramMemory::prefault). Long ones come through all windows.
+  void prefault(Nanoseconds duration) noexcept {
+    histograms.prefault(duration);
+    if (duration >= kLong) windows.prefault();
+  }
 
   HistogramMemory histograms;
-  PageArena windows;
+  SequenceMemory windows;
+
+ private:
+  static constexpr Nanoseconds kLong = 300 * kNanosecondsPerSecond;
 };
 
 // Which figures an edge records beside latency and response.

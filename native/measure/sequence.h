@@ -8,24 +8,57 @@
 // Invariant after every update: received() + gap() == highest() - lowest() + 1.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 
 #include "measure/histogram.h"
+#include "measure/page_arena.h"
 
 namespace perflab::measure {
+
+// The windows of many trackers, a cache line of each beside that of the next: so in a short run, which uses the
+// first lines of each only, they share pages, and no two share a line.
+class SequenceMemory {
+ public:
+  static constexpr std::uint64_t kLineWords = 8;  // 64 bytes
+  static constexpr std::uint64_t kLineBits = 64 * kLineWords;
+  static constexpr std::uint64_t kWindowBits = 1u << 16;
+
+  // Throws std::bad_alloc if the address space cannot be had.
+  explicit SequenceMemory(std::size_t trackers)
+      : arena_(bytes(trackers)),
+        words_(arena_.allocate<std::uint64_t>(bytes(trackers) / sizeof(std::uint64_t)).data()),
+        trackers_(trackers) {}
+
+  // The first line of a window; the others follow it at distances of stride(). Throws std::length_error for one
+  // tracker more than the memory was made for.
+  std::uint64_t* add_tracker() {
+    if (added_ == trackers_) throw std::length_error("sequence memory: made for fewer trackers");
+    return words_ + kLineWords * added_++;
+  }
+  // In words.
+  [[nodiscard]] std::size_t stride() const noexcept { return kLineWords * trackers_; }
+  void prefault() noexcept { arena_.prefault(bytes(trackers_)); }
+
+ private:
+  static constexpr std::size_t bytes(std::size_t trackers) { return trackers * (kWindowBits / 8); }
+
+  PageArena arena_;
+  std::uint64_t* words_;
+  std::size_t trackers_;
+  std::size_t added_ = 0;
+};
 
 enum class SequenceVerdict { kInOrder, kAfterGap, kReordered, kDuplicate, kBeyondWindow };
 
 class SequenceTracker {
  public:
-  static constexpr std::uint64_t kWindow = (1u << 16) - 1;
-  static constexpr std::uint64_t kBits = kWindow + 1;  // one more: the bit of the next number is always clear
+  static constexpr std::uint64_t kBits = SequenceMemory::kWindowBits;
+  static constexpr std::uint64_t kWindow = kBits - 1;  // one less: the bit of the next number is always clear
 
-  static constexpr std::size_t kArenaBytes = PageArena::rounded(kBits / 8);
-
-  // The arena outlives the tracker.
-  explicit SequenceTracker(PageArena& arena) : seen_(arena.allocate<std::uint64_t>(kBits / 64).data()) {}
+  // The memory outlives the tracker.
+  explicit SequenceTracker(SequenceMemory& memory) : seen_(memory.add_tracker()), stride_(memory.stride()) {}
 
   SequenceVerdict update(std::uint64_t sequence) noexcept {
     if (detail::load(received_) == 0) [[unlikely]] {
@@ -76,7 +109,7 @@ class SequenceTracker {
 
  private:
   SequenceVerdict accept(std::uint64_t sequence, SequenceVerdict verdict) noexcept {
-    seen_[sequence / 64 % (kBits / 64)] |= std::uint64_t{1} << (sequence % 64);
+    word(sequence) |= bit(sequence);
     detail::add<std::uint64_t>(received_, 1);
     // The next number reuses the bit of the one that leaves the window; clearing it here lets the common case
     // pay for one bit only.
@@ -84,19 +117,27 @@ class SequenceTracker {
     return verdict;
   }
   [[nodiscard]] bool is_seen(std::uint64_t sequence) const noexcept {
-    return (seen_[sequence / 64 % (kBits / 64)] >> (sequence % 64) & 1) != 0;
+    return (word(sequence) & bit(sequence)) != 0;
   }
   void forget(std::uint64_t first, std::uint64_t count) noexcept {
     if (count >= kBits) {
-      std::fill_n(seen_, kBits / 64, std::uint64_t{0});
+      for (std::uint64_t s = 0; s < kBits; s += 64) word(s) = 0;
       return;
     }
     for (std::uint64_t sequence = first; sequence != first + count; ++sequence) {
-      seen_[sequence / 64 % (kBits / 64)] &= ~(std::uint64_t{1} << (sequence % 64));
+      word(sequence) &= ~bit(sequence);
     }
+  }
+  [[nodiscard]] std::uint64_t& word(std::uint64_t sequence) const noexcept {
+    const std::uint64_t place = sequence % kBits;
+    return seen_[place / SequenceMemory::kLineBits * stride_ + place / 64 % SequenceMemory::kLineWords];
+  }
+  [[nodiscard]] static constexpr std::uint64_t bit(std::uint64_t sequence) noexcept {
+    return std::uint64_t{1} << (sequence % 64);
   }
 
   std::uint64_t* seen_;
+  std::size_t stride_;
   std::uint64_t lowest_ = 0;
   std::uint64_t highest_ = 0;
   std::uint64_t received_ = 0;

@@ -133,6 +133,7 @@ class TypedPublisher final : public Publisher {
     gives_away_ = settings.pass_by == PassBy::kUnique;
     if constexpr (kPublishesLoans<Made, Message>)
       lends_ = settings.pass_by == PassBy::kLoaned && made_->can_loan_messages();
+    if (!gives_away_ && !lends_) kept_ = std::make_unique<Message>();
   }
 
   bool prepare(std::span<const std::uint8_t> payload) noexcept override {
@@ -144,7 +145,7 @@ class TypedPublisher final : public Publisher {
         prepared_ = std::make_unique<Message>(kAsItIs);
         set_data(*prepared_, payload, true);
       } else {
-        set_data(kept_, payload, true);  // as an application fills the message that it keeps
+        set_data(*kept_, payload, true);  // as an application fills the message that it keeps
       }
       ready_ = true;
       return true;
@@ -168,8 +169,8 @@ class TypedPublisher final : public Publisher {
         fill(*prepared_, frame, payload, ready, with_length);
         made_->publish(std::move(prepared_));
       } else {
-        fill(kept_, frame, payload, ready, with_length);
-        made_->publish(kept_);
+        fill(*kept_, frame, payload, ready, with_length);
+        made_->publish(*kept_);
       }
       return true;
     } catch (const std::exception& error) {
@@ -234,7 +235,7 @@ class TypedPublisher final : public Publisher {
   const LocalTopic& topic_;
   perflab_identity identity_{};
   std::shared_ptr<Made> made_;
-  Message kept_;
+  std::unique_ptr<Message> kept_;  // where none is given away or borrowed
   bool ready_ = false;  // prepare() has been called for the next message
   std::unique_ptr<Message> prepared_;
   std::optional<rclcpp::LoanedMessage<Message>> loan_;

@@ -12,8 +12,8 @@ namespace perflab::measure {
 namespace {
 
 struct Tracked {
-  PageArena arena{SequenceTracker::kArenaBytes};
-  SequenceTracker tracker{arena};
+  SequenceMemory memory{1};
+  SequenceTracker tracker{memory};
   explicit Tracked(std::initializer_list<std::uint64_t> sequences = {}) {
     for (const std::uint64_t sequence : sequences) tracker.update(sequence);
   }
@@ -115,6 +115,31 @@ TEST(SequenceTracker, AgreesWithAnExactModelOnRandomStreams) {
     expect(tracked.tracker, seen.size(), *seen.rbegin() - *seen.begin() + 1 - seen.size(), reordered,
            duplicate);
   }
+}
+
+TEST(SequenceTracker, WindowsBesideEachOtherStayApart) {
+  SequenceMemory memory(3);
+  std::vector<SequenceTracker> trackers;
+  for (int i = 0; i < 3; ++i) trackers.emplace_back(memory);
+  // Each misses another remainder of 5.
+  for (std::uint64_t sequence = 0; sequence < 2 * SequenceTracker::kWindow; ++sequence) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (sequence % 5 != i) trackers[i].update(sequence);
+    }
+  }
+  const std::uint64_t from = SequenceTracker::kWindow + 10;
+  for (std::uint64_t sequence = from; sequence < from + 5000; ++sequence) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const SequenceVerdict expected = sequence % 5 != i ? SequenceVerdict::kDuplicate : SequenceVerdict::kReordered;
+      ASSERT_EQ(trackers[i].update(sequence), expected) << sequence << " of " << i;
+    }
+  }
+}
+
+TEST(SequenceMemory, IsMadeForSoManyTrackers) {
+  SequenceMemory memory(1);
+  SequenceTracker tracker(memory);
+  EXPECT_THROW(SequenceTracker{memory}, std::length_error);
 }
 
 TEST(SequenceTracker, LongStreamsReuseTheWindow) {
