@@ -1,12 +1,15 @@
 #include "runtime/rclcpp/rclcpp_runtime.h"
 
+#include <dlfcn.h>
 #include <rclcpp/version.h>
 #include <rmw/rmw.h>
 #include <tracetools/tracetools.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "message/types.h"
 #include "middleware/types.h"
@@ -17,6 +20,29 @@ namespace {
 
 ServiceFraming framing_of(const std::string& rmw) {
   return rmw == "rmw_cyclonedds_cpp" ? ServiceFraming::kRmwCyclonedds : ServiceFraming::kRmwFastrtps;
+}
+
+// An RMW asks for its type support by the library's name alone, when the first publisher is made, and finds it
+// where it is loaded already: those of perflab_msgs are on no search path. They are found from here by the RUNPATH
+// of this library. Of an RMW that is not known all are loaded; they cost half a megabyte each.
+void load_type_support(const std::string& rmw) {
+  struct Kind {
+    const char* library;
+    std::initializer_list<std::string_view> of;
+  };
+  static const Kind kKinds[] = {
+      {"libperflab_msgs__rosidl_typesupport_introspection_cpp.so",
+       {"rmw_cyclonedds_cpp", "rmw_fastrtps_dynamic_cpp"}},
+      {"libperflab_msgs__rosidl_typesupport_fastrtps_cpp.so", {"rmw_fastrtps_cpp"}},
+  };
+  const auto is_of = [&](const Kind& kind) { return std::ranges::find(kind.of, rmw) != kind.of.end(); };
+  const bool known = std::ranges::any_of(kKinds, is_of);
+  for (const Kind& kind : kKinds) {
+    if (known && !is_of(kind)) continue;
+    // A ROS 2 without that kind has made no such library; an RMW that needs it says so itself.
+    const bool loaded = dlopen(kind.library, RTLD_LAZY | RTLD_GLOBAL) != nullptr;
+    if (known && !loaded) throw Error(Error::Kind::kFailed, std::string("rclcpp: ") + dlerror());
+  }
 }
 
 std::string one_line(std::string text) {
@@ -141,6 +167,7 @@ RclcppRuntime::RclcppRuntime(const PluginSettings& given, const measure::Clock& 
     throw Error(Error::Kind::kUnsupported, "rclcpp: " + settings_.rmw + " was asked for, " + rmw_ +
                                                " is what this ROS 2 has been built with; right would be "
                                                "--middleware rclcpp/" + rmw_);
+  load_type_support(rmw_);
   framing_ = framing_of(rmw_);
   if (given_.service_framing && *given_.service_framing != framing_)
     throw Error(Error::Kind::kUnsupported,
