@@ -16,10 +16,11 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from .conftest import SOURCE, Json, Run
+from tests.schemas import published
+
+from .conftest import Json, Run
 
 MS = 1_000_000
 RECORDER = Path(os.environ.get("PERFLAB_NATIVE", "")) / "perflab-scheduler-recorder"
@@ -111,7 +112,7 @@ def why(run: Run, tmp_path: Path) -> Callable[..., Json]:
         answer: Json = json.loads(told.stdout)
         _conserved(answer)
         summary = json.loads((out / "summary.json").read_text())
-        jsonschema.validate(summary, json.loads((SOURCE / "docs/schema/summary.schema.json").read_text()))
+        published("summary").validate(summary)
         (trial,) = summary["results"][0]["trials_detail"]
         assert trial["why"]["messages"] > 0
         return answer
