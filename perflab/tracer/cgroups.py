@@ -74,7 +74,8 @@ class _Group:
 
     @classmethod
     def at(cls, folder: Path) -> _Group:
-        return cls(folder, *(_File(folder / name) for name in ("cpu.stat", "cgroup.events", "freezer.state")))
+        stat, events, freezer = (_File(folder / name) for name in ("cpu.stat", "cgroup.events", "freezer.state"))
+        return cls(folder, stat, events, freezer)
 
     def close(self) -> None:
         for file in (self.stat, self.events, self.freezer):
