@@ -17,18 +17,19 @@ std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const 
   const std::uint32_t begin = begin_index();
   const std::uint32_t end = end_index();
   // The counts themselves, not count(): a recording thread may be between the two.
-  for (std::uint32_t index = begin; index < end; ++index) total += count_at(index);
+  each_count(begin, end, [&](std::uint32_t, std::uint32_t count) { total += count; });
   if (total == 0) return std::nullopt;
   const double wanted = std::clamp(quantile, 0.0, 1.0) * static_cast<double>(total);
   // 0.5 rounds to nearest, as HdrHistogram does.
   const std::uint64_t target = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(wanted + 0.5));
   std::uint64_t cumulative = 0;
-  for (std::uint32_t index = begin; index < end; ++index) {
-    cumulative += count_at(index);
-    if (cumulative < target) continue;
-    return quantile <= 0.0 ? value_at_index(index) : highest_equivalent(value_at_index(index));
-  }
-  return highest_equivalent(std::min(max(), kHighestTrackable));
+  std::optional<std::uint32_t> found;
+  each_count(begin, end, [&](std::uint32_t index, std::uint32_t count) {
+    cumulative += count;
+    if (!found && cumulative >= target) found = index;
+  });
+  if (!found) return highest_equivalent(std::min(max(), kHighestTrackable));
+  return quantile <= 0.0 ? value_at_index(*found) : highest_equivalent(value_at_index(*found));
 }
 
 std::uint32_t Histogram::widen(std::uint32_t index, std::uint32_t count) noexcept {
@@ -45,15 +46,11 @@ std::uint32_t Histogram::widen(std::uint32_t index, std::uint32_t count) noexcep
 }
 
 void Histogram::merge(const Histogram& other) noexcept {
-  const std::uint32_t begin = other.begin_index();
-  const std::uint32_t end = other.end_index();
-  for (std::uint32_t index = begin; index < end; ++index) {
-    const std::uint32_t added = other.count_at(index);
-    if (added == 0) continue;
+  other.each_count(other.begin_index(), other.end_index(), [&](std::uint32_t index, std::uint32_t added) {
     const std::uint32_t room = UINT32_MAX - count_at(index);
     add(index, std::min(added, room));
     overflowed_ += added - std::min(added, room);
-  }
+  });
   if (other.count() > 0) {
     if (other.max() > max_) {
       max_ = other.max();

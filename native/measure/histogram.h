@@ -213,10 +213,21 @@ class Histogram {
   [[nodiscard]] std::uint64_t overflowed() const noexcept { return detail::load(overflowed_); }
 
   [[nodiscard]] std::uint32_t count_at(std::uint32_t index) const noexcept {
-    // With acquire: the counts of a block that has just moved are there as well.
-    const std::uint32_t block =
-        std::atomic_ref(const_cast<std::uint32_t&>(block_of(index))).load(std::memory_order_acquire);
+    const std::uint32_t block = visible_block(index);
     return block == 0 ? 0 : memory_->get(block, place(index));
+  }
+  // Calls visit(index, count) for each count above 0 within that half-open range, ascending. Ranges into which no
+  // value fell, most of a histogram, cost next to nothing.
+  template <typename Visit>
+  void each_count(std::uint32_t begin, std::uint32_t end, Visit visit) const {
+    while (begin < end) {
+      const std::uint32_t next = std::min(end, (begin | (HistogramMemory::kBlockCounts - 1)) + 1);
+      const std::uint32_t block = visible_block(begin);
+      for (; block != 0 && begin < next; ++begin) {
+        if (const std::uint32_t count = memory_->get(block, place(begin)); count != 0) visit(begin, count);
+      }
+      begin = next;
+    }
   }
   // The half-open range of indexes outside of which every count is 0.
   [[nodiscard]] std::uint32_t begin_index() const noexcept;
@@ -241,6 +252,11 @@ class Histogram {
   }
   [[nodiscard]] std::uint32_t& block_of(std::uint32_t index) noexcept {
     return blocks_[index >> HistogramMemory::kBlockMagnitude];
+  }
+
+  // With acquire: the counts of a block that has just moved are there as well.
+  [[nodiscard]] std::uint32_t visible_block(std::uint32_t index) const noexcept {
+    return std::atomic_ref(const_cast<std::uint32_t&>(block_of(index))).load(std::memory_order_acquire);
   }
 
   // False, and nothing is counted, where the count would not fit into 32 bits.

@@ -63,17 +63,12 @@ std::vector<std::uint8_t> encode_v2(const Histogram& histogram) {
   // Read once: another thread may be recording.
   const std::uint32_t begin = histogram.begin_index();
   const std::uint32_t end = histogram.end_index();
-  std::int64_t zeros = begin;
-  for (std::uint32_t index = begin; index < end; ++index) {
-    const std::int64_t count = histogram.count_at(index);
-    if (count == 0) {
-      ++zeros;
-      continue;
-    }
-    if (zeros > 0) put_zigzag(bytes, -zeros);
-    zeros = 0;
+  std::uint32_t next = 0;  // after the last one that is written
+  histogram.each_count(begin, end, [&](std::uint32_t index, std::uint32_t count) {
+    if (index > next) put_zigzag(bytes, -std::int64_t{index - next});
     put_zigzag(bytes, count);
-  }
+    next = index + 1;
+  });
   std::uint8_t* out = bytes.data();
   put_big_endian(out, kV2Cookie | 0x10u);
   put_big_endian(out + 4, static_cast<std::uint32_t>(bytes.size() - kHeaderSize));

@@ -596,15 +596,12 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     sample->size = view.size;
     sample->writer = writer;
     sample->sequence = static_cast<std::int64_t>(info.sample_identity.sequence_number().to64long());
-    sample->related = {};
     // Within the process a message without a related one carries its own identity.
-    const rtps::SampleIdentity& related = info.related_sample_identity;
-    if (related.writer_guid() != rtps::GUID_t::unknown() &&
-        !(related.writer_guid() == info.sample_identity.writer_guid() &&
-          related.sequence_number() == info.sample_identity.sequence_number())) {
-      sample->related = {fastdds::identity(related.writer_guid()),
-                         static_cast<std::int64_t>(related.sequence_number().to64long())};
-    }
+    const perflab_identity related = fastdds::identity(info.related_sample_identity.writer_guid());
+    const auto related_sequence =
+        static_cast<std::int64_t>(info.related_sample_identity.sequence_number().to64long());
+    const bool none = same(related, {}) || (related_sequence == sample->sequence && same(related, writer));
+    sample->related = none ? perflab_sample_identity{} : perflab_sample_identity{related, related_sequence};
     sample->source_timestamp_ns = source_ns > 0 ? source_ns : PERFLAB_TIME_UNKNOWN;
     sample->reception_ns = reception_of(info, writer, view.size, loan->shared);
     sample->loan = loan;

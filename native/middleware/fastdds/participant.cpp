@@ -14,6 +14,7 @@
 #include "middleware/fastdds/library.h"
 #include "middleware/fastdds/sharing.h"
 #include "middleware/support/status.h"
+#include "middleware/types.h"
 
 namespace perflab::middleware::fastdds {
 namespace {
@@ -80,10 +81,6 @@ Terms terms_of(const Proxy& proxy, bool is_writer) {
           qos.m_reliability.kind};
 }
 #endif
-
-bool same(const perflab_identity& one, const perflab_identity& other) {
-  return std::memcmp(one.bytes, other.bytes, sizeof one.bytes) == 0;
-}
 
 // Only what other processes write. Before 2.11 the library does not tell a filter on the side of the
 // reader who wrote (its sample_identity is empty there), but what it hands over is always part of a
