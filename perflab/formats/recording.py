@@ -19,21 +19,19 @@ class Throttled(BaseModel):
 
     before_ns: int
     after_ns: int
-    periods: int  # in which it was held back
+    periods: int  # in which it was held back, since it was let go before
     ns: int  # for how long, summed over CPUs
 
 
 class Frozen(BaseModel):
-    """The last reading before it was frozen (None: it was when it was first read), the first and the last ones while it
-    was, and the first one after (None: it still was at the end), CLOCK_MONOTONIC.
-    """
+    """When the freezer was read, CLOCK_MONOTONIC."""
 
     model_config = ConfigDict(frozen=True)
 
-    before_ns: int | None
-    first_ns: int
+    before_ns: int | None  # for the last time before the group was frozen; None: it was from the first reading on
+    first_ns: int  # while it was
     last_ns: int
-    after_ns: int | None
+    after_ns: int | None  # for the first time after; None: it was frozen until the last reading
 
 
 class Cgroup(BaseModel):

@@ -199,17 +199,13 @@ class Threads:
     def _throttled(self) -> Layer:
         """Waits for a CPU that a quota caused."""
         state, _, _ = self._state
-        return restraints.restraints_of(self._trace, restraints.THROTTLED).states(
-            self.states, (state == PREEMPTED) | (state == WOKEN)
-        )
+        return restraints.throttled(self._trace, self.states, (state == PREEMPTED) | (state == WOKEN))
 
     @cached_property
     def _frozen(self) -> Layer:
         """Sleeps in frozen groups."""
         state, _, _ = self._state
-        return restraints.restraints_of(self._trace, restraints.FROZEN).states(
-            self.states, (state == BLOCKED) | (state == UNINTERRUPTIBLE)
-        )
+        return restraints.frozen(self._trace, self.states, (state == BLOCKED) | (state == UNINTERRUPTIBLE))
 
     @cached_property
     def _holds(self) -> tuple[Layer, Ints]:
@@ -267,8 +263,9 @@ class Threads:
     def _slept(self) -> pl.DataFrame:
         """Every sleep of a thread, with who ended it, where a wake-up did."""
         table = self._trace.table("thread_states")
+        # What came after a thaw ended a sleep that was frozen for a while only.
         frozen = np.zeros(table.height, dtype=np.bool_)
-        frozen[self._frozen.row] = True
+        frozen[self._frozen.row[self._frozen.end >= ints(table["end_ns"])[self._frozen.row]]] = True
         asleep = (pl.col("state") == "blocked") & ~pl.lit(pl.Series(self._uninterruptible | frozen, dtype=pl.Boolean))
         slept = table.filter(asleep).select("thread", "start_ns", "end_ns")
         wake_ups = (

@@ -120,8 +120,10 @@ class Recording:
         """Ends both tracers and says what they recorded and lost. Raises PerflabError where that cannot be told."""
         if self._document is not None:
             return self._document
-        cgroups = None if self._cgroups is None else [g.model_dump() for g in self._cgroups.end()]
-        user_space, scheduler = self._end_tracers()
+        try:
+            held = None if self._cgroups is None else self._cgroups.end()
+        finally:
+            user_space, scheduler = self._end_tracers()
         self._document = {
             "schema": SCHEMA,
             "began": self._began,
@@ -131,7 +133,7 @@ class Recording:
             "host": {"boot_id": self._host.boot_id(), **self._host.facts()},
             "user_space": user_space,
             "scheduler": scheduler,
-            "cgroups": cgroups,
+            "cgroups": None if held is None else [group.model_dump() for group in held],
         }
         text = json.dumps(self._document, indent=1, ensure_ascii=False) + "\n"
         (self.directory / FILE).write_text(text, encoding="utf-8")

@@ -62,11 +62,13 @@ class _Group:
     stat: _File
     events: _File  # of version 2
     freezer: _File  # of version 1
+    inode: int | None = None
     quota_us: int | None = None
     period_us: int | None = None
     threads: set[int] = field(default_factory=set)
     counts: Counts | None = None
     counted_at_ns: int = 0
+    times_let_go: int = 0  # nr_throttled when it was let go for the last time
     throttled: list[Throttled] = field(default_factory=list)
     is_frozen: bool | None = None
     asked_at_ns: int = 0
@@ -75,7 +77,18 @@ class _Group:
     @classmethod
     def at(cls, folder: Path) -> _Group:
         stat, events, freezer = (_File(folder / name) for name in ("cpu.stat", "cgroup.events", "freezer.state"))
-        return cls(folder, stat, events, freezer)
+        return cls(folder, stat, events, freezer, _inode(folder))
+
+    def reopen(self) -> None:
+        """Where the group has gone, or another one has come to its place: that one's counters begin anew."""
+        inode = _inode(self.folder)
+        if inode == self.inode:
+            return
+        self.close()
+        self.inode, self.counts, self.is_frozen = inode, None, None
+        if inode is not None:
+            fresh = _Group.at(self.folder)
+            self.stat, self.events, self.freezer = fresh.stat, fresh.events, fresh.freezer
 
     def close(self) -> None:
         for file in (self.stat, self.events, self.freezer):
@@ -109,6 +122,7 @@ class CgroupWatch:
         self._now_ns = now_ns
         self._mounts = _mounts(root)
         self._groups: dict[Path, _Group] = {}
+        self._sees_groups = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cgroups", daemon=True)
 
@@ -119,8 +133,8 @@ class CgroupWatch:
             self.read()
             self._thread.start()
 
-    def end(self) -> list[Cgroup]:
-        """What the groups did that held somebody back. Once."""
+    def end(self) -> list[Cgroup] | None:
+        """What the groups did that held somebody back; None where no group of the processes is to be seen. Once."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -128,6 +142,8 @@ class CgroupWatch:
             self.read()
         for group in self._groups.values():
             group.close()
+        if not self._sees_groups:
+            return None
         return [g.document() for g in self._groups.values() if g.throttled or g.frozen]
 
     def _run(self) -> None:
@@ -142,9 +158,12 @@ class CgroupWatch:
 
     def look(self) -> None:
         """Finds groups that are new, what their quotas are now, and their threads."""
+        for group in self._groups.values():
+            group.reopen()
         folders = {place for pid in self._pids(self.roots) for place in self._folders(pid)}
         for mount, folder in folders:
-            if any((folder / name).exists() for name in ("cgroup.events", "freezer.state")):
+            self._sees_groups |= _inode(folder) is not None
+            if any(os.access(folder / name, os.R_OK) for name in ("cgroup.events", "freezer.state")):
                 self._group(folder)
             for level in _levels(mount, folder):
                 if (quota := _quota(level)) is not None:
@@ -163,8 +182,10 @@ class CgroupWatch:
         for line in (_text(self._root / "proc" / str(pid) / "cgroup") or "").splitlines():
             _, controllers, path = (*line.split(":", 2), "", "")[:3]
             for controller in controllers.split(","):
-                if (mount := self._mounts.get(controller)) is not None:
-                    yield mount, mount / path.strip("/")
+                mount, top = self._mounts.get(controller, (None, ""))
+                # A mount may show a part of the hierarchy; what is beside it, as another container, is not to be seen.
+                if mount is not None and ".." not in path and f"{path}/".startswith(f"{top}/"):
+                    yield mount, mount / path.removeprefix(top).strip("/")
 
     # What they do -------------------------------------------------------------------------------------------------
 
@@ -176,30 +197,34 @@ class CgroupWatch:
             self._read_freezer(group)
 
     def _read_counts(self, group: _Group) -> None:
+        began = self._now_ns()
         counts = _counts(group.stat.text())
-        now = self._now_ns()
         if counts is None:
             return
         before, group.counts = group.counts, counts
-        since, group.counted_at_ns = group.counted_at_ns, now
-        if before is not None and counts[1] > before[1]:
-            group.throttled.append(
-                Throttled(before_ns=since, after_ns=now, periods=counts[0] - before[0], ns=counts[1] - before[1])
-            )
+        since, group.counted_at_ns = group.counted_at_ns, began
+        if before is None:
+            group.times_let_go = counts[0]
+        elif counts[1] > before[1]:
+            # The kernel counts every period, and the time when it is over.
+            periods, group.times_let_go = counts[0] - group.times_let_go, counts[0]
+            ns = counts[1] - before[1]
+            group.throttled.append(Throttled(before_ns=since, after_ns=self._now_ns(), periods=periods, ns=ns))
 
     def _read_freezer(self, group: _Group) -> None:
+        began = self._now_ns()
         frozen = _is_frozen(group)
-        now = self._now_ns()
+        ended = self._now_ns()
         if frozen is None:
             return
         if frozen and not group.is_frozen:
             before = group.asked_at_ns if group.is_frozen is not None else None
-            group.frozen.append(Frozen(before_ns=before, first_ns=now, last_ns=now, after_ns=None))
+            group.frozen.append(Frozen(before_ns=before, first_ns=ended, last_ns=began, after_ns=None))
         elif frozen:
-            group.frozen[-1] = group.frozen[-1].model_copy(update={"last_ns": now})
+            group.frozen[-1] = group.frozen[-1].model_copy(update={"last_ns": began})
         elif group.is_frozen:
-            group.frozen[-1] = group.frozen[-1].model_copy(update={"after_ns": now})
-        group.is_frozen, group.asked_at_ns = frozen, now
+            group.frozen[-1] = group.frozen[-1].model_copy(update={"after_ns": ended})
+        group.is_frozen, group.asked_at_ns = frozen, began
 
 
 def _pids(roots: Sequence[int]) -> set[int]:
@@ -215,27 +240,27 @@ def _pids(roots: Sequence[int]) -> set[int]:
     return found
 
 
-def _mounts(root: Path) -> dict[str, Path]:
-    """Where the controllers are: "" is version 2."""
-    found: dict[str, Path] = {}
+def _mounts(root: Path) -> dict[str, tuple[Path, str]]:
+    """Where the controllers are, and which group is mounted there: "" is version 2."""
+    found: dict[str, tuple[Path, str]] = {}
     for line in (_text(root / "proc/self/mountinfo") or "").splitlines():
         place, _, kind = line.partition(" - ")
         words, of_kind = place.split(), kind.split()
         if len(words) < 5 or len(of_kind) < 3 or not of_kind[0].startswith("cgroup"):
             continue
-        folder = root / words[4].lstrip("/")
+        place_of = (root / words[4].lstrip("/"), words[3].rstrip("/"))
         if of_kind[0] == "cgroup2":
-            found.setdefault("", folder)
+            found.setdefault("", place_of)
         else:
             options = set(of_kind[2].split(","))
             for controller in ("cpu", "freezer"):
                 if controller in options:
-                    found.setdefault(controller, folder)
+                    found.setdefault(controller, place_of)
     return found
 
 
 def _levels(mount: Path, folder: Path) -> Iterator[Path]:
-    """The group and those above it. One outside of the mount, as of another container, has none."""
+    """The group and those above it, up to what is mounted."""
     for level in (folder, *folder.parents):
         yield level
         if level == mount:
@@ -276,6 +301,13 @@ def _is_frozen(group: _Group) -> bool | None:
         return "frozen 1" in text.splitlines()
     text = group.freezer.text()
     return None if text is None else text.strip() != "THAWED"
+
+
+def _inode(folder: Path) -> int | None:
+    try:
+        return folder.stat().st_ino
+    except OSError:
+        return None
 
 
 def _text(path: Path) -> str | None:

@@ -218,9 +218,10 @@ def cgroup() -> Iterator[MakeGroup]:
     yield make
     for folder in made:
         # Processes that a failed test left go back to the group above.
-        for pid in (folder / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):
-                (folder.parent / "cgroup.procs").write_text(pid)
+        with contextlib.suppress(OSError):
+            for pid in (folder / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    (folder.parent / "cgroup.procs").write_text(pid)
         folder.rmdir()
 
 

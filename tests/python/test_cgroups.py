@@ -63,6 +63,14 @@ class Machine:
         self.watch.read()
 
 
+def only(watch: CgroupWatch) -> Cgroup:
+    """The one group that did something."""
+    groups = watch.end()
+    assert groups is not None
+    (group,) = groups
+    return group
+
+
 @pytest.fixture(params=[1, 2])
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     return Machine(tmp_path, request.param)
@@ -74,7 +82,7 @@ def test_a_quota_is_seen_to_hold_its_threads_back(machine: Machine) -> None:
     machine.count(1, 80 * MS)
     machine.read_at(20)
     machine.read_at(30)
-    (group,) = machine.watch.end()
+    group = only(machine.watch)
     assert group == Cgroup(
         path=str(machine.cpu), quota_us=20_000, period_us=100_000, threads=[PID, 43], frozen=[],
         throttled=[Throttled(before_ns=10 * MS, after_ns=20 * MS, periods=1, ns=80 * MS)],
@@ -90,7 +98,7 @@ def test_a_quota_that_is_set_later_is_seen(machine: Machine) -> None:
     machine.read_at(20)
     machine.count(3, 9 * MS)
     machine.read_at(30)
-    (group,) = machine.watch.end()
+    group = only(machine.watch)
     assert (group.quota_us, [t.periods for t in group.throttled]) == (50_000, [3])
 
 
@@ -108,7 +116,7 @@ def test_a_freezer_is_seen(machine: Machine) -> None:
     for now_ms, frozen in ((20, True), (30, True), (40, False), (50, True)):
         machine.freeze(frozen)
         machine.read_at(now_ms)
-    (group,) = machine.watch.end()
+    group = only(machine.watch)
     assert group.frozen == [
         Frozen(before_ns=10 * MS, first_ns=20 * MS, last_ns=30 * MS, after_ns=40 * MS),
         Frozen(before_ns=40 * MS, first_ns=50 * MS, last_ns=50 * MS, after_ns=None),
@@ -120,7 +128,7 @@ def test_a_group_that_was_frozen_before_is_frozen_since_nobody_knows_when(machin
     machine.freeze(True)
     machine.watch.look()
     machine.read_at(10)
-    (group,) = machine.watch.end()
+    group = only(machine.watch)
     assert group.frozen == [Frozen(before_ns=None, first_ns=10 * MS, last_ns=10 * MS, after_ns=None)]
 
 
@@ -132,12 +140,83 @@ def test_a_group_that_goes_away_keeps_what_it_did(machine: Machine) -> None:
     for name in ("cpu.stat", "tasks", "cgroup.threads"):
         (machine.cpu / name).unlink(missing_ok=True)
     machine.read_at(30)
-    (group,) = machine.watch.end()
+    group = only(machine.watch)
     assert [t.ns for t in group.throttled] == [5 * MS]
     assert PID in group.threads
+
+
+def test_periods_are_counted_until_the_group_is_let_go(machine: Machine) -> None:
+    """The kernel counts each when it ends, and the time only when the group runs again."""
+    machine.count(3, 100 * MS)
+    machine.watch.look()
+    machine.read_at(10)
+    for now_ms, times in ((60, 4), (160, 5)):
+        machine.count(times, 100 * MS)
+        machine.read_at(now_ms)
+    machine.count(5, 290 * MS)
+    machine.read_at(180)
+    group = only(machine.watch)
+    assert group.throttled == [Throttled(before_ns=160 * MS, after_ns=180 * MS, periods=2, ns=190 * MS)]
+
+
+def test_a_group_that_is_made_again_begins_anew(machine: Machine) -> None:
+    """As by a restart of its service: the same name, other counters."""
+    machine.count(9, 900 * MS)
+    machine.watch.look()
+    machine.read_at(10)
+    machine.cpu.rename(machine.cpu.with_name("gone"))
+    if machine.freezer != machine.cpu:
+        machine.freezer.rename(machine.freezer.with_name("gone"))
+    machine.watch.look()
+    machine.limit(20_000)
+    machine.count(0, 0)
+    machine.freeze(False)
+    machine.watch.look()
+    machine.read_at(20)
+    machine.count(1, 80 * MS)
+    machine.read_at(30)
+    group = only(machine.watch)
+    assert group.throttled == [Throttled(before_ns=20 * MS, after_ns=30 * MS, periods=1, ns=80 * MS)]
+
+
+def test_a_container_sees_its_own_groups(tmp_path: Path) -> None:
+    """Without a namespace of cgroups: the mount shows what /proc calls /docker/abc."""
+    machine = Machine(tmp_path, 1)
+    machine.write(
+        tmp_path / "proc/self/mountinfo", "30 1 0:1 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup ro,cpu\n"
+    )
+    machine.write(tmp_path / f"proc/{PID}/cgroup", "1:cpu:/docker/abc/robot\n")
+    watch = CgroupWatch([PID], root=tmp_path, pids=lambda roots: {*roots}, now_ns=lambda: machine.now_ns)
+    watch.look()
+    watch.read()
+    machine.count(1, 80 * MS)
+    watch.read()
+    assert [group.path for group in watch.end() or ()] == [str(machine.cpu)]
+
+
+@pytest.mark.parametrize("group", ["/docker/other", "/../beside"])
+def test_groups_that_cannot_be_seen_are_not_taken_for_quiet_ones(tmp_path: Path, group: str) -> None:
+    machine = Machine(tmp_path, 1)
+    machine.write(
+        tmp_path / "proc/self/mountinfo", "30 1 0:1 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup ro,cpu\n"
+    )
+    machine.write(tmp_path / f"proc/{PID}/cgroup", f"1:cpu:{group}\n")
+    watch = CgroupWatch([PID], root=tmp_path, pids=lambda roots: {*roots})
+    watch.look()
+    assert watch.end() is None
+
+
+def test_the_watch_reads_until_it_is_ended(tmp_path: Path) -> None:
+    """In its own thread, with the clock of the machine."""
+    machine = Machine(tmp_path, 2)
+    watch = CgroupWatch([PID], root=tmp_path, pids=lambda roots: {*roots})
+    watch.begin()
+    machine.count(2, 30 * MS)
+    group = only(watch)
+    assert [t.ns for t in group.throttled] == [30 * MS]
 
 
 def test_without_control_groups_there_is_nothing_to_watch(tmp_path: Path) -> None:
     watch = CgroupWatch([PID], root=tmp_path, pids=lambda roots: {*roots})
     watch.begin()
-    assert watch.end() == []
+    assert watch.end() is None

@@ -48,7 +48,7 @@ def _why(title: str, told: Json) -> str:
     def rows(entries: Sequence[Json], name: str) -> list[list[Any]]:
         return [
             [
-                word(CAUSES[e["cause"]].short if name == "cause" else str(e[name])),
+                word(CAUSES[e[name]].short if e[name] in CAUSES else str(e[name])),
                 number(format_count(e["messages"]), e["messages"]),
                 number(_percent(e["messages_percent"]), e["messages_percent"]),
                 number(format_time(e["total_ns"]), e["total_ns"]),

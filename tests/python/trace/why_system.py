@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from made_trace import Kernel, MadeTrace, Process, Subscription, Task, Thread, Timer
+from made_trace import EPOCH_OFFSET_NS, Kernel, MadeTrace, Process, Subscription, Task, Thread, Timer
 from opened import opened
 
 from perflab.trace.answer import Answer
@@ -24,9 +24,14 @@ HOG: Task = (99, "hog")
 
 class System:
     def __init__(
-        self, *, scheduler: bool = True, hosts: tuple[str, str] = ("robot", "robot"), period_ns: int = 0
+        self,
+        *,
+        scheduler: bool = True,
+        hosts: tuple[str, str] = ("robot", "robot"),
+        period_ns: int = 0,
+        epoch_offset_ns: int = EPOCH_OFFSET_NS,
     ) -> None:
-        self.trace = MadeTrace("jazzy")
+        self.trace = MadeTrace("jazzy", epoch_offset_ns=epoch_offset_ns)
         self.talker: Process = self.trace.process("talker", pid=10, host=hosts[0])
         self.listener: Process = self.trace.process("listener", pid=20, host=hosts[1])
         self.talking: Thread = self.talker.main
