@@ -26,7 +26,8 @@ from perflab.experiment.companion import children_of
 from perflab.formats.recording import Cgroup, Frozen, Throttled
 
 STEP_S = 0.02  # between two readings
-LOOK_S = 1.0  # between two searches for groups and their threads
+LOOK_S = 0.25  # between two searches for groups and their threads
+LOOK_EVERYWHERE_S = 1.0  # the same, of all processes of the machine
 
 Counts = tuple[int, int]  # times throttled, ns
 
@@ -147,9 +148,10 @@ class CgroupWatch:
         return [g.document() for g in self._groups.values() if g.throttled or g.frozen]
 
     def _run(self) -> None:
+        look_s = LOOK_S if self.roots else LOOK_EVERYWHERE_S
         looked = time.monotonic()
-        while not self._over.wait(STEP_S if self._groups else LOOK_S):
-            if time.monotonic() - looked >= LOOK_S:
+        while not self._over.wait(STEP_S if self._groups else look_s):
+            if time.monotonic() - looked >= look_s:
                 self.look()
                 looked = time.monotonic()
             self.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from opened import needs_library, opened
 from reference_traces import RECORDED, reference_trace
 from why_system import assert_conserved
 
+from perflab.formats.recording import FILE, Cgroup, Frozen, Throttled
 from perflab.trace import open_trace
 from perflab.trace.quality import quality_of
 from perflab.trace.source import NativeTrace
@@ -185,6 +187,48 @@ def assert_gapless(messages: Messages, threads: Threads) -> None:
     sender = np.isin(found.role, (Role.WORK, Role.PUBLISH, Role.TIMER, Role.TIMER_LATE, Role.TIMER_UNKNOWN))
     assert (found.end[sender] <= messages.sent[found.subject[sender]]).all()
     assert (found.start[~sender] >= messages.sent[found.subject[~sender]]).all()
+
+
+def write_groups(seed: int, folder: Path) -> None:
+    """recording.json with groups that hold random threads at random times, some of them within each other."""
+    rng = random.Random(seed)
+
+    def times(n: int) -> list[int]:
+        return sorted(rng.randint(BASE - 10_000, END) for _ in range(n))
+
+    groups = []
+    for _ in range(rng.randint(1, 3)):
+        instants = times(4 * rng.randint(1, 5))
+        frozen = [
+            Frozen(before_ns=a if rng.random() < 0.9 else None, first_ns=b, last_ns=c,
+                   after_ns=d if rng.random() < 0.9 else None)
+            for a, b, c, d in zip(*(iter(instants),) * 4, strict=True)
+        ]  # fmt: skip
+        throttled = [
+            Throttled(before_ns=a, after_ns=b, periods=rng.randint(0, 3), ns=rng.randint(1, 60_000))
+            for a, b in (times(2) for _ in range(rng.randint(0, 6)))
+        ]
+        threads = rng.sample([9, 10, 11, 20, 21, 22, 99, 110, 120], k=rng.randint(1, 6))
+        groups.append(
+            Cgroup(path="", quota_us=1, period_us=rng.choice((None, 20)), threads=threads, throttled=throttled,
+                   frozen=frozen)
+        )  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    (folder / FILE).write_text(json.dumps({"cgroups": [group.model_dump() for group in groups]}))
+
+
+def test_the_parts_of_messages_of_held_threads_add_up(tmp_path: Path) -> None:
+    causes: set[str] = set()
+    for seed in range(6):
+        folder = tmp_path / str(seed)
+        write_groups(seed, folder)
+        trace = opened(_Random(seed).write(), folder)
+        answer = why(trace, EVERYTHING)
+        assert_conserved(answer)
+        assert_gapless(*path_of(trace))
+        assert_conserved(why(trace, Selection(per_mille=0, slow_callbacks=True)))
+        causes |= set(answer.section("causes").frame["cause"].to_list())
+    assert causes >= {"throttled", "frozen"}
 
 
 WITH_EVERY_CAUSE = (14, 16, 19, 20, 25)
