@@ -7,7 +7,7 @@ as the group was, and a sleep that lasted over a reading at which its group was 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,9 @@ Json = dict[str, Any]
 def throttled(trace: Source, states: Layer, eligible: Flags) -> Layer:
     """The parts of eligible states (waits for a CPU) that quotas caused; `row` is that of the state."""
     held = _gathered(
-        trace, lambda group: [(t.before_ns, t.after_ns, _longest_ns(group, t.periods, t.ns)) for t in group.throttled]
+        trace,
+        3,
+        lambda group: [(t.before_ns, t.after_ns, _longest_ns(group, t.periods, t.ns)) for t in group.throttled],
     )
     before, after, longest = held.times
     found = _overlaps(states, eligible, held.thread, before - longest, after)
@@ -43,13 +45,14 @@ def frozen(trace: Source, states: Layer, eligible: Flags) -> Layer:
     """The parts of eligible states (sleeps) in which the threads were frozen; `row` is that of the state."""
     held = _gathered(
         trace,
+        4,
         lambda group: [
             (-FOREVER if f.before_ns is None else f.before_ns, f.first_ns, f.last_ns,
              FOREVER if f.after_ns is None else f.after_ns)
             for f in group.frozen
         ],
     )  # fmt: skip
-    before, first, last, after = held.times if len(held.times) == 4 else (np.empty(0, np.int64),) * 4
+    before, first, last, after = held.times
     found = _overlaps(states, eligible, held.thread, before, after)
     of = found.window
     # It was at least from one of these to the other; a state that begins or ends around them tells it exactly.
@@ -72,8 +75,8 @@ class _Held:
     times: tuple[Ints, ...]
 
 
-def _gathered(trace: Source, of_group: Any) -> _Held:
-    """For every thread of every group the times that `of_group` tells; a third number of three is a duration."""
+def _gathered(trace: Source, columns: int, of_group: Callable[[Cgroup], Sequence[Sequence[int]]]) -> _Held:
+    """For every thread of every group the so many times that `of_group` tells; the third of three is a duration."""
     threads, parts = [], []
     for recording, shift_ns, host in _recordings(trace.facts):
         rows = _threads(trace, host)
@@ -83,12 +86,12 @@ def _gathered(trace: Source, of_group: Any) -> _Held:
             if not len(mine) or not len(times):
                 continue
             moved = np.where(np.abs(times) == FOREVER, times, times + shift_ns)
-            if times.shape[1] == 3:
+            if columns == 3:
                 moved[:, 2] = times[:, 2]
             threads.append(np.repeat(mine, len(times)))
             parts.append(np.tile(moved, (len(mine), 1)))
     if not threads:
-        return _Held(np.empty(0, np.int64), (np.empty(0, np.int64),) * 3)
+        return _Held(np.empty(0, np.int64), (np.empty(0, np.int64),) * columns)
     return _Held(np.concatenate(threads), tuple(np.ascontiguousarray(c) for c in np.concatenate(parts).T))
 
 
