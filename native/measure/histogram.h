@@ -216,8 +216,8 @@ class Histogram {
     const std::uint32_t block = visible_block(index);
     return block == 0 ? 0 : memory_->get(block, place(index));
   }
-  // Calls visit(index, count) for each count above 0 within that half-open range, ascending. Ranges into which no
-  // value fell, most of a histogram, cost next to nothing.
+  // Calls visit(index, count) for each count above 0 within that half-open range, ascending. Ranges into
+  // which no value fell, most of a histogram, cost next to nothing.
   template <typename Visit>
   void each_count(std::uint32_t begin, std::uint32_t end, Visit visit) const {
     while (begin < end) {

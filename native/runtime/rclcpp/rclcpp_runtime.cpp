@@ -39,9 +39,11 @@ void load_type_support(const std::string& rmw) {
   const bool known = std::ranges::any_of(kKinds, is_of);
   for (const Kind& kind : kKinds) {
     if (known && !is_of(kind)) continue;
-    // A ROS 2 without that kind has made no such library; of an RMW that is not known, it says itself what it lacks.
+    // A ROS 2 without that kind has made no such library; an RMW that is not known says itself what it lacks.
     const bool loaded = dlopen(kind.library, RTLD_LAZY | RTLD_GLOBAL) != nullptr;
-    if (known && !loaded) throw Error(Error::Kind::kFailed, std::string("rclcpp: ") + dlerror() + "; build perflab again where this ROS 2 is sourced");
+    if (known && !loaded)
+      throw Error(Error::Kind::kFailed,
+                  std::string("rclcpp: ") + dlerror() + "; build perflab again where this ROS 2 is sourced");
   }
 }
 
