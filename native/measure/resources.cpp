@@ -13,25 +13,47 @@
 #include <charconv>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace perflab::measure {
 namespace {
 
-// A small file of /proc as text; empty if it cannot be read (a thread may end at any time).
+// Of so many threads the files stay open between samples: to read them again costs half as much as to open
+// them. A process may have 1,024 files open by default, and the middleware wants some of them.
+constexpr std::size_t kHeldThreads = 64;
+
+// A small file of /proc.
 class ProcFile {
  public:
-  explicit ProcFile(const char* path) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    const ssize_t got = read(file, buffer_.data(), buffer_.size());
-    close(file);
-    size_ = got > 0 ? static_cast<std::size_t>(got) : 0;
+  explicit ProcFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ProcFile(ProcFile&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  ProcFile& operator=(ProcFile&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
   }
-  [[nodiscard]] std::string_view text() const { return {buffer_.data(), size_}; }
+  ~ProcFile() {
+    if (file_ >= 0) close(file_);
+  }
+
+  // What it says now; empty if it cannot be read (a thread may end at any time).
+  using Buffer = std::array<char, 4096>;
+  [[nodiscard]] std::string_view read(Buffer& buffer) const {
+    const ssize_t got = file_ < 0 ? -1 : pread(file_, buffer.data(), buffer.size(), 0);
+    return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
+  }
 
  private:
-  std::array<char, 4096> buffer_;
-  std::size_t size_ = 0;
+  int file_;
+};
+
+struct ThreadFiles {
+  explicit ThreadFiles(pid_t tid) : ThreadFiles("/proc/self/task/" + std::to_string(tid) + "/") {}
+  explicit ThreadFiles(const std::string& folder)
+      : stat(folder + "stat"), schedstat(folder + "schedstat"), status(folder + "status") {}
+
+  ProcFile stat;
+  ProcFile schedstat;
+  ProcFile status;
 };
 
 std::optional<std::int64_t> number_at(std::string_view text) {
@@ -70,29 +92,25 @@ Nanoseconds cpu_time(clockid_t clock) {
 // CPUCLOCK_SCHED.
 clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | 6u); }
 
-std::optional<ThreadSample> sample_thread(pid_t tid) {
-  ThreadSample thread;
-  thread.tid = tid;
-  thread.cpu_ns = cpu_time(thread_clock(tid));
-  if (thread.cpu_ns == kUnknownTime) return std::nullopt;
-  const std::string folder = "/proc/self/task/" + std::to_string(tid) + "/";
-  const ProcFile stat((folder + "stat").c_str());
+// All but its CPU time; false if it has ended.
+bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
+  ProcFile::Buffer buffer;
+  const std::string_view stat = files.stat.read(buffer);
   // "tid (name) state ...": the name may hold blanks and parentheses, so it ends at the last one.
-  const std::size_t open = stat.text().find('(');
-  const std::size_t close = stat.text().rfind(')');
-  if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
-  thread.name = stat.text().substr(open + 1, close - open - 1);
+  const std::size_t open = stat.find('(');
+  const std::size_t close = stat.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos) return false;
+  thread.name = stat.substr(open + 1, close - open - 1);
   // Field 39 of proc(5), counted from the state, which is field 3.
-  if (const auto cpu = number_at(nth_word(stat.text().substr(close + 1), 36)))
-    thread.cpu = static_cast<int>(*cpu);
-  const ProcFile schedstat((folder + "schedstat").c_str());
-  if (!schedstat.text().empty()) thread.run_delay_ns = number_at(nth_word(schedstat.text(), 1));
-  const ProcFile status((folder + "status").c_str());
-  const auto voluntary = status_value(status.text(), "\nvoluntary_ctxt_switches:");
-  const auto involuntary = status_value(status.text(), "\nnonvoluntary_ctxt_switches:");
+  if (const auto cpu = number_at(nth_word(stat.substr(close + 1), 36))) thread.cpu = static_cast<int>(*cpu);
+  const std::string_view schedstat = files.schedstat.read(buffer);
+  if (!schedstat.empty()) thread.run_delay_ns = number_at(nth_word(schedstat, 1));
+  const std::string_view status = files.status.read(buffer);
+  const auto voluntary = status_value(status, "\nvoluntary_ctxt_switches:");
+  const auto involuntary = status_value(status, "\nnonvoluntary_ctxt_switches:");
   if (voluntary) thread.voluntary_switches = static_cast<std::uint64_t>(*voluntary);
   if (involuntary) thread.involuntary_switches = static_cast<std::uint64_t>(*involuntary);
-  return thread;
+  return true;
 }
 
 // All threads that live, those left out of which `sample` knows nothing any more.
@@ -111,9 +129,10 @@ auto each_thread(Sample sample) {
 
 std::optional<CpuTimes::Thread> cpu_time_of_thread(pid_t tid) {
   CpuTimes::Thread thread{tid, {}, cpu_time(thread_clock(tid))};
-  const ProcFile comm(("/proc/self/task/" + std::to_string(tid) + "/comm").c_str());
-  if (thread.cpu_ns == kUnknownTime || comm.text().empty()) return std::nullopt;
-  thread.name = comm.text().substr(0, comm.text().find('\n'));
+  ProcFile::Buffer buffer;
+  const std::string_view comm = ProcFile("/proc/self/task/" + std::to_string(tid) + "/comm").read(buffer);
+  if (thread.cpu_ns == kUnknownTime || comm.empty()) return std::nullopt;
+  thread.name = comm.substr(0, comm.find('\n'));
   return thread;
 }
 
@@ -127,10 +146,43 @@ CpuTimes cpu_times(const Clock& clock) {
   return times;
 }
 
+struct ResourceSampler::KnownThread {
+  ThreadSample sample;
+  std::optional<ThreadFiles> files;
+};
+
 ResourceSampler::ResourceSampler(const Clock& clock)
     : clock_(clock),
       process_allocations_(reinterpret_cast<ProcessAllocations>(dlsym(RTLD_DEFAULT, kProcessAllocations))),
       thread_allocations_(reinterpret_cast<ThreadAllocations>(dlsym(RTLD_DEFAULT, kThreadAllocations))) {}
+
+ResourceSampler::~ResourceSampler() = default;
+
+std::vector<ThreadSample> ResourceSampler::sample_threads() {
+  threads_ = each_thread([this](pid_t tid) -> std::optional<KnownThread> {
+    const Nanoseconds cpu_ns = cpu_time(thread_clock(tid));
+    if (cpu_ns == kUnknownTime) return std::nullopt;
+    const auto known = std::ranges::find(threads_, tid, [](const KnownThread& k) { return k.sample.tid; });
+    // One with less CPU time than before is another, with the number of one that has ended.
+    const bool is_new = known == threads_.end() || cpu_ns < known->sample.cpu_ns;
+    KnownThread thread = is_new ? KnownThread{} : std::move(*known);
+    thread.sample.tid = tid;
+    thread.sample.cpu_interval_ns = cpu_ns - thread.sample.cpu_ns;
+    thread.sample.cpu_ns = cpu_ns;
+    // Nothing else changes while it does not run.
+    if (!is_new && thread.sample.cpu_interval_ns == 0) return thread;
+    if (!thread.files) thread.files.emplace(tid);
+    if (!read_thread(*thread.files, thread.sample)) return std::nullopt;
+    return thread;
+  });
+  std::vector<ThreadSample> samples;
+  samples.reserve(threads_.size());
+  for (KnownThread& thread : threads_) {
+    if (samples.size() >= kHeldThreads) thread.files.reset();
+    samples.push_back(thread.sample);
+  }
+  return samples;
+}
 
 ResourceSample ResourceSampler::sample() {
   ResourceSample sample;
@@ -141,10 +193,11 @@ ResourceSample ResourceSampler::sample() {
     sample.cpu_interval_ns = sample.cpu_ns - previous_cpu_;
   }
   if (process_allocations_ != nullptr) process_allocations_(&sample.allocations.emplace());
-  const ProcFile status("/proc/self/status");
-  sample.rss_kb = status_value(status.text(), "VmRSS:");
-  sample.rss_peak_kb = status_value(status.text(), "VmHWM:");
-  sample.vsz_kb = status_value(status.text(), "VmSize:");
+  ProcFile::Buffer buffer;
+  const std::string_view status = ProcFile("/proc/self/status").read(buffer);
+  sample.rss_kb = status_value(status, "VmRSS:");
+  sample.rss_peak_kb = status_value(status, "VmHWM:");
+  sample.vsz_kb = status_value(status, "VmSize:");
   const auto allocator = mallinfo2();
   sample.arena_kb = static_cast<std::int64_t>(allocator.arena >> 10);
   sample.in_use_kb = static_cast<std::int64_t>(allocator.uordblks >> 10);
@@ -153,15 +206,10 @@ ResourceSample ResourceSampler::sample() {
   getrusage(RUSAGE_SELF, &usage);
   sample.voluntary_switches = static_cast<std::uint64_t>(usage.ru_nvcsw);
   sample.involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw);
-  sample.threads = each_thread(sample_thread);
+  sample.threads = sample_threads();
 
   sample.run_delay_ns = 0;
-  std::vector<Previous> now;
-  now.reserve(sample.threads.size());
   for (ThreadSample& thread : sample.threads) {
-    const auto before = std::ranges::find(previous_threads_, thread.tid, &Previous::tid);
-    thread.cpu_interval_ns = thread.cpu_ns - (before == previous_threads_.end() ? 0 : before->cpu_ns);
-    now.push_back({thread.tid, thread.cpu_ns});
     if (std::uint64_t count = 0; thread_allocations_ != nullptr && thread_allocations_(thread.tid, &count))
       thread.allocations = count;
     if (!thread.run_delay_ns) {
@@ -170,7 +218,6 @@ ResourceSample ResourceSampler::sample() {
       *sample.run_delay_ns += *thread.run_delay_ns;
     }
   }
-  previous_threads_ = std::move(now);
   previous_at_ = sample.at_ns;
   previous_cpu_ = sample.cpu_ns;
   return sample;

@@ -65,21 +65,23 @@ CpuTimes cpu_times(const Clock& clock);
 class ResourceSampler {
  public:
   explicit ResourceSampler(const Clock& clock);
+  ~ResourceSampler();
+  ResourceSampler(const ResourceSampler&) = delete;
+  ResourceSampler& operator=(const ResourceSampler&) = delete;
   // Takes a sample; intervals are those since the previous call.
   ResourceSample sample();
 
  private:
+  std::vector<ThreadSample> sample_threads();
+
   const Clock& clock_;
   // Of libperflab_allocations.so; null where it is not preloaded.
   ProcessAllocations process_allocations_;
   ThreadAllocations thread_allocations_;
   std::optional<Nanoseconds> previous_at_;
   Nanoseconds previous_cpu_ = 0;
-  struct Previous {
-    pid_t tid;
-    Nanoseconds cpu_ns;
-  };
-  std::vector<Previous> previous_threads_;
+  struct KnownThread;
+  std::vector<KnownThread> threads_;  // as the previous call found them
 };
 
 }  // namespace perflab::measure

@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 /* Raised by one whenever a plug-in built against an older header would misbehave. */
-#define PERFLAB_MIDDLEWARE_ABI 3u
+#define PERFLAB_MIDDLEWARE_ABI 4u
 
 /* "Not known": a time that this middleware cannot tell. Never 0. */
 #define PERFLAB_TIME_UNKNOWN INT64_MIN
@@ -148,6 +148,9 @@ typedef struct perflab_endpoint_settings {
   /* Writer: its messages will be written by loan() and write_loaned(). Reader: it may read loaned messages in
    * place. PERFLAB_UNSUPPORTED where that cannot be had: nothing falls back to copies in silence. */
   bool loans;
+  /* Reader: its samples tell `sequence` and `related`, which costs time in every take(). Means nothing to a
+   * plug-in without capabilities.related_samples. */
+  bool related_samples;
   perflab_qos qos;
   const char* user_data; /* what peers see beside the QoS (USER_DATA); text, or NULL */
 } perflab_endpoint_settings;
@@ -172,6 +175,7 @@ typedef struct perflab_sample {
   const uint8_t* data; /* CDR with its 4-byte encapsulation header */
   size_t size;         /* as written, or up to 3 bytes more: RTPS pads messages to 4 bytes on the wire */
   perflab_identity writer;
+  /* Both only for readers made with related_samples, or 0. */
   int64_t sequence;                /* the writer's number of this message, or 0 where it is not known */
   perflab_sample_identity related; /* as given to write_related(); all zero where nothing was */
   int64_t source_timestamp_ns;     /* wall clock at the writer, or PERFLAB_TIME_UNKNOWN */
@@ -190,7 +194,7 @@ typedef struct perflab_capabilities {
   bool source_timestamps;    /* perflab_sample.source_timestamp_ns is known, and stamp_next() exists */
   bool reception_timestamps; /* perflab_sample.reception_ns is known, at least between processes */
   bool reports_endpoints;    /* host.on_event tells participants and endpoints found */
-  bool related_samples;      /* write_related() exists, and samples carry `sequence` and `related` */
+  bool related_samples;      /* write_related() exists, and readers can have `sequence` and `related` */
   bool loans;                /* loan() exists; whether a writer can have it depends on its type and options */
 } perflab_capabilities;
 

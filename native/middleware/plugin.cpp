@@ -113,6 +113,7 @@ perflab_endpoint_settings as_c(const EndpointSettings& settings) {
   given.type = settings.type.c_str();
   given.fixed_size = settings.fixed_size;
   given.loans = settings.loans;
+  given.related_samples = settings.related_samples;
   given.qos = settings.qos;
   given.user_data = settings.user_data.empty() ? nullptr : settings.user_data.c_str();
   return given;

@@ -75,6 +75,7 @@ struct EndpointSettings {
   std::string type;
   std::size_t fixed_size = 0;
   bool loans = false;
+  bool related_samples = false;
   perflab_qos qos = default_qos();
   std::string user_data = {};
 };

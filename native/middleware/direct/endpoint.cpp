@@ -110,7 +110,9 @@ void Endpoint::run_callbacks(std::uint32_t marks) noexcept {
 
 Reader::Reader(Participant& participant, const perflab_endpoint_settings& settings,
                const perflab_listener* listener)
-    : Endpoint(participant, settings, listener), queue_(room_for(qos_)) {
+    : Endpoint(participant, settings, listener),
+      relates_(settings.related_samples),
+      queue_(room_for(qos_)) {
   participant_.bus().enter(*this);
 }
 
@@ -185,8 +187,8 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error*) noexcept {
   sample->data = packet->bytes();
   sample->size = packet->size;
   sample->writer = packet->writer;
-  sample->sequence = packet->sequence;
-  sample->related = packet->related;
+  sample->sequence = relates_ ? packet->sequence : 0;
+  sample->related = relates_ ? packet->related : perflab_sample_identity{};
   sample->source_timestamp_ns = packet->source_ns;
   sample->reception_ns = PERFLAB_TIME_UNKNOWN;  // there is no receive thread
   sample->loan = packet;

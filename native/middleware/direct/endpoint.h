@@ -97,6 +97,7 @@ class Reader : public Endpoint {
   [[nodiscard]] bool full() const noexcept;
   Packet* pop() noexcept;
 
+  const bool relates_;  // its samples tell `sequence` and `related`
   std::atomic<std::size_t> writers_{0};
 
   std::mutex mutex_;  // of what follows

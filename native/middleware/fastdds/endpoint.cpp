@@ -441,7 +441,8 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
                const perflab_listener* listener)
     : Endpoint(participant, settings, listener, false),
       fixed_size_(topic_.type->fixed_size()),
-      in_place_(settings.loans) {
+      in_place_(settings.loans),
+      relates_(settings.related_samples) {
   const dds::DataReaderQos qos = reader_qos(settings, participant.settings(), fixed_size_);
   record_ = participant.add_record(topic_name_, false, 0);
   // With data sharing a reader has a thread of its own.
@@ -464,18 +465,12 @@ Reader::~Reader() {
   participant_.subscriber()->delete_datareader(reader_);
 }
 
-Reader::Loan* Reader::free_loan() noexcept {
-  if (free_loans_.empty()) {
-    try {
-      free_loans_.reserve(loans_.size() + 1);
-      return loans_.emplace_back(std::make_unique<Loan>()).get();
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
+Reader::Loan* Reader::new_loan() noexcept {
+  try {
+    return loans_.emplace_back(std::make_unique<Loan>()).get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  Loan* const loan = free_loans_.back();
-  free_loans_.pop_back();
-  return loan;
 }
 
 bool Reader::Loan::take_over(const View& view) noexcept {
@@ -490,11 +485,10 @@ bool Reader::Loan::take_over(const View& view) noexcept {
 void Reader::give_back(Loan* loan) noexcept {
   if (!loan->values.has_ownership()) reader_->return_loan(loan->values, loan->infos);
   loan->shared = false;
-  free_loans_.push_back(loan);
+  keep(loan);
 }
 
 bool Reader::is_shared(const perflab_identity& writer, const void* data) noexcept {
-  if (fixed_size_ == 0) return false;
   if (writers_left_.load(std::memory_order_relaxed)) [[unlikely]] {
     writers_left_ = false;
     known_writers_.clear();
@@ -513,7 +507,6 @@ bool Reader::is_shared(const perflab_identity& writer, const void* data) noexcep
 
 std::int64_t Reader::reception_of(const dds::SampleInfo& info, const perflab_identity& writer,
                                   std::size_t size, bool shared) noexcept {
-  if (participant_.is_intraprocess(writer)) return PERFLAB_TIME_UNKNOWN;
   if (!shared && size > participant_.smallest_fragment()) {
     // The library stamps the first piece of a message.
     const auto sequence = static_cast<std::int64_t>(info.sample_identity.sequence_number().to64long());
@@ -532,9 +525,19 @@ std::int64_t Reader::reception_of(const dds::SampleInfo& info, const perflab_ide
   return received <= 0 || age < 0 ? PERFLAB_TIME_UNKNOWN : now - age;
 }
 
+void Reader::tell_relation(const dds::SampleInfo& info, perflab_sample& sample) noexcept {
+  sample.sequence = static_cast<std::int64_t>(info.sample_identity.sequence_number().to64long());
+  const perflab_sample_identity related{
+      fastdds::identity(info.related_sample_identity.writer_guid()),
+      static_cast<std::int64_t>(info.related_sample_identity.sequence_number().to64long())};
+  // Within the process a message without a related one carries its own identity.
+  const bool own = related.sequence == sample.sequence && same(related.writer, sample.writer);
+  if (!own && !same(related.writer, {})) sample.related = related;
+}
+
 perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
   for (;;) {
-    Loan* const loan = free_loan();
+    Loan* const loan = free_loans_ != nullptr ? std::exchange(free_loans_, free_loans_->next) : new_loan();
     if (loan == nullptr) [[unlikely]] {
       set_error(error, "fastdds: cannot take: no memory");
       return PERFLAB_FAILED;
@@ -543,12 +546,12 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
       try {
         return reader_->take(loan->values, loan->infos, 1);
       } catch (...) {
-        free_loans_.push_back(loan);
+        keep(loan);
         throw;
       }
     }();
     if (!succeeded(code)) {
-      free_loans_.push_back(loan);
+      keep(loan);
       if (is_no_data(code)) return PERFLAB_NO_DATA;
       char text[128];
       std::snprintf(text, sizeof text, "fastdds: cannot take: the library answers with return code %d",
@@ -571,7 +574,7 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     } else {
       view = *static_cast<const View*>(value);
     }
-    loan->shared = is_shared(writer, view.data);
+    loan->shared = fixed_size_ != 0 && is_shared(writer, view.data);
     if (loan->shared) {
       const bool copies = !in_place_;
       if (copies && !loan->take_over(view)) [[unlikely]] {
@@ -595,15 +598,13 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     sample->data = view.data;
     sample->size = view.size;
     sample->writer = writer;
-    sample->sequence = static_cast<std::int64_t>(info.sample_identity.sequence_number().to64long());
-    // Within the process a message without a related one carries its own identity.
-    const perflab_identity related = fastdds::identity(info.related_sample_identity.writer_guid());
-    const auto related_sequence =
-        static_cast<std::int64_t>(info.related_sample_identity.sequence_number().to64long());
-    const bool none = same(related, {}) || (related_sequence == sample->sequence && same(related, writer));
-    sample->related = none ? perflab_sample_identity{} : perflab_sample_identity{related, related_sequence};
+    sample->sequence = 0;
+    sample->related = {};
+    if (relates_) tell_relation(info, *sample);
     sample->source_timestamp_ns = source_ns > 0 ? source_ns : PERFLAB_TIME_UNKNOWN;
-    sample->reception_ns = reception_of(info, writer, view.size, loan->shared);
+    sample->reception_ns = participant_.is_intraprocess(writer)
+                               ? PERFLAB_TIME_UNKNOWN
+                               : reception_of(info, writer, view.size, loan->shared);
     sample->loan = loan;
     return PERFLAB_OK;
   }
@@ -644,8 +645,6 @@ void Reader::detach() noexcept {
 }
 
 void Reader::note_fragmented() noexcept {
-  if (participant_.smallest_fragment() == UINT32_MAX) [[likely]]
-    return;  // nothing has come in pieces yet
   const LastFragment& last = last_fragment();
   if (!last.valid) return;
   const std::lock_guard lock(fragmented_mutex_);
@@ -662,7 +661,8 @@ bool Reader::is_always_alive(const perflab_identity& writer) const {
 }
 
 void Reader::on_data_available(dds::DataReader*) {
-  note_fragmented();
+  if (participant_.smallest_fragment() != UINT32_MAX) [[unlikely]]  // messages have come in pieces
+    note_fragmented();
   if (waited_for_.load(std::memory_order_relaxed)) {
     maybe_data_ = true;
     const std::lock_guard lock(waitset_mutex_);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "middleware/fastdds/fast.h"
@@ -133,6 +134,7 @@ class Reader : public Endpoint, private dds::DataReaderListener {
     dds::SampleInfoSeq infos;
     bool shared = false;  // lies in memory that the writer will use again
     std::vector<std::uint8_t> copy;
+    Loan* next = nullptr;  // of those that are free
 
     // Copies the message; false where there is no memory.
     bool take_over(const View& view) noexcept;
@@ -156,17 +158,20 @@ class Reader : public Endpoint, private dds::DataReaderListener {
   void on_sample_lost(dds::DataReader*, const dds::SampleLostStatus& status) override;
 
   bool is_always_alive(const perflab_identity& writer) const;
-  Loan* free_loan() noexcept;  // null where there is no memory
+  Loan* new_loan() noexcept;  // null where there is no memory
+  void keep(Loan* loan) noexcept { loan->next = std::exchange(free_loans_, loan); }
   void give_back(Loan* loan) noexcept;
-  bool is_shared(const perflab_identity& writer, const void* data) noexcept;
+  bool is_shared(const perflab_identity& writer, const void* data) noexcept;  // where the type is plain
+  static void tell_relation(const dds::SampleInfo& info, perflab_sample& sample) noexcept;
   void note_fragmented() noexcept;
   std::int64_t reception_of(const dds::SampleInfo& info, const perflab_identity& writer, std::size_t size,
                             bool shared) noexcept;
 
   const std::size_t fixed_size_;  // 0: the type is not plain
   const bool in_place_;           // shared memory is not copied
+  const bool relates_;            // its samples tell `sequence` and `related`
   std::vector<std::unique_ptr<Loan>> loans_;
-  std::vector<Loan*> free_loans_;
+  Loan* free_loans_ = nullptr;
   std::vector<KnownWriter> known_writers_;
   std::atomic<bool> writers_left_{false};  // what is known of them is looked up anew
 

@@ -58,6 +58,7 @@ middleware::EndpointSettings endpoint_settings(const EndpointSettings& settings)
           .type = message::dds_type_name(settings.ros_type),
           .fixed_size = settings.fixed_size,
           .loans = settings.pass_by == PassBy::kLoaned,
+          .related_samples = settings.kind != TopicKind::kTopic,
           .qos = settings.qos,
           .user_data = settings.user_data};
 }

@@ -44,6 +44,7 @@ struct perflab_reader {
   perflab_participant* participant = nullptr;
   std::string topic;
   perflab_qos qos{};
+  bool related_samples = false;
   perflab_listener listener{};
   perflab_identity identity{};
   perflab_waitset* waitset = nullptr;
@@ -88,8 +89,10 @@ void deliver(perflab_writer& writer, const std::vector<std::uint8_t>& bytes,
     auto stored = std::make_unique<Stored>();
     stored->bytes = bytes;
     stored->writer = writer.identity;
-    stored->sequence = writer.sequence;
-    stored->related = related;
+    if (reader->related_samples) {
+      stored->sequence = writer.sequence;
+      stored->related = related;
+    }
     stored->arrived_ns = participant.host.now_ns(participant.host.context);
     {
       const std::lock_guard lock(reader->mutex);
@@ -239,6 +242,7 @@ constexpr perflab_middleware kDouble = {
           *reader = new perflab_reader;
           (*reader)->participant = participant;
           (*reader)->topic = settings->topic;
+          (*reader)->related_samples = settings->related_samples;
           (*reader)->qos = settings->qos;
           if (listener != nullptr) (*reader)->listener = *listener;
           if ((*reader)->topic == "rt/late") (*reader)->late = 10;

@@ -120,6 +120,26 @@ TEST_F(Related, IdentityArrivesWithTheMessageAndWithNoOther) {
   }
 }
 
+TEST_F(Related, ReadersThatDoNotAskAreToldNothing) {
+  Writer w = writer();
+  Reader asks = reader();
+  Reader other = participant().create_reader({.topic = kTopic, .type = kType, .qos = keep_all()});
+  ASSERT_TRUE(matched(w, asks, 2));
+  ASSERT_TRUE(matched(w, other, 2));
+  const auto bytes = make_message(0, 100);
+  const perflab_bytes part{bytes.data(), bytes.size()};
+  perflab_error error{};
+  ASSERT_EQ(w.write_related({&part, 1}, &given_, nullptr, error), PERFLAB_OK) << error.text;
+  const auto told = take_until(asks, 1);
+  const auto untold = take_until(other, 1);
+  ASSERT_EQ(told.size(), 1u);
+  ASSERT_EQ(untold.size(), 1u);
+  expect_given(told[0]);
+  EXPECT_EQ(untold[0].sequence, 0);
+  EXPECT_TRUE(is_zero(untold[0].related));
+  EXPECT_EQ(to_hex(untold[0].writer), to_hex(w.identity()));
+}
+
 TEST_F(Related, IdentityArrivesFromAnotherProcess) {
   if (!plugin_.capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
   Reader r = reader();

@@ -267,7 +267,8 @@ class Conformance : public testing::Test {
   }
   Reader reader(const perflab_qos& qos = keep_all(), const perflab_listener& listener = {},
                 const char* topic = kTopic, const char* type = kType) {
-    return participant().create_reader({.topic = topic, .type = type, .qos = qos}, listener);
+    return participant().create_reader({.topic = topic, .type = type, .related_samples = true, .qos = qos},
+                                       listener);
   }
 
   static testing::AssertionResult matched(Writer& writer, Reader& reader, std::size_t readers = 1,

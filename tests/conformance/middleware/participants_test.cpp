@@ -22,7 +22,8 @@ class Participants : public Conformance {
   }
   Reader reader_of(std::size_t participant, const perflab_qos& qos = keep_all(),
                    const perflab_listener& listener = {}, const char* topic = kTopic) {
-    return all_.at(participant).create_reader({.topic = topic, .type = kType, .qos = qos}, listener);
+    return all_.at(participant)
+        .create_reader({.topic = topic, .type = kType, .related_samples = true, .qos = qos}, listener);
   }
 
   std::vector<Participant> all_;

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <filesystem>
+#include <iterator>
+#include <latch>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -62,6 +66,78 @@ TEST(ResourceSampler, FindsTheCpuTimeOfANamedThread) {
   EXPECT_TRUE(found->voluntary_switches);
   ASSERT_TRUE(sample.cpu_interval_ns);
   EXPECT_GE(*sample.cpu_interval_ns, 30'000'000);
+}
+
+// Threads that have run once, and wait.
+class Waiting {
+ public:
+  explicit Waiting(std::ptrdiff_t count) : ready_(count + 1) {
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      threads_.emplace_back([this, i] {
+        realtime::name_this_thread("waits " + std::to_string(i));
+        ready_.arrive_and_wait();
+        leave_.wait();
+      });
+    }
+    ready_.arrive_and_wait();
+  }
+  ~Waiting() {
+    leave_.count_down();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::latch ready_;
+  std::latch leave_{1};
+  std::vector<std::thread> threads_;
+};
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+TEST(ResourceSampler, AThreadThatDoesNotRunKeepsItsFigures) {
+  const MonotonicClock clock;
+  ResourceSampler sampler(clock);
+  const Waiting waiting(1);
+  const auto found = [&] {
+    const std::vector<ThreadSample> threads = sampler.sample().threads;
+    const auto at = std::ranges::find(threads, "waits 0", &ThreadSample::name);
+    return at == threads.end() ? ThreadSample{} : *at;
+  };
+  // Until it has gone to sleep.
+  ThreadSample before = found();
+  while (before.cpu_interval_ns != 0) before = found();
+  const ThreadSample after = found();
+  EXPECT_GT(after.tid, 0);
+  EXPECT_EQ(after.tid, before.tid);
+  EXPECT_EQ(after.cpu_interval_ns, 0);
+  EXPECT_EQ(after.cpu_ns, before.cpu_ns);
+  EXPECT_GT(after.cpu_ns, 0);
+  EXPECT_EQ(after.cpu, before.cpu);
+  EXPECT_TRUE(after.cpu);
+  EXPECT_EQ(after.voluntary_switches, before.voluntary_switches);
+  EXPECT_TRUE(after.voluntary_switches);
+}
+
+TEST(ResourceSampler, FindsAnyNumberOfThreadsWithABoundedNumberOfOpenFiles) {
+  constexpr std::ptrdiff_t kThreads = 200;
+  const MonotonicClock clock;
+  ResourceSampler sampler(clock);
+  const std::ptrdiff_t before = open_files();
+  {
+    const Waiting waiting(kThreads);
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<ThreadSample> threads = sampler.sample().threads;
+      EXPECT_EQ(std::ranges::count_if(threads, [](const auto& t) { return t.name.starts_with("waits "); }),
+                kThreads);
+      for (const ThreadSample& thread : threads) EXPECT_TRUE(thread.voluntary_switches) << thread.name;
+    }
+    EXPECT_LE(open_files() - before, 200);
+  }
+  const std::vector<ThreadSample> threads = sampler.sample().threads;
+  EXPECT_TRUE(std::ranges::none_of(threads, [](const auto& t) { return t.name.starts_with("waits "); }));
+  EXPECT_LE(open_files() - before, 3 * static_cast<std::ptrdiff_t>(threads.size()));
 }
 
 TEST(ResourceSampler, AllocationsThatNobodyCountsAreNotZero) {
