@@ -24,7 +24,8 @@ ServiceFraming framing_of(const std::string& rmw) {
 
 // An RMW asks for its type support by the library's name alone, when the first publisher is made, and finds it
 // where it is loaded already: those of perflab_msgs are on no search path. They are found from here by the RUNPATH
-// of this library. Of an RMW that is not known all are loaded; they cost half a megabyte each.
+// of this library. Of an RMW that is not known all are loaded; they cost half a megabyte each. rmw_fastrtps_cpp writes
+// messages by its own, and announces their types by introspection.
 void load_type_support(const std::string& rmw) {
   struct Kind {
     const char* library;
@@ -32,7 +33,7 @@ void load_type_support(const std::string& rmw) {
   };
   static const Kind kKinds[] = {
       {"libperflab_msgs__rosidl_typesupport_introspection_cpp.so",
-       {"rmw_cyclonedds_cpp", "rmw_fastrtps_dynamic_cpp"}},
+       {"rmw_cyclonedds_cpp", "rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp"}},
       {"libperflab_msgs__rosidl_typesupport_fastrtps_cpp.so", {"rmw_fastrtps_cpp"}},
   };
   const auto is_of = [&](const Kind& kind) { return std::ranges::find(kind.of, rmw) != kind.of.end(); };
