@@ -3,7 +3,7 @@
 One thread writes and takes a message in turn; CPU time of that thread. What a plug-in adds must be equal on both
 libraries within the limit: otherwise the library that is measured more closely looks slower.
 
-    python benchmarks/plugin_cost.py [--repeats 5]
+    python benchmarks/plugin_cost.py [--repeats 15]
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def cost(library: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=15)
     options = parser.parse_args()
     runs = [{library: cost(library) for library in LIBRARIES} for _ in range(options.repeats)]
     added = {library: [run[library]["added_ns"] for run in runs] for library in LIBRARIES}

@@ -189,11 +189,11 @@ perflab_identity identity_of(const rtps::InstanceHandle_t& handle) {
 Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
                    const perflab_listener* listener, bool is_writer)
     : participant_(participant),
+      is_writer_(is_writer),
+      listener_(listener != nullptr ? *listener : perflab_listener{}),
       topic_name_(settings.topic),
       type_name_(settings.type),
-      qos_(settings.qos),
-      is_writer_(is_writer),
-      listener_(listener != nullptr ? *listener : perflab_listener{}) {
+      qos_(settings.qos) {
   if (topic_name_.empty() || type_name_.empty()) {
     throw StatusError(PERFLAB_BAD_OPTION, "fastdds: an empty topic or type; right would be e.g. rt/amazon");
   }

@@ -63,15 +63,16 @@ class Endpoint {
     return participant_.filters_local() && participant_.is_of_process(peer);
   }
 
-  Participant& participant_;
+  // First what is asked for with every message.
+  alignas(kCacheLine) Participant& participant_;
+  std::shared_ptr<Record> record_;
+  Participant::Topic topic_;
+  const bool is_writer_;
+  const perflab_listener listener_;
   const std::string topic_name_;
   const std::string type_name_;
   const perflab_qos qos_;
-  const bool is_writer_;
-  const perflab_listener listener_;
-  Participant::Topic topic_;
   perflab_identity identity_{};
-  std::shared_ptr<Record> record_;
 
   // The library calls from several threads at a time, and recursively (a match while a message is handled).
   // It is taken under locks of the library, never the other way round.
@@ -167,24 +168,25 @@ class Reader : public Endpoint, private dds::DataReaderListener {
   std::int64_t reception_of(const dds::SampleInfo& info, const perflab_identity& writer, std::size_t size,
                             bool shared) noexcept;
 
-  const std::size_t fixed_size_;  // 0: the type is not plain
-  const bool in_place_;           // shared memory is not copied
-  const bool relates_;            // its samples tell `sequence` and `related`
-  std::vector<std::unique_ptr<Loan>> loans_;
+  // Asked for with every message.
+  alignas(kCacheLine) dds::DataReader* reader_ = nullptr;
   Loan* free_loans_ = nullptr;
-  std::vector<KnownWriter> known_writers_;
+  const std::size_t fixed_size_;           // 0: the type is not plain
+  const bool in_place_;                    // shared memory is not copied
+  const bool relates_;                     // its samples tell `sequence` and `related`
   std::atomic<bool> writers_left_{false};  // what is known of them is looked up anew
+  std::atomic<bool> waited_for_{false};    // a wait-set is or was attached: nobody else asks maybe_data_
+  std::atomic<bool> maybe_data_{false};
+
+  std::vector<std::unique_ptr<Loan>> loans_;
+  std::vector<KnownWriter> known_writers_;
 
   std::mutex fragmented_mutex_;
   std::array<Fragmented, 8> fragmented_;  // the last messages that came in pieces
   std::size_t next_fragmented_ = 0;
 
-  std::atomic<bool> waited_for_{false};  // a wait-set is or was attached: nobody else asks maybe_data_
-  std::atomic<bool> maybe_data_{false};
   std::mutex waitset_mutex_;
   WaitSet* waitset_ = nullptr;
-
-  dds::DataReader* reader_ = nullptr;
 };
 
 }  // namespace perflab::middleware::fastdds

@@ -119,6 +119,8 @@ inline bool is_no_data(const ReturnCode& code) { return code == ReturnCode::RETC
 inline bool is_timeout(const ReturnCode& code) { return code == ReturnCode::RETCODE_TIMEOUT; }
 inline int number_of(const ReturnCode& code) { return static_cast<int>(code()); }
 #endif
+inline constexpr std::size_t kCacheLine = 64;
+
 // write() with parameters returns a bool in Fast DDS 2.
 inline bool succeeded(bool done) { return done; }
 

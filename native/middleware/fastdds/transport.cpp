@@ -75,8 +75,9 @@ class Receiver final : public TransportReceiverInterface {
     traffic_.received.count(user, size);
     if (user) {
       const std::uint32_t fragment = note_fragment(data, size, host_);
-      if (fragment != 0 && fragment < traffic_.smallest_fragment.load(std::memory_order_relaxed)) {
-        traffic_.smallest_fragment.store(fragment, std::memory_order_relaxed);
+      std::uint32_t smallest = traffic_.smallest_fragment.load(std::memory_order_relaxed);
+      while (fragment != 0 && fragment < smallest &&
+             !traffic_.smallest_fragment.compare_exchange_weak(smallest, fragment, std::memory_order_relaxed)) {
       }
     }
     next_->OnDataReceived(data, size, local, remote);

@@ -31,11 +31,14 @@ struct Direction {
 
 // What one participant does by one transport.
 struct Traffic {
+  explicit Traffic(std::atomic<std::uint32_t>& smallest) : smallest_fragment(smallest) {}
+
   Direction sent;
   Direction received;
   std::atomic<std::uint64_t> failed_sends{0};
-  // The smallest fragment that came: longer messages may have come in pieces. UINT32_MAX: none came.
-  std::atomic<std::uint32_t> smallest_fragment{UINT32_MAX};
+  // The smallest fragment that came, by any transport of the participant: longer messages may have come in
+  // pieces. UINT32_MAX: none came.
+  std::atomic<std::uint32_t>& smallest_fragment;
 };
 
 // Whether user data goes to this port; known only with the ports of the RTPS standard (even: discovery, odd:
