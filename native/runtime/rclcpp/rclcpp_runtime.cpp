@@ -150,7 +150,7 @@ RclcppRuntime::RclcppRuntime(const PluginSettings& given, const measure::Clock& 
   if (given_.traced && !ros_trace_compile_status())
     throw Error(Error::Kind::kUnsupported,
                 "rclcpp: this ROS 2 was built without its tracepoints (TRACETOOLS_DISABLED), so it cannot be traced");
-  environment_ = set_environment(settings_, given_).dump();
+  environment_ = set_environment(settings_, given_, profile_).dump();
   shared_.intra_process = given.intra_process;
   try {
     for (std::uint32_t i = 0; i < std::max(1u, given_.participants); ++i) {
@@ -280,6 +280,10 @@ void RclcppRuntime::create_timer(std::size_t executor, const TimerSettings& sett
 void RclcppRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(amount); }
 
 void RclcppRuntime::start(Nanoseconds base_ns) {
+  profile_.reset();  // read long ago; a process that is killed from here on leaves no file
+  if (const auto files = shared_memory_files(); settings_.udp && !files.empty())
+    throw Error(Error::Kind::kFailed, "rclcpp: transport=udp is not in effect: " + rmw_ +
+                                          " has the shared memory /dev/shm/" + *files.begin());
   for (const auto& [group, node] : nodes_) {
     if (!node.lifecycle) continue;
     node.lifecycle->configure();

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -52,6 +53,7 @@ class RclcppRuntime final : public Runtime {
   const PluginSettings given_;
   const Settings settings_;
   std::string environment_;  // JSON
+  std::optional<TemporaryFile> profile_;  // of Fast DDS, until the start
   std::string rmw_;
   ServiceFraming framing_ = ServiceFraming::kRmwFastrtps;
   Shared shared_;

@@ -1,15 +1,15 @@
 #include "runtime/rclcpp/settings.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "middleware/support/cyclonedds.h"
 #include "middleware/support/network.h"
@@ -35,16 +35,15 @@ void set(nlohmann::json& told, const char* name, const std::string& value) {
   told[name] = value;
 }
 
-// Profiles come from a file; this one has no name and goes with the process.
-std::string in_memory(const std::string& text) {
-  const int file = memfd_create("perflab_profiles.xml", 0);
-  if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    throw Error(Error::Kind::kFailed, "rclcpp: no memory for the profile of Fast DDS");
-  return "/proc/self/fd/" + std::to_string(file);
-}
-
 // Over the interface of that address alone, and within the machine by shared memory where that is wanted.
-std::string fastdds_profile(const std::string& address, bool shared_memory) {
+std::string fastdds_profile(const middleware::support::Interface& interface, std::uint32_t last_index,
+                            bool shared_memory) {
+  const std::string address = "<address>" + interface.address + "</address>";
+  const std::string locator = "<locator><udpv4>" + address + "</udpv4></locator>";
+  // Without multicast each participant announces itself to every port that another might have.
+  const std::string discovery = "<builtin><metatrafficUnicastLocatorList>" + locator +
+                                "</metatrafficUnicastLocatorList><initialPeersList>" + locator +
+                                "</initialPeersList></builtin>";
   const char* const descriptor =
       "<transport_descriptor><transport_id>perflab_shm</transport_id><type>SHM</type></transport_descriptor>";
   const char* const use = "<transport_id>perflab_shm</transport_id>";
@@ -52,12 +51,13 @@ std::string fastdds_profile(const std::string& address, bool shared_memory) {
 <profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles"><transport_descriptors>
 <transport_descriptor><transport_id>perflab_udp</transport_id><type>UDPv4</type>
 <sendBufferSize>4194304</sendBufferSize><receiveBufferSize>4194304</receiveBufferSize>
-<interfaceWhiteList><address>)" +
-         address + R"(</address></interfaceWhiteList><maxInitialPeersRange>64</maxInitialPeersRange></transport_descriptor>
-)" + (shared_memory ? descriptor : "") +
+<interfaceWhiteList>)" +
+         address + "</interfaceWhiteList><maxInitialPeersRange>" + std::to_string(last_index + 1) +
+         "</maxInitialPeersRange></transport_descriptor>\n" + (shared_memory ? descriptor : "") +
          R"(</transport_descriptors><participant profile_name="perflab" is_default_profile="true"><rtps>
-<userTransports><transport_id>perflab_udp</transport_id>)" +
-         (shared_memory ? use : "") + R"(</userTransports><useBuiltinTransports>false</useBuiltinTransports>
+)" + (interface.multicast ? "" : discovery) +
+         "<userTransports><transport_id>perflab_udp</transport_id>" + (shared_memory ? use : "") +
+         R"(</userTransports><useBuiltinTransports>false</useBuiltinTransports>
 </rtps></participant></profiles>
 )";
 }
@@ -68,6 +68,15 @@ middleware::support::Interface interface_of(const PluginSettings& given) {
     return middleware::support::find_interface("rclcpp", given.network);
   } catch (const middleware::support::StatusError& error) {
     throw Error(Error::Kind::kBadInput, error.what());
+  }
+}
+
+std::uint32_t last_index_of(const PluginSettings& given, const middleware::support::Interface& interface) {
+  try {
+    return middleware::support::last_participant_index("rclcpp", given.network, interface,
+                                                       given.participants_expected);
+  } catch (const middleware::support::StatusError& error) {
+    throw Error(Error::Kind::kUnsupported, error.what());
   }
 }
 
@@ -133,42 +142,64 @@ Settings read_settings(const PluginSettings& given) {
   return settings;
 }
 
-nlohmann::json set_environment(const Settings& settings, const PluginSettings& given) {
+TemporaryFile::TemporaryFile(const std::string& text) {
+  std::error_code none;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(none);
+  path_ = (folder / "perflab_XXXXXX.xml").string();
+  const int file = mkstemps(path_.data(), 4);
+  if (file < 0)
+    throw Error(Error::Kind::kFailed, "rclcpp: no file in " + folder.string() +
+                                          " for the profile of Fast DDS: " + std::generic_category().message(errno));
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(file);
+  if (written) return;
+  unlink(path_.c_str());
+  throw Error(Error::Kind::kFailed, "rclcpp: no room in " + folder.string() + " for the profile of Fast DDS");
+}
+
+TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
+
+nlohmann::json set_environment(const Settings& settings, const PluginSettings& given,
+                               std::optional<TemporaryFile>& profile_file) {
   nlohmann::json told = nlohmann::json::object();
   if (!settings.rmw.empty()) set(told, "RMW_IMPLEMENTATION", settings.rmw);
   const middleware::support::Interface interface = interface_of(given);
   const bool loopback = interface.loopback;
-  const bool by_configuration = settings.rmw == "rmw_cyclonedds_cpp";  // below, all of it
+  const bool fastdds = settings.rmw.starts_with("rmw_fastrtps");
+  // The user's, as they were before the first runtime of this process.
+  static const std::array own{environment("FASTRTPS_DEFAULT_PROFILES_FILE"),
+                              environment("FASTDDS_DEFAULT_PROFILES_FILE")};
+  static const auto own_cyclonedds = environment("CYCLONEDDS_URI");
+  const bool own_profile = own[0] || own[1];
+  // A file of the user's stays in force, and then the transport is what it says.
+  if (fastdds && settings.udp && own_profile)
+    throw Error(Error::Kind::kUnsupported,
+                "rclcpp: transport=udp cannot be had beside a profile file of your own; right would be to unset "
+                "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to say it there");
+  // On the loopback the range of discovery is enough; elsewhere it would be every interface.
+  const bool profiled = fastdds && (settings.udp || (!loopback && !own_profile));
+  const bool configured = settings.rmw == "rmw_cyclonedds_cpp";
+  // LOCALHOST adds transports to those of a profile, and announces no address of the loopback.
+  const bool by_configuration = configured || (profiled && loopback);
   if (kHasDiscoveryRange) {
-    set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE", by_configuration ? "SYSTEM_DEFAULT" : loopback ? "LOCALHOST" : "SUBNET");
+    set(told, "ROS_AUTOMATIC_DISCOVERY_RANGE",
+        by_configuration ? "SYSTEM_DEFAULT" : loopback ? "LOCALHOST" : "SUBNET");
     unsetenv("ROS_LOCALHOST_ONLY");  // older, and stronger than the above
   } else {
     set(told, "ROS_LOCALHOST_ONLY", loopback && !by_configuration ? "1" : "0");
   }
-  if (by_configuration) {
-    // The user's, as it was before the first runtime of this process.
-    static const auto own = environment("CYCLONEDDS_URI");
-    set(told, "CYCLONEDDS_URI", cyclonedds_config(given, interface) + (own ? "," + *own : ""));
-  }
-  if (settings.rmw.starts_with("rmw_fastrtps")) {
-    // Likewise.
-    static const std::array own{environment("FASTRTPS_DEFAULT_PROFILES_FILE"),
-                                environment("FASTDDS_DEFAULT_PROFILES_FILE")};
-    if (own[0]) told["FASTRTPS_DEFAULT_PROFILES_FILE"] = *own[0];
-    if (own[1]) told["FASTDDS_DEFAULT_PROFILES_FILE"] = *own[1];
-    // A file of the user's stays in force, and then the transport is what it says.
-    if (settings.udp && (own[0] || own[1]))
-      throw Error(Error::Kind::kUnsupported,
-                  "rclcpp: transport=udp cannot be had beside a profile file of your own; right would be to unset "
-                  "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to say it there");
-    // On the loopback the range of discovery above is enough; elsewhere it would be every interface.
-    if (settings.udp || (!loopback && !own[0] && !own[1])) {
-      const std::string profile = fastdds_profile(interface.address, !settings.udp);
-      const std::string path = in_memory(profile);
-      setenv("FASTRTPS_DEFAULT_PROFILES_FILE", path.c_str(), 1);
-      setenv("FASTDDS_DEFAULT_PROFILES_FILE", path.c_str(), 1);
-      told["fastdds_profile"] = profile;
-    }
+  if (configured)
+    set(told, "CYCLONEDDS_URI",
+        cyclonedds_config(given, interface) + (own_cyclonedds ? "," + *own_cyclonedds : ""));
+  if (!fastdds) return told;
+  if (own[0]) told["FASTRTPS_DEFAULT_PROFILES_FILE"] = *own[0];
+  if (own[1]) told["FASTDDS_DEFAULT_PROFILES_FILE"] = *own[1];
+  if (profiled) {
+    const std::string profile = fastdds_profile(interface, last_index_of(given, interface), !settings.udp);
+    profile_file.emplace(profile);
+    setenv("FASTRTPS_DEFAULT_PROFILES_FILE", profile_file->path().c_str(), 1);
+    setenv("FASTDDS_DEFAULT_PROFILES_FILE", profile_file->path().c_str(), 1);
+    told["fastdds_profile"] = profile;
   }
   return told;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -27,7 +28,23 @@ Settings read_settings(const PluginSettings& given);
 // Files of Fast DDS in /dev/shm that this process uses, by their names, sorted: they stay if it is killed.
 std::set<std::string> shared_memory_files();
 
-// Before the first context. Returns what was set, for describe(). Throws Error.
-nlohmann::json set_environment(const Settings& settings, const PluginSettings& given);
+// A text that a library reads from a file. Fast DDS resolves the path, so it has to be a file with a name.
+class TemporaryFile {
+ public:
+  // Throws Error.
+  explicit TemporaryFile(const std::string& text);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Before the first context. Returns what was set, for describe(). Throws Error. A profile of Fast DDS is in
+// `profile_file`, which has to stay until the first node is made.
+nlohmann::json set_environment(const Settings& settings, const PluginSettings& given,
+                               std::optional<TemporaryFile>& profile_file);
 
 }  // namespace perflab::runtime::ros
