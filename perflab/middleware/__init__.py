@@ -112,9 +112,10 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
 
 
 def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:
-    """Those of one graph. Two versions of Fast DDS do not understand each other's shared memory: over UDP, then."""
-    own = any(m.name == fastdds.KIND.name for m in mixture)
-    if not own or not any(m.rmw in rclcpp.FASTRTPS for m in mixture):
+    """Those of one graph. Beside other libraries the Fast DDS of ROS 2 goes over UDP: two versions of it do not
+    understand each other's shared memory, and Cyclone DDS does not reach the addresses that it announces otherwise."""
+    of_ros = [m.rmw in rclcpp.FASTRTPS for m in mixture]
+    if all(of_ros) or not any(of_ros):
         return tuple(mixture)
     made = []
     for middleware in mixture:
@@ -124,8 +125,8 @@ def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware
         transport = middleware.options.get("transport", "udp")
         if transport != "udp":
             raise BadInput(
-                f"--middleware {names!r}: transport={transport} of {middleware.name}: two versions of Fast DDS share "
-                "no memory; right would be transport=udp"
+                f"--middleware {names!r}: transport={transport} of {middleware.name}: the Fast DDS of ROS 2 meets "
+                "other libraries over UDP alone; right would be transport=udp"
             )
         made.append(replace(middleware, options={**middleware.options, "transport": "udp"}))
     return tuple(made)

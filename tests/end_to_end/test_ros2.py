@@ -134,6 +134,33 @@ def test_cyclone_dds_is_configured_as_by_the_plugin(run: Run, tmp_path: Path) ->
     assert "<MaxMessageSize>" in own
 
 
+@pytest.mark.parametrize("other", ["cyclonedds", "rclcpp/rmw_cyclonedds_cpp"])
+def test_the_fast_dds_of_ros_2_meets_cyclone_dds(run: Run, tmp_path: Path, other: str) -> None:
+    if reason := missing("rmw_fastrtps_cpp"):
+        pytest.skip(reason)
+    (tmp_path / "graph.yaml").write_text(PINGPONG)
+    (result,) = results(run, "graph.yaml", "-t", "2", "--middleware", f"rclcpp/rmw_fastrtps_cpp+{other}")
+    assert result["totals"]["received"] == result["totals"]["sent"] > 0
+    assert result["totals"]["lost"] == {"pre_match": 0, "gap": 0, "tail": 0}
+
+
+@pytest.mark.parametrize("transport", ["udp", "default"])
+def test_fast_dds_of_ros_2_shares_no_memory_over_udp_alone(run: Run, tmp_path: Path, transport: str) -> None:
+    if reason := missing("rmw_fastrtps_cpp"):
+        pytest.skip(reason)
+    (tmp_path / "graph.yaml").write_text(PINGPONG)
+    (result,) = results(
+        run, "graph.yaml", "-t", "1", "--middleware", "rclcpp/rmw_fastrtps_cpp",
+        "--middleware-option", f"rclcpp/rmw_fastrtps_cpp.transport={transport}",
+    )  # fmt: skip
+    assert result["totals"]["received"] == result["totals"]["sent"] > 0
+    for path in (tmp_path / "runs").glob("*/trials/*/processes/*.jsonl"):
+        (process,) = (r for r in map(json.loads, path.read_text().splitlines()) if r["type"] == "process")
+        effective = process["middleware"]["effective"]
+        assert (effective["shared_memory_files"] == []) == (transport == "udp")
+        assert ("fastdds_profile" in effective["environment"]) == (transport == "udp")
+
+
 def test_a_flood_on_ros_2_is_in_effect(run: Run, tmp_path: Path, rmw: str) -> None:
     (tmp_path / "graph.yaml").write_text(PINGPONG)
     found = results(

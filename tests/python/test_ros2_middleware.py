@@ -93,14 +93,17 @@ def made(name: str, **options: str) -> Middleware:
     )
 
 
-def test_two_versions_of_fast_dds_meet_over_udp() -> None:
+def test_the_fast_dds_of_ros_2_meets_other_libraries_over_udp() -> None:
     pair = [made("rclcpp/rmw_fastrtps_cpp"), made("fastdds")]
     assert [m.options for m in middleware._side_by_side(pair, "x")] == [{"transport": "udp"}] * 2
+    for other in ("cyclonedds", "rclcpp/rmw_cyclonedds_cpp"):
+        pair = [made(other), made("rclcpp/rmw_fastrtps_cpp")]
+        assert [m.options for m in middleware._side_by_side(pair, "x")] == [{}, {"transport": "udp"}]
     alone = [made("rclcpp/rmw_fastrtps_cpp")]
     assert middleware._side_by_side(alone, "x")[0].options == {}
     others = [made("rclcpp/rmw_cyclonedds_cpp"), made("fastdds", transport="shm")]
     assert middleware._side_by_side(others, "x")[1].options == {"transport": "shm"}
-    with pytest.raises(BadInput, match="transport=shm of fastdds: two versions of Fast DDS share no memory"):
+    with pytest.raises(BadInput, match="transport=shm of fastdds: the Fast DDS of ROS 2 meets other"):
         middleware._side_by_side([made("rclcpp/rmw_fastrtps_cpp"), made("fastdds", transport="shm")], "x")
 
 
