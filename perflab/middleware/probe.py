@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-ABI = 3
+ABI = 4
 RUNTIME_ABI = 1
 RUNTIME_ENTRY = "perflab_runtime_plugin"
 PROBE_TIMEOUT_S = 20.0
