@@ -76,7 +76,7 @@ std::int64_t now_ns(void*) {
   std::exit(1);
 }
 
-// One message, written and taken.
+// One message, written and taken. Takes down what it needs with itself.
 using Exchange = std::function<void()>;
 
 Exchange by_plugin(const std::string& file, std::uint32_t domain) {
@@ -116,10 +116,15 @@ struct Heard final : middleware::fastdds::dds::DataReaderListener {
 Exchange bare_fastdds(std::uint32_t domain) {
   using namespace middleware::fastdds;
   namespace dds = middleware::fastdds::dds;  // the library has one of that name, too
-  auto* const participant =
-      dds::DomainParticipantFactory::get_instance()->create_participant(domain, dds::PARTICIPANT_QOS_DEFAULT);
+  const std::shared_ptr<dds::DomainParticipant> participant(
+      dds::DomainParticipantFactory::get_instance()->create_participant(domain, dds::PARTICIPANT_QOS_DEFAULT),
+      [](dds::DomainParticipant* made) {
+        if (made == nullptr) return;
+        made->delete_contained_entities();
+        dds::DomainParticipantFactory::get_instance()->delete_participant(made);
+      });
   dds::TypeSupport type(new MessageType(kType, 0));
-  if (participant == nullptr || !succeeded(type.register_type(participant))) fail("no participant");
+  if (participant == nullptr || !succeeded(type.register_type(participant.get()))) fail("no participant");
   auto* const topic = participant->create_topic(kTopic, kType, dds::TOPIC_QOS_DEFAULT);
   // The QoS that the plug-in gives.
   dds::DataWriterQos offered;
@@ -148,7 +153,7 @@ Exchange bare_fastdds(std::uint32_t domain) {
   if (writer == nullptr || reader == nullptr) fail("no endpoints");
   for (dds::PublicationMatchedStatus status; status.current_count != 1; sched_yield())
     writer->get_publication_matched_status(status);
-  return [writer, reader] {
+  return [participant, writer, reader] {
     const perflab_bytes part{g_message.data(), g_message.size()};
     Outgoing message{&part, 1, kSize};
     dds::LoanableSequence<View> values;
@@ -175,7 +180,8 @@ Exchange bare_cyclonedds(std::uint32_t domain) {
   const dds_entity_t reader = dds_create_reader(participant, topic, qos, nullptr);
   if (participant < 0 || topic < 0 || writer < 0 || reader < 0) fail("no endpoints");
   while (dds_get_matched_subscriptions(writer, nullptr, 0) != 1) sched_yield();
-  return [=] {
+  const std::shared_ptr<void> entities(nullptr, [participant](void*) { dds_delete(participant); });
+  return [entities, type, writer, reader] {
     const perflab_bytes part{g_message.data(), g_message.size()};
     if (dds_writecdr(writer, new_message(type, &part, 1)) != DDS_RETCODE_OK) fail("not written");
     ddsi_serdata* data = nullptr;
@@ -219,7 +225,7 @@ int main(int argc, char** argv) {
 #endif
   if (!bare) fail("the library is not known to this build");
   // Another domain: neither hears the other.
-  const Exchange plugin = by_plugin(argv[2], static_cast<std::uint32_t>(std::atoi(argv[4])));
+  Exchange plugin = by_plugin(argv[2], static_cast<std::uint32_t>(std::atoi(argv[4])));
   std::vector<double> plugin_ns, bare_ns, difference_ns;
   batch(plugin);
   batch(bare);
@@ -241,6 +247,6 @@ int main(int argc, char** argv) {
       "\"interval\": [%.1f, %.1f]}\n",
       argv[1], kBatches, quantile(plugin_ns, kBatches / 2), quantile(bare_ns, kBatches / 2),
       quantile(difference_ns, kBatches / 2), quantile(difference_ns, low), quantile(difference_ns, high));
-  std::fflush(stdout);
-  std::_Exit(0);  // the bare programs take nothing down
+  bare = nullptr;
+  plugin = nullptr;
 }
