@@ -22,7 +22,7 @@ using support::StatusError;
 
 constexpr std::size_t kHeader = 4;  // encapsulation
 
-// Keep-all histories are limited, as the library's are by itself.
+// Keep-all histories of writers are limited, as the library's are by itself.
 constexpr std::int32_t kKeepAll = 5000;
 // Shared memory is reserved for a whole history at once.
 constexpr std::size_t kKeepAllShared = 64u << 20;
@@ -131,10 +131,10 @@ dds::DataReaderQos reader_qos(const perflab_endpoint_settings& endpoint, const S
                               std::size_t fixed_size) {
   dds::DataReaderQos qos;
   apply(endpoint, settings, fixed_size, qos);
-  // With keep-last the depth limits the history; samples that are taken and not yet returned come on top.
+  // With keep-last the depth limits the history; samples that are taken and not yet returned come on top. With
+  // keep-all nothing does: what a full history rejects within the process the library never delivers again.
   auto& limits = qos.resource_limits();
-  limits.max_samples = keeps_all(endpoint.qos) ? kKeepAll : 0;
-  limits.max_samples_per_instance = limits.max_samples;
+  limits.max_samples = limits.max_samples_per_instance = 0;
   auto& reading = qos.reader_resource_limits();
   reading.max_samples_per_read = 1;
   reading.outstanding_reads_allocation.initial = 1;

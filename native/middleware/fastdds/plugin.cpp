@@ -29,8 +29,10 @@
 // the working directory are ignored, and describe() names those that are there: a run must not depend on them
 // in silence.
 //
-// Histories. Keep-all holds 5000 messages, as in the library by itself; a reliable writer waits beyond, for
-// at most max_blocking_time. In shared memory it holds what fits into 64 MiB, 16 at least.
+// Histories. Keep-all of a writer holds 5000 messages, as in the library by itself; a reliable one waits
+// beyond, for at most max_blocking_time. In shared memory it holds what fits into 64 MiB, 16 at least. That of
+// a reader has no limit: by itself the library has 5000 there, too, and what is rejected within a process for
+// want of room it never delivers again, reliable or not.
 //
 // Times. The reception time is the library's, which it takes from the wall clock in the receive thread when a
 // message is put into the history of its reader; take() converts it to the host's clock by the age that it

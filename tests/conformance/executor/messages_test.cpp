@@ -73,8 +73,14 @@ TEST_P(AnyExecutor, LosesNoWakeUpWhenManySendAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Inbox* inbox : {&first, &second}) {
-    EXPECT_TRUE(eventually([&] { return inbox->count() >= expected; }))
-        << inbox->count() << " of " << expected;
+    EXPECT_TRUE(eventually([&] { return inbox->count() >= expected; })) << [&] {
+      std::map<std::uint64_t, std::uint64_t> of_writer;
+      for (const std::uint64_t number : inbox->numbers()) ++of_writer[number / kPerWriter];
+      std::string text;
+      for (const auto& [writer, count] : of_writer)
+        text += std::to_string(count) + " of writer " + std::to_string(writer) + ", ";
+      return text + std::to_string(expected) + " in all were sent";
+    }();
   }
   runtime().stop();
   for (const Inbox* inbox : {&first, &second}) {

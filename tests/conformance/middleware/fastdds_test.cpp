@@ -334,6 +334,15 @@ TEST(Sharing, AnAddressIsLookedUpAnewEachTime) {
   munmap(at, kSize);
 }
 
+TEST_F(FastDds, KeepAllReadersLoseNothingHoweverMuchTheyHaveNotTaken) {
+  constexpr std::uint64_t kMessages = 5'500;  // the library's own limit is 5000
+  Writer w = writer(keep_all());
+  Reader r = reader(keep_all());
+  ASSERT_TRUE(matched(w, r));
+  for (std::uint64_t number = 0; number < kMessages; ++number) write(w, number);
+  EXPECT_EQ(numbers(take_until(r, kMessages)), range(0, kMessages));
+}
+
 // Between the two steps of the library that make a writer known: others have heard of it, its own partners
 // are not looked for yet.
 std::function<void()> g_between_steps;
