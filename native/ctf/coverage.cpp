@@ -63,6 +63,11 @@ std::map<std::string, Numbered> by_channel(const Trace& trace) {
   return channels;
 }
 
+// Of perflab's own traces: the last packet of a stream ends when the recording did, whenever its last event was.
+bool ends_with_recording(const Trace& trace) {
+  return trace.metadata.environment_text("stream_end") == "recording";
+}
+
 LedgerEntry missing_file(std::string file) {
   LedgerEntry entry;
   entry.loss = Loss::missing_stream;
@@ -100,7 +105,8 @@ std::optional<LedgerEntry> missing_end(const Trace& trace, const Stream& stream,
   if (stream.packets.empty()) return std::nullopt;
   const Packet& last = stream.packets.back();
   const auto known_to = last.end_cycles ? to_ns(trace, last.end_cycles) : own.last_ns;
-  if (!known_to || *known_to >= end_ns || known_to == own.last_ns) return std::nullopt;
+  // Where the packet says no more than its last event, the stream may have been silent after.
+  if (!known_to || *known_to >= end_ns || (known_to == own.last_ns && !ends_with_recording(trace))) return std::nullopt;
   LedgerEntry entry = entry_of(Loss::missing_end, stream, last);
   entry.count = 1;
   entry.count_is_exact = false;

@@ -89,7 +89,7 @@ std::string ctf_preamble(const CtfUuid& uuid, std::string_view environment, cons
           "\";\n\tbyte_order = " + order +
           ";\n\tpacket.header := struct {\n\t\tuint32_t magic;\n\t\tuint8_t uuid[16];\n\t\tuint32_t "
           "stream_id;\n\t};\n};\n\n";
-  text += "env {\n" + std::string(environment) + "};\n\n";
+  text += "env {\n" + std::string(environment) + "\tstream_end = \"recording\";\n};\n\n";
   text += "clock {\n\tname = \"monotonic\";\n";
   if (!clock_uuid.empty()) text += "\tuuid = \"" + clock_uuid + "\";\n";
   text +=
@@ -230,11 +230,17 @@ void CtfWriter::replace_metadata(const std::string& metadata) {
   settings_.metadata = metadata;
 }
 
-void CtfWriter::finish() {
+void CtfWriter::finish(std::int64_t end_ns) {
   if (finished_) return;
   finished_ = true;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    if (!streams_[i].bytes.empty()) close_packet(i);
+    Stream& stream = streams_[i];
+    if (stream.bytes.empty()) {
+      if (stream.sequence == 0) continue;
+      begin_packet(stream, stream.last_ns);
+    }
+    stream.last_ns = std::max(stream.last_ns, end_ns);
+    close_packet(i);
   }
   if (settings_.flight_recorder_bytes != 0) write_flight();
 }

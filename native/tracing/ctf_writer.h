@@ -9,7 +9,7 @@
 // Example:
 //   CtfWriter writer({.folder = "trace/scheduler", .metadata = text, .uuid = uuid, .cpus = {0, 1}});
 //   writer.event(cpu, id, time_ns, [&](CtfBytes& bytes) { bytes.put(tid); bytes.put(priority); });
-//   writer.finish();
+//   writer.finish(time_ns);
 #pragma once
 
 #include <array>
@@ -101,8 +101,9 @@ class CtfWriter {
   // Whatever packets have begun are written: what is older than this call survives the end of the process.
   void flush();
   void replace_metadata(const std::string& metadata);
-  // Writes what is left. No event after it.
-  void finish();
+  // Writes what is left. No event after it, and until `end_ns` none is missing: the last packet of each stream that
+  // has any ends there, so that readers notice if it is gone.
+  void finish(std::int64_t end_ns);
 
   // The last instant of a stream; events before it would go backwards. 0: none yet.
   [[nodiscard]] std::int64_t last_ns(std::size_t stream) const { return streams_[stream].last_ns; }

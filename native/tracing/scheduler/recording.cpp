@@ -234,10 +234,11 @@ void Recording::restate(std::int64_t begin_ns) {
 void Recording::flush() { writer_.flush(); }
 
 void Recording::stop() {
+  const std::int64_t end_ns = monotonic_ns();
   source_.stop();
   step(0);
   if (filtering_ && !source_.filters()) filter_until(std::numeric_limits<std::int64_t>::max());
-  writer_.finish();
+  writer_.finish(end_ns);
 }
 
 RecordingTotals Recording::totals() const {

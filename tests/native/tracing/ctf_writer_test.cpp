@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "ctf/coverage.h"
 #include "ctf/merge.h"
 #include "ctf/stream.h"
 #include "ctf/trace.h"
@@ -80,7 +82,7 @@ TEST_F(Writer, WhatIsWrittenIsRead) {
     times.push_back(time);
     tick(writer, 1, time, n);
   }
-  writer.finish();
+  writer.finish(0);
   const Read got = read(4);
   EXPECT_EQ(got.times, times);
   EXPECT_EQ(got.numbers.back(), 4999U);
@@ -94,7 +96,7 @@ TEST_F(Writer, ALossIsBetweenTheEventsAroundIt) {
   writer.lost(0, 100, 250, 17);
   tick(writer, 0, 250, 2);
   tick(writer, 0, 300, 3);
-  writer.finish();
+  writer.finish(0);
   const Read got = read(0);
   EXPECT_EQ(got.times, (std::vector<std::int64_t>{100, 250, 300}));
   ASSERT_EQ(got.ledger.size(), 1U);
@@ -115,6 +117,31 @@ TEST_F(Writer, WhatWasFlushedIsThereWithoutAnEnd) {
   EXPECT_TRUE(got.ledger.empty());
 }
 
+TEST_F(Writer, AStreamWithoutItsLastPacketEndsBeforeTheOthers) {
+  CtfWriter writer(settings);
+  tick(writer, 0, 100, 1);
+  tick(writer, 1, 150, 2);
+  writer.flush();
+  const fs::path silent = settings.folder + "/scheduler_0";
+  const auto without_last = fs::file_size(silent);
+  tick(writer, 1, 300, 3);
+  writer.finish(500);
+  const fs::path path = settings.folder;
+  const auto missing = [&](unsigned cpu, std::int64_t last_ns) {
+    const auto set = ctf::TraceSet::open(std::span(&path, 1));
+    const ctf::Trace& trace = *set.traces().at(0);
+    const auto stream = std::ranges::find(trace.streams, cpu, &ctf::Stream::cpu);
+    return ctf::missing_end(trace, *stream, {.first_ns = {}, .last_ns = last_ns}, 300);
+  };
+  EXPECT_FALSE(missing(0, 100)) << "it was silent, and recorded";
+  EXPECT_FALSE(missing(4, 300));
+  fs::resize_file(silent, without_last);
+  const auto entry = missing(0, 100);
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->begin_ns, 100);
+  EXPECT_FALSE(missing(4, 300));
+}
+
 TEST_F(Writer, TheFlightRecorderKeepsTheLastPackets) {
   settings.flight_recorder_bytes = 16384;
   CtfWriter writer(settings);
@@ -125,7 +152,7 @@ TEST_F(Writer, TheFlightRecorderKeepsTheLastPackets) {
     restated_ns = begin_ns;
     tick(writer, 0, begin_ns, 77'777);
   });
-  writer.finish();
+  writer.finish(0);
   const Read got = read(0);
   EXPECT_TRUE(got.ledger.empty()) << got.ledger[0].message;
   ASSERT_GT(got.numbers.size(), 100U);
@@ -147,7 +174,7 @@ TEST_F(Writer, ReplacedMetadataIsRead) {
   CtfWriter writer(settings);
   tick(writer, 0, 100, 1);
   writer.replace_metadata(ctf_preamble(settings.uuid, "\tscheduler_filter = \"x\";\n", "", 5, "") + kEvent);
-  writer.finish();
+  writer.finish(0);
   const fs::path path = settings.folder;
   const auto set = ctf::TraceSet::open(std::span(&path, 1));
   EXPECT_EQ(set.traces().at(0)->metadata.environment_text("scheduler_filter"), "x");
