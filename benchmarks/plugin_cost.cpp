@@ -36,20 +36,23 @@
 namespace {
 
 // Where objects lie in memory decides over misses of the first-level cache, and so over some 20 ns a message. So
-// that this is chance, and not the same luck in every process, what is made gets room of random size.
-bool g_scatter = false;
-std::uint64_t g_random = 0;
+// that this is chance, and not the same luck in every process, what malloc() gives while both are made has room of
+// random size.
+std::atomic<bool> g_scatter{false};
+std::atomic<std::uint64_t> g_random{0};
 
 }  // namespace
 
 extern "C" void* __libc_malloc(std::size_t size);
 extern "C" void* malloc(std::size_t size) {
-  if (g_scatter) {
+  if (g_scatter.load(std::memory_order_relaxed)) {
     // xorshift64 (Marsaglia 2003)
-    g_random ^= g_random << 13;
-    g_random ^= g_random >> 7;
-    g_random ^= g_random << 17;
-    size += 16 * (g_random % 64);
+    std::uint64_t random = g_random.load(std::memory_order_relaxed);
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    g_random.store(random, std::memory_order_relaxed);
+    size += 16 * (random % 64);
   }
   return __libc_malloc(size);
 }

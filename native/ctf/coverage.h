@@ -25,7 +25,8 @@ struct EventTimes {
 // `own` is when the stream's first event was. Nothing where none are missing.
 [[nodiscard]] std::optional<LedgerEntry> missing_begin(const Trace& trace, const Stream& stream, const EventTimes& own,
                                                        std::int64_t begin_ns);
-// Packets after its last one, which ends before `end_ns`, the last event of all streams.
+// Packets after its last one, which ends before `end_ns`, the last event of all streams. Where it ends with `own`'s last
+// event, that tells nothing, unless the metadata say that streams end with the recording (stream_end).
 [[nodiscard]] std::optional<LedgerEntry> missing_end(const Trace& trace, const Stream& stream, const EventTimes& own,
                                                      std::int64_t end_ns);
 

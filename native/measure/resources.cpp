@@ -37,6 +37,7 @@ class ProcFile {
 
   // What it says now; empty if it cannot be read (a thread may end at any time).
   using Buffer = std::array<char, 4096>;
+  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
   [[nodiscard]] std::string_view read(Buffer& buffer) const {
     const ssize_t got = file_ < 0 ? -1 : pread(file_, buffer.data(), buffer.size(), 0);
     return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
@@ -50,6 +51,10 @@ struct ThreadFiles {
   explicit ThreadFiles(pid_t tid) : ThreadFiles("/proc/self/task/" + std::to_string(tid) + "/") {}
   explicit ThreadFiles(const std::string& folder)
       : stat(folder + "stat"), schedstat(folder + "schedstat"), status(folder + "status") {}
+
+  [[nodiscard]] bool are_open() const noexcept {
+    return stat.is_open() && schedstat.is_open() && status.is_open();
+  }
 
   ProcFile stat;
   ProcFile schedstat;
@@ -94,6 +99,10 @@ clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~static_cast<
 
 // All but its CPU time; false if it has ended.
 bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
+  thread.run_delay_ns.reset();
+  thread.voluntary_switches.reset();
+  thread.involuntary_switches.reset();
+  thread.cpu.reset();
   ProcFile::Buffer buffer;
   const std::string_view stat = files.stat.read(buffer);
   // "tid (name) state ...": the name may hold blanks and parentheses, so it ends at the last one.
@@ -159,7 +168,8 @@ ResourceSampler::ResourceSampler(const Clock& clock)
 ResourceSampler::~ResourceSampler() = default;
 
 std::vector<ThreadSample> ResourceSampler::sample_threads() {
-  threads_ = each_thread([this](pid_t tid) -> std::optional<KnownThread> {
+  std::size_t held = 0;
+  threads_ = each_thread([&](pid_t tid) -> std::optional<KnownThread> {
     const Nanoseconds cpu_ns = cpu_time(thread_clock(tid));
     if (cpu_ns == kUnknownTime) return std::nullopt;
     const auto known = std::ranges::find(threads_, tid, [](const KnownThread& k) { return k.sample.tid; });
@@ -169,18 +179,21 @@ std::vector<ThreadSample> ResourceSampler::sample_threads() {
     thread.sample.tid = tid;
     thread.sample.cpu_interval_ns = cpu_ns - thread.sample.cpu_ns;
     thread.sample.cpu_ns = cpu_ns;
-    // Nothing else changes while it does not run.
-    if (!is_new && thread.sample.cpu_interval_ns == 0) return thread;
-    if (!thread.files) thread.files.emplace(tid);
-    if (!read_thread(*thread.files, thread.sample)) return std::nullopt;
+    if (thread.files && held >= kHeldThreads) thread.files.reset();
+    // What it did stays as it is while it does not run.
+    if (is_new || thread.sample.cpu_interval_ns != 0) {
+      ThreadFiles files = thread.files ? std::move(*thread.files) : ThreadFiles(tid);
+      thread.files.reset();
+      if (!read_thread(files, thread.sample)) return std::nullopt;
+      // One that cannot be opened now, for want of room, is tried again.
+      if (held < kHeldThreads && files.are_open()) thread.files.emplace(std::move(files));
+    }
+    held += thread.files.has_value();
     return thread;
   });
   std::vector<ThreadSample> samples;
   samples.reserve(threads_.size());
-  for (KnownThread& thread : threads_) {
-    if (samples.size() >= kHeldThreads) thread.files.reset();
-    samples.push_back(thread.sample);
-  }
+  for (const KnownThread& thread : threads_) samples.push_back(thread.sample);
   return samples;
 }
 

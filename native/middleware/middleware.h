@@ -175,7 +175,7 @@ typedef struct perflab_sample {
   const uint8_t* data; /* CDR with its 4-byte encapsulation header */
   size_t size;         /* as written, or up to 3 bytes more: RTPS pads messages to 4 bytes on the wire */
   perflab_identity writer;
-  /* Both only for readers made with related_samples, or 0. */
+  /* Both are 0 unless the reader was made with related_samples. */
   int64_t sequence;                /* the writer's number of this message, or 0 where it is not known */
   perflab_sample_identity related; /* as given to write_related(); all zero where nothing was */
   int64_t source_timestamp_ns;     /* wall clock at the writer, or PERFLAB_TIME_UNKNOWN */

@@ -52,6 +52,8 @@ void write_file(const std::string& path, std::string_view text) {
   if (close(file) != 0) fail(path, "cannot be written", errno);
 }
 
+constexpr const char* kEnvironment = "env {\n";
+
 }  // namespace
 
 CtfUuid random_uuid() {
@@ -89,7 +91,7 @@ std::string ctf_preamble(const CtfUuid& uuid, std::string_view environment, cons
           "\";\n\tbyte_order = " + order +
           ";\n\tpacket.header := struct {\n\t\tuint32_t magic;\n\t\tuint8_t uuid[16];\n\t\tuint32_t "
           "stream_id;\n\t};\n};\n\n";
-  text += "env {\n" + std::string(environment) + "\tstream_end = \"recording\";\n};\n\n";
+  text += kEnvironment + std::string(environment) + "};\n\n";
   text += "clock {\n\tname = \"monotonic\";\n";
   if (!clock_uuid.empty()) text += "\tuuid = \"" + clock_uuid + "\";\n";
   text +=
@@ -243,6 +245,12 @@ void CtfWriter::finish(std::int64_t end_ns) {
     close_packet(i);
   }
   if (settings_.flight_recorder_bytes != 0) write_flight();
+  // Only now: of a recorder that was killed, streams end with their last events.
+  std::string metadata = settings_.metadata;
+  if (const auto at = metadata.find(kEnvironment); at != std::string::npos) {
+    metadata.insert(at + std::strlen(kEnvironment), "\tstream_end = \"recording\";\n");
+    replace_metadata(metadata);
+  }
 }
 
 void CtfWriter::write_flight() {

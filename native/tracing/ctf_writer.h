@@ -102,7 +102,7 @@ class CtfWriter {
   void flush();
   void replace_metadata(const std::string& metadata);
   // Writes what is left. No event after it, and until `end_ns` none is missing: the last packet of each stream that
-  // has any ends there, so that readers notice if it is gone.
+  // has any ends there, so that readers notice if it is gone; the metadata say so (stream_end = "recording").
   void finish(std::int64_t end_ns);
 
   // The last instant of a stream; events before it would go backwards. 0: none yet.

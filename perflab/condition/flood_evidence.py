@@ -359,7 +359,10 @@ def _notes(flood: Flood, parameters: FloodParameters, total: Point) -> list[str]
             f"{flood.deliveries_per_s:.0f} deliveries/s are possible"
         )
     if _held_back(flood, parameters):
-        notes.append("nothing may be lost, so slow readers hold the publishers back once the queues are full")
+        notes.append(
+            "nothing may be lost, so slow readers hold the publishers back once the queues are full; those of "
+            "Cyclone DDS and Fast DDS take everything into memory instead"
+        )
     if parameters.readers in ("inside", "topics") and total.received < DELIVERED_AT_LEAST * total.expected:
         notes.append(
             f"{total.received / total.expected:.1%} was delivered; what arrives depends on the workload's executor"

@@ -164,8 +164,8 @@ class Participant : private dds::DomainParticipantListener {
   void on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDiscoveryInfo&& info) override;
 #endif
 
-  // Asked for with every message, hence in one cache line: the library's own way takes more than a first-level
-  // cache has.
+  // Asked for with every message, hence in one cache line: what the library itself does for a message touches
+  // more than a first-level cache holds.
   alignas(kCacheLine) perflab_identity identity_{};
   std::atomic<std::uint32_t> smallest_fragment_{UINT32_MAX};
   std::atomic<bool> any_lifespan_{false};

@@ -31,7 +31,7 @@
 //
 // Histories. Keep-all of a writer holds 5000 messages, as in the library by itself; a reliable one waits
 // beyond, for at most max_blocking_time. In shared memory it holds what fits into 64 MiB, 16 at least. That of
-// a reader has no limit: by itself the library has 5000 there, too, and what is rejected within a process for
+// a reader has no limit, and takes the memory for what is not taken from it: by itself the library has 5000 there, too, and what is rejected within a process for
 // want of room it never delivers again, reliable or not.
 //
 // Times. The reception time is the library's, which it takes from the wall clock in the receive thread when a

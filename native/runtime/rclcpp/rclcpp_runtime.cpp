@@ -210,6 +210,7 @@ void RclcppRuntime::name_group(std::size_t group, const NodeName& name) {
     throw error_of("node " + name.name, error);
   }
   nodes_.emplace(group, std::move(made));
+  profile_.reset();  // Fast DDS has read it; a process that is killed from here on leaves no file
 }
 
 // A group that nobody named is a node all the same.
@@ -280,8 +281,7 @@ void RclcppRuntime::create_timer(std::size_t executor, const TimerSettings& sett
 void RclcppRuntime::work(Nanoseconds amount) noexcept { realtime::spend_cpu_time(amount); }
 
 void RclcppRuntime::start(Nanoseconds base_ns) {
-  profile_.reset();  // read long ago; a process that is killed from here on leaves no file
-  if (const auto files = shared_memory_files(); settings_.udp && !files.empty())
+  if (const auto files = settings_.udp ? shared_memory_files() : std::set<std::string>(); !files.empty())
     throw Error(Error::Kind::kFailed, "rclcpp: transport=udp is not in effect: " + rmw_ +
                                           " has the shared memory /dev/shm/" + *files.begin());
   for (const auto& [group, node] : nodes_) {

@@ -53,7 +53,7 @@ class RclcppRuntime final : public Runtime {
   const PluginSettings given_;
   const Settings settings_;
   std::string environment_;  // JSON
-  std::optional<TemporaryFile> profile_;  // of Fast DDS, until the start
+  std::optional<TemporaryFile> profile_;  // of Fast DDS, until there is a node
   std::string rmw_;
   ServiceFraming framing_ = ServiceFraming::kRmwFastrtps;
   Shared shared_;

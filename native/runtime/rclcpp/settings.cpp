@@ -143,8 +143,11 @@ Settings read_settings(const PluginSettings& given) {
 }
 
 TemporaryFile::TemporaryFile(const std::string& text) {
-  std::error_code none;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(none);
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error)
+    throw Error(Error::Kind::kFailed,
+                "rclcpp: no folder for the profile of Fast DDS: " + error.message() + "; right would be one in TMPDIR");
   path_ = (folder / "perflab_XXXXXX.xml").string();
   const int file = mkstemps(path_.data(), 4);
   if (file < 0)

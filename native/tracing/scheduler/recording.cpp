@@ -137,6 +137,7 @@ void Recording::check(Cpu& cpu, const SchedulerEvent& event) {
 }
 
 void Recording::write(std::size_t stream, const SchedulerEvent& event) {
+  if (event.time_ns > until_ns_) return;
   write_event(writer_, stream, std::max(event.time_ns, writer_.last_ns(stream)), event);
   ++totals_.by_event[static_cast<std::size_t>(event.kind)];
   if (filtering_ && settings_.flight_recorder_bytes != 0) remember(event, event.time_ns);
@@ -234,11 +235,12 @@ void Recording::restate(std::int64_t begin_ns) {
 void Recording::flush() { writer_.flush(); }
 
 void Recording::stop() {
-  const std::int64_t end_ns = monotonic_ns();
+  // CPUs are switched off one after the other: what comes after this instant would be there of some only.
+  until_ns_ = monotonic_ns();
   source_.stop();
   step(0);
   if (filtering_ && !source_.filters()) filter_until(std::numeric_limits<std::int64_t>::max());
-  writer_.finish(end_ns);
+  writer_.finish(until_ns_);
 }
 
 RecordingTotals Recording::totals() const {

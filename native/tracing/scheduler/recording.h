@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -101,6 +102,7 @@ class Recording {
   std::size_t most_members_ = 4096;
   std::vector<Loss> waiting_losses_;
   std::int64_t filtered_until_ns_ = 0;
+  std::int64_t until_ns_ = std::numeric_limits<std::int64_t>::max();  // later events are not written
   RecordingTotals totals_;
 };
 

@@ -1,6 +1,7 @@
 #include "measure/resources.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -127,6 +128,11 @@ TEST(ResourceSampler, FindsAnyNumberOfThreadsWithABoundedNumberOfOpenFiles) {
   const std::ptrdiff_t before = open_files();
   {
     const Waiting waiting(kThreads);
+    // Also while a sample is taken no more are open.
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit few{static_cast<rlim_t>(before + 210), limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
     for (int i = 0; i < 2; ++i) {
       const std::vector<ThreadSample> threads = sampler.sample().threads;
       EXPECT_EQ(std::ranges::count_if(threads, [](const auto& t) { return t.name.starts_with("waits "); }),
@@ -134,6 +140,7 @@ TEST(ResourceSampler, FindsAnyNumberOfThreadsWithABoundedNumberOfOpenFiles) {
       for (const ThreadSample& thread : threads) EXPECT_TRUE(thread.voluntary_switches) << thread.name;
     }
     EXPECT_LE(open_files() - before, 200);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   }
   const std::vector<ThreadSample> threads = sampler.sample().threads;
   EXPECT_TRUE(std::ranges::none_of(threads, [](const auto& t) { return t.name.starts_with("waits "); }));

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "ctf/coverage.h"
 #include "ctf/merge.h"
@@ -69,6 +70,15 @@ class Writer : public testing::Test {
     return result;
   }
 
+  // Of a CPU whose last event was then; the last of all was at 300.
+  std::optional<ctf::LedgerEntry> missing_end(unsigned cpu, std::int64_t last_ns) const {
+    const fs::path path = settings.folder;
+    const auto set = ctf::TraceSet::open(std::span(&path, 1));
+    const ctf::Trace& trace = *set.traces().at(0);
+    const auto stream = std::ranges::find(trace.streams, cpu, &ctf::Stream::cpu);
+    return ctf::missing_end(trace, *stream, {.first_ns = {}, .last_ns = last_ns}, 300);
+  }
+
   std::string folder;
   CtfSettings settings;
 };
@@ -124,22 +134,16 @@ TEST_F(Writer, AStreamWithoutItsLastPacketEndsBeforeTheOthers) {
   writer.flush();
   const fs::path silent = settings.folder + "/scheduler_0";
   const auto without_last = fs::file_size(silent);
+  EXPECT_FALSE(missing_end(0, 100)) << "nobody says that it has ended";
   tick(writer, 1, 300, 3);
   writer.finish(500);
-  const fs::path path = settings.folder;
-  const auto missing = [&](unsigned cpu, std::int64_t last_ns) {
-    const auto set = ctf::TraceSet::open(std::span(&path, 1));
-    const ctf::Trace& trace = *set.traces().at(0);
-    const auto stream = std::ranges::find(trace.streams, cpu, &ctf::Stream::cpu);
-    return ctf::missing_end(trace, *stream, {.first_ns = {}, .last_ns = last_ns}, 300);
-  };
-  EXPECT_FALSE(missing(0, 100)) << "it was silent, and recorded";
-  EXPECT_FALSE(missing(4, 300));
+  EXPECT_FALSE(missing_end(0, 100)) << "it was silent, and recorded";
+  EXPECT_FALSE(missing_end(4, 300));
   fs::resize_file(silent, without_last);
-  const auto entry = missing(0, 100);
+  const auto entry = missing_end(0, 100);
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->begin_ns, 100);
-  EXPECT_FALSE(missing(4, 300));
+  EXPECT_FALSE(missing_end(4, 300));
 }
 
 TEST_F(Writer, TheFlightRecorderKeepsTheLastPackets) {

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
+#include <set>
 #include <string>
 
 #include "ctf/stream.h"
@@ -87,6 +89,25 @@ TEST_F(Recorded, ASwitchFromAnotherThanTheOneThatCameIsAChainBreak) {
   EXPECT_EQ(totals.events, 5U);
   EXPECT_EQ(totals.by_event[0], 5U);
   EXPECT_EQ(totals.lost, 0U);
+}
+
+// A source switches off CPU by CPU: what comes after the first is there of some only.
+TEST_F(Recorded, EveryCpuEndsWhenTheRecordingDoes) {
+  Recording recording(settings, source);
+  source.batches = {{0, {switched(10, 1, 2)}}, {1, {switched(20, 3, 4)}}};
+  recording.step(0);
+  constexpr std::int64_t kAfterTheEnd = std::numeric_limits<std::int64_t>::max() / 2;
+  source.batches = {{0, {switched(30, 2, 1), switched(kAfterTheEnd, 1, 2)}}};
+  recording.stop();
+  EXPECT_EQ(times(0), (std::vector<std::int64_t>{10, 30}));
+  EXPECT_EQ(times(1), (std::vector<std::int64_t>{20}));
+  EXPECT_EQ(recording.totals().events, 3U);
+  const fs::path path = settings.folder;
+  const auto set = ctf::TraceSet::open(std::span(&path, 1));
+  std::set<std::uint64_t> ends;
+  for (const ctf::Stream& stream : set.traces().at(0)->streams)
+    ends.insert(stream.packets.back().end_cycles.value());
+  EXPECT_EQ(ends.size(), 1U);
 }
 
 TEST_F(Recorded, ALossIsNoChainBreakAndIsWrittenWhereItWas) {
