@@ -50,7 +50,7 @@ def lacking(run: Run, folder: Path, executor: str) -> str | None:
     if executor not in _lacking:
         graph = folder / "lacking.yaml"
         graph.write_text(PINGPONG)
-        where = folder / "lacking"
+        where = folder / f"lacking_{executor}"
         done = run("run", graph, "-t", "1", "--middleware", "rclcpp", "--executor", executor, "--output", where)
         if done.returncode == 0:
             _lacking[executor] = None
