@@ -1,6 +1,5 @@
 #include "measure/resources.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -9,11 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <memory>
-#include <string_view>
+#include <string>
 #include <utility>
+
+#include "measure/proc.h"
 
 namespace perflab::measure {
 namespace {
@@ -22,70 +20,23 @@ namespace {
 // them. A process may have 1,024 files open by default, and the middleware wants some of them.
 constexpr std::size_t kHeldThreads = 64;
 
-// A small file of /proc.
-class ProcFile {
- public:
-  explicit ProcFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ProcFile(ProcFile&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  ProcFile& operator=(ProcFile&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~ProcFile() {
-    if (file_ >= 0) close(file_);
-  }
+// A file of this process or one of its threads.
+Descriptor own_file(const std::string& path) { return open_file(AT_FDCWD, ("/proc/self/" + path).c_str()); }
 
-  // What it says now; empty if it cannot be read (a thread may end at any time).
-  using Buffer = std::array<char, 4096>;
-  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
-  [[nodiscard]] std::string_view read(Buffer& buffer) const {
-    const ssize_t got = file_ < 0 ? -1 : pread(file_, buffer.data(), buffer.size(), 0);
-    return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
-  }
-
- private:
-  int file_;
-};
+std::string folder_of(pid_t tid) { return "task/" + std::to_string(tid) + "/"; }
 
 struct ThreadFiles {
-  explicit ThreadFiles(pid_t tid) : ThreadFiles("/proc/self/task/" + std::to_string(tid) + "/") {}
-  explicit ThreadFiles(const std::string& folder)
-      : stat(folder + "stat"), schedstat(folder + "schedstat"), status(folder + "status") {}
+  explicit ThreadFiles(pid_t tid)
+      : stat(own_file(folder_of(tid) + "stat")),
+        schedstat(own_file(folder_of(tid) + "schedstat")),
+        status(own_file(folder_of(tid) + "status")) {}
 
-  [[nodiscard]] bool are_open() const noexcept {
-    return stat.is_open() && schedstat.is_open() && status.is_open();
-  }
+  [[nodiscard]] bool are_open() const noexcept { return stat.open() && schedstat.open() && status.open(); }
 
-  ProcFile stat;
-  ProcFile schedstat;
-  ProcFile status;
+  Descriptor stat;
+  Descriptor schedstat;
+  Descriptor status;
 };
-
-std::optional<std::int64_t> number_at(std::string_view text) {
-  const std::size_t digit = text.find_first_of("0123456789");
-  if (digit == std::string_view::npos) return std::nullopt;
-  std::int64_t value = 0;
-  const auto result = std::from_chars(text.data() + digit, text.data() + text.size(), value);
-  return result.ec == std::errc{} ? std::optional(value) : std::nullopt;
-}
-
-// The number behind "Key:" in the style of /proc/self/status.
-std::optional<std::int64_t> status_value(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return std::nullopt;
-  return number_at(text.substr(at + key.size()));
-}
-
-std::string_view nth_word(std::string_view text, std::size_t n) {
-  std::size_t begin = 0;
-  while (true) {
-    begin = text.find_first_not_of(" \n", begin);
-    if (begin == std::string_view::npos) return {};
-    const std::size_t end = std::min(text.find_first_of(" \n", begin), text.size());
-    if (n-- == 0) return text.substr(begin, end - begin);
-    begin = end;
-  }
-}
 
 Nanoseconds cpu_time(clockid_t clock) {
   timespec time{};
@@ -99,26 +50,21 @@ clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~static_cast<
 
 // All but its CPU time; false if it has ended.
 bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
-  thread.run_delay_ns.reset();
-  thread.voluntary_switches.reset();
-  thread.involuntary_switches.reset();
-  thread.cpu.reset();
-  ProcFile::Buffer buffer;
-  const std::string_view stat = files.stat.read(buffer);
-  // "tid (name) state ...": the name may hold blanks and parentheses, so it ends at the last one.
-  const std::size_t open = stat.find('(');
-  const std::size_t close = stat.rfind(')');
-  if (open == std::string_view::npos || close == std::string_view::npos) return false;
-  thread.name = stat.substr(open + 1, close - open - 1);
-  // Field 39 of proc(5), counted from the state, which is field 3.
-  if (const auto cpu = number_at(nth_word(stat.substr(close + 1), 36))) thread.cpu = static_cast<int>(*cpu);
-  const std::string_view schedstat = files.schedstat.read(buffer);
-  if (!schedstat.empty()) thread.run_delay_ns = number_at(nth_word(schedstat, 1));
-  const std::string_view status = files.status.read(buffer);
-  const auto voluntary = status_value(status, "\nvoluntary_ctxt_switches:");
-  const auto involuntary = status_value(status, "\nnonvoluntary_ctxt_switches:");
-  if (voluntary) thread.voluntary_switches = static_cast<std::uint64_t>(*voluntary);
-  if (involuntary) thread.involuntary_switches = static_cast<std::uint64_t>(*involuntary);
+  const auto stat = read_again(files.stat);
+  const auto known = stat ? parse_stat(*stat) : std::nullopt;
+  if (!known) return false;
+  thread.name = known->name;
+  thread.cpu = known->cpu;
+  const auto schedstat = read_again(files.schedstat);
+  const auto usage = schedstat ? parse_schedstat(*schedstat) : std::nullopt;
+  thread.run_delay_ns = usage ? std::optional(usage->run_delay_ns) : std::nullopt;
+  const auto status = read_again(files.status);
+  const auto switches = status ? parse_switches(*status) : std::nullopt;
+  thread.voluntary_switches = thread.involuntary_switches = std::nullopt;
+  if (switches) {
+    thread.voluntary_switches = static_cast<std::uint64_t>(switches->voluntary);
+    thread.involuntary_switches = static_cast<std::uint64_t>(switches->involuntary);
+  }
   return true;
 }
 
@@ -126,22 +72,19 @@ bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
 template <typename Sample>
 auto each_thread(Sample sample) {
   std::vector<typename decltype(sample(pid_t{}))::value_type> threads;
-  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir("/proc/self/task"), closedir);
-  if (!tasks) return threads;
-  while (const dirent* entry = readdir(tasks.get())) {
-    const auto tid = number_at(entry->d_name);
-    if (!tid) continue;
-    if (auto thread = sample(static_cast<pid_t>(*tid))) threads.push_back(std::move(*thread));
+  Numbers tids;
+  TaskFolder(own_file("").number()).read(tids);
+  for (const pid_t tid : tids) {
+    if (auto thread = sample(tid)) threads.push_back(std::move(*thread));
   }
   return threads;
 }
 
 std::optional<CpuTimes::Thread> cpu_time_of_thread(pid_t tid) {
   CpuTimes::Thread thread{tid, {}, cpu_time(thread_clock(tid))};
-  ProcFile::Buffer buffer;
-  const std::string_view comm = ProcFile("/proc/self/task/" + std::to_string(tid) + "/comm").read(buffer);
-  if (thread.cpu_ns == kUnknownTime || comm.empty()) return std::nullopt;
-  thread.name = comm.substr(0, comm.find('\n'));
+  const auto comm = read_again(own_file(folder_of(tid) + "comm"));
+  if (thread.cpu_ns == kUnknownTime || !comm || comm->empty()) return std::nullopt;
+  thread.name = comm->substr(0, comm->find('\n'));
   return thread;
 }
 
@@ -206,11 +149,11 @@ ResourceSample ResourceSampler::sample() {
     sample.cpu_interval_ns = sample.cpu_ns - previous_cpu_;
   }
   if (process_allocations_ != nullptr) process_allocations_(&sample.allocations.emplace());
-  ProcFile::Buffer buffer;
-  const std::string_view status = ProcFile("/proc/self/status").read(buffer);
-  sample.rss_kb = status_value(status, "VmRSS:");
-  sample.rss_peak_kb = status_value(status, "VmHWM:");
-  sample.vsz_kb = status_value(status, "VmSize:");
+  if (const auto status = read_again(own_file("status"))) {
+    sample.rss_kb = value_after(*status, "VmRSS:");
+    sample.rss_peak_kb = value_after(*status, "VmHWM:");
+    sample.vsz_kb = value_after(*status, "VmSize:");
+  }
   const auto allocator = mallinfo2();
   sample.arena_kb = static_cast<std::int64_t>(allocator.arena >> 10);
   sample.in_use_kb = static_cast<std::int64_t>(allocator.uordblks >> 10);

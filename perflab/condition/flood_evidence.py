@@ -360,8 +360,8 @@ def _notes(flood: Flood, parameters: FloodParameters, total: Point) -> list[str]
         )
     if _held_back(flood, parameters):
         notes.append(
-            "nothing may be lost, so slow readers hold the publishers back once the queues are full; those of "
-            "Cyclone DDS and Fast DDS take everything into memory instead"
+            "nothing may be lost, so slow readers hold the publishers back once the queues are full, or take "
+            "everything into memory, as their middleware does it"
         )
     if parameters.readers in ("inside", "topics") and total.received < DELIVERED_AT_LEAST * total.expected:
         notes.append(

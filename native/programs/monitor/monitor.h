@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "measure/clock.h"
+#include "measure/proc.h"
 #include "programs/control/control.h"
 #include "programs/monitor/output.h"
-#include "programs/monitor/proc.h"
 
 namespace perflab::monitor {
+
+using namespace measure;
 
 class Monitor {
  public:

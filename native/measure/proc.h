@@ -1,4 +1,4 @@
-// What the kernel tells about processes and threads of others, read again and again through descriptors that
+// What the kernel tells about processes and threads, read again and again through descriptors that
 // stay open. A descriptor of /proc belongs to one process or thread: after its end reading fails, also where
 // its number was given to another one.
 #pragma once
@@ -16,7 +16,7 @@
 
 #include "measure/clock.h"
 
-namespace perflab::monitor {
+namespace perflab::measure {
 
 class Descriptor {
  public:
@@ -73,6 +73,9 @@ struct Switches {
   std::int64_t involuntary = 0;
 };
 std::optional<Switches> parse_switches(std::string_view status);
+
+// The number behind that key, such as "VmRSS:" of /proc/PID/status.
+std::optional<std::int64_t> value_after(std::string_view text, std::string_view key);
 
 // What a process read from and wrote to storage, /proc/PID/io.
 struct Io {
@@ -137,4 +140,4 @@ class TaskFolder {
 // Of the text of /proc/PID/task/TID/children.
 void parse_numbers(std::string_view text, Numbers& numbers);
 
-}  // namespace perflab::monitor
+}  // namespace perflab::measure

@@ -1,4 +1,4 @@
-#include "programs/monitor/proc.h"
+#include "measure/proc.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace perflab::monitor {
+namespace perflab::measure {
 namespace {
 
 constexpr std::size_t kLongestFile = 256 << 10;
@@ -26,14 +26,6 @@ bool next_number(std::string_view text, std::size_t& at, Number& number) {
   if (result.ec != std::errc{}) return false;
   at = static_cast<std::size_t>(result.ptr - text.data());
   return true;
-}
-
-std::optional<std::int64_t> value_after(std::string_view text, std::string_view key) {
-  std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return std::nullopt;
-  at += key.size();
-  std::int64_t value = 0;
-  return next_number(text, at, value) ? std::optional(value) : std::nullopt;
 }
 
 // sched_setattr(2), first version; glibc has no wrapper for it.
@@ -53,6 +45,14 @@ constexpr std::array<std::string_view, 8> kPolicies{"OTHER", "FIFO", "RR",      
 
 }  // namespace
 
+std::optional<std::int64_t> value_after(std::string_view text, std::string_view key) {
+  std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  at += key.size();
+  std::int64_t value = 0;
+  return next_number(text, at, value) ? std::optional(value) : std::nullopt;
+}
+
 Descriptor::~Descriptor() {
   if (number_ >= 0) close(number_);
 }
@@ -60,22 +60,23 @@ Descriptor::~Descriptor() {
 Descriptor open_file(int at, const char* path) { return Descriptor(openat(at, path, O_RDONLY | O_CLOEXEC)); }
 
 std::optional<std::string_view> read_again(const Descriptor& file) {
-  thread_local std::vector<char> buffer(kLongestFile);
+  // Not filled, so that it takes memory for what files are long.
+  thread_local const std::unique_ptr<char[]> buffer(new char[kLongestFile]);
   if (!file.open()) {
     errno = EBADF;
     return std::nullopt;
   }
   std::size_t size = 0;
-  while (size < buffer.size()) {
+  while (size < kLongestFile) {
     const ssize_t got =
-        pread(file.number(), buffer.data() + size, buffer.size() - size, static_cast<off_t>(size));
+        pread(file.number(), buffer.get() + size, kLongestFile - size, static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     size += static_cast<std::size_t>(got);
     // A short answer that ends a line is all there is: one call instead of two.
     if (got == 0 || buffer[size - 1] == '\n') break;
   }
-  return std::string_view(buffer.data(), size);
+  return std::string_view(buffer.get(), size);
 }
 
 std::optional<Stat> parse_stat(std::string_view text) {
@@ -220,4 +221,4 @@ void parse_numbers(std::string_view text, Numbers& numbers) {
   for (int number = 0; next_number(text, at, number);) numbers.push_back(number);
 }
 
-}  // namespace perflab::monitor
+}  // namespace perflab::measure
