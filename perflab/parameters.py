@@ -9,7 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from perflab.errors import BadInput
 from perflab.host import parse_cpu_list
-from perflab.units import SIZE_UNITS, parse_duration
+from perflab.option import Form, one_of
+from perflab.units import SIZE_UNITS, parse_duration, written_duration
 
 DURATION = "duration"
 
@@ -17,7 +18,7 @@ DURATION = "duration"
 class Parameters(BaseModel):
     """Of a condition or an observer."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True)
 
 
 def _duration(value: Any) -> Any:
@@ -89,14 +90,23 @@ _NAMES_SCHEMA = {"type": ["string", "array"], "items": {"type": "string"}}
 _SWITCH_SCHEMA = {"enum": ["on", "off", True, False]}
 
 # "10ms", 0.5 (seconds); ns
-DurationNs = Annotated[int, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+DurationNs = Annotated[
+    int, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA), Form("TIME", written_duration)
+]
 # 1024, "64kB", "1MiB"
-Bytes = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
+Bytes = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA), Form("SIZE")]
 # 80, "80%"
-Percent = Annotated[float, BeforeValidator(_percent), WithJsonSchema(_PERCENT_SCHEMA)]
+Percent = Annotated[
+    float, BeforeValidator(_percent), WithJsonSchema(_PERCENT_SCHEMA), Form("P%", lambda percent: f"{percent:g}%")
+]
 # "0,2-3", [0, 2]; ascending, at least one
-Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus), WithJsonSchema(_CPUS_SCHEMA)]
+Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus), WithJsonSchema(_CPUS_SCHEMA), Form("CPUS")]
 # "a,b", [a, b]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), WithJsonSchema(_NAMES_SCHEMA)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), WithJsonSchema(_NAMES_SCHEMA), Form("NAME,...")]
 # on, off, true, false
-Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema(_SWITCH_SCHEMA)]
+Switch = Annotated[
+    bool,
+    BeforeValidator(_switch),
+    WithJsonSchema(_SWITCH_SCHEMA),
+    Form("on|off", lambda on: "on" if on else "off", one_of(("on", "off"))),
+]

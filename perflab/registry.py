@@ -91,6 +91,8 @@ def what_is_wrong(error: Any) -> str | None:
     kind, _, problem = error["type"].partition("_")
     if error["type"] == "finite_number" or (error["type"] in _BOUNDS and _is_nan(given)):
         return f"{given} is not a number"
+    if error["type"] == "literal_error":
+        return f"{given!r} is not {error['ctx']['expected'].replace(chr(39), '')}"
     if kind in _KINDS and problem in _OF_KIND:
         return f"{given!r} is not {_KINDS[kind]}"
     return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import io
 import os
 import sys
@@ -43,10 +44,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     from typer import Abort
     from typer._click.exceptions import ClickException
 
+    from perflab.cli import completion
     from perflab.cli.app import app
 
+    given = None if arguments is None else list(arguments)
+    called = functools.partial(app, args=given, prog_name="perflab", standalone_mode=False)
     try:
-        result = app(args=None if arguments is None else list(arguments), prog_name="perflab", standalone_mode=False)
+        result = completion.complete(called) if completion.in_bash() else called()
         sys.stdout.flush()
     except PerflabError as error:
         if error.__cause__ is not None and os.environ.get(DEBUG_VARIABLE):

@@ -28,7 +28,7 @@ from perflab.cli import (
     sweep,
     trace,
 )
-from perflab.cli.grouped import CommandAfterDashes
+from perflab.cli.commands import CommandAfterDashes, LateCommand, late
 from perflab.errors import Unavailable
 
 # Reports were seen to reserve 1.5 GB on two CPUs; each thread of OpenBLAS and of polars reserves more, and uses little.
@@ -44,24 +44,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-app.command(name="run", cls=CommandAfterDashes)(run.run)
-app.command(name="sweep", cls=CommandAfterDashes)(sweep.sweep)
-app.command(name="breaking-point", cls=CommandAfterDashes)(breaking_point.breaking_point)
-app.command(name="show")(show.show)
-app.command(name="compare")(compare.compare)
-app.command(name="check")(check.check)
-app.command(name="export")(export.export)
-app.command(name="plot")(plot.plot)
-app.command(name="report")(report.report)
-app.command(name="statistics")(statistics_.statistics)
+app.command(name="run", cls=CommandAfterDashes)(late(run.run))
+app.command(name="sweep", cls=CommandAfterDashes)(late(sweep.sweep))
+app.command(name="breaking-point", cls=CommandAfterDashes)(late(breaking_point.breaking_point))
+app.command(name="show", cls=LateCommand)(late(show.show))
+app.command(name="compare", cls=LateCommand)(late(compare.compare))
+app.command(name="check", cls=LateCommand)(late(check.check))
+app.command(name="export", cls=LateCommand)(late(export.export))
+app.command(name="plot", cls=LateCommand)(late(plot.plot))
+app.command(name="report", cls=LateCommand)(late(report.report))
+app.command(name="statistics", cls=LateCommand)(late(statistics_.statistics))
 app.add_typer(trace.app, name="trace")
-app.command(name="profile")(profile.profile)
-app.command(name="archive")(archive.archive)
-app.command(name="clean")(clean.clean)
-app.command(name="doctor")(doctor.doctor)
-app.command(name="list")(list_.list_)
-app.command(name="inventory")(inventory.inventory)
-app.command(name="smoke-test")(smoke_test.smoke_test)
+app.command(name="profile", cls=LateCommand)(late(profile.profile))
+app.command(name="archive", cls=LateCommand)(late(archive.archive))
+app.command(name="clean", cls=LateCommand)(late(clean.clean))
+app.command(name="doctor", cls=LateCommand)(late(doctor.doctor))
+app.command(name="list", cls=LateCommand)(late(list_.list_))
+app.command(name="inventory", cls=LateCommand)(late(inventory.inventory))
+app.command(name="smoke-test", cls=LateCommand)(late(smoke_test.smoke_test))
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import shlex
 import sys
@@ -9,14 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from perflab.cli.run_options import experiment_of, takes
+from perflab.cli.options import with_options
 
 if TYPE_CHECKING:
     from perflab.experiment.display import Display
     from perflab.experiment.run import RunResult
 
 
-@takes()
+_WITHOUT = ("breaking_point",)
+
+
+def _parameters() -> list[inspect.Parameter]:
+    from perflab.cli.run_options import takes
+
+    return takes(without=_WITHOUT)
+
+
+@with_options(_parameters)
 def run(context: typer.Context, **values: Any) -> int:
     """Run a workload, or an experiment, and measure it.
 
@@ -30,19 +40,20 @@ def run(context: typer.Context, **values: Any) -> int:
 
     Example: perflab run --trials 5 --condition cpu_load:load=80 -- ros2 launch my_robot bringup.launch.py
     """
-    return carry_out(context, values)
+    return carry_out(context, values, verb="run", without=_WITHOUT)
 
 
 def carry_out(context: typer.Context, values: dict[str, Any], **how: Any) -> int:
     """Runs what the options of a verb mean, and prints what came of it; `how` goes to `experiment_of`."""
     from perflab import native as native_programs
+    from perflab.cli.run_options import experiment_of, shown
     from perflab.experiment.run import execute
     from perflab.host import Host
 
-    native, host = native_programs.find(), Host()
+    native, host, show = native_programs.find(), Host(), shown(values)
     experiment, earlier = experiment_of(context, values, native, host, **how)
-    result = execute(experiment, native, host, _display(values["progress"], values["quiet"]), earlier)
-    _print(result, as_json=values["as_json"], quiet=values["quiet"], edges=values["edges"])
+    result = execute(experiment, native, host, _display(show.progress, show.quiet), earlier)
+    _print(result, as_json=show.as_json, quiet=show.quiet, edges=show.edges)
     if result.error is not None:
         raise result.error
     return 0

@@ -18,10 +18,10 @@ from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean, design, scheduling
 from perflab.experiment.command import DOMAIN
 from perflab.experiment.design import Treatment
-from perflab.experiment.document import BreakingPoint, Document, Scalar, Written, validate
+from perflab.experiment.document import FIGURES, BreakingPoint, Document, Scalar, Written, validate
 from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
 from perflab.experiment.rundir import RunDirectory, read_json
-from perflab.experiment.settings import FIGURES, Experiment, Limits, SearchPlan, Settings, Thresholds
+from perflab.experiment.settings import Experiment, Limits, SearchPlan, Settings, Thresholds
 from perflab.experiment.sweep import possible
 from perflab.experiment.variant import (
     OF_ROS,

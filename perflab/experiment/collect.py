@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import traced, trial_file
-from perflab.experiment.design import RATE, WORKLOAD, is_whole
+from perflab.experiment.design import is_whole, timer_speed
 from perflab.experiment.document import Document, Written, validate
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
@@ -41,9 +41,6 @@ from perflab.workload.generated import REGISTRY as GENERATED
 
 if TYPE_CHECKING:
     from perflab.experiment.breaking_point import Goal
-
-
-_RATE = f"{WORKLOAD}.{RATE}"  # of the factor that changes the periods which the manifest's graph has
 
 
 @dataclass(frozen=True)
@@ -201,7 +198,7 @@ def collect(
         hiccup=_hiccup(processes),
         allocations=_allocations(processes, from_ns, until_ns),
         criteria=tuple(trial.get("criteria") or ()),
-        key_figures=tuple(f.at_rate(float((trial.get("factors") or {}).get(_RATE, 1))) for f in figures),
+        key_figures=tuple(f.at_rate(timer_speed(trial.get("factors") or {})) for f in figures),
         why=traced.why(directory.path),
         run_s=(trial.get("command") or {}).get("run_s"),
         messages=trial.get("messages"),

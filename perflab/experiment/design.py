@@ -14,6 +14,7 @@ import difflib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -30,8 +31,10 @@ from perflab.formats.yaml_file import Location
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.option import Completer, one_of, values
 from perflab.workload import PHASES, Graph
 from perflab.workload.command import CommandParameters
+from perflab.workload.generated import REGISTRY as GENERATED
 from perflab.workload.generated import Generated, GeneratedParameters
 
 T = TypeVar("T")
@@ -43,7 +46,8 @@ WORKLOAD = "workload"
 ENVIRONMENT = "workload.environment."  # of a command; the name of a variable follows
 ARGUMENT = "workload.argument."  # of a command; what stands in its words as {NAME} follows
 MIDDLEWARE = "middleware"
-RATE = "rate"
+TIMER_SPEED = "timer_speed"
+FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
 PHASE = "phase"
 # What a factor of a graph may set: of every publisher and subscription, how many times as often all timers fire, and
 # where in their periods they do.
@@ -52,9 +56,9 @@ QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
     "reliability": ("reliable", "best_effort"),
     "durability": ("volatile", "transient_local"),
 }
-GRAPH_LEVELS = (*QOS_LEVELS, RATE, PHASE)
+GRAPH_LEVELS: dict[str, tuple[str, ...] | None] = {**QOS_LEVELS, TIMER_SPEED: None, PHASE: PHASES}
 MAX_DEPTH = 100_000
-MIN_RATE, MAX_RATE = 0.001, 1000.0
+MIN_SPEED, MAX_SPEED = 0.001, 1000.0
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
 TRACING = "tracing"
 TRACING_OF_COMMANDS = {"scheduler": "none", "trials": "all"}
@@ -140,10 +144,29 @@ class Planned:
     after: str | None = None
 
 
+def levels_by_path() -> dict[str, Completer]:
+    """Every factor that has a name, with what completes a level of it."""
+    found: dict[str, Completer] = {}
+    for name, kind in CONDITIONS.items():
+        found |= {f"{name}.{key}": partial(values, field) for key, field in kind.model.model_fields.items()}
+    found |= {f"{WORKLOAD}.{key}": one_of(words or ()) for key, words in GRAPH_LEVELS.items()}
+    for generated in GENERATED.values():
+        found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in generated.model.model_fields.items()}
+    for name, middleware in MIDDLEWARES.items():
+        found |= {f"{name}.{option.key}": one_of(option.values) for option in middleware.options}
+    return found
+
+
 def adds_nodes(document: Document) -> bool:
     """Whether a condition adds nodes to the workload, which some middleware must carry."""
     named = [name for n, entry in enumerate(document.conditions) for name, _ in _parse_entry(entry, n).conditions]
     return message_flood.NAME in named
+
+
+def timer_speed(factors: Mapping[str, Any]) -> float:
+    """How many times as often as in the graph of the workload timers fired in a trial with these levels."""
+    former = factors.get(f"{WORKLOAD}.{FORMER_TIMER_SPEED}", 1)
+    return float(factors.get(f"{WORKLOAD}.{TIMER_SPEED}", former))
 
 
 def environment_levels(factors: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -336,7 +359,7 @@ def is_whole(path: str, low: Scalar, high: Scalar, workload: object = None) -> b
     name, _, key = path.partition(".")
     if name == WORKLOAD and key in QOS_LEVELS:
         return True
-    if name == WORKLOAD and key == RATE:
+    if name == WORKLOAD and key in (TIMER_SPEED, FORMER_TIMER_SPEED):
         return False
     (first, unit), (last, _) = quantity(low), quantity(high)
     if _model_of(path, workload) is not None:
@@ -389,18 +412,20 @@ def _fields(path: str) -> Iterable[str]:
 
 def _check_graph(path: str, levels: Sequence[Scalar], workload: GeneratedParameters | None = None) -> None:
     key = path.partition(".")[2]
+    if key == FORMER_TIMER_SPEED:
+        raise BadInput(f"factor {path} is called {WORKLOAD}.{TIMER_SPEED} now: how many times as often timers fire")
     if key not in GRAPH_LEVELS:
         if workload is not None:
             known = list(dict.fromkeys((*workload.model.model_fields, *GRAPH_LEVELS)))
             raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {_known(key, known)}")
         known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS)
         raise BadInput(f"factor {path}: of a workload there are {known_paths}")
-    if key == RATE:
+    if key == TIMER_SPEED:
         for level in levels:
-            if isinstance(level, bool | str) or not MIN_RATE <= level <= MAX_RATE:
-                raise BadInput(f"factor {path}: {level!r} is not a number within {MIN_RATE:g}..{MAX_RATE:g}")
+            if isinstance(level, bool | str) or not MIN_SPEED <= level <= MAX_SPEED:
+                raise BadInput(f"factor {path}: {level!r} is not a number within {MIN_SPEED:g}..{MAX_SPEED:g}")
         return
-    allowed = PHASES if key == PHASE else QOS_LEVELS[key]
+    allowed = GRAPH_LEVELS[key]
     for level in levels:
         if allowed is None and not (type(level) is int and 1 <= level <= MAX_DEPTH):
             raise BadInput(f"factor {path}: {level!r} is not a number within 1..{MAX_DEPTH}")
@@ -540,8 +565,8 @@ def _graphs(document: Document, workload: Graph | Generated) -> list[tuple[dict[
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
         if isinstance(workload, Generated):
             keys = {key: level for key, level in keys.items() if key not in workload.parameters}
-        faster, phase = keys.pop(RATE, 1), keys.pop(PHASE, None)
-        found.append((chosen, with_phase(with_rate(with_qos(graph, keys), float(faster)), phase)))
+        faster, phase = keys.pop(TIMER_SPEED, 1), keys.pop(PHASE, None)
+        found.append((chosen, with_phase(with_timer_speed(with_qos(graph, keys), float(faster)), phase)))
     return found
 
 
@@ -572,7 +597,7 @@ def with_phase(graph: Graph, phase: Scalar | None) -> Graph:
     return Graph(document)
 
 
-def with_rate(graph: Graph, times: float) -> Graph:
+def with_timer_speed(graph: Graph, times: float) -> Graph:
     """The graph with all its timers and cyclic reactions so many times as often."""
     if times == 1:
         return graph

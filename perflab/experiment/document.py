@@ -7,11 +7,12 @@ both together say is one mapping, which the manifest keeps, so that a run can be
 from __future__ import annotations
 
 import difflib
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -25,14 +26,17 @@ from pydantic import (
 )
 
 from perflab.errors import BadInput
-from perflab.experiment import levels
-from perflab.formats import yaml_file
-from perflab.formats.yaml_file import Location
+from perflab.experiment import choices, levels
+from perflab.option import Declared, Form, Group, Option, declared, kind_of, models_in, one_of, some_of
 from perflab.parameters import DURATION, DurationNs, Percent, Switch
 from perflab.registry import what_is_wrong
 from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import GeneratedParameters
+
+FIGURES = ("dispatch", "work")  # measured where asked; the others always are
+if TYPE_CHECKING:
+    from perflab.formats.yaml_file import Location
 
 MAX_TRIALS = 10_000
 MAX_SEED = 2**63 - 1
@@ -89,17 +93,7 @@ def _workload_tag(value: Any) -> str:
     return _OF_COMMAND if isinstance(value, Mapping | CommandParameters) else _OF_GRAPH
 
 
-_GENERATED_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        name: {"anyOf": [{**kind.model.model_json_schema(), "description": kind.summary}, {"type": "null"}]}
-        for name, kind in generated.REGISTRY.items()
-    },
-    "minProperties": 1,
-    "maxProperties": 1,
-    "additionalProperties": False,
-}
-GeneratedWorkload = Annotated[GeneratedParameters, BeforeValidator(generated.parse), WithJsonSchema(_GENERATED_SCHEMA)]
+GeneratedWorkload = Annotated[GeneratedParameters, BeforeValidator(generated.parse)]
 Workload = Annotated[
     Annotated[Words, Tag(_OF_GRAPH)]
     | Annotated[CommandParameters, Tag(_OF_COMMAND)]
@@ -109,132 +103,244 @@ Workload = Annotated[
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class Thresholds(_Part):
     """irobot_benchmark's: late is over the smaller of a share of the period and an absolute time."""
 
-    late_percentage: Percent = Field(20.0, ge=0, le=1e12, description="of the period, in percent")
-    late_absolute: DurationNs = Field(5_000_000, description="e.g. 5ms")
-    too_late_percentage: Percent = Field(100.0, ge=0, le=1e12, description="of the period, in percent")
-    too_late_absolute: DurationNs = Field(50_000_000, description="e.g. 50ms")
+    late_percentage: Annotated[Percent, Option(Group.MEASURED)] = Field(
+        20.0, ge=0, le=1e12, description="A message is late above this share of its period or above the absolute limit."
+    )
+    late_absolute: Annotated[DurationNs, Option(Group.MEASURED, unit="us"), Form("MICROSECONDS")] = Field(
+        5_000_000, description="A message is late above this latency."
+    )
+    too_late_percentage: Annotated[Percent, Option(Group.MEASURED)] = Field(
+        100.0, ge=0, le=1e12, description="A message is too late above this share of its period or above the limit."
+    )
+    too_late_absolute: Annotated[DurationNs, Option(Group.MEASURED, unit="us"), Form("MICROSECONDS")] = Field(
+        50_000_000, description="A message is too late above this latency."
+    )
 
 
 class CoolDown(_Part):
     """Before each trial perflab waits until the machine is quiet, instead of sleeping for a fixed time."""
 
-    limit: DurationNs = Field(10_000_000_000, description="longest wait; 0 does not wait")
+    limit: Annotated[DurationNs, Option(Group.AROUND, "--cool-down", envvar="PERFLAB_COOL_DOWN")] = Field(
+        10_000_000_000, description="Longest wait for a quiet machine before a trial; 0 does not wait."
+    )
     threshold: Percent | None = Field(
-        None, gt=0, le=100, description="busy share of all CPUs that counts as quiet; default by what was found first"
+        None, gt=0, le=100, description="Busy share of all CPUs that counts as quiet. Default: by what was found first."
     )
 
 
 class Statistics(_Part):
     """How results are compared."""
 
-    alpha: float = Field(0.05, gt=0, lt=0.5, description="rate of false claims over all comparisons together")
-    margin: Percent = Field(5.0, gt=0, le=100, description="a difference below this is called none, in percent")
-    metrics: Words = Field([], description="what is compared, e.g. latency.p99; default a few that matter")
+    margin: Annotated[Percent, Option(Group.VERDICTS)] = Field(
+        5.0, gt=0, le=100, description="A difference smaller than this counts as none."
+    )
+    alpha: Annotated[float, Option(Group.VERDICTS)] = Field(
+        0.05, gt=0, lt=0.5, description="Rate of false claims over all comparisons together."
+    )
+    metrics: Annotated[
+        Words, Option(Group.VERDICTS, "--metric", many=True), Form("METRIC", complete=one_of(choices.metrics))
+    ] = Field([], description="A metric to compare, e.g. latency.p99. Default: the few that matter most.")
 
 
 class BreakingPoint(_Part):
     """The search for the level of a factor at which trials no longer meet a criterion (docs/breaking_point.md)."""
 
-    factor: str = Field(description="CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION, a number")
-    low: End = Field(description="where the search begins: levels from here, e.g. 100 or 1ms ...")
-    high: End = Field(description="... up to here, in the same unit")
-    scale: Literal["auto", "linear", "log"] = Field(
-        "auto", description="auto: log where high is at least ten times low, else linear"
+    factor: Annotated[str, Option(Group.SEARCH), Form("PATH", complete=choices.path)] = Field(
+        description="The parameter to turn up: CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION, e.g. "
+        "message_flood.rate, workload.timer_speed, sim.delay."
     )
-    breaks: Literal["above", "below"] = Field("above", description="below: small levels break, as of CPUs")
-    criterion: str = Field(
-        "success", description="what a trial must meet: success, a bound like 'latency.p99 <= 5ms', or target:FILE|NAME"
+    low: Annotated[End, Option(Group.SEARCH), Form("LEVEL")] = Field(
+        description="Lowest level of the search, e.g. 100 or 1ms."
     )
-    share: float | None = Field(
-        None, ge=0.05, le=0.99, description="of the trials that must meet it; default 0.9 of success, else 0.5"
+    high: Annotated[End, Option(Group.SEARCH), Form("LEVEL")] = Field(
+        description="Highest level of the search, in the same unit."
     )
-    precision: Percent = Field(
+    scale: Annotated[Literal["auto", "linear", "log"], Option(Group.SEARCH)] = Field(
+        "auto", description="auto: log if high is at least ten times low, else linear."
+    )
+    breaks: Annotated[Literal["above", "below"], Option(Group.SEARCH)] = Field(
+        "above",
+        description="Which levels break the system; use below when low values cause failure, e.g. CPU count.",
+    )
+    criterion: Annotated[str, Option(Group.SEARCH), Form("CRITERION")] = Field(
+        "success",
+        description="What a trial must meet: success (with what `success` says), a bound like 'latency.p99 <= 5ms', "
+        "'late_share <= 1 %' or 'lost == 0', or target:FILE|NAME.",
+    )
+    share: Annotated[float | None, Option(Group.SEARCH)] = Field(
+        None, ge=0.05, le=0.99, description="Share of the trials that must meet it. Default: 0.9 for success, else 0.5."
+    )
+    precision: Annotated[Percent, Option(Group.SEARCH)] = Field(
         10.0,
         ge=1,
         le=50,
-        description="width of the interval that is good enough, in percent of the range from low to high",
+        description="The search ends when the interval is this narrow, as part of the range from low to high (on a "
+        "logarithmic scale, of its logarithm).",
     )
-    max_trials: int = Field(60, ge=8, le=MAX_TRIALS, description="after so many trials the search ends")
-    confidence: Percent = Field(95.0, ge=50, le=99.9, description="of the interval, in percent")
+    max_trials: Annotated[int, Option(Group.SEARCH)] = Field(
+        60, ge=8, le=MAX_TRIALS, description="The search ends after this many trials."
+    )
+    confidence: Annotated[Percent, Option(Group.SEARCH)] = Field(
+        95.0, ge=50, le=99.9, description="Confidence level of the interval."
+    )
 
 
 class Document(_Part):
     """An experiment."""
 
-    name: str | None = Field(None, description="of the run; default that of the workload")
-    workload: Workload = Field(
-        description="a name of the catalog, graph files that form one graph, a generated graph as NAME:key=value,... "
-        "or {NAME: {key: value}}, or a mapping with the key command"
+    name: Annotated[str | None, Option(Group.OUTPUT), Form("NAME")] = Field(
+        None, description="Name of the run. Default: that of the workload."
     )
-    middlewares: Words = Field(["cyclonedds"], description="what carries the messages; a+b gives each process its own")
-    middleware_options: dict[str, Scalar] = Field({}, description="[NAME.]KEY: VALUE")
-    executors: Words = Field([], description="what runs the callbacks; default as the graph says")
-    ipc: Words = Field(["off"], description="off, on: within a process hand messages over without the middleware")
-    pass_by: Words = Field([], description="shared, unique, loaned; default as the graph says")
-    service_framing: str | None = Field(None, description="rmw_fastrtps, rmw_cyclonedds")
-    time: DurationNs = Field(10_000_000_000, gt=0, description="measured time of a trial: 10, 2.5, 500ms, 2min")
-    warmup: DurationNs = Field(0, description="time before it that is not counted")
-    trials: int = Field(1, ge=1, le=MAX_TRIALS, description="repetitions of everything (blocks)")
-    seed: int = Field(1, ge=0, le=MAX_SEED, description="of everything random, the order of trials included")
-    order: Literal["randomised", "as_written"] = Field("randomised", description="of the trials within a block")
-    baseline: Switch = Field(True, description="a treatment without conditions")
-    baseline_again: Switch = Field(True, description="another baseline after every trial with conditions")
-    conditions: Annotated[list[Scalar | dict[str, Any]], BeforeValidator(_many)] = Field(
-        [], description="each entry is one treatment: a condition, or several combined"
+    workload: Annotated[Workload, Option(Group.COMMAND, "WORKLOAD")] = Field(
+        description="A name of the catalog, graph files that form one graph, a generated graph as NAME:key=value,... "
+        "or {NAME: {key: value}}, or a mapping with the key command."
     )
-    factors: dict[str, Levels] = Field(
-        {}, description="levels of CONDITION.PARAMETER, workload.KEY or middleware.OPTION; or a range, 0..90:15"
+    middlewares: Annotated[
+        Words,
+        Option(Group.VARIANTS, "--middleware"),
+        Form("M[,M+M]", ",".join, some_of(choices.middlewares, ",+")),
+    ] = Field(["cyclonedds"], description="What carries the messages. M+M gives each process of the graph its own.")
+    executors: Annotated[
+        Words, Option(Group.VARIANTS, "--executor"), Form("E[,E]", complete=some_of(choices.executors))
+    ] = Field(
+        [],
+        description="What runs the callbacks: inline, single_threaded, events, multi_threaded[:N], and on rclcpp "
+        "static_single_threaded. Default: as the graph says.",
+    )
+    ipc: Annotated[Words, Option(Group.VARIANTS), Form("off|on|off,on", ",".join, some_of(("off", "on")))] = Field(
+        ["off"], description="Hand messages over within a process without the middleware."
+    )
+    pass_by: Annotated[Words, Option(Group.VARIANTS), Form("P[,P]", complete=some_of(choices.ways_to_pass))] = Field(
+        [], description="How publishers hand over messages: shared, unique, loaned. Default: as the graph says."
+    )
+    middleware_options: Annotated[
+        dict[str, Scalar],
+        Option(Group.VARIANTS, "--middleware-option", many=True),
+        Form("[NAME.]KEY=VALUE", complete=choices.middleware_option),
+    ] = Field({}, description="Option of a middleware (`perflab list middlewares`).")
+    service_framing: Annotated[str | None, Option(Group.VARIANTS), Form("F", complete=one_of(choices.framings))] = (
+        Field(
+            None,
+            description="How replies are matched to requests: rmw_fastrtps, rmw_cyclonedds. Default: what suits the "
+            "middleware.",
+        )
+    )
+    time: Annotated[DurationNs, Option(Group.LENGTH, short="-t")] = Field(
+        10_000_000_000, gt=0, description="Measured time of a trial: 10, 2.5, 500ms, 2min."
+    )
+    warmup: Annotated[DurationNs, Option(Group.LENGTH)] = Field(
+        0, description="Time before the measured time, which is not counted."
+    )
+    trials: Annotated[int, Option(Group.LENGTH)] = Field(
+        1, ge=1, le=MAX_TRIALS, description="Repetitions of everything, interleaved (blocks)."
+    )
+    seed: Annotated[int, Option(Group.LENGTH)] = Field(
+        1, ge=0, le=MAX_SEED, description="Seed for all randomness; repetition k uses N + k - 1."
+    )
+    order: Annotated[Literal["randomised", "as_written"], Option(Group.LENGTH)] = Field(
+        "randomised", description="Trial order within a repetition."
+    )
+    threads: Annotated[
+        list[str],
+        BeforeValidator(_many),
+        Option(Group.THREADS, "--thread", many=True),
+        Form("[PROCESS.]ROLE=SCHEDULING", complete=choices.thread),
+    ] = Field(
+        [],
+        description="Scheduling of the threads of a ROLE, executors or middleware: POLICY[:PRIORITY][@CPUS], e.g. "
+        "executors=RR:98@1, ping.middleware=OTHER@0-1.",
+    )
+    lock_memory: Annotated[Switch | None, Option(Group.THREADS)] = Field(
+        None, description="Keep all pages of the processes in memory. Default: as the graph says."
+    )
+    name_threads: Annotated[Switch, Option(Group.THREADS)] = Field(
+        True, description="Name the threads of an executor after its nodes."
+    )
+    sampling: Annotated[DurationNs, Option(Group.MEASURED, short="-s")] = Field(
+        500_000_000, description="Interval of resource samples."
+    )
+    measure: Annotated[Words, Option(Group.MEASURED), Form("F[,F]", complete=some_of(FIGURES))] = Field(
+        [], description=f"Figures to measure beside the usual ones: {', '.join(FIGURES)}."
+    )
+    thresholds: Thresholds = Field(default_factory=lambda: Thresholds.model_validate({}))
+    network: Annotated[str, Option(Group.TRIAL), Form("IFACE", complete=one_of(choices.interfaces))] = Field(
+        "lo", description="Network interface that the middleware uses."
+    )
+    discovery_timeout: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
+        30_000_000_000, description="Longest wait until all endpoints are matched; 0 starts without waiting."
+    )
+    drain_quiet: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
+        1_000_000_000, gt=0, description="After this much silence at the end, messages that are missing are lost."
+    )
+    drain_limit: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
+        10_000_000_000, gt=0, description="Longest wait for the last messages."
+    )
+    conditions: Annotated[
+        list[Scalar | dict[str, Any]],
+        BeforeValidator(_many),
+        Option(Group.AROUND, "--condition", many=True),
+        Form("NAME[:KEY=VALUE,...]", complete=kind_of(choices.conditions, "+")),
+    ] = Field(
+        [],
+        description="A treatment: a condition, or several combined with + (A:k=v+B). Baselines without it run in "
+        "between.",
+    )
+    factors: Annotated[
+        dict[str, Levels],
+        Option(Group.AROUND, "--factor", many=True),
+        Form("PATH=LEVEL,LEVEL...", complete=choices.factor),
+    ] = Field(
+        {},
+        description="Levels of a parameter: cpu_load.load=20,80, or a range, 0..90:15 (step) or 100..3000/6log "
+        "(number). PATH is CONDITION.PARAMETER, workload.KEY (workload.depth, workload.timer_speed) or "
+        "MIDDLEWARE.OPTION (fastdds.transport).",
+    )
+    baseline: Annotated[Switch, Option(Group.AROUND)] = Field(
+        True, description="Run the workload without conditions as well."
+    )
+    baseline_again: Annotated[Switch, Option(Group.AROUND)] = Field(
+        True, description="Run another baseline after every trial with conditions."
     )
     sweep: Switch = Field(
-        False, description="levels that this machine cannot do are left out and told; trials that fail are results"
+        False,
+        description="Levels are skipped if this machine cannot produce them, and reported; trials that fail are "
+        "results.",
     )
-    breaking_point: BreakingPoint | None = Field(None, description="a search instead of a plan of trials")
-    observers: Annotated[list[str | dict[str, Any]], BeforeValidator(_many)] = Field([], description="what records")
-    observer_control: Switch = Field(True, description="baselines without the observers show what these cost")
-    success: Annotated[list[str], BeforeValidator(_many)] = Field(
-        [], description="criteria that a trial must meet, e.g. lost == 0, latency.p99 <= 5ms"
-    )
-    threads: Annotated[list[str], BeforeValidator(_many)] = Field(
-        [], description="[PROCESS.]ROLE=POLICY[:PRIORITY][@CPUS]"
-    )
-    lock_memory: Switch | None = Field(None, description="keep all pages in memory; default as the graph says")
-    name_threads: Switch = Field(True, description="call the threads of an executor after its nodes")
-    network: str = Field("lo", description="network interface")
-    sampling: DurationNs = Field(500_000_000, description="interval of resource samples")
-    measure: Words = Field([], description="figures beside the usual ones: dispatch, work")
-    thresholds: Thresholds = Field(default_factory=lambda: Thresholds.model_validate({}))
-    discovery_timeout: DurationNs = Field(30_000_000_000, description="until all endpoints match; 0 does not wait")
-    drain_quiet: DurationNs = Field(
-        1_000_000_000, gt=0, description="silence after which what is missing at the end is lost"
-    )
-    drain_limit: DurationNs = Field(10_000_000_000, gt=0, description="bound of the wait for the last messages")
+    breaking_point: BreakingPoint | None = Field(None, description="A search instead of a plan of trials.")
     cool_down: Annotated[CoolDown, BeforeValidator(_limit)] = Field(default_factory=lambda: CoolDown.model_validate({}))
+    observers: Annotated[
+        list[str | dict[str, Any]],
+        BeforeValidator(_many),
+        Option(Group.AROUND, "--observer", many=True),
+        Form("NAME[:KEY=VALUE,...]", complete=kind_of(choices.observers)),
+    ] = Field([], description="An observer: what records beside the built-in latency and resources.")
+    observer_control: Annotated[Switch, Option(Group.AROUND)] = Field(
+        True, description="With several trials, run baselines without observers too, which show what these cost."
+    )
+    success: Annotated[list[str], BeforeValidator(_many), Option(Group.VERDICTS, many=True), Form("CRITERION")] = Field(
+        [], description="What a trial must meet: 'lost == 0', 'latency.p99 <= 5ms'."
+    )
     statistics: Statistics = Field(default_factory=lambda: Statistics.model_validate({}))
 
 
-# How the command line calls a key, where not --KEY with its last s taken off.
-_OPTIONS = {
-    "middlewares": "--middleware",
-    "executors": "--executor",
-    "middleware_options": "--middleware-option",
-    "threads": "--thread",
-    "conditions": "--condition",
-    "factors": "--factor",
-    "observers": "--observer",
-    "metrics": "--metric",
-}
-_NESTED = ("thresholds", "statistics", "workload", "breaking_point")  # keys whose members are options of their own
-_MEMBERS = {"command": "the command after --"}
+@functools.cache
+def options() -> tuple[Declared, ...]:
+    """Every option that sets a key of an experiment."""
+    return tuple(declared(Document))
 
 
-def option_of(key: str) -> str:
-    return _OPTIONS.get(key, f"--{key.replace('_', '-')}")
+def option_at(location: Location) -> str:
+    """What the command line calls a place of the document: the option of it or of what it is in; else the key."""
+    for length in range(len(location), 0, -1):
+        if (found := next((o for o in options() if o.path == location[:length]), None)) is not None:
+            return found.name
+    return f"--{str(location[0]).replace('_', '-')}" if location else "the command line"
 
 
 @dataclass(frozen=True)
@@ -253,11 +359,8 @@ class Written:
 
     def where(self, location: Location) -> str:
         """ "file.yaml:12" or "--option"; of a key that neither gave, the key."""
-        key = str(location[0]) if location else ""
-        if key in self.given or self.source is None:
-            if key in _NESTED and len(location) > 1 and isinstance(member := location[1], str):
-                return _MEMBERS.get(member, option_of(member))
-            return option_of(key) if key else "the command line"
+        if self.source is None or (location and str(location[0]) in self.given):
+            return option_at(location)
         for length in range(len(location), 0, -1):
             if location[:length] in self.lines:
                 return f"{self.source.path}:{self.lines[location[:length]]}"
@@ -268,11 +371,10 @@ class Written:
         key = str(location[0])
         if key in self.given or self.source is None:
             return error
-        text = re.sub(rf"^{option_of(key)}:? ", f"{key}: ", str(error))
-        for other in sorted(Document.model_fields, key=len, reverse=True):
-            text = re.sub(rf"(?<!\S){option_of(other)}(?![\w-])", other, text)
-        for member in BreakingPoint.model_fields if key == "breaking_point" else ():
-            text = re.sub(rf"(?<!\S){option_of(member)}(?![\w-])", member, text)
+        text = re.sub(rf"^{option_at((key,))}:? ", f"{key}: ", str(error))
+        for option in sorted(options(), key=lambda option: option.path[0] != key):
+            if option.is_option and option.path[0] in (key, option.path[-1]):
+                text = re.sub(rf"(?<!\S){option.name}(?![\w-])", option.path[-1], text)
         return BadInput(f"{self.where(location)}: {text}")
 
 
@@ -296,6 +398,8 @@ def validate(written: Written) -> Document:
 
 def read(path: Path) -> Written:
     """An experiment file. Raises BadInput."""
+    from perflab.formats import yaml_file
+
     file = yaml_file.read(path, "an experiment")
     if file.document is None:
         raise BadInput(f"{path} is empty")
@@ -318,6 +422,8 @@ def is_experiment(path: Path) -> bool:
     """
     if path.suffix not in (".yaml", ".yml"):
         return False
+    from perflab.formats import yaml_file
+
     try:
         document = yaml_file.read(path, "an experiment").document
     except BadInput:
@@ -415,16 +521,8 @@ def _model_at(location: Location) -> type[BaseModel]:
     part: type[BaseModel] = Document
     for key in location:
         annotation = part.model_fields[str(key)].annotation
-        part = next(a for a in _models_in(annotation))
+        part = next(a for a in models_in(annotation))
     return part
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models in a union, or the one that it is."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models_in(part)
 
 
 # How pydantic calls what is wrong with a number, as words behind the number.

@@ -19,7 +19,6 @@ from perflab.workload.command import Command
 if TYPE_CHECKING:
     from perflab.experiment.breaking_point import Goal
 
-FIGURES = ("dispatch", "work")  # measured where asked; the others always are
 CHECKPOINT_NS = 5 * NS_PER_S
 
 

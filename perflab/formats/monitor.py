@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE
-from perflab.formats import tables as table_files
 from perflab.formats.records import RecordError
 from perflab.units import NS_PER_S
 
@@ -489,6 +488,8 @@ def write_tables(directory: Path, reader: MonitorReader, interval_ns: int | None
 
     `interval_ns` as in MonitorReader.tables().
     """
+    from perflab.formats import tables as table_files  # numpy, which conditions do without
+
     table_files._import_polars()
     paths = []
     for name, table in reader.tables(interval_ns).items():

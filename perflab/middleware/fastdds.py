@@ -1,6 +1,6 @@
 """eProsima Fast DDS, by its C++ API, over RTPS/UDP and shared memory."""
 
-from perflab.middleware.kind import MiddlewareKind, Option
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 
 KIND = MiddlewareKind(
     name="fastdds",
@@ -10,10 +10,16 @@ KIND = MiddlewareKind(
     wire="rtps",
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     options=(
-        Option("transport", "udp, shm or udp+shm; what was really used is counted (udp+shm)"),
-        Option("data_sharing", "on or off: types of fixed size in memory that processes share, needed for loans (off)"),
-        Option("intraprocess", "on or off: delivery within the process without a transport (on)"),
-        Option("publish_mode", "sync or async: whether write() itself sends (sync)"),
+        Option(
+            "transport", "udp, shm or udp+shm; what was really used is counted (udp+shm)", ("udp", "shm", "udp+shm")
+        ),
+        Option(
+            "data_sharing",
+            "on or off: types of fixed size in memory that processes share, needed for loans (off)",
+            SWITCH,
+        ),
+        Option("intraprocess", "on or off: delivery within the process without a transport (on)", SWITCH),
+        Option("publish_mode", "sync or async: whether write() itself sends (sync)", ("sync", "async")),
         Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
         Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),
         Option("max_message_size", "largest datagram, 2000..65500 (65500)"),

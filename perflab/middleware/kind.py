@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+SWITCH = ("on", "off")
+
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a middleware, for `perflab list middlewares`; the plug-in itself judges keys and values."""
+    """An option of a middleware, for `perflab list middlewares`; the plug-in itself judges keys and values.
+
+    `values` complete it where there are but a few.
+    """
 
     key: str
     help: str
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from perflab.middleware.kind import MiddlewareKind, Option
+from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 
 NAME = "rclcpp"
 RUNTIME = "rclcpp"
@@ -24,10 +24,12 @@ _NO_RMW = ("rmw_implementation",)
 
 DEFAULTS = {"node": "node", "parameter_services": "on"}  # of the options below, as the runtime has them
 OPTIONS = (
-    Option("node", "node, lifecycle: rclcpp::Node or LifecycleNode (node)"),
-    Option("parameter_services", "on, off: the parameter services and events of every node (on)"),
-    Option("rosout", "on, off: the publisher of /rosout of every node (on)"),
-    Option("transport", "udp, default: Fast DDS over UDP alone instead of as ROS 2 sets it (default)"),
+    Option("node", "node, lifecycle: rclcpp::Node or LifecycleNode (node)", ("node", "lifecycle")),
+    Option("parameter_services", "on, off: the parameter services and events of every node (on)", SWITCH),
+    Option("rosout", "on, off: the publisher of /rosout of every node (on)", SWITCH),
+    Option(
+        "transport", "udp, default: Fast DDS over UDP alone instead of as ROS 2 sets it (default)", ("udp", "default")
+    ),
 )
 
 

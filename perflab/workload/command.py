@@ -20,8 +20,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from perflab.errors import BadInput
+from perflab.option import Form, Group, Option
 from perflab.parameters import DurationNs, Switch
-from perflab.units import NS_PER_S
+from perflab.units import NS_PER_S, written_duration
 from perflab.workload import Graph, Source, file_name
 
 KIND = "command"
@@ -106,7 +107,7 @@ def _pattern(value: Any) -> Any:
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class Ready(_Part):
@@ -139,27 +140,54 @@ class Stop(_Part):
         return signal.Signals[str(self.signal)]
 
 
+def _stop_text(stop: Stop) -> str:
+    return f"{stop.signal}:{written_duration(stop.grace)}"
+
+
 class CommandParameters(_Part):
     """A command line as the workload."""
 
-    command: Annotated[list[str], BeforeValidator(_words), WithJsonSchema(_WORDS_SCHEMA)] = Field(
-        description="the words of the command line, or all of them in one; no shell reads them"
+    command: Annotated[
+        list[str],
+        BeforeValidator(_words),
+        WithJsonSchema(_WORDS_SCHEMA),
+        Option(Group.COMMAND, "the command after --"),
+    ] = Field(description="The words of the command line, or all of them in one; no shell reads them.")
+    name: str | None = Field(None, min_length=1, description="Name of the workload. Default: that of the program.")
+    ready: Annotated[
+        Annotated[Ready, BeforeValidator(_ready)] | None, Option(Group.COMMAND), Form("AFTER|log:REGEX")
+    ] = Field(
+        None,
+        description="When measuring may begin: this long after its start, or when a line that it prints matches. "
+        "Default: 2s, or at once if it ends by itself.",
     )
-    name: str | None = Field(None, min_length=1, description="of the workload; default that of the program")
-    ready: Annotated[Ready, BeforeValidator(_ready)] | None = Field(
-        None, description="when measuring may begin; default after 2s, or at once where it ends by itself"
-    )
-    environment: Annotated[dict[str, str], BeforeValidator(_environment), WithJsonSchema(_ENVIRONMENT_SCHEMA)] = Field(
-        {}, description="variables beside those that perflab has"
-    )
-    directory: str | None = Field(None, min_length=1, description="where it is started; default where perflab was")
-    stop: Annotated[Stop, BeforeValidator(_stop)] = Field(default_factory=lambda: Stop.model_validate({}))
-    ends: Literal["stopped", "itself"] = Field(
+    ends: Annotated[Literal["stopped", "itself"], Option(Group.COMMAND)] = Field(
         "stopped",
         description="stopped: runs until it is stopped; itself: ends with status 0 within the measured time, and how "
-        "long it ran is a figure",
+        "long it ran is a figure.",
     )
-    tracing: Switch = Field(True, description="messages and their latency from its ros2:* events, in every trial")
+    stop: Annotated[Stop, BeforeValidator(_stop), Option(Group.COMMAND), Form("SIGNAL[:GRACE]", _stop_text)] = Field(
+        default_factory=lambda: Stop.model_validate({}),
+        description="How it is asked to end; what still runs after the grace gets SIGTERM, then SIGKILL.",
+    )
+    environment: Annotated[
+        dict[str, str],
+        BeforeValidator(_environment),
+        WithJsonSchema(_ENVIRONMENT_SCHEMA),
+        Option(Group.COMMAND, many=True),
+        Form("NAME=VALUE"),
+    ] = Field(
+        {},
+        description="Variable beside those that perflab has; the factor workload.environment.NAME varies one.",
+    )
+    directory: Annotated[str | None, Option(Group.COMMAND), Form("DIR")] = Field(
+        None, min_length=1, description="Where it is started. Default: where perflab was started."
+    )
+    tracing: Annotated[Switch, Option(Group.COMMAND)] = Field(
+        True,
+        description="Record its ros2:* events in every trial, for messages and their latency; off: resources and "
+        "outcomes alone.",
+    )
 
     @property
     def ends_itself(self) -> bool:

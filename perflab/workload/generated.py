@@ -25,10 +25,20 @@ FACTOR = "workload."
 class GeneratedParameters(BaseModel):
     """A generated workload as it was written: words, or a mapping of its name and its parameters. `load` judges it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str
     written: Any
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _: Any, handler: Any) -> dict[str, Any]:
+        """What may be written: a mapping of the name of one kind and its parameters."""
+        kinds = {
+            name: {"anyOf": [{**kind.model.model_json_schema(), "description": kind.summary}, {"type": "null"}]}
+            for name, kind in REGISTRY.items()
+        }
+        bounds = {"minProperties": 1, "maxProperties": 1, "additionalProperties": False}
+        return {"type": "object", "properties": kinds, **bounds}
 
     @property
     def model(self) -> type[BaseModel]:

@@ -31,7 +31,7 @@ nodes:
 """
 BREAKS_AT = 10 * (1 + 0.005 / 0.9)
 VIRTUAL = ("--middleware", "virtual", "--time", "1s")
-SEARCH = ("--factor", "workload.rate", "--low", "1", "--high", "100", "--criterion", "response.p90 <= 5ms")
+SEARCH = ("--factor", "workload.timer_speed", "--low", "1", "--high", "100", "--criterion", "response.p90 <= 5ms")
 BOUND_S = 120
 
 
@@ -51,25 +51,27 @@ def summary(run: Path) -> Json:
 
 def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    options = ["--factor", "workload.rate=1,5,9..11/3,20", "--trials", "6", "--success", "response.max <= 100ms"]
+    options = ["--factor", "workload.timer_speed=1,5,9..11/3,20", "--trials", "6", "--success", "response.max <= 100ms"]
     refused = run("sweep", busy, *VIRTUAL, *options, "-o", out)
     assert refused.returncode == 2, "a list and a range are two things"
-    options[1] = "workload.rate=1,5,9,12,20"
+    options[1] = "workload.timer_speed=1,5,9,12,20"
     done = run("sweep", busy, *VIRTUAL, *options, "-o", out)
     assert done.returncode == 0, f"trials that fail are results: {done.stderr}"
     manifest = json.loads((out / "manifest.json").read_text())
-    blocks = Counter((t["block"], t["factors"]["workload.rate"]) for t in manifest["trials"])
+    blocks = Counter((t["block"], t["factors"]["workload.timer_speed"]) for t in manifest["trials"])
     assert blocks == Counter((block, level) for block in range(1, 7) for level in (1, 5, 9, 12, 20))
-    orders = [[t["factors"]["workload.rate"] for t in manifest["trials"] if t["block"] == b] for b in range(1, 7)]
+    orders = [
+        [t["factors"]["workload.timer_speed"] for t in manifest["trials"] if t["block"] == b] for b in range(1, 7)
+    ]
     assert len({tuple(order) for order in orders}) > 1, "the order is drawn for each block"
     (curve,) = summary(out)["curves"]
-    assert (curve["factor"], curve["variant"]) == ("workload.rate", "virtual")
+    assert (curve["factor"], curve["variant"]) == ("workload.timer_speed", "virtual")
     assert [level["level"] for level in curve["levels"]] == [1, 5, 9, 12, 20]
     # At 9 times the rate a trial has no backlog, at 12 times one of up to 200 ms.
     assert [level["successes"] for level in curve["levels"]] == [6, 6, 6, 0, 0]
     assert all(level["judged"] == 6 and level["invalid"] == 0 for level in curve["levels"])
     shown = run("show", out)
-    assert "workload.rate" in shown.stdout
+    assert "workload.timer_speed" in shown.stdout
     (out / "summary.json").unlink()
     again = run("show", out, "--json")
     assert json.loads(again.stdout)["curves"] == [curve], "made of the records alone"
@@ -78,7 +80,7 @@ def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Pat
 @pytest.mark.long
 def test_an_interrupted_sweep_goes_on(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    options = ["--factor", "workload.rate=1,5,20", "--trials", "6", *VIRTUAL, "-o", out]
+    options = ["--factor", "workload.timer_speed=1,5,20", "--trials", "6", *VIRTUAL, "-o", out]
     interrupt(["sweep", busy, *options], out, after=4)
     done = run("run", "--resume", out)
     assert done.returncode == 0, done.stderr
@@ -108,7 +110,7 @@ def test_the_breaking_point_of_a_known_system_is_found(run: Run, busy: Path, tmp
 def test_each_variant_has_a_search_of_its_own_and_they_take_turns(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     experiment = tmp_path / "search.yaml"
-    asked = "{factor: workload.rate, low: 1, high: 100, criterion: 'response.p90 <= 5ms', max_trials: 30}"
+    asked = "{factor: workload.timer_speed, low: 1, high: 100, criterion: 'response.p90 <= 5ms', max_trials: 30}"
     options = "middlewares: virtual\ntime: 1s\nfactors: {virtual.service: [0ms, 1ms]}"
     experiment.write_text(f"workload: {busy}\n{options}\nbreaking_point: {asked}\n")
     done = run("breaking-point", experiment, "-o", out)
@@ -138,7 +140,7 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_been(run: Run, busy: Pa
 @pytest.mark.long
 def test_what_no_level_reaches_and_what_breaks_at_once(run: Run, busy: Path, tmp_path: Path) -> None:
     far, near = tmp_path / "far", tmp_path / "near"
-    low, high = ("--factor", "workload.rate", "--low", "1", "--high", "8"), "response.p90 <= 5ms"
+    low, high = ("--factor", "workload.timer_speed", "--low", "1", "--high", "8"), "response.p90 <= 5ms"
     assert run("breaking-point", busy, *VIRTUAL, *low, "--criterion", high, "-o", far).returncode == 0
     (found,) = summary(far)["breaking_points"]
     assert (found["state"], found["value"]) == ("not_reached", None)
@@ -152,7 +154,7 @@ def test_what_no_level_reaches_and_what_breaks_at_once(run: Run, busy: Path, tmp
 
 
 def test_a_criterion_that_cannot_be_judged_ends_the_search(run: Run, busy: Path, tmp_path: Path) -> None:
-    options = ["--factor", "workload.rate", "--low", "1", "--high", "8", "--criterion", "latency.p99_9 <= 5ms"]
+    options = ["--factor", "workload.timer_speed", "--low", "1", "--high", "8", "--criterion", "latency.p99_9 <= 5ms"]
     done = run("breaking-point", busy, *VIRTUAL, *options, "-o", tmp_path / "run")
     assert done.returncode == 2
     assert "cannot be judged: p99.9 needs 10 000 messages" in done.stderr
@@ -192,11 +194,11 @@ def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
     [
         ("--factor virtual.delay --low 1us --high 9ms", "different units; write both in one"),
         ("--factor virtual.delay --low 1 --high 9", "virtual: option 'delay' is '1'; right would be a duration"),
-        ("--factor workload.rate --low -5 --high 9", "-5 is not a number within 0.001..1000"),
-        ("--factor workload.rate --low fast --high 9", "--low 'fast' is not a number, with or without a unit"),
+        ("--factor workload.timer_speed --low -5 --high 9", "-5 is not a number within 0.001..1000"),
+        ("--factor workload.timer_speed --low fast --high 9", "--low 'fast' is not a number, with or without a unit"),
         ("", "--factor, --low, --high missing"),
-        ("--factor workload.rate --low 1", "--high missing"),
-        ("--factor workload.rate --low 9 --high 1", "--low 9 is not below --high 1"),
+        ("--factor workload.timer_speed --low 1", "--high missing"),
+        ("--factor workload.timer_speed --low 9 --high 1", "--low 9 is not below --high 1"),
         ("--factor virtual.loss --low 0 --high 0.9 --scale log", "a logarithmic scale begins above 0"),
         ("--factor workload.rat --low 1 --high 9", "of a workload there are workload.depth"),
         ("--factor mesage_flood.rate --low 1 --high 9", "did you mean message_flood?"),
@@ -204,12 +206,12 @@ def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
         ("--factor message_flood.rate --low 1 --high 1e9", "less than or equal to 100000"),
         ("--factor message_flood.rate --low 0 --high 9", "is the baseline"),
         ("--factor workload.depth --low 1 --high 9.5", "9.5 is not a number within 1..100000"),
-        ("--factor workload.rate --low 1 --high 9 --criterion fast", "write success, a bound like"),
-        ("--factor workload.rate --low 1 --high 9 --criterion latency.p98<=5ms", "no metric 'latency.p98'"),
-        ("--factor workload.rate --low 1 --high 9 --criterion target:none", "is neither a file nor a target"),
-        ("--factor workload.rate --low 1 --high 9 --share 1.5", "share"),
-        ("--factor workload.rate --low 1 --high 9 --max-trials 2", "max-trials"),
-        ("--factor workload.rate --low nan --high 9", "--low"),
+        ("--factor workload.timer_speed --low 1 --high 9 --criterion fast", "write success, a bound like"),
+        ("--factor workload.timer_speed --low 1 --high 9 --criterion latency.p98<=5ms", "no metric 'latency.p98'"),
+        ("--factor workload.timer_speed --low 1 --high 9 --criterion target:none", "is neither a file nor a target"),
+        ("--factor workload.timer_speed --low 1 --high 9 --share 1.5", "share"),
+        ("--factor workload.timer_speed --low 1 --high 9 --max-trials 2", "max-trials"),
+        ("--factor workload.timer_speed --low nan --high 9", "--low"),
     ],
 )
 def test_bad_input_of_a_search_is_one_line(run: Run, busy: Path, tmp_path: Path, options: str, line: str) -> None:
@@ -221,18 +223,20 @@ def test_bad_input_of_a_search_is_one_line(run: Run, busy: Path, tmp_path: Path,
 
 
 def test_what_is_running_is_called_with_its_level(run: Run, busy: Path, tmp_path: Path) -> None:
-    done = run("sweep", busy, *VIRTUAL, "--factor", "workload.rate=1,5", "--progress", "lines", "-o", tmp_path / "run")
-    assert done.stderr.count("virtual  baseline rate=5  ") == 5
+    done = run(
+        "sweep", busy, *VIRTUAL, "--factor", "workload.timer_speed=1,5", "--progress", "lines", "-o", tmp_path / "run"
+    )
+    assert done.stderr.count("virtual  baseline timer_speed=5  ") == 5
 
 
 @pytest.mark.parametrize(
     ("factor", "line"),
     [
-        ("workload.rate=5..5:1", "is empty"),
-        ("workload.rate=1..5", "does not say how many levels"),
-        ("workload.rate=1", "has one level; a sweep needs two or more"),
+        ("workload.timer_speed=5..5:1", "is empty"),
+        ("workload.timer_speed=1..5", "does not say how many levels"),
+        ("workload.timer_speed=1", "has one level; a sweep needs two or more"),
         ("cpu_lod.load=1,2", "did you mean cpu_load?"),
-        ("workload.rate=1,", "is not a number within"),
+        ("workload.timer_speed=1,", "is not a number within"),
     ],
 )
 def test_bad_input_of_a_sweep_is_one_line(run: Run, busy: Path, tmp_path: Path, factor: str, line: str) -> None:

@@ -29,11 +29,11 @@ BREAKS_AT = 400.0
 
 
 def asked(**keys: Any) -> BreakingPoint:
-    return BreakingPoint.model_validate({"factor": "workload.rate", "low": 1, "high": 1000, **keys})
+    return BreakingPoint.model_validate({"factor": "workload.timer_speed", "low": 1, "high": 1000, **keys})
 
 
 def treatments(level: Scalar) -> list[Treatment]:
-    factors = {"workload.rate": level}
+    factors = {"workload.timer_speed": level}
     return [Treatment(BASELINE, variant, GRAPH, factors=factors) for variant in VARIANTS]
 
 
@@ -66,7 +66,7 @@ def run(searching: Searching, outcomes: Any) -> list[TrialData]:
     done: list[TrialData] = []
     while (planned := searching.next()) is not None:
         assert searching.next() is planned, "asked again it says the same"
-        level = planned.treatment.factors.get("workload.rate")
+        level = planned.treatment.factors.get("workload.timer_speed")
         done.append(trial(planned, "success" if level is None else outcomes(float(level), len(done))))
         searching.ended(planned, done[-1])
         assert len(done) <= searching.most
@@ -96,7 +96,7 @@ def test_a_search_begins_with_the_baseline_and_finds_what_breaks() -> None:
     (found,) = results(goal(asked(share=0.5), False, None), done, seed=1)
     assert found["state"] == "found"
     assert found["interval"]["low"] <= BREAKS_AT <= found["interval"]["high"]
-    assert (found["factor"], found["criterion"], found["variant"]) == ("workload.rate", "success", "one")
+    assert (found["factor"], found["criterion"], found["variant"]) == ("workload.timer_speed", "success", "one")
     assert found["trials"] == len(done) - 1
     assert [step["order"] for step in found["course"]] == [t.order for t in done[1:]]
 
@@ -124,7 +124,7 @@ def test_several_searches_take_turns_and_know_nothing_of_each_other() -> None:
     def of_two(searching: Searching) -> list[TrialData]:
         done: list[TrialData] = []
         while (planned := searching.next()) is not None:
-            level = float(planned.treatment.factors.get("workload.rate", 0))
+            level = float(planned.treatment.factors.get("workload.timer_speed", 0))
             limit = BREAKS_AT if planned.treatment.variant is VARIANTS[0] else 20.0
             done.append(trial(planned, "success" if level < limit else "failed"))
             searching.ended(planned, done[-1])
@@ -169,7 +169,7 @@ def test_told_again_a_search_goes_on_where_it_stopped() -> None:
 def run_rest(searching: Searching) -> Sequence[TrialData]:
     done = []
     while (planned := searching.next()) is not None:
-        done.append(trial(planned, steep(float(planned.treatment.factors["workload.rate"]), 0)))
+        done.append(trial(planned, steep(float(planned.treatment.factors["workload.timer_speed"]), 0)))
         searching.ended(planned, done[-1])
     return done
 
@@ -222,14 +222,14 @@ def test_levels_are_given_as_whole_numbers_where_they_are_some() -> None:
 
 
 def test_levels_with_a_unit_are_given_with_it_and_told_as_numbers_of_it() -> None:
-    wanted = goal(asked(factor="workload.rate", low="1ms", high="20ms", share=0.5), False, None)
+    wanted = goal(asked(factor="workload.timer_speed", low="1ms", high="20ms", share=0.5), False, None)
     assert (wanted.space.low, wanted.space.high, wanted.unit) == (1, 20, "ms")
     assert [wanted.level(v) for v in (2.5, 20.0)] == ["2.5ms", "20ms"]
     assert wanted.number("2.5ms") == 2.5
     assert goal(asked(low=0, high="20ms"), False, None).unit == "ms", "0 needs no unit"
     searching, done = course(wanted), []
     while (planned := searching.next()) is not None:
-        level = str(planned.treatment.factors.get("workload.rate", "0ms"))
+        level = str(planned.treatment.factors.get("workload.timer_speed", "0ms"))
         done.append(trial(planned, "success" if float(level.removesuffix("ms")) < 7 else "failed"))
         searching.ended(planned, done[-1])
     (found,) = results(wanted, done, 1)

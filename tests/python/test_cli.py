@@ -50,7 +50,7 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--middleware", "sim,sim"], "names one twice"),
         (["run", "GRAPH", "--middleware", ""], "no middleware named ''"),
         (["run", "GRAPH", "--middleware", "sim"], "does not reach across processes"),
-        (["run", "GRAPH", "--middleware-option", "novalue"], "'novalue' is not [NAME.]key=value"),
+        (["run", "GRAPH", "--middleware-option", "novalue"], "'novalue' is not [NAME.]KEY=VALUE"),
         (["run", "GRAPH", "--middleware-option", "sim.a=b"], "is for sim, which --middleware does not name"),
         (["run", "GRAPH", "--middleware-option", "fake=bad_option"], "fake: bad_option"),
         (["run", "GRAPH", "--middleware", "cyclonedds+sim"], "cyclonedds and sim do not meet on the wire"),
@@ -67,8 +67,14 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--ros-params", "x"], "--ros-params 'x' is not on or off"),
         (["run", "GRAPH", "--node-type", "x"], "--node-type 'x' is not node or lifecycle"),
         (["run", "GRAPH", "--network", "eth99"], "no network interface 'eth99'; there are lo"),
-        (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1.0 must be at least 0"),
+        (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1 must be at least 0"),
         (["run", "GRAPH", "--too-late-absolute", "inf"], "--too-late-absolute inf is not a number"),
+        (["run", "GRAPH", "--late-absolute", "5ms"], "--late-absolute 5ms is not a number from 0 to 1e+12"),
+        (["run", "GRAPH", "--alpha", "x"], "--alpha 'x' is not a number"),
+        (["run", "GRAPH", "--order", "x"], "--order 'x' is not randomised or as_written"),
+        (["run", "GRAPH", "--progress", "x"], "--progress 'x' is not auto, lines or off"),
+        (["run", "GRAPH", "--stop", "SIGINT"], "--stop is for a command; write the command after --"),
+        (["run", "GRAPH", "--factor", "workload.rate=1,2"], "factor workload.rate is called workload.timer_speed now"),
         (["run", "GRAPH", "--seed", "-1"], "--seed -1 must be at least 0"),
         (["run", "GRAPH", "--condition", "gremlins"], "no condition named 'gremlins'"),
         (["run", "GRAPH", "--observer", "gremlins:a=b"], "no observer named 'gremlins'"),
@@ -587,21 +593,6 @@ def test_a_reader_that_goes_away_is_no_error(graph_file: Path, environment: dict
     done = subprocess.run(command, env=environment, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write_end)
     assert done.stderr == ""
-
-
-def test_what_can_be_completed() -> None:
-    from perflab.cli import run_options as run
-
-    assert run._complete_executor("events,mul") == ["events,multi_threaded"]
-    assert run.complete_factor("cpu_load.l") == ["cpu_load.load"]
-    assert run.complete_factor("workload.r") == ["workload.reliability", "workload.rate"]
-    assert run.complete_factor("sim.de") == ["sim.delay"]
-    assert run._complete_ipc("off,") == ["off,off", "off,on"]
-    assert run._complete_pass_by("un") == ["unique"]
-    assert run._complete_middleware("sim,cyclonedds+vir") == ["sim,cyclonedds+virtual"]
-    assert run._complete_thread("ping.mid") == ["ping.middleware="]
-    assert run._complete_thread("executors=F") == ["executors=FIFO:"]
-    assert run._complete_framing("rmw_f") == ["rmw_fastrtps"]
 
 
 @pytest.mark.parametrize("width", [80, 120])

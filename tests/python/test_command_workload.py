@@ -69,11 +69,11 @@ def test_short_forms() -> None:
         ({"ready": "log:("}, "'(' is no regular expression"),
         ({"ready": "log:"}, "an empty pattern matches any line"),
         ({"ready": "5 parsecs"}, "is not a duration"),
-        ({"stop": "SIGFOO"}, "input should be 'SIGINT'"),
+        ({"stop": "SIGFOO"}, "'SIGFOO' is not SIGINT, "),
         ({"stop": {"grace": 0}}, "0 must be more than 0"),
         ({"environment": {"A": True}}, "True is no text; put it in quotes"),
         ({"environment": {"A=B": "x"}}, "'A=B' is no name of a variable"),
-        ({"ends": "never"}, "input should be 'stopped' or 'itself'"),
+        ({"ends": "never"}, "'never' is not stopped or itself"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(keys: dict[str, Any], said: str | None) -> None:

@@ -168,10 +168,10 @@ def test_defaults_are_filled_in_and_can_be_given_again() -> None:
         ({"policy": "FIFO", "priority": 0}, "priority of FIFO is 1 to 99, not 0"),
         ({"policy": "OTHER", "priority": 5}, "priority of OTHER is 0, not 5; use nice"),
         ({"policy": "RR", "nice": 5}, "nice has no meaning with RR; use priority"),
-        ({"policy": "IDLE"}, "policy: input should be 'OTHER', 'FIFO' or 'RR'"),
+        ({"policy": "IDLE"}, "policy: 'IDLE' is not OTHER, FIFO or RR"),
         ({"priority": 100}, "priority: input should be less than or equal to 99"),
         ({"limit": "10ms"}, "limit: input should be greater than or equal to 1000000000"),
-        ({"when": "never"}, "when: input should be 'before' or 'after'"),
+        ({"when": "never"}, "when: 'never' is not before or after"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], complaint: str) -> None:

@@ -5,26 +5,31 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
 import yaml
+from pydantic import Field
 from support import HERE
 
 from perflab import catalog
+from perflab.cli.options import mapping_of, parameters
 from perflab.errors import BadInput, PerflabError
 from perflab.experiment.build import build
 from perflab.experiment.document import (
     Document,
     Written,
     is_experiment,
-    option_of,
+    option_at,
+    options,
     read,
     validate,
     with_options,
 )
 from perflab.formats.yaml_file import MAX_BYTES
 from perflab.native import Native
+from perflab.option import Group, Option, declared
+from perflab.parameters import DurationNs
 
 BAD = sorted((HERE.parent / "data" / "experiments" / "bad").glob("*.yaml"))
 
@@ -174,11 +179,31 @@ def test_whoever_said_it_is_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "option"),
-    [("middlewares", "--middleware"), ("conditions", "--condition"), ("baseline_again", "--baseline-again")],
+    ("location", "option"),
+    [
+        (("middlewares",), "--middleware"),
+        (("conditions", 0, "cpu_load"), "--condition"),
+        (("baseline_again",), "--baseline-again"),
+        (("statistics", "metrics", 1), "--metric"),
+        (("workload", "stop", "grace"), "--stop"),
+        (("workload", "command"), "the command after --"),
+        (("workload",), "WORKLOAD"),
+        (("breaking_point", "max_trials"), "--max-trials"),
+        (("cool_down",), "--cool-down"),
+        ((), "the command line"),
+    ],
 )
-def test_keys_have_the_names_of_options(key: str, option: str) -> None:
-    assert option_of(key) == option
+def test_places_have_the_names_of_options(location: tuple[str | int, ...], option: str) -> None:
+    assert option_at(location) == option
+
+
+def test_what_has_no_option_is_said_to_have_none() -> None:
+    """What a verb says by itself, and what files alone have."""
+    set_by_options = {o.path for o in options()}
+    without = [key for key in Document.model_fields if not any(path[0] == key for path in set_by_options)]
+    assert without == ["sweep"]
+    assert all(str(o.field.description).endswith(".") for o in options()), "help is sentences"
+    assert len({o.name for o in options()}) == len(options()) - 1, "--factor is also that of a search"
 
 
 def test_options_in_complaints_become_keys_where_a_file_is_meant(tmp_path: Path) -> None:
@@ -297,3 +322,32 @@ def test_the_catalog_has_a_comment_in_each_experiment() -> None:
     assert len(entries) > 10
     for entry in entries:
         assert entry.path.read_text().startswith("# "), entry.name
+
+
+def test_a_field_is_an_option_with_its_help_its_default_and_what_completes_it() -> None:
+    """All that a new option takes is a field of a model."""
+
+    class Wider(Document):
+        pace: Annotated[Literal["slow", "fast"], Option(Group.LENGTH)] = Field("slow", description="How fast.")
+        rest: Annotated[DurationNs | None, Option(Group.TRIAL, "--rests", short="-r", many=True)] = Field(
+            None, description="How long."
+        )
+
+    found = {option.name: option for option in declared(Wider)}
+    pace, rest = parameters([found["--pace"], found["--rests"]], {"pace": "fast"})
+    assert (pace.name, pace.default, rest.name, rest.default) == ("pace", "fast", "rests", None)
+    (_, told), (kind, about) = get_args(pace.annotation), get_args(rest.annotation)
+    assert (told.metavar, told.help, told.rich_help_panel) == ("slow|fast", "How fast.", Group.LENGTH)
+    assert told.autocompletion("f") == ["fast"]
+    assert ((about.default, *about.param_decls), about.metavar, about.help) == (
+        ("--rests", "-r"),
+        "TIME",
+        "How long. Repeatable.",
+    )
+    assert kind == list[str] | None
+    assert mapping_of(found.values(), {"pace": "fast", "trials": "3", "alpha": "0.1", "late_absolute": "20"}) == {
+        "pace": "fast",
+        "trials": 3,
+        "statistics": {"alpha": 0.1},
+        "thresholds": {"late_absolute": "20us"},
+    }

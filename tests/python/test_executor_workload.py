@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from completion import completed
 from made_experiment import Effect, result, trial
 from typer.testing import CliRunner
 
 from perflab import catalog
 from perflab.cli.app import app
-from perflab.cli.run_options import _complete_workload, complete_factor
 from perflab.errors import BadInput
 from perflab.experiment import build as building
 from perflab.experiment import design
@@ -221,9 +221,10 @@ def test_it_is_listed_with_its_parameters_and_completed() -> None:
     listed = json.loads(CliRunner().invoke(app, ["list", "workloads", "--json"]).stdout)
     (entry,) = (row for row in listed if row["name"] == "executor")
     assert {option["key"] for option in entry["options"]} == generated.REGISTRY["executor"].model.model_fields.keys()
-    assert _complete_workload("exec") == ["executor_cases", "executors", "executor"]
-    assert _complete_workload("executor:case=ros,no") == ["executor:case=ros,nodes="]
-    assert complete_factor("workload.cas") == ["workload.case"]
+    assert completed("run", "exec") == ["executor_cases", "executors", "executor"]
+    assert completed("run", "executor:case=ros,no") == ["executor:case=ros,nodes="]
+    assert completed("run", "executor:case=no") == ["executor:case=nopub"]
+    assert completed("run", "--factor", "workload.cas") == ["workload.case="]
 
 
 # -- factors ---------------------------------------------------------------------------------------------------------
@@ -237,7 +238,7 @@ def test_every_level_makes_the_graph_anew() -> None:
 
 
 def test_factors_of_any_graph_are_its_own_too() -> None:
-    (_, faster) = experiment("executor:nodes=2", factors={"workload.rate": [1, 2]}).treatments
+    (_, faster) = experiment("executor:nodes=2", factors={"workload.timer_speed": [1, 2]}).treatments
     assert faster.graph.shortest_period_ns == 10_000_000
 
 
@@ -246,7 +247,11 @@ def test_factors_of_any_graph_are_its_own_too() -> None:
     [
         ("workload.node", [2], "factor workload.node: workload executor has no parameter 'node'; did you mean nodes?"),
         ("workload.nodes", [2, "x"], "factor workload.nodes: nodes: 'x' is not a whole number"),
-        ("workload.case", ["rso"], "factor workload.case: case: input should be 'ros'"),
+        (
+            "workload.case",
+            ["rso"],
+            "factor workload.case: case: 'rso' is not ros, rosonenode",
+        ),
         ("workload.interval", ["20ms", 0.02], "factor workload.interval: level 0.02 is there twice, once as '20ms'"),
         ("workload.participants", [1, 11], "workload executor: participants 11 are more than the nodes, 10"),
     ],

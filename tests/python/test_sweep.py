@@ -17,7 +17,7 @@ from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.errors import BadInput
 from perflab.experiment import design
 from perflab.experiment.build import build
-from perflab.experiment.design import BASELINE
+from perflab.experiment.design import BASELINE, is_whole, timer_speed
 from perflab.experiment.document import Document, Written, validate
 from perflab.experiment.levels import Scalar, listed, quantity, spread, with_unit
 from perflab.experiment.settings import Experiment
@@ -202,8 +202,8 @@ def test_what_asks_for_nothing(name: str, parameters: dict[str, Any], off: bool)
 # -- factors of the workload -----------------------------------------------------------------------------------------
 
 
-def test_the_rate_of_a_graph_is_that_of_all_its_timers() -> None:
-    slow, fast = treatments(factors={"workload.rate": [1, 4]})
+def test_the_speed_of_timers_is_that_of_all_of_a_graph() -> None:
+    slow, fast = treatments(factors={"workload.timer_speed": [1, 4]})
     assert slow.graph is GRAPH
     a, b = fast.graph.document["processes"][0]["nodes"]
     assert [t["period_ns"] for t in a["timers"]] == [2_500_000]
@@ -212,7 +212,14 @@ def test_the_rate_of_a_graph_is_that_of_all_its_timers() -> None:
     assert GRAPH.document["processes"][0]["nodes"][0]["timers"][0]["period_ns"] == 10_000_000, "the graph is as it was"
     for wrong in (0, -1, 1001, "fast", True):
         with pytest.raises(BadInput, match=r"is not a number within 0.001..1000"):
-            treatments(factors={"workload.rate": [wrong]})
+            treatments(factors={"workload.timer_speed": [wrong]})
+
+
+def test_the_speed_of_timers_is_read_by_its_former_name_and_not_written() -> None:
+    assert [timer_speed(f) for f in ({}, {"workload.timer_speed": 4}, {"workload.rate": 4})] == [1, 4, 4]
+    assert is_whole("workload.rate", 1, 10) is False
+    with pytest.raises(BadInput, match=r"^factor workload.rate is called workload.timer_speed now"):
+        treatments(factors={"workload.rate": [2]})
 
 
 def test_the_phase_is_a_factor_of_all_timers() -> None:
@@ -220,7 +227,9 @@ def test_the_phase_is_a_factor_of_all_timers() -> None:
     assert (aligned.graph.phase, created.graph.phase) == ("aligned", "as_created")
     nodes = created.graph.document["processes"][0]["nodes"]
     assert {t["phase"] for node in nodes for t in node["timers"]} == {"as_created"}
-    both = treatments(factors={"workload.phase": ["random"], "workload.rate": [2], "workload.depth": [3]})[0].graph
+    both = treatments(factors={"workload.phase": ["random"], "workload.timer_speed": [2], "workload.depth": [3]})[
+        0
+    ].graph
     assert both.phase == "random"
     assert both.document["processes"][0]["nodes"][0]["timers"][0]["period_ns"] == 5_000_000
     with pytest.raises(BadInput, match="'together' is not as_created or aligned or staggered or random"):
@@ -265,7 +274,7 @@ def test_a_factor_that_does_not_exist_has_the_closest_named(path: str, complaint
         ("message_flood.rate", 100, 8000, False),
         ("message_flood.publishers", 1, 50, True),
         ("workload.depth", 1, 100, True),
-        ("workload.rate", 1, 10, False),
+        ("workload.timer_speed", 1, 10, False),
         ("workload.argument.rate", 1, 10, True),
         ("workload.argument.rate", 0.5, 10, False),
         ("workload.argument.rate", 1.0, 10.0, False),  # as written

@@ -1,0 +1,96 @@
+"""The commands that typer makes of verbs: late, with the options in groups, with a command line after --.
+
+Help is plain text: it reads the same in a terminal, a pipe and a narrow window.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from typer._click.core import Context, Parameter
+    from typer._click.formatting import HelpFormatter
+
+
+_COLUMN = 26  # of the options; what is longer has its help in the next line
+
+
+# Where the words after -- are kept in a context.
+COMMAND_KEY = "perflab.command"
+
+# What a verb has whose parameters are not those of its function: a function that makes them.
+PARAMETERS = "make_parameters"
+_VERB = "verb"
+
+
+def late(verb: Callable[..., int]) -> Callable[..., int]:
+    """A verb whose parameters typer looks at when they are needed: those of all verbs take longer than most answers."""
+
+    def stub() -> int:
+        raise AssertionError("LateCommand puts the verb in its place")
+
+    stub.__doc__ = verb.__doc__
+    setattr(stub, _VERB, verb)
+    return stub
+
+
+class LateCommand(TyperCommand):
+    """A command that `late` made of a verb. Where the verb makes its parameters itself, it does so now."""
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        if (verb := getattr(self.callback, _VERB, None)) is not None:
+            app = typer.Typer(add_completion=False)
+            app.command()(_with_parameters(verb))
+            made = typer.main.get_command(app)
+            self.params, self.callback = made.params, made.callback
+        return super().get_params(ctx)
+
+
+def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:
+    if (make := getattr(verb, PARAMETERS, None)) is None:
+        return verb
+    parameters: list[inspect.Parameter] = make()
+
+    def called(**values: Any) -> int:
+        return verb(**values)
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+class GroupedCommand(LateCommand):
+    """A command whose options stand under their `rich_help_panel`, in order of first appearance."""
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                fallback = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or fallback, []).append(
+                    (record[0].ljust(_COLUMN), record[1])
+                )
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=_COLUMN)
+
+
+class CommandAfterDashes(GroupedCommand):
+    """A command of which everything behind the first -- is another command line, kept as it is."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[COMMAND_KEY] = args[place + 1 :]
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]

@@ -1,0 +1,50 @@
+"""Completion in bash, for which `:` and `=` end a word: it asks for `cpu_load:load=` in four of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+
+INSTRUCTION = "_PERFLAB_COMPLETE"  # what typer's scripts for shells set
+BREAKS = re.compile("[:=]+")
+
+
+def in_bash() -> bool:
+    """Whether bash asks what a word can become."""
+    return os.environ.get(INSTRUCTION) == "complete_bash"
+
+
+def complete(run: Callable[[], object]) -> int:
+    """Lets `run` print what the whole word can become, and prints the part of it that bash asked for."""
+    words = os.environ["COMP_WORDS"].split("\n")
+    whole, number = joined(words, int(os.environ["COMP_CWORD"]))
+    os.environ |= {"COMP_WORDS": "\n".join(whole), "COMP_CWORD": str(number)}
+    word = re.sub(r"^--[\w-]+=", "", whole[number]) if number < len(whole) else ""
+    there = word[: max((found.end() for found in BREAKS.finditer(word)), default=0)]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        run()
+    sys.stdout.writelines(f"{line.removeprefix(there)}\n" for line in out.getvalue().splitlines())
+    return 0
+
+
+def joined(words: Sequence[str], number: int) -> tuple[list[str], int]:
+    """The words as they were typed, and the number of the one that is meant.
+
+    >>> joined(["perflab", "run", "--condition", "cpu_load", ":", "lo"], 5)
+    (['perflab', 'run', '--condition', 'cpu_load:lo'], 3)
+    """
+    whole: list[str] = []
+    meant = 0
+    for place, word in enumerate(words):
+        if whole and word and (BREAKS.fullmatch(word) or BREAKS.fullmatch(words[place - 1])):
+            whole[-1] += word
+        else:
+            whole.append(word)
+        if place == number:
+            meant = len(whole) - 1
+    return whole, meant if number < len(words) else len(whole)

@@ -1,0 +1,106 @@
+"""What can be completed: the words of every option by its type, and the parameters of what has some."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from completion import completed
+from support import SOURCE
+
+from perflab.cli import completion
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--executor", "events,mul"), ["events,multi_threaded"]),
+        (("--ipc", "off,"), ["off,off", "off,on"]),
+        (("--pass-by", "un"), ["unique"]),
+        (("--middleware", "sim,cyclonedds+vir"), ["sim,cyclonedds+virtual"]),
+        (("--service-framing", "rmw_f"), ["rmw_fastrtps"]),
+        (("--order", "r"), ["randomised"]),
+        (("--lock-memory", "o"), ["on", "off"]),
+        (("--thread", "ping.mid"), ["ping.middleware="]),
+        (("--thread", "executors=F"), ["executors=FIFO:"]),
+        (("--network", "l"), ["lo"]),
+        (("--measure", "dispatch,w"), ["dispatch,work"]),
+        (("--ends", "s"), ["stopped"]),
+        (("--node-type", "l"), ["lifecycle"]),
+        (("--progress", "l"), ["lines"]),
+        (("--metric", "latency.p99"), ["latency.p99", "latency.p99_9", "latency.p99_99"]),
+        (("--condition", "cpu_l"), ["cpu_load"]),
+        (("--condition", "cpu_load:"), [f"cpu_load:{key}=" for key in ("workers", "load", "method", "cpus")]),
+        (("--condition", "cpu_load:load=80,w"), ["cpu_load:load=80,workers="]),
+        (("--condition", "cpu_load:load=80,l"), []),
+        (("--condition", "memory_pressure:access=h"), ["memory_pressure:access=hold"]),
+        (("--condition", "cpu_load:load=5+io"), ["cpu_load:load=5+io_load"]),
+        (("--condition", "cpu_load:load=5+io_load:b"), ["cpu_load:load=5+io_load:bytes="]),
+        (("--condition", "no_such:"), []),
+        (("--observer", "monitor:i"), ["monitor:interval="]),
+        (("--observer", "tracing:trials=a"), ["tracing:trials=all"]),
+        (("--factor", "cpu_load.l"), ["cpu_load.load="]),
+        (("--factor", "workload.ti"), ["workload.timer_speed=", "workload.timers="]),
+        (("--factor", "workload.reliability=reliable,b"), ["workload.reliability=reliable,best_effort"]),
+        (("--factor", "memory_pressure.access=h"), ["memory_pressure.access=hold"]),
+        (("--factor", "fastdds.transport=s"), ["fastdds.transport=shm"]),
+        (("--factor", "sim.de"), ["sim.delay="]),
+        (("--middleware-option", "fastdds.tr"), ["fastdds.transport="]),
+        (("--middleware-option", "fastdds.transport=ud"), ["fastdds.transport=udp", "fastdds.transport=udp+shm"]),
+        (("--bas",), ["--baseline", "--baseline-again"]),
+    ],
+)
+def test_what_an_option_of_run_can_become(words: tuple[str, ...], expected: list[str]) -> None:
+    found = [line.partition("\t")[0] for line in completed("run", *words)]
+    assert found == expected
+
+
+def test_the_verbs_complete_what_is_theirs() -> None:
+    assert completed("breaking-point", "--factor", "workload.timer_s") == ["workload.timer_speed"]
+    assert completed("breaking-point", "--scale", "l") == ["linear", "log"]
+    assert completed("sweep", "--factor", "workload.timer_s") == ["workload.timer_speed="]
+    assert [line.partition("\t")[0] for line in completed("sw")] == ["sweep"]
+    assert completed("run", "--low", "x") == [], "a run searches nothing"
+
+
+def test_words_that_bash_takes_apart_are_put_together() -> None:
+    assert completion.joined(["perflab", "run", "a"], 2) == (["perflab", "run", "a"], 2)
+    assert completion.joined(["perflab", "run", "--condition", "cpu_load", ":"], 4)[0][-1] == "cpu_load:"
+    assert completion.joined(["perflab", "run", "--condition", "cpu_load", ":", "a", "=", "1,b"], 7) == (
+        ["perflab", "run", "--condition", "cpu_load:a=1,b"],
+        3,
+    )
+    assert completion.joined(["perflab", "run", "x", ""], 3) == (["perflab", "run", "x", ""], 3)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--condition", "cpu_load", ":"), ["workers=", "load=", "method=", "cpus="]),
+        (("--condition", "cpu_load", ":", "lo"), ["load="]),
+        (("--condition", "=", "cpu_load", ":", "lo"), ["load="]),
+        (("--condition", "memory_pressure", ":", "access", "="), ["rewrite", "hold"]),
+        (("--factor", "workload.reliability", "="), ["reliable", "best_effort"]),
+        (("--order", ""), ["randomised", "as_written"]),
+    ],
+)
+def test_bash_is_given_the_part_that_it_asks_for(words: tuple[str, ...], expected: list[str], tmp_path: Path) -> None:
+    """By the script that `perflab --install-completion` installs, called as readline calls it."""
+    program = tmp_path / "perflab"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m perflab "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "_PERFLAB_COMPLETE": "source_bash"}
+    script = subprocess.run([program], env=environment, capture_output=True, text=True, check=True).stdout
+    typed = " ".join(f"'{word}'" for word in ("perflab", "run", *words))
+    asked = f"""{script}
+COMP_WORDS=({typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_perflab_completion {program}; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    del environment["_PERFLAB_COMPLETE"]
+    done = subprocess.run(["bash", "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == expected, done.stderr
