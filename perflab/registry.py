@@ -20,6 +20,11 @@ def _never(_: Mapping[str, Any]) -> bool:
     return False
 
 
+def _as_it_is(parameters: Any, /) -> Any:
+    """Of a specification, which is its parameters."""
+    return parameters
+
+
 class Factory(Protocol[T_co]):
     """Makes one of its validated parameters."""
 
@@ -40,7 +45,7 @@ class Kind(Generic[T]):
     name: str
     summary: str
     model: type[BaseModel]
-    create: Factory[T]
+    create: Factory[T] = _as_it_is
     is_off: Callable[[Mapping[str, Any]], bool] = _never
 
     def make(self, parameters: Mapping[str, Any], where: str) -> T:

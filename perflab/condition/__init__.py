@@ -1,7 +1,8 @@
 """Conditions: what disturbs a workload. Each is one module and one entry of kinds.REGISTRY.
 
-A condition is applied, waited for, verified from the kernel or the receiver, and removed; what it proved is its
-evidence. A trial whose condition was not in effect all the time is invalid, neither success nor failure.
+A condition is a specification: what is to disturb, and how much. In a trial it begins, is waited for, verified from the
+kernel or the receiver, and removed; what it proved is its evidence. What it needs for that is in an `Applied`, made for
+one trial. A trial whose condition was not in effect all the time is invalid, neither success nor failure.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from pydantic import PrivateAttr
 
 from perflab.host import Host
+from perflab.specification import Specification
 from perflab.workload import Graph
 
 if TYPE_CHECKING:
@@ -101,11 +105,18 @@ class Trial(Protocol):
         ...
 
     @property
-    def domain(self) -> int | None: ...
+    def runtime(self) -> str:
+        """What runs the graph: "dds", "virtual", or another one of perflab-node's."""
+        ...
 
     @property
-    def network(self) -> str:
-        """The network interface that the middlewares use."""
+    def middleware_configuration(self) -> Mapping[str, Any]:
+        """The `middleware` member of the first node's configuration (docs/formats.md, section 2)."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """With everything that the conditions of the trial add."""
         ...
 
     @property
@@ -145,26 +156,55 @@ class Trial(Protocol):
         ...
 
 
-class Condition(ABC):
-    """A controlled disturbance. One object serves all trials of one treatment, one after the other.
+class Applied(ABC):
+    """A condition in one trial, from when it begins to disturb until it is removed."""
 
-    The order within a trial: apply ("before") - the workload starts and is matched - apply ("after") - settle - the
-    measured part - verify - remove. What a condition keeps between these calls is of the present trial only.
+    def settle(self) -> None:
+        """Waits, for a bounded time, until the disturbance is there. Raises NotInEffect where it does not come."""
+
+    @abstractmethod
+    def verify(self, window: Window) -> Evidence:
+        """What was promised and what was achieved in `window`, from the kernel or the receiver, never an echo.
+
+        The evidence has "promised", "achieved" and "in_effect"; where that is False, "reason" is one line.
+        """
+
+    def remove(self) -> None:
+        """Ends the disturbance and takes away what it left behind. Always called, idempotent."""
+
+
+class Condition(Specification, ABC):
+    """A controlled disturbance, as a value: any number of trials may have it, also at the same time.
+
+    The order within a trial: begin ("before") - the workload starts and is matched - begin ("after") - settle - the
+    measured part - verify - remove.
     """
 
-    name: ClassVar[str]
-    when: str = BEFORE  # apply before or after the workload's processes are started
     ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
-    label: str  # in evidence and file names: the name, and a number where a trial has several of that name
+
+    _number: int = PrivateAttr(default=1)  # of those of its name in a trial
 
     @property
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """As the user gave them with every default filled in; JSON."""
+    def label(self) -> str:
+        """In evidence and file names: the name, and a number where a trial has several of that name."""
+        return self.name if self._number == 1 else f"{self.name}_{self._number}"
+
+    def numbered(self, number: int) -> Self:
+        """The same as one of several in a trial; `number` counts from 1."""
+        if number == self._number:
+            return self
+        other = self.model_copy()
+        other._number = number
+        return other
+
+    @property
+    def begins(self) -> str:
+        """Before or after the workload's processes are started."""
+        return BEFORE
 
     @abstractmethod
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
-        """Before anything starts: can it be done here, to this graph, on this runtime ("dds", "virtual")?
+        """Before anything starts: can it be done here, to this graph, on this runtime ("dds", "virtual", "command")?
 
         Raises Unavailable or BadInput.
         """
@@ -172,23 +212,15 @@ class Condition(ABC):
     def check_network(self, network: str) -> None:
         """Likewise of the network interface that the middlewares will use. Raises BadInput."""
 
+    def resolved(self, host: Host) -> Self:
+        """With what it takes from this machine once, so that it is the same in all trials; after `check`."""
+        del host
+        return self
+
     def extend(self, graph: Graph) -> Graph:
         """The graph with the nodes and processes that the condition adds, each marked with its label."""
         return graph
 
-    def apply(self, trial: Trial) -> None:
-        """Begins to disturb. Raises NotInEffect, Unavailable."""
-
-    def settle(self, trial: Trial) -> None:
-        """Waits, for a bounded time, until the disturbance is there. Raises NotInEffect where it does not come."""
-
     @abstractmethod
-    def verify(self, trial: Trial, window: Window) -> Evidence:
-        """What was promised and what was achieved in `window`, from the kernel or the receiver, never an echo.
-
-        The evidence has "promised", "achieved" and "in_effect"; where that is False, "reason" is one line.
-        """
-
-    @abstractmethod
-    def remove(self, trial: Trial) -> None:
-        """Ends the disturbance and puts everything back. Always called, idempotent."""
+    def begin(self, trial: Trial) -> Applied:
+        """Begins to disturb. Raises NotInEffect, Unavailable; the trial then ends the programs that were started."""

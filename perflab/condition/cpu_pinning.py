@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from perflab.condition import Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.condition.evidence import (
     Task,
     allowed_cpus,
@@ -26,7 +26,7 @@ from perflab.condition.evidence import (
 )
 from perflab.errors import BadInput
 from perflab.host import Host, parse_cpu_list
-from perflab.parameters import Cpus, Names, Parameters, Switch
+from perflab.parameters import Cpus, Names, Switch
 from perflab.registry import Kind
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
@@ -34,7 +34,11 @@ from perflab.workload import Graph
 GROUP = "workload"  # of the monitor: workload/<process>
 
 
-class CpuPinningParameters(Parameters):
+class CpuPinning(Condition):
+    """Sets the CPUs of the workload's processes before they execute, so that every thread inherits them."""
+
+    name: ClassVar[str] = "cpu_pinning"
+
     count: int | None = Field(
         default=None, ge=1, le=4096, description="how many CPUs: the highest-numbered ones that perflab may use"
     )
@@ -47,109 +51,41 @@ class CpuPinningParameters(Parameters):
     )
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> CpuPinningParameters:
+    def _one_of_both(self) -> CpuPinning:
         if (self.count is None) == (self.cpus is None):
             raise ValueError("give exactly one of count and cpus")
         return self
 
-
-class CpuPinning(Condition):
-    """Sets the CPUs of the workload's processes before they execute, so that every thread inherits them."""
-
-    name: ClassVar[str] = "cpu_pinning"
-
-    def __init__(self, parameters: CpuPinningParameters) -> None:
-        self.label = self.name
-        self._asked = parameters
-        self._processes: tuple[str, ...] = parameters.processes
-        self._cpus: tuple[int, ...] = ()
-        self._pinned = False
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        asked = self._asked
-        return {
-            "count": asked.count,
-            "cpus": None if asked.cpus is None else list(asked.cpus),
-            "processes": list(asked.processes),
-            "clip": asked.clip,
-        }
-
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
-        self._cpus = self._choose(allowed_cpus())
-        for name in self._asked.processes:
+        chosen = self.choose(allowed_cpus())
+        for name in self.processes:
             if name not in graph.own_processes:
                 known = ", ".join(graph.own_processes)
                 raise BadInput(f"{self.label}: the workload has no process {name!r}; there are: {known}")
-        self._processes = self._asked.processes or tuple(graph.own_processes)
         for process in graph.document["processes"]:
-            if process["name"] in self._processes:
+            if process["name"] in self.pinned(graph):
                 for what, cpus in _asked_cpus(process):
-                    outside = [cpu for cpu in cpus if cpu not in self._cpus]
+                    outside = [cpu for cpu in cpus if cpu not in chosen]
                     if outside:
                         raise BadInput(
                             f"{self.label}: the graph puts {what} of process {process['name']!r} on "
-                            f"{cpu_words(cpus)}, and the pinning allows {cpu_words(self._cpus)}"
+                            f"{cpu_words(cpus)}, and the pinning allows {cpu_words(chosen)}"
                         )
 
-    def apply(self, trial: Trial) -> None:
-        for name in self._processes:
-            if name in trial.launch.cpus_of:
-                raise NotInEffect(f"process {name!r} was pinned by another condition already")
-            trial.launch.cpus_of[name] = frozenset(self._cpus)
-        self._pinned = True
+    def pinned(self, graph: Graph) -> tuple[str, ...]:
+        """The processes of the workload that it concerns."""
+        return self.processes or tuple(graph.own_processes)
 
-    def verify(self, trial: Trial, window: Window) -> Evidence:
-        groups = [f"{GROUP}/{name}" for name in self._processes]
-        late = catch_up(trial, window, groups)
-        interval_ns = trial.monitor.interval_ns
-        allowed = frozenset(self._cpus)
-        processes: dict[str, Any] = {}
-        reason = late
-        for name in self._processes:
-            found, problem = self._judge(trial, name, allowed, window)
-            processes[name] = found
-            reason = reason or problem
-        return outcome(
-            {
-                "cpus": list(self._cpus),
-                "count": len(self._cpus),
-                "processes": list(self._processes),
-                "asked": {k: v for k, v in self.parameters.items() if k in ("count", "cpus") and v is not None},
-                "clipped": self._clipped,
-            },
-            {
-                "threads": sum(p["threads"] for p in processes.values()),
-                "samples": min((p["samples"] for p in processes.values()), default=0),
-                # Between two samples a thread may have been elsewhere and back.
-                "interval_s": None if interval_ns is None else interval_ns / NS_PER_S,
-                "monitor_gap_s": rounded(longest_gap_s(trial, groups, window)),
-                "processes": processes,
-            },
-            reason,
-        )
-
-    def remove(self, trial: Trial) -> None:
-        if self._pinned:
-            for name in self._processes:
-                trial.launch.cpus_of.pop(name, None)
-            self._pinned = False
-
-    @property
-    def _clipped(self) -> bool:
-        asked = self._asked.count if self._asked.cpus is None else len(self._asked.cpus)
-        return asked != len(self._cpus)
-
-    def _choose(self, allowed: tuple[int, ...]) -> tuple[int, ...]:
-        asked = self._asked
+    def choose(self, allowed: tuple[int, ...]) -> tuple[int, ...]:
+        """The CPUs that the workload may use, of those that perflab may. Raises BadInput."""
         here = f"this machine allows {len(allowed)} CPU{'' if len(allowed) == 1 else 's'}"
-        if asked.count is not None:
-            if asked.count > len(allowed) and not asked.clip:
-                raise BadInput(f"{self.label}: count {asked.count}, and {here}; clip=on uses as many as there are")
-            return allowed[-asked.count :]
-        wanted = asked.cpus or ()
-        if not asked.clip:
+        if self.count is not None:
+            if self.count > len(allowed) and not self.clip:
+                raise BadInput(f"{self.label}: count {self.count}, and {here}; clip=on uses as many as there are")
+            return allowed[-self.count :]
+        wanted = self.cpus or ()
+        if not self.clip:
             require_cpus(self.label, wanted)
             return wanted
         chosen = tuple(cpu for cpu in wanted if cpu in allowed)
@@ -157,14 +93,58 @@ class CpuPinning(Condition):
             raise BadInput(f"{self.label}: none of cpus {','.join(map(str, wanted))} is among those allowed here")
         return chosen
 
-    def _judge(
-        self, trial: Trial, name: str, allowed: frozenset[int], window: Window
-    ) -> tuple[dict[str, Any], str | None]:
+    def begin(self, trial: Trial) -> Pinned:
+        pinned = Pinned(self, trial)
+        for name in pinned.processes:
+            if name in trial.launch.cpus_of:
+                raise NotInEffect(f"process {name!r} was pinned by another condition already")
+            trial.launch.cpus_of[name] = frozenset(pinned.cpus)
+        return pinned
+
+
+class Pinned(Applied):
+    """The workload's processes of one trial, which are pinned with it: there is nothing to take back."""
+
+    def __init__(self, asked: CpuPinning, trial: Trial) -> None:
+        self.asked = asked
+        self.trial = trial
+        self.processes = asked.pinned(trial.graph)
+        self.cpus = asked.choose(allowed_cpus())
+
+    def verify(self, window: Window) -> Evidence:
+        groups = [f"{GROUP}/{name}" for name in self.processes]
+        reason = catch_up(self.trial, window, groups)
+        interval_ns = self.trial.monitor.interval_ns
+        processes: dict[str, Any] = {}
+        for name in self.processes:
+            processes[name], problem = self._judge(name, frozenset(self.cpus), window)
+            reason = reason or problem
+        asked = {"count": self.asked.count, "cpus": self.asked.cpus and list(self.asked.cpus)}
+        return outcome(
+            {
+                "cpus": list(self.cpus),
+                "count": len(self.cpus),
+                "processes": list(self.processes),
+                "asked": {key: value for key, value in asked.items() if value is not None},
+                "clipped": (self.asked.count or len(self.asked.cpus or ())) != len(self.cpus),
+            },
+            {
+                "threads": sum(p["threads"] for p in processes.values()),
+                "samples": min((p["samples"] for p in processes.values()), default=0),
+                # Between two samples a thread may have been elsewhere and back.
+                "interval_s": None if interval_ns is None else interval_ns / NS_PER_S,
+                "monitor_gap_s": rounded(longest_gap_s(self.trial, groups, window)),
+                "processes": processes,
+            },
+            reason,
+        )
+
+    def _judge(self, name: str, allowed: frozenset[int], window: Window) -> tuple[dict[str, Any], str | None]:
         """What was seen of the threads of one process and its descendants, and which of them could run elsewhere."""
-        monitor = trial.monitor
+        monitor = self.trial.monitor
         group = f"{GROUP}/{name}"
         states = monitor.threads(group, window.begin_ns, window.end_ns)
-        at_end = list(self._read_now(trial, name))
+        at_end = list(self._read_now(name))
         seen: dict[str, Any] = {
             "threads": len({(s.pid, s.tid) for s in states}),
             "samples": len(monitor.rss_kb(group, window.begin_ns, window.end_ns)),
@@ -172,7 +152,7 @@ class CpuPinning(Condition):
             "affinities": sorted({tuple(sorted(s.cpus)) for s in states}),
             "escapes": [],
             "ran_outside": [],
-            "never_watched": self._never_watched(trial, group, at_end),
+            "never_watched": self._never_watched(group, at_end),
         }
         escapes = monitor.escaped(group, allowed, window.begin_ns, window.end_ns)
         seen["escapes"] = [
@@ -209,23 +189,21 @@ class CpuPinning(Condition):
                 )
         return seen, None
 
-    @staticmethod
-    def _never_watched(trial: Trial, group: str, at_end: list[tuple[int, int, str, frozenset[int]]]) -> int | None:
+    def _never_watched(self, group: str, at_end: list[tuple[int, int, str, frozenset[int]]]) -> int | None:
         """How many of the threads of the end the monitor never saw, though it had the time; None: it saw nothing."""
-        last_ns, interval_ns = trial.monitor.last_at_ns, trial.monitor.interval_ns
+        last_ns, interval_ns = self.trial.monitor.last_at_ns, self.trial.monitor.interval_ns
         if last_ns is None or interval_ns is None:
             return None
-        watched = {seen.tid for seen in trial.monitor.threads(group, 0, last_ns)}
+        watched = {seen.tid for seen in self.trial.monitor.threads(group, 0, last_ns)}
         # A new thread is found by the next sample, and one that began while that was taken by the one after it.
         old_ns = last_ns - 2 * interval_ns
         unseen = [(pid, tid) for pid, tid, _, _ in at_end if tid not in watched]
         began = (thread_started_ns(pid, tid) for pid, tid in unseen)
         return sum(at_ns is not None and at_ns < old_ns for at_ns in began)
 
-    @staticmethod
-    def _read_now(trial: Trial, name: str) -> Iterator[tuple[int, int, str, frozenset[int]]]:
+    def _read_now(self, name: str) -> Iterator[tuple[int, int, str, frozenset[int]]]:
         """Process, number, name and CPUs of every thread of a process and its descendants, from /proc."""
-        root = trial.processes.get(name)
+        root = self.trial.processes.get(name)
         if root is None or (first := task(root)) is None:
             return
         tree: list[Task] = [first, *descendants(root)]
@@ -248,5 +226,5 @@ def _asked_cpus(process: dict[str, Any]) -> Iterator[tuple[str, list[int]]]:
 
 
 KIND: Kind[Condition] = Kind(
-    "cpu_pinning", "the workload may use some CPUs only, verified for every thread", CpuPinningParameters, CpuPinning
+    "cpu_pinning", "the workload may use some CPUs only, verified for every thread", CpuPinning
 )

@@ -163,14 +163,6 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def duration_text(ns: int) -> str:
-    """A duration as a user would write it, exactly: "10ms". A bare number would be read as seconds."""
-    for unit, unit_ns in (("s", NS_PER_S), ("ms", 10**6), ("us", 10**3)):
-        if ns % unit_ns == 0:
-            return f"{ns // unit_ns}{unit}"
-    return f"{ns}ns"
-
-
 # -- /proc -----------------------------------------------------------------------------------------------------------
 
 

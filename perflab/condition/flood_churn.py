@@ -29,16 +29,15 @@ LOST = ("writer_lost", "reader_lost", "participant_lost")
 class Churn:
     """perflab-churn in one trial."""
 
-    def __init__(
-        self, parameters: FloodParameters, trial: Trial, label: str, middleware: Mapping[str, Any], participants: int
-    ) -> None:
+    def __init__(self, parameters: FloodParameters, trial: Trial, label: str) -> None:
         self._parameters = parameters
         self._label = label
         folder = trial.directory / label
         folder.mkdir(parents=True, exist_ok=True)
         self._records = folder / "churn.jsonl"
         config = folder / "churn.json"
-        write_json(config, self._configuration(middleware, participants))
+        # Its own participant beside one of each process.
+        write_json(config, self._configuration(trial.middleware_configuration, len(trial.graph.processes) + 1))
         program = native.find().program(PROGRAM)
         self._companion: Companion = trial.start(
             f"{label}_churn", [*trial.launch.prefix, program, "--config", config.absolute()], control=True

@@ -43,13 +43,29 @@ class FloodTopic:
 
 @dataclass(frozen=True)
 class Flood:
-    """A graph with a flood in it, and what the flood is then to do."""
+    """What a flood that was laid out in a graph is to do."""
 
-    graph: Graph
     topics: tuple[FloodTopic, ...]
     period_ns: int
-    processes: tuple[str, ...]  # that consist of nodes of the flood
     readers: int  # nodes of the flood that read, each one callback at a time
+
+    @classmethod
+    def of(cls, graph: Graph, label: str, parameters: FloodParameters) -> Flood:
+        """Of the nodes in a graph that are marked with `label`."""
+        nodes = [n for process in graph.document["processes"] for n in process["nodes"] if n.get("condition") == label]
+        ends = [publisher for node in nodes for publisher in node["publishers"]]
+        # On topics of the workload those of other floods read nothing.
+        read = [s["topic"] for node in (*extend.own_nodes(graph), *nodes) for s in node["subscriptions"]]
+        sent = [end["topic"] for end in ends]
+        topics = (
+            FloodTopic(name, end["type"], end["size_bytes"], sent.count(name), read.count(name), end["qos"])
+            for name, end in zip(sent, ends, strict=True)
+        )
+        return cls(
+            tuple({topic.name: topic for topic in topics}.values()),
+            _period_ns(parameters),
+            sum(bool(node["subscriptions"]) for node in nodes),
+        )
 
     @property
     def publishers(self) -> int:
@@ -87,32 +103,31 @@ def type_for(payload: int, types: Sequence[MessageType]) -> MessageType:
     raise BadInput(f"message_flood: payload: no message type has {payload} bytes; there are {_listed(sizes)}{other}")
 
 
-def lay_out(graph: Graph, label: str, parameters: FloodParameters, types: Sequence[MessageType]) -> Flood:
+def lay_out(graph: Graph, label: str, parameters: FloodParameters, types: Sequence[MessageType]) -> Graph:
     """The graph with the flood in it, its nodes marked with `label`. Raises BadInput where it does not fit."""
-    period_ns = round(1e9 / parameters.rate)
     names = _Names(graph, label)
     topics = _topics(graph, parameters, types, names)
-    publishers = _publisher_nodes(topics, period_ns, label, names)
+    publishers = _publisher_nodes(topics, _period_ns(parameters), label, names)
     readers = _reader_nodes(topics, label, parameters, names)
     flooded = graph
-    added: list[str] = []
     if parameters.separate:
         for share in (publishers[i :: parameters.processes] for i in range(parameters.processes)):
-            if not share:
-                continue
-            added.append(names.process(names.base))
-            flooded = extend.with_processes(flooded, _process(added[-1], share))
+            if share:
+                flooded = extend.with_processes(flooded, _process(names.process(names.base), share))
     else:
         flooded = _beside(flooded, graph.own_processes[0], publishers)
     if readers and parameters.readers == "inside":
         process, executor = _place_of(graph, parameters)
         flooded = extend.with_nodes(flooded, process, [{**node, "executor": executor} for node in readers])
     elif readers and parameters.separate:
-        added.append(names.process(f"{names.base}_readers"))
-        flooded = extend.with_processes(flooded, _process(added[-1], readers))
+        flooded = extend.with_processes(flooded, _process(names.process(f"{names.base}_readers"), readers))
     elif readers:
         flooded = _beside(flooded, graph.own_processes[0], readers)
-    return Flood(flooded, tuple(topics), period_ns, tuple(added), len(readers))
+    return flooded
+
+
+def _period_ns(parameters: FloodParameters) -> int:
+    return round(1e9 / parameters.rate)
 
 
 class _Names:

@@ -16,14 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from perflab import programs
-from perflab.condition import Companion, Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.condition.evidence import (
     PROC,
     descendants,
-    duration_text,
     has_ended,
     outcome,
     require_processes,
@@ -32,7 +31,7 @@ from perflab.condition.evidence import (
 )
 from perflab.errors import BadInput, Unavailable, one_line
 from perflab.host import Host
-from perflab.parameters import Bytes, DurationNs, Parameters, Percent
+from perflab.parameters import Bytes, DurationNs, Percent
 from perflab.registry import Kind
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
@@ -67,35 +66,13 @@ def _bit_rate(value: Any) -> Any:
     return round(float(match.group(1)) * _BIT_UNITS[match.group(2)])
 
 
-BitRate = Annotated[int, BeforeValidator(_bit_rate), WithJsonSchema({"type": "string"})]  # bit/s
-
-
-class NetworkShapingParameters(Parameters):
-    rate: BitRate | None = Field(
-        default=None, ge=8_000, le=100_000_000_000, description="most that passes in a second, e.g. 20Mbit (tbf)"
-    )
-    burst: Bytes = Field(
-        default=128 << 10,
-        ge=LARGEST_PACKET_BYTES,
-        le=1 << 30,
-        description="what may pass at once after a pause, e.g. 128KiB; with rate",
-    )
-    queue: DurationNs = Field(
-        default=DEFAULT_QUEUE, gt=0, description="longest time that a packet waits for the rate before it is dropped"
-    )
-    delay: DurationNs = Field(default=0, description="added to every packet, in each direction (netem)")
-    jitter: DurationNs = Field(default=0, description="by how much that delay varies (netem)")
-    loss: Percent = Field(default=0.0, ge=0, le=100, description="packets lost, in percent, each by itself (netem)")
-
-    @model_validator(mode="after")
-    def _something(self) -> NetworkShapingParameters:
-        if self.rate is None and not (self.delay or self.loss):
-            raise ValueError("give at least one of rate, delay and loss")
-        if self.jitter and not self.delay:
-            raise ValueError("jitter needs a delay that it varies")
-        if self.jitter > self.delay:
-            raise ValueError("jitter is more than the delay that it varies")
-        return self
+# bit/s
+BitRate = Annotated[
+    int,
+    BeforeValidator(_bit_rate),
+    PlainSerializer("{}bit".format, when_used="json"),
+    WithJsonSchema({"type": "string"}),
+]
 
 
 @dataclass(frozen=True)
@@ -117,25 +94,41 @@ class NetworkShaping(Condition):
 
     name: ClassVar[str] = "network_shaping"
 
-    def __init__(self, parameters: NetworkShapingParameters) -> None:
-        self.label = self.name
-        self._asked = parameters
-        self._holder: Companion | None = None
-        self._namespace: int | None = None
-        self._before: Snapshot | None = None
-        self._prefix: tuple[str, ...] = ()
+    rate: BitRate | None = Field(
+        default=None, ge=8_000, le=100_000_000_000, description="most that passes in a second, e.g. 20Mbit (tbf)"
+    )
+    burst: Bytes = Field(
+        default=128 << 10,
+        ge=LARGEST_PACKET_BYTES,
+        le=1 << 30,
+        description="what may pass at once after a pause, e.g. 128KiB; with rate",
+    )
+    queue: DurationNs = Field(
+        default=DEFAULT_QUEUE, gt=0, description="longest time that a packet waits for the rate before it is dropped"
+    )
+    delay: DurationNs = Field(default=0, description="added to every packet, in each direction (netem)")
+    jitter: DurationNs = Field(default=0, description="by how much that delay varies (netem)")
+    loss: Percent = Field(default=0.0, ge=0, le=100, description="packets lost, in percent, each by itself (netem)")
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        durations = {key: duration_text(getattr(self._asked, key)) for key in ("queue", "delay", "jitter")}
-        rate = None if self._asked.rate is None else f"{self._asked.rate}bit"
-        return self._asked.model_dump(mode="json") | durations | {"rate": rate}
+    @model_validator(mode="after")
+    def _something(self) -> NetworkShaping:
+        if self.rate is None and not (self.delay or self.loss):
+            raise ValueError("give at least one of rate, delay and loss")
+        if self.jitter and not self.delay:
+            raise ValueError("jitter needs a delay that it varies")
+        if self.jitter > self.delay:
+            raise ValueError("jitter is more than the delay that it varies")
+        return self
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The queueing disciplines that it needs."""
-        netem = self._asked.delay or self._asked.loss
-        return (*(("netem",) if netem else ()), *(("tbf",) if self._asked.rate is not None else ()))
+        netem = self.delay or self.loss
+        return (*(("netem",) if netem else ()), *(("tbf",) if self.rate is not None else ()))
+
+    @property
+    def rate_bytes_per_s(self) -> int | None:
+        return None if self.rate is None else round(self.rate / 8)
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
@@ -151,97 +144,95 @@ class NetworkShaping(Condition):
         if network != INTERFACE:
             raise BadInput(f"{self.label}: shapes {INTERFACE} only, and the network is {network}")
 
-    def apply(self, trial: Trial) -> None:
-        if trial.launch.prefix:
-            raise NotInEffect("another condition has changed already where the workload's processes start")
-        setup = " && ".join([f"{_find(*_IP)} link set {INTERFACE} up", *self._commands(), "exec sleep infinity"])
-        self._holder = trial.start(self.label, [*_unshare(), "sh", "-c", setup])
-        wait_until(trial, self._not_ready)
-        holder = self._pid()
-        self._namespace = _namespace_of(holder)
-        self._prefix = tuple(enter(holder))
-        trial.launch.prefix = self._prefix
-
-    def settle(self, trial: Trial) -> None:
-        if (reason := self._not_ready()) is not None:
-            raise NotInEffect(reason)
-        self._before = take_snapshot(self._pid())
-
-    def verify(self, trial: Trial, window: Window) -> Evidence:
-        promised = {
-            "interface": INTERFACE,
-            "disciplines": list(self.kinds),
-            "rate_bytes_per_s": self._rate_bytes_per_s,
-            "burst_bytes": self._asked.burst if self._asked.rate is not None else None,
-            "queue_ns": self._asked.queue if self._asked.rate is not None else None,
-            "delay_ns": self._asked.delay,
-            "jitter_ns": self._asked.jitter,
-            "loss": self._asked.loss / 100,
-        }
-        outside = self._outside(trial)
-        reason = has_ended(self._holder, "the holder of the namespace")
-        if reason is not None:
-            return outcome(promised, {"processes_outside": outside}, reason)
-        after = take_snapshot(self._pid())
-        achieved, problem = self._judge(self._before, after, window)
-        achieved["processes_outside"] = outside
-        if outside:
-            problem = f"process {outside[0]!r} of the workload is not in the shaped network namespace"
-        # What the kernel was told is no measurement, so it is beside what was achieved.
-        return outcome(promised, achieved, problem, settings=_options(self._before, after), note=self._not_measured())
-
-    def remove(self, trial: Trial) -> None:
-        if self._prefix and trial.launch.prefix == self._prefix:
-            trial.launch.prefix = ()
-        if self._holder is not None:
-            self._holder.stop()
-        self._holder, self._namespace, self._before, self._prefix = None, None, None, ()
-
-    # -- making it ---------------------------------------------------------------------------------------------------
-
-    @property
-    def _rate_bytes_per_s(self) -> int | None:
-        return None if self._asked.rate is None else round(self._asked.rate / 8)
-
-    def _commands(self) -> list[str]:
+    def commands(self) -> list[str]:
         """The tc commands; a token bucket goes below the delay, as tc-netem(8) has it."""
-        asked = self._asked
         tc = _find(*_TC)
         commands: list[str] = []
         parent = "root"
         if "netem" in self.kinds:
             words = []
-            if asked.delay:
-                words += ["delay", f"{asked.delay // 1000}us", f"{asked.jitter // 1000}us"]
-            if asked.loss:
-                words += ["loss", "random", f"{asked.loss:g}%"]
+            if self.delay:
+                words += ["delay", f"{self.delay // 1000}us", f"{self.jitter // 1000}us"]
+            if self.loss:
+                words += ["loss", "random", f"{self.loss:g}%"]
             # A queue of netem's default 1000 packets drops at 100000 packets/s and 10 ms: that would be another loss.
             commands.append(f"{tc} qdisc add dev {INTERFACE} root handle 1: netem limit 1000000 {' '.join(words)}")
             parent = "parent 1:1"
         if "tbf" in self.kinds:
             commands.append(
-                f"{tc} qdisc add dev {INTERFACE} {parent} handle 10: tbf rate {self._rate_bytes_per_s}bps "
-                f"burst {asked.burst} latency {asked.queue // 1000}us"
+                f"{tc} qdisc add dev {INTERFACE} {parent} handle 10: tbf rate {self.rate_bytes_per_s}bps "
+                f"burst {self.burst} latency {self.queue // 1000}us"
             )
         return commands
 
+    def begin(self, trial: Trial) -> Shaped:
+        if trial.launch.prefix:
+            raise NotInEffect("another condition has changed already where the workload's processes start")
+        return Shaped(self, trial)
+
+
+class Shaped(Applied):
+    """The namespace of one trial, in which its processes are launched."""
+
+    def __init__(self, asked: NetworkShaping, trial: Trial) -> None:
+        self.asked = asked
+        self.trial = trial
+        setup = " && ".join([f"{_find(*_IP)} link set {INTERFACE} up", *asked.commands(), "exec sleep infinity"])
+        self.holder: Companion = trial.start(asked.label, [*_unshare(), "sh", "-c", setup])
+        wait_until(trial, self._not_ready)
+        self.namespace = _namespace_of(self._pid())
+        self.before: Snapshot | None = None
+        trial.launch.prefix = tuple(enter(self._pid()))
+
+    def settle(self) -> None:
+        if (reason := self._not_ready()) is not None:
+            raise NotInEffect(reason)
+        self.before = take_snapshot(self._pid())
+
+    def verify(self, window: Window) -> Evidence:
+        asked = self.asked
+        promised = {
+            "interface": INTERFACE,
+            "disciplines": list(asked.kinds),
+            "rate_bytes_per_s": asked.rate_bytes_per_s,
+            "burst_bytes": asked.burst if asked.rate is not None else None,
+            "queue_ns": asked.queue if asked.rate is not None else None,
+            "delay_ns": asked.delay,
+            "jitter_ns": asked.jitter,
+            "loss": asked.loss / 100,
+        }
+        outside = self._outside()
+        reason = has_ended(self.holder, "the holder of the namespace")
+        if reason is not None:
+            return outcome(promised, {"processes_outside": outside}, reason)
+        after = take_snapshot(self._pid())
+        achieved, problem = self._judge(self.before, after, window)
+        achieved["processes_outside"] = outside
+        if outside:
+            problem = f"process {outside[0]!r} of the workload is not in the shaped network namespace"
+        # What the kernel was told is no measurement, so it is beside what was achieved.
+        return outcome(promised, achieved, problem, settings=_options(self.before, after), note=self._not_measured())
+
+    def remove(self) -> None:
+        self.holder.stop()
+
     def _not_ready(self) -> str | None:
-        if (reason := has_ended(self._holder, "the holder of the namespace")) is not None:
+        if (reason := has_ended(self.holder, "the holder of the namespace")) is not None:
             return reason
-        pid = None if self._holder is None else self._holder.pid
+        pid = self.holder.pid
         if pid is None or _namespace_of(pid) in (None, _namespace_of(os.getpid())):
             return "the network namespace is not there"
         found = take_snapshot(pid)
-        missing = [kind for kind in self.kinds if kind not in found.disciplines]
+        missing = [kind for kind in self.asked.kinds if kind not in found.disciplines]
         return f"there is no {missing[0]} on {INTERFACE} of the namespace" if missing else None
 
     def _pid(self) -> int:
-        assert self._holder is not None and self._holder.pid is not None, "apply comes first"
-        return self._holder.pid
+        assert self.holder.pid is not None, "trial.start returns when it was started"
+        return self.holder.pid
 
     def _not_measured(self) -> str | None:
-        unknown = [name for name in ("delay", "jitter") if getattr(self._asked, name)]
-        if self._asked.loss and "tbf" in self.kinds:
+        unknown = [name for name in ("delay", "jitter") if getattr(self.asked, name)]
+        if self.asked.loss and "tbf" in self.asked.kinds:
             unknown.append("loss")
         if not unknown:
             return None
@@ -249,14 +240,12 @@ class NetworkShaping(Condition):
             f"{' and '.join(unknown)}: not measured, only that netem was there with these settings and what passed it"
         )
 
-    # -- judging it --------------------------------------------------------------------------------------------------
-
-    def _outside(self, trial: Trial) -> list[str]:
+    def _outside(self) -> list[str]:
         """The processes of the graph that run in another network namespace; not those that have ended."""
         found = []
-        for name, root in {**trial.processes, **trial.condition_processes}.items():
+        for name, root in {**self.trial.processes, **self.trial.condition_processes}.items():
             tree = [root, *(t.pid for t in descendants(root))]
-            if any(_namespace_of(pid) not in (None, self._namespace) for pid in tree):
+            if any(_namespace_of(pid) not in (None, self.namespace) for pid in tree):
                 found.append(name)
         return sorted(found)
 
@@ -282,7 +271,7 @@ class NetworkShaping(Condition):
         }
         achieved["loss"] = rounded(self._lost_share(achieved), 6)
         return achieved, (
-            _replaced(before, after, self.kinds)
+            _replaced(before, after, self.asked.kinds)
             or self._other_settings(before)
             or self._other_settings(after)
             or _unshaped(achieved)
@@ -300,10 +289,10 @@ class NetworkShaping(Condition):
 
     def _settings(self) -> list[tuple[str, str, float, str]]:
         """Discipline, option and value, as tc prints them."""
-        asked = self._asked
+        asked = self.asked
         settings: list[tuple[str, str, float, str]] = []
-        if self._rate_bytes_per_s is not None:
-            settings += [("tbf", "rate", self._rate_bytes_per_s, "bytes/s"), ("tbf", "burst", asked.burst, "bytes")]
+        if asked.rate_bytes_per_s is not None:
+            settings += [("tbf", "rate", asked.rate_bytes_per_s, "bytes/s"), ("tbf", "burst", asked.burst, "bytes")]
             settings += [("tbf", "lat", asked.queue / 1000, "us")]
         if asked.delay:
             settings.append(("netem", "delay.delay", asked.delay / NS_PER_S, "s"))
@@ -314,9 +303,9 @@ class NetworkShaping(Condition):
         return settings
 
     def _too_fast(self, achieved: Mapping[str, Any]) -> str | None:
-        if self._rate_bytes_per_s is None:
+        if self.asked.rate_bytes_per_s is None:
             return None
-        most = (self._rate_bytes_per_s * achieved["counted_s"]) * (1 + RATE_TOLERANCE) + self._asked.burst
+        most = (self.asked.rate_bytes_per_s * achieved["counted_s"]) * (1 + RATE_TOLERANCE) + self.asked.burst
         if achieved["bytes"] <= most:
             return None
         return f"{achieved['bytes']} bytes passed, and rate and burst allow {most:.0f}"
@@ -324,15 +313,15 @@ class NetworkShaping(Condition):
     def _lost_share(self, achieved: Mapping[str, Any]) -> float | None:
         """As counted; None where nothing passed, or where a token bucket drops as well."""
         packets, drops = achieved["packets"], achieved["drops"]
-        if "tbf" in self.kinds or packets is None or drops is None or packets + drops <= 0:
+        if "tbf" in self.asked.kinds or packets is None or drops is None or packets + drops <= 0:
             return None
         return float(drops / (packets + drops))
 
     def _other_loss(self, achieved: Mapping[str, Any]) -> str | None:
         """Where netem alone drops, what it dropped is the loss; with a token bucket below it that drops, too."""
-        if not self._asked.loss or "tbf" in self.kinds:
+        if not self.asked.loss or "tbf" in self.asked.kinds:
             return None
-        share, offered = self._asked.loss / 100, achieved["packets"] + achieved["drops"]
+        share, offered = self.asked.loss / 100, achieved["packets"] + achieved["drops"]
         deviation = (offered * share * (1 - share)) ** 0.5
         if abs(achieved["drops"] - offered * share) <= LOSS_DEVIATIONS * deviation + 1:
             return None
@@ -476,6 +465,5 @@ def _setting(discipline: Mapping[str, Any], path: str) -> float | None:
 KIND: Kind[Condition] = Kind(
     "network_shaping",
     "rate, delay, jitter and loss of the loopback, in a network namespace of the trial's own",
-    NetworkShapingParameters,
     NetworkShaping,
 )

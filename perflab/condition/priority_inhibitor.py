@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from perflab import native
-from perflab.condition import AFTER, BEFORE, Companion, Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.condition import cpu_demand as demand
 from perflab.condition.evidence import (
     allowed_cpus,
     catch_up,
-    duration_text,
     has_ended,
     longest_gap_s,
     outcome,
@@ -26,7 +25,7 @@ from perflab.condition.evidence import (
 )
 from perflab.errors import Unavailable
 from perflab.host import Host
-from perflab.parameters import Cpus, DurationNs, Parameters, Percent
+from perflab.parameters import Cpus, DurationNs, Percent
 from perflab.real_time import real_time_limits
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_duration, is_zero
@@ -41,14 +40,22 @@ DEFAULT_LIMIT: Any = "10min"  # read like a user's
 CAP_SYS_NICE = 23  # linux/capability.h
 
 
-class PriorityInhibitorParameters(Parameters):
+class PriorityInhibitor(Condition):
+    """Takes CPUs from everything of a lower priority."""
+
+    name: ClassVar[str] = "priority_inhibitor"
+
     policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of what burns")
-    priority: int | None = Field(
-        default=None, ge=0, le=99, description="1 to 99 with FIFO and RR (default 50), 0 with OTHER"
+    priority: int = Field(
+        default_factory=lambda given: 50 if given.get("policy") in REAL_TIME else 0,
+        ge=0,
+        le=99,
+        description="1 to 99 with FIFO and RR (default 50), 0 with OTHER",
     )
     nice: int = Field(default=0, ge=-20, le=19, description="nice value; with OTHER")
-    cpus: Cpus | None = Field(
-        default=None, description="CPUs that are burnt, a thread on each (default: the highest that perflab may use)"
+    cpus: Cpus = Field(
+        default_factory=lambda: allowed_cpus()[-1:],
+        description="CPUs that are burnt, a thread on each (default: the highest that perflab may use)",
     )
     load: Percent = Field(default=100.0, ge=1, le=100, description="share of each of these CPUs, in percent")
     when: Literal["before", "after"] = Field(
@@ -61,7 +68,7 @@ class PriorityInhibitorParameters(Parameters):
     )
 
     @model_validator(mode="after")
-    def _priority_of_policy(self) -> PriorityInhibitorParameters:
+    def _priority_of_policy(self) -> PriorityInhibitor:
         if self.policy in REAL_TIME and self.priority == 0:
             raise ValueError(f"priority of {self.policy} is 1 to 99, not 0")
         if self.policy not in REAL_TIME and self.priority:
@@ -70,27 +77,15 @@ class PriorityInhibitorParameters(Parameters):
             raise ValueError(f"nice has no meaning with {self.policy}; use priority")
         return self
 
-
-class PriorityInhibitor(Condition):
-    """Takes CPUs from everything of a lower priority."""
-
-    name: ClassVar[str] = "priority_inhibitor"
-
-    def __init__(self, parameters: PriorityInhibitorParameters) -> None:
-        self.label = self.name
-        self.when = AFTER if parameters.when == "after" else BEFORE
-        self._asked = parameters
-        self.policy = parameters.policy
-        self.cpus = allowed_cpus()[-1:] if parameters.cpus is None else parameters.cpus
-        usual = 50 if self.policy in REAL_TIME else 0
-        self.priority = usual if parameters.priority is None else parameters.priority
-        self._burner: Companion | None = None
-        self._threads: list[dict[str, Any]] = []
+    @property
+    def begins(self) -> str:
+        return self.when
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        chosen = {"priority": self.priority, "cpus": list(self.cpus), "limit": duration_text(self._asked.limit)}
-        return self._asked.model_dump(mode="json") | chosen
+    def due(self) -> float:
+        """The share of its CPU that a thread can have: the kernel may keep real-time threads from using all of it."""
+        share = self.load / 100
+        return min(share, real_time_limits().at_least) if self.policy in REAL_TIME else share
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
@@ -102,88 +97,90 @@ class PriorityInhibitor(Condition):
                 "`rtprio 98` in /etc/security/limits.d/perflab.conf"
             )
 
-    def apply(self, trial: Trial) -> None:
-        self._threads = []
-        self._burner = trial.start(
-            self.label,
+    def begin(self, trial: Trial) -> Burning:
+        return Burning(self, trial)
+
+
+class Burning(Applied):
+    """The burning program of one trial."""
+
+    def __init__(self, asked: PriorityInhibitor, trial: Trial) -> None:
+        self.asked = asked
+        self.trial = trial
+        self.burner: Companion = trial.start(
+            asked.label,
             [
                 native.find().program(PROGRAM),
-                *("--policy", self.policy, "--priority", str(self.priority), "--nice", str(self._asked.nice)),
-                *("--cpus", ",".join(map(str, self.cpus)), "--load", f"{self._asked.load:g}"),
-                *("--period-ns", str(PERIOD_NS), "--limit-ns", str(self._asked.limit)),
+                *("--policy", asked.policy, "--priority", str(asked.priority), "--nice", str(asked.nice)),
+                *("--cpus", ",".join(map(str, asked.cpus)), "--load", f"{asked.load:g}"),
+                *("--period-ns", str(PERIOD_NS), "--limit-ns", str(asked.limit)),
             ],
             control=True,
         )
-        self._threads = self._ready(self._burner)
+        self.threads = self._ready()
 
-    def settle(self, trial: Trial) -> None:
+    def settle(self) -> None:
         since_ns = time.monotonic_ns()
 
         def problem() -> str | None:
             if (reason := self._gone()) is not None:
                 return reason
-            window = recent(trial, since_ns, SETTLED_S)
-            return "the monitor has not seen it yet" if window is None else self._judge(trial, window)[1]
+            window = recent(self.trial, since_ns, SETTLED_S)
+            return "the monitor has not seen it yet" if window is None else self._judge(window)[1]
 
-        wait_until(trial, problem)
+        wait_until(self.trial, problem)
 
-    def verify(self, trial: Trial, window: Window) -> Evidence:
-        late = catch_up(trial, window, [self.label])
-        achieved, weak = self._judge(trial, window)
+    def verify(self, window: Window) -> Evidence:
+        asked = self.asked
+        late = catch_up(self.trial, window, [asked.label])
+        achieved, weak = self._judge(window)
         return outcome(
             {
-                "policy": self.policy,
-                "priority": self.priority,
-                "nice": self._asked.nice,
-                "cpus": list(self.cpus),
-                "load_percent": self._asked.load,
-                "when": self.when,
+                "policy": asked.policy,
+                "priority": asked.priority,
+                "nice": asked.nice,
+                "cpus": list(asked.cpus),
+                "load_percent": asked.load,
+                "when": asked.when,
             },
-            {"monitor_gap_s": rounded(longest_gap_s(trial, [self.label], window)), **achieved},
+            {"monitor_gap_s": rounded(longest_gap_s(self.trial, [asked.label], window)), **achieved},
             late or self._gone() or weak,
             program=PROGRAM,
         )
 
-    def remove(self, trial: Trial) -> None:
-        if self._burner is not None:
-            self._burner.stop()
-            self._burner, self._threads = None, []
+    def remove(self) -> None:
+        self.burner.stop()
 
-    @property
-    def _share(self) -> float:
-        return self._asked.load / 100
-
-    def _ready(self, burner: Companion) -> list[dict[str, Any]]:
+    def _ready(self) -> list[dict[str, Any]]:
         """The burning threads as the kernel told the program."""
         limit_s = time.monotonic() + READY_LIMIT_S
         while (left_s := limit_s - time.monotonic()) > 0:
-            said = burner.receive(left_s)
+            said = self.burner.receive(left_s)
             if said is None:
                 break
             if said["type"] == "error":
-                raise Unavailable(f"{self.label}: {said['text']}")
+                raise Unavailable(f"{self.asked.label}: {said['text']}")
             if said["type"] == "ready":
                 return list(said["threads"])
-        raise NotInEffect((has_ended(burner, PROGRAM) or f"{PROGRAM} was not ready") + f" within {READY_LIMIT_S:.0f} s")
+        how = has_ended(self.burner, PROGRAM) or f"{PROGRAM} was not ready"
+        raise NotInEffect(f"{how} within {READY_LIMIT_S:.0f} s")
 
     def _gone(self) -> str | None:
         """How the burner ended; None where it runs."""
-        reason = has_ended(self._burner, PROGRAM)
-        if reason is None or self._burner is None:
-            return reason
-        while (said := self._burner.receive(0.0)) is not None:
+        reason = has_ended(self.burner, PROGRAM)
+        if reason is None:
+            return None
+        while (said := self.burner.receive(0.0)) is not None:
             if said.get("type") == "done" and said.get("limit_reached"):
-                return (
-                    f"the watchdog ended {PROGRAM} after {format_duration(self._asked.limit / NS_PER_S)}: raise limit"
-                )
+                return f"the watchdog ended {PROGRAM} after {format_duration(self.asked.limit / NS_PER_S)}: raise limit"
         return reason
 
-    def _judge(self, trial: Trial, window: Window) -> tuple[dict[str, Any], str | None]:
-        threads = [int(thread["tid"]) for thread in self._threads]
+    def _judge(self, window: Window) -> tuple[dict[str, Any], str | None]:
+        threads = [int(thread["tid"]) for thread in self.threads]
         achieved: dict[str, Any] = {"states": [], "threads": []}
         problem: str | None = None
-        states = trial.monitor.threads(self.label, window.begin_ns, window.end_ns)
-        for tid, cpu in zip(threads, self.cpus, strict=True):
+        states = self.trial.monitor.threads(self.asked.label, window.begin_ns, window.end_ns)
+        for tid, cpu in zip(threads, self.asked.cpus, strict=True):
             of_thread = [s for s in states if s.tid == tid]
             for s in of_thread:
                 found = {"tid": tid, "policy": s.policy, "priority": s.priority, "nice": s.nice, "cpus": sorted(s.cpus)}
@@ -191,20 +188,15 @@ class PriorityInhibitor(Condition):
                 problem = problem or self._difference(found, cpu)
             if not of_thread:
                 problem = problem or f"the monitor has not seen thread {tid} of {PROGRAM}"
-            use, weak = demand.judge(trial, self.label, [tid], [cpu], self._due, window)
+            use, weak = demand.judge(self.trial, self.asked.label, [tid], [cpu], self.asked.due, window)
             achieved["threads"].append({"tid": tid, "cpu": cpu, **use})
             problem = problem or (f"CPU {cpu}: {weak}" if weak else None)
         limits = real_time_limits()
         achieved |= {"real_time_share": limits.throttle, "fair_server_share": limits.fair_server}
         return achieved, problem
 
-    @property
-    def _due(self) -> float:
-        """The share of its CPU that a thread can have: the kernel may keep real-time threads from using all of it."""
-        return min(self._share, real_time_limits().at_least) if self.policy in REAL_TIME else self._share
-
     def _difference(self, found: dict[str, Any], cpu: int) -> str | None:
-        wanted = {"policy": self.policy, "priority": self.priority, "nice": self._asked.nice, "cpus": [cpu]}
+        wanted = {"policy": self.asked.policy, "priority": self.asked.priority, "nice": self.asked.nice, "cpus": [cpu]}
         for key, value in wanted.items():
             if found[key] != value:
                 return f"thread {found['tid']} of {PROGRAM} had {key} {found[key]}, and {value} was promised"
@@ -228,7 +220,6 @@ def may_be_real_time(host: Host, priority: int) -> bool:
 KIND: Kind[Condition] = Kind(
     "priority_inhibitor",
     "burns CPUs with a policy and priority of its own",
-    PriorityInhibitorParameters,
     PriorityInhibitor,
     is_off=lambda written: is_zero(written.get("load")),
 )

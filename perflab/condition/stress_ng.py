@@ -5,13 +5,26 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+import time
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from perflab import programs
-from perflab.condition import Companion, Trial, Window, temporary
-from perflab.condition.evidence import Task, count_words, descendants, has_ended, wait_until
+from perflab.condition import Applied, Companion, Evidence, Trial, Window, temporary
+from perflab.condition.evidence import (
+    Task,
+    catch_up,
+    count_words,
+    descendants,
+    has_ended,
+    longest_gap_s,
+    outcome,
+    recent,
+    rounded,
+    wait_until,
+)
 from perflab.errors import Unavailable
 from perflab.formats.monitor import ThreadSeen
 from perflab.units import NS_PER_S
@@ -50,27 +63,85 @@ def _said(*arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-class Load:
-    """One running stress-ng with workers of one kind ("cpu", "vm", "hdd")."""
+class Load(Applied):
+    """One running stress-ng with workers of one kind ("cpu", "vm", "hdd"). `label` is the monitor's group of it."""
+
+    # The load must be as promised for this long before the measured part begins.
+    settled_s: ClassVar[float] = 0.5
 
     def __init__(self, trial: Trial, label: str, kind: str, workers: int, arguments: Sequence[str | Path]) -> None:
         """Starts it; `arguments` beside the number of workers. Raises Unavailable."""
-        self.kind = kind
+        self.trial = trial
         self.label = label
+        self.kind = kind
         self.expected = workers
         self.scheduling: dict[int, dict[str, Any]] = {}  # of each worker, when it had settled
         self.workers: list[Task] = []
         self.helpers: list[Task] = []  # processes of it that do not work, e.g. that watch a worker
         self.folder = temporary.make(trial, label)
-        self.companion: Companion = trial.start(
-            label,
-            # A timeout of 0 is none: perflab-guard ends it.
-            [find(), f"--{kind}", str(workers), "--timeout", "0", "--temp-path", self.folder, *arguments],
+        try:
+            self.companion: Companion = trial.start(
+                label,
+                # A timeout of 0 is none: perflab-guard ends it.
+                [find(), f"--{kind}", str(workers), "--timeout", "0", "--temp-path", self.folder, *arguments],
+            )
+        except BaseException:
+            temporary.remove(self.folder)
+            raise
+
+    @abstractmethod
+    def promised(self) -> dict[str, Any]:
+        """For evidence."""
+
+    @abstractmethod
+    def judge(self, window: Window) -> tuple[dict[str, Any], str | None]:
+        """What was achieved in a window, for evidence, and why it was not enough."""
+
+    def moved(self, window: Window) -> str | None:
+        """Which worker was elsewhere than promised in the window; nothing is promised here."""
+        del window
+        return None
+
+    def remarks(self) -> dict[str, Any]:
+        """More for evidence."""
+        return {}
+
+    def settle(self) -> None:
+        self.find_workers()
+        since_ns = time.monotonic_ns()
+
+        def problem() -> str | None:
+            if (reason := self.lost()) is not None:
+                return reason
+            window = recent(self.trial, since_ns, self.settled_s)
+            return "the monitor has not seen the load yet" if window is None else self.judge(window)[1]
+
+        wait_until(self.trial, problem)
+        self.note_scheduling()
+
+    def verify(self, window: Window) -> Evidence:
+        late = catch_up(self.trial, window, [self.label])
+        achieved, weak = self.judge(window)
+        return outcome(
+            self.promised(),
+            {
+                "workers_alive": self.alive,
+                "monitor_gap_s": rounded(longest_gap_s(self.trial, [self.label], window)),
+                **achieved,
+            },
+            self.lost() or self.moved(window) or self.rescheduled(window) or late or weak,
+            program="stress-ng",
+            version=version(),
+            **self.remarks(),
         )
 
-    def find_workers(self, trial: Trial) -> None:
+    def remove(self) -> None:
+        self.companion.stop()
+        temporary.remove(self.folder)
+
+    def find_workers(self) -> None:
         """Waits until every worker runs. Raises NotInEffect."""
-        wait_until(trial, self._missing)
+        wait_until(self.trial, self._missing)
 
     def lost(self) -> str | None:
         """Which worker is not there any more, or does not run."""
@@ -84,18 +155,19 @@ class Load:
                 return f"worker {worker.pid} of stress-ng is stopped"
         return None
 
-    def note_scheduling(self, trial: Trial) -> None:
+    def note_scheduling(self) -> None:
         """What the monitor last saw of the workers' policies; the load has settled."""
-        for seen in trial.monitor.threads(self.label, 0, trial.monitor.last_at_ns or 0):
+        monitor = self.trial.monitor
+        for seen in monitor.threads(self.label, 0, monitor.last_at_ns or 0):
             if seen.tid in self.threads:
                 self.scheduling[seen.tid] = _scheduling(seen)
 
-    def rescheduled(self, trial: Trial, window: Window) -> str | None:
+    def rescheduled(self, window: Window) -> str | None:
         """Which worker was scheduled otherwise in the window than when it had settled: that is another load."""
         for tid in self.threads:
             if tid not in self.scheduling:
                 return f"nobody saw the policy of worker {tid} of stress-ng before the measured time"
-        for seen in trial.monitor.threads(self.label, window.begin_ns, window.end_ns):
+        for seen in self.trial.monitor.threads(self.label, window.begin_ns, window.end_ns):
             settled = self.scheduling.get(seen.tid, {})
             found = _scheduling(seen)
             for key, value in settled.items():
@@ -115,15 +187,6 @@ class Load:
     def threads(self) -> list[int]:
         """The threads that work: a worker is a process with a single one."""
         return [worker.pid for worker in self.workers]
-
-    def stop(self) -> None:
-        """Ends it and takes away what it left in its folder."""
-        self.companion.stop()
-        temporary.remove(self.folder)
-
-    def document(self) -> dict[str, Any]:
-        """For evidence."""
-        return {"program": "stress-ng", "version": version()}
 
     def _missing(self) -> str | None:
         if (reason := has_ended(self.companion, "stress-ng")) is not None:

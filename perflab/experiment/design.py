@@ -87,7 +87,7 @@ class Treatment:
     @property
     def key(self) -> tuple[object, ...]:
         """Trials of equal keys belong together."""
-        observed = tuple(o.label for o in self.observers)
+        observed = tuple(o.name for o in self.observers)
         return (*self.place, self.label, tuple(sorted(self.factors.items())), observed, self.purpose)
 
     @property
@@ -215,18 +215,13 @@ def treatments(
         # Options of a middleware that the workload replaces are none of the treatment.
         shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
         for label, conditions, own in settings:
-            found.append(Treatment(label, variant, changed, _apart(conditions), _apart(always), {**shared, **own}))
+            found.append(Treatment(label, variant, changed, conditions, always, {**shared, **own}))
         if always != measuring and document.observer_control and document.trials > 1:
-            found.append(Treatment(BASELINE, variant, changed, (), _apart(measuring), shared, CONTROL))
+            found.append(Treatment(BASELINE, variant, changed, (), measuring, shared, CONTROL))
     once: dict[tuple[object, ...], Treatment] = {}
     for treatment in found:
         once.setdefault(treatment.key, treatment)
     return list(once.values())
-
-
-def _apart(parts: tuple[T, ...]) -> tuple[T, ...]:
-    """A treatment's own conditions or observers: what they keep is of its graph, its runtime and its trials."""
-    return tuple(copy.deepcopy(part) for part in parts)
 
 
 def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]:
@@ -234,9 +229,7 @@ def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]
     found: list[Treatment] = []
     kept = [t for t in measured if t.purpose == MEASURED]
     for observer in (o for o in observers(document) if o.extra):
-        for t in kept:
-            observed = _apart((*t.observers, observer))
-            found.append(replace(t, conditions=_apart(t.conditions), observers=observed, purpose=EXTRA))
+        found += [replace(t, observers=(*t.observers, observer), purpose=EXTRA) for t in kept]
     return found
 
 
@@ -469,9 +462,7 @@ def _levels(
             if any(CONDITIONS[name].is_off({**parameters, key: level}) for key, level in of_this.items()):
                 continue
             made.append(registry.make(name, {**parameters, **of_this}, "condition", CONDITIONS, f"condition {name}"))
-        for number, condition in enumerate(made):
-            same = sum(c.name == condition.name for c in made[:number])
-            condition.label = condition.name if not same else f"{condition.name}_{same + 1}"
+        made = [c.numbered(1 + sum(b.name == c.name for b in made[:number])) for number, c in enumerate(made)]
         words = " ".join(f"{path.partition('.')[2]}={_text(level)}" for path, level in chosen.items())
         base = str(entry.label)
         found.append((f"{base} {words}" if words else base, tuple(made), chosen))
@@ -529,7 +520,6 @@ def observers(document: Document) -> list[Observer]:
             observer = registry.make(name, given, "observer", OBSERVERS, f"observer {name}")
             if any(o.name == observer.name for o in made):
                 raise BadEntry(("observers", number), f"observers: {observer.name} is there twice")
-            observer.label = observer.name
             made.append(observer)
     return _measuring(document, made)
 
@@ -542,10 +532,9 @@ def _measuring(document: Document, made: list[Observer]) -> list[Observer]:
         return made
     if named is None:
         tracing = registry.make(TRACING, TRACING_OF_COMMANDS, "observer", OBSERVERS, f"observer {TRACING}")
-        tracing.label = tracing.name
         return [tracing, *made]
-    named.extra = named.extra and not workload.tracing
-    return made
+    always = named.model_copy(update={"trials": "all"}) if workload.tracing else named
+    return [always if o is named else o for o in made]
 
 
 def workload_levels(document: Document) -> list[dict[str, Scalar]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import platform
 import sys
@@ -98,6 +99,14 @@ class Earlier:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Admitted:
+    """A treatment that this machine can do: as it was resolved here, and its graph with what the conditions add."""
+
+    treatment: Treatment
+    graph: Graph
+
+
 @dataclass
 class _Context:
     """What every trial of a run needs."""
@@ -108,7 +117,7 @@ class _Context:
     signals: Signals
     display: Display
     run_id: str
-    graphs: dict[tuple[object, ...], Graph]  # with what the conditions add, by the treatments' keys
+    admitted: dict[tuple[object, ...], Admitted]  # by the treatments' keys
     criteria: tuple[Criterion, ...]
     figures: tuple[KeyFigure, ...]
     monitored: bool
@@ -181,14 +190,6 @@ def summary_of(name: str, experiment: Experiment, trials: Sequence[TrialData]) -
     return summary
 
 
-def extended(treatment: Treatment) -> Graph:
-    """The treatment's graph with what its conditions add."""
-    graph = treatment.graph
-    for condition in treatment.conditions:
-        graph = condition.extend(graph)
-    return graph
-
-
 def _prepare(
     experiment: Experiment,
     native: Native,
@@ -201,7 +202,7 @@ def _prepare(
     figures = key_figures.declared(experiment.workload.graph.document)
     kinds = key_figures.kinds(figures)
     criteria = tuple(parse_criterion(text, figures=kinds) for text in experiment.document.success)
-    graphs = {treatment.key: _graph_of(treatment, experiment, host) for treatment in experiment.treatments}
+    admitted = {treatment.key: _admitted(treatment, experiment, host) for treatment in experiment.treatments}
     everything = experiment.treatments
     monitored = any(needs_monitor(t.conditions, t.observers) for t in everything)
     # Of a command it is what knows the resources.
@@ -216,7 +217,7 @@ def _prepare(
         signals=signals,
         display=display,
         run_id=uuid.uuid4().hex if earlier is None else earlier.run_id,
-        graphs=graphs,
+        admitted=admitted,
         criteria=criteria,
         figures=figures,
         monitored=monitored,
@@ -225,20 +226,18 @@ def _prepare(
     return context
 
 
-def _graph_of(treatment: Treatment, experiment: Experiment, host: Host) -> Graph:
-    """The treatment's graph with what its conditions add, where this machine can do all of it.
-
-    Raises BadInput, Unavailable.
-    """
+def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admitted:
+    """Raises BadInput, Unavailable where this machine cannot do all of it."""
     runtime = experiment.runtime_of(treatment)
     for condition in treatment.conditions:
         condition.check(host, treatment.graph, runtime)
         condition.check_network(experiment.settings.network)
     for observer in treatment.observers:
         _check_observer(observer, host, runtime)
-    graph = extended(treatment)
+    resolved = replace(treatment, conditions=tuple(c.resolved(host) for c in treatment.conditions))
+    graph = functools.reduce(lambda graph, condition: condition.extend(graph), resolved.conditions, treatment.graph)
     _check_processes(treatment, graph, experiment.workload)
-    return graph
+    return Admitted(resolved, graph)
 
 
 def _check_observer(observer: Observer, host: Host, runtime: str) -> None:
@@ -275,10 +274,10 @@ def _check_treatments(context: _Context) -> None:
     node_program = context.native.program("perflab-node")
     first = context.experiment.course().next()
     judged = set()
-    if first is not None and first.treatment.key in context.graphs:
-        judged.add((first.treatment.variant.key, id(context.graphs[first.treatment.key])))
+    if first is not None and first.treatment.key in context.admitted:
+        judged.add((first.treatment.variant.key, id(context.admitted[first.treatment.key].graph)))
     for treatment in context.experiment.treatments:
-        graph = context.graphs[treatment.key]
+        graph = context.admitted[treatment.key].graph
         if (treatment.variant.key, id(graph)) in judged:
             continue
         judged.add((treatment.variant.key, id(graph)))
@@ -342,8 +341,8 @@ def _check_same(planned: Planned, before: TrialData) -> None:
 def _admit(context: _Context, planned: Planned) -> None:
     """Judges a treatment that was not known when the run began, as `_prepare` did the others."""
     treatment = planned.treatment
-    if treatment.key not in context.graphs:
-        context.graphs[treatment.key] = _graph_of(treatment, context.experiment, context.host)
+    if treatment.key not in context.admitted:
+        context.admitted[treatment.key] = _admitted(treatment, context.experiment, context.host)
     if context.experiment.search is not None:
         settings = context.experiment.settings
         warmup_s = settings.warmup_ns / NS_PER_S
@@ -488,20 +487,20 @@ def _cool_down(context: _Context) -> Json:
 
 
 def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
-    treatment = planned.treatment
+    admitted = context.admitted[planned.treatment.key]
     workload = context.experiment.workload if isinstance(context.experiment.workload, Command) else None
     return TrialPlan(
         order=planned.order,
         block=planned.block,
-        treatment=treatment,
-        graph=context.graphs[treatment.key],
+        treatment=admitted.treatment,
+        graph=admitted.graph,
         settings=context.experiment.settings,
         domain=held,
         native=context.native,
         # A control shows what observing costs, and perflab-monitor is part of it.
         monitored=context.monitored
-        and treatment.variant.runtime != "virtual"
-        and (workload is not None or treatment.purpose != CONTROL),
+        and planned.treatment.variant.runtime != "virtual"
+        and (workload is not None or planned.treatment.purpose != CONTROL),
         command=workload,
     )
 
@@ -586,7 +585,7 @@ def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, direct
         "middleware": _middleware_document(plan),
         **plan.variant.document(),
         "service_framing": plan.variant.service_framing,
-        **plan.treatment.document(),
+        **planned.treatment.document(),
         "phase": plan.treatment.graph.phase,
         "evidence": {},
         "criteria": [],

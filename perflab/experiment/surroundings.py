@@ -8,14 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perflab.condition import AFTER, BEFORE, Companion, Condition, Counts, Evidence, Launch, NotInEffect, Window
+from perflab.condition import (
+    AFTER,
+    BEFORE,
+    Applied,
+    Companion,
+    Condition,
+    Counts,
+    Evidence,
+    Launch,
+    NotInEffect,
+    Window,
+)
 from perflab.errors import PerflabError
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.process import Supervisor
 from perflab.formats.monitor import MonitorReader
 from perflab.native import Native
-from perflab.observer import Artifact, Observer
+from perflab.observer import Artifact, Observation, Observer
+from perflab.observer.monitor import Monitor
 from perflab.units import NS_PER_S
+from perflab.workload import Graph
 
 COMPANIONS = "companions"
 MONITOR_FILE = "monitor.jsonl"
@@ -30,8 +43,8 @@ class TrialView:
     """What conditions and observers may know of the trial and do in it (perflab.condition.Trial)."""
 
     directory: Path
-    domain: int | None
-    network: str
+    graph: Graph
+    runtime: str
     native: Native
     supervisor: Supervisor
     pass_time: Callable[[float], None]
@@ -138,33 +151,30 @@ class Surroundings:
     trial: TrialView
     evidence: dict[str, Evidence] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
-    _applied: list[Condition] = field(default_factory=list)
-    _started: list[Observer] = field(default_factory=list)
+    _applied: list[tuple[Condition, Applied]] = field(default_factory=list)
+    _observed: list[tuple[Observer, Observation]] = field(default_factory=list)
 
     def prepare(self) -> None:
         """Everything that comes before the workload's processes. Raises what conditions and observers raise."""
         for observer in self.observers:
-            interval_ns = getattr(observer, "interval_ns", None)
-            if observer.name == "monitor" and interval_ns is not None:
+            if isinstance(observer, Monitor):
                 # Conditions are judged by parts of a second.
-                self.trial.monitor_interval_ns = (
-                    min(interval_ns, MONITOR_INTERVAL_NS) if self.conditions else interval_ns
-                )
+                longest_ns = MONITOR_INTERVAL_NS if self.conditions else observer.interval
+                self.trial.monitor_interval_ns = min(observer.interval, longest_ns)
         if self.trial.monitored:
             self.trial.start_monitor()
         for observer in self.observers:
-            self._started.append(observer)
-            observer.prepare(self.trial)
-        self._apply(BEFORE)
+            self._observed.append((observer, observer.begin(self.trial)))
+        self._begin(BEFORE)
 
     def surround(self) -> None:
         """Once the workload is matched: the other conditions, the observers, and the wait until all is in effect."""
-        self._apply(AFTER)
-        for observer in self.observers:
-            observer.start(self.trial)
-        for condition in self.conditions:
+        self._begin(AFTER)
+        for _, observation in self._observed:
+            observation.start()
+        for condition, applied in self._in_order:
             try:
-                condition.settle(self.trial)
+                applied.settle()
             except NotInEffect as error:
                 self._not_in_effect(condition, str(error))
                 raise
@@ -177,10 +187,10 @@ class Surroundings:
         self.trial.monitored_until(until_ns)
         complaint = self.trial.monitor_complaint()
         failed = None if complaint is None else f"what happened cannot be told: {complaint}"
-        for condition in self.conditions:
+        for condition, applied in self._in_order:
             window = planned if condition.ends_by_schedule else Window(planned.begin_ns, until_ns)
             try:
-                evidence = condition.verify(self.trial, window)
+                evidence = applied.verify(window)
             except NotInEffect as error:
                 self._not_in_effect(condition, str(error))
                 failed = failed or f"{condition.label}: {error}"
@@ -210,27 +220,31 @@ class Surroundings:
     def close(self) -> list[str]:
         """Stops the observers and removes the conditions; returns what went wrong, one line each."""
         problems = []
-        while self._started:
-            observer = self._started.pop()
+        while self._observed:
+            observer, observation = self._observed.pop()
             try:
-                self.artifacts.extend(observer.stop(self.trial))
+                self.artifacts.extend(observation.stop())
             except (PerflabError, OSError) as error:
-                problems.append(f"observer {observer.label} could not be stopped: {error}")
+                problems.append(f"observer {observer.name} could not be stopped: {error}")
         while self._applied:
-            condition = self._applied.pop()
+            condition, applied = self._applied.pop()
             try:
-                condition.remove(self.trial)
+                applied.remove()
             except (PerflabError, OSError) as error:
                 problems.append(f"condition {condition.label} could not be removed: {error}")
         return problems + self.trial.close()
 
-    def _apply(self, when: str) -> None:
+    @property
+    def _in_order(self) -> list[tuple[Condition, Applied]]:
+        """As the conditions were named, whenever each began."""
+        return sorted(self._applied, key=lambda pair: self.conditions.index(pair[0]))
+
+    def _begin(self, when: str) -> None:
         for condition in self.conditions:
-            if condition.when != when:
+            if condition.begins != when:
                 continue
-            self._applied.append(condition)  # first: one that fails half-way must be removed as well
             try:
-                condition.apply(self.trial)
+                self._applied.append((condition, condition.begin(self.trial)))
             except NotInEffect as error:
                 self._not_in_effect(condition, str(error))
                 raise
@@ -242,4 +256,4 @@ class Surroundings:
 
 def needs_monitor(conditions: Sequence[Condition], observers: Sequence[Observer]) -> bool:
     """Whether somebody in an experiment needs perflab-monitor; then every trial has it, so that it favours none."""
-    return bool(conditions) or any(o.name == "monitor" for o in observers)
+    return bool(conditions) or any(isinstance(o, Monitor) for o in observers)

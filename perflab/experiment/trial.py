@@ -304,8 +304,8 @@ class _Life:
         settings = plan.settings
         self._view = TrialView(
             directory.path,
-            plan.domain,
-            settings.network,
+            plan.graph,
+            plan.variant.runtime,
             plan.native,
             supervisor,
             self._pass_time,

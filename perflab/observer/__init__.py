@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from perflab.condition import Trial
 from perflab.host import Host
+from perflab.specification import Specification
 
 
 @dataclass(frozen=True)
@@ -19,20 +20,27 @@ class Artifact:
     kind: str
 
 
-class Observer(ABC):
-    """Something that records during a trial. One object serves all trials of one treatment, one after the other.
+class Observation:
+    """What an observer does in one trial. This one does nothing: perflab-node itself records."""
 
-    The order within a trial: prepare - the workload starts and is matched - start - the measured part - stop.
+    def start(self) -> None:
+        """All processes run and are matched."""
+
+    def stop(self) -> list[Artifact]:
+        """After the measured part; always called, and once."""
+        return []
+
+
+class Observer(Specification, ABC):
+    """Something that records during a trial, as a value: any number of trials may have it.
+
+    The order within a trial: begin - the workload starts and is matched - start - the measured part - stop.
     """
 
-    name: ClassVar[str]
-    label: str  # the name, and a number where there are several
-    extra: bool = False  # disturbs so much that it gets trials of its own, which enter no statistics
-
     @property
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """As the user gave them with every default filled in; JSON."""
+    def extra(self) -> bool:
+        """Whether it disturbs so much that it gets trials of its own, which enter no statistics."""
+        return False
 
     @abstractmethod
     def check(self, host: Host, runtime: str) -> None:
@@ -41,12 +49,7 @@ class Observer(ABC):
     def configure(self, configuration: dict[str, Any]) -> None:
         """Adds what perflab-node itself shall record to a node's configuration (docs/formats.md, section 2)."""
 
-    def prepare(self, trial: Trial) -> None:
-        """Before the processes start, e.g. to change `trial.launch`."""
-
-    def start(self, trial: Trial) -> None:
-        """All processes run and are matched."""
-
-    def stop(self, trial: Trial) -> list[Artifact]:
-        """After the measured part; always called, idempotent."""
-        return []
+    def begin(self, trial: Trial) -> Observation:
+        """Before the processes start, e.g. to change `trial.launch`. Raises Unavailable, leaving nothing behind."""
+        del trial
+        return Observation()

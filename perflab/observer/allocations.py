@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from perflab import native
 from perflab.condition import Trial
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
-from perflab.observer import Observer
-from perflab.parameters import Parameters
+from perflab.observer import Observation, Observer
 from perflab.registry import Kind
 
 LIBRARY = "libperflab_allocations.so"
 PRELOAD = "LD_PRELOAD"
-
-
-class AllocationsParameters(Parameters):
-    pass
 
 
 class Allocations(Observer):
@@ -31,42 +26,31 @@ class Allocations(Observer):
 
     name: ClassVar[str] = "allocations"
 
-    def __init__(self, parameters: AllocationsParameters, library: Path | None = None) -> None:
-        """`library` stands for the one in the folder of the native programs."""
-        self.label = self.name
-        self._library = library
-        self._parameters = parameters
-
-    @property
-    def library(self) -> Path:
-        return self._library or native.find().folder / LIBRARY
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return self._parameters.model_dump(mode="json")
-
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
-            raise Unavailable(f"{self.label}: resources are not recorded on virtual; use a real middleware")
+            raise Unavailable(f"{self.name}: resources are not recorded on virtual; use a real middleware")
         if runtime == "command":
-            raise BadInput(f"{self.label}: perflab-node counts them, and this workload is a command")
-        library = self.library
+            raise BadInput(f"{self.name}: perflab-node counts them, and this workload is a command")
+        library = _library()
         if not library.is_file():
             raise Unavailable(f"{library.name} is not in {library.parent}; build it with `make` in the perflab folder")
         # The dynamic linker takes both for the end of a name, and knows no quotes.
         if any(letter in str(library) for letter in " :"):
             raise Unavailable(
-                f"{self.label}: {PRELOAD} cannot name {library}: install perflab in a path without ' ', ':'"
+                f"{self.name}: {PRELOAD} cannot name {library}: install perflab in a path without ' ', ':'"
             )
 
-    def prepare(self, trial: Trial) -> None:
+    def begin(self, trial: Trial) -> Observation:
         environment = trial.launch.environment
         before = environment.get(PRELOAD, os.environ.get(PRELOAD, ""))
-        library = str(self.library)
+        library = str(_library())
         others = [word for word in before.replace(" ", ":").split(":") if word and word != library]
         environment[PRELOAD] = ":".join((library, *others))
+        return Observation()
 
 
-KIND: Kind[Observer] = Kind(
-    "allocations", "memory allocations of each process and thread", AllocationsParameters, Allocations
-)
+def _library() -> Path:
+    return native.find().folder / LIBRARY
+
+
+KIND: Kind[Observer] = Kind("allocations", "memory allocations of each process and thread", Allocations)

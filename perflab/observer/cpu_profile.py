@@ -7,7 +7,7 @@ is what `perflab profile --show` reads (docs/profiling.md).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -15,16 +15,22 @@ from perflab import native
 from perflab.condition import Trial
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
-from perflab.observer import Artifact, Observer
-from perflab.parameters import Bytes, Parameters, Switch
-from perflab.profile import families, record, result
+from perflab.observer import Artifact, Observation, Observer
+from perflab.parameters import Bytes, Switch
+from perflab.profile import record, result
+from perflab.profile.families import Families
+from perflab.profile.families import load as load_families
 from perflab.profile.record import Attached, Plan, Settings
 from perflab.registry import Kind
 
 FOLDER = "profile"
 
 
-class CpuProfileParameters(Parameters):
+class CpuProfile(Observer):
+    """Leaves flame graphs, a table of families and perf.data in the trial's folder."""
+
+    name: ClassVar[str] = "cpu_profile"
+
     frequency: int = Field(
         default=record.DEFAULT_FREQUENCY_HZ,
         ge=1,
@@ -54,56 +60,62 @@ class CpuProfileParameters(Parameters):
             raise ValueError(f"{size} bytes are not a multiple of 8 up to {record.LARGEST_STACK_BYTES}")
         return size
 
-
-class CpuProfile(Observer):
-    """Leaves flame graphs, a table of families and perf.data in the trial's folder."""
-
-    name: ClassVar[str] = "cpu_profile"
-
-    def __init__(self, parameters: CpuProfileParameters) -> None:
-        self.label = self.name
-        self.extra = parameters.trials == "extra"
-        self._parameters = parameters
-        self._settings = Settings(parameters.frequency, parameters.call_graph, parameters.stack, parameters.system)
-        self._plan: Plan | None = None
-        self._attached: Attached | None = None
-
     @property
-    def parameters(self) -> dict[str, Any]:
-        return self._parameters.model_dump(mode="json")
+    def extra(self) -> bool:
+        return self.trials == "extra"
 
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
-            raise Unavailable(f"{self.label}: on virtual no time passes that could be sampled; use a real middleware")
+            raise Unavailable(f"{self.name}: on virtual no time passes that could be sampled; use a real middleware")
         try:
-            self._rules()
-            self._plan = Plan.of(self._settings)
+            self.rules()
+            self.plan()
         except (BadInput, Unavailable) as error:
-            raise type(error)(f"{self.label}: {error}") from error
+            raise type(error)(f"{self.name}: {error}") from error
 
-    def start(self, trial: Trial) -> None:
-        self._plan = self._plan or Plan.of(self._settings)
-        pids = list(trial.processes.values())
+    def plan(self) -> Plan:
+        """Raises Unavailable, BadInput."""
+        return Plan.of(Settings(self.frequency, self.call_graph, self.stack, self.system))
+
+    def rules(self) -> Families:
+        """Raises BadInput."""
+        return load_families(Path(self.families) if self.families else None, "families")
+
+    def begin(self, trial: Trial) -> Observation:
+        return Sampled(self, trial)
+
+
+class Sampled(Observation):
+    """The processes of one trial under perf."""
+
+    def __init__(self, asked: CpuProfile, trial: Trial) -> None:
+        self._asked = asked
+        self._trial = trial
+        self._plan = asked.plan()
+        self._attached: Attached | None = None  # until the workload is there
+
+    def start(self) -> None:
+        trial, pids = self._trial, list(self._trial.processes.values())
         self._attached = Attached(trial.directory / FOLDER, self._plan, pids, trial.start, native.find())
         self._attached.begin(trial.wait)
 
-    def stop(self, trial: Trial) -> list[Artifact]:
-        attached, self._attached = self._attached, None
-        if attached is None or self._plan is None or attached.began_ns is None:
+    def stop(self) -> list[Artifact]:
+        attached, keep_raw = self._attached, self._asked.keep_raw
+        if attached is None or attached.began_ns is None:
             return []  # the trial ended before the workload was there
         attached.end()
         recorded = result.Recorded(
             None,
-            list(trial.processes.values()),
+            list(self._trial.processes.values()),
             attached.began_ns,
             attached.ended_ns,
             attached.perf_cpu_ns,
             attached.notes,
         )
-        folder = trial.directory / FOLDER
-        document = result.analyse(folder, self._plan, recorded, self._rules(), keep_raw=self._parameters.keep_raw)
+        folder = self._trial.directory / FOLDER
+        document = result.analyse(folder, self._plan, recorded, self._asked.rules(), keep_raw=keep_raw)
         pages = [folder / process["page"] for process in document["processes"] if process["page"] is not None]
-        raw = [folder / record.DATA] if self._parameters.keep_raw else []
+        raw = [folder / record.DATA] if keep_raw else []
         return [
             Artifact(folder / result.FILE, result.KIND),
             Artifact(folder / result.PARQUET, "table"),
@@ -112,10 +124,5 @@ class CpuProfile(Observer):
             *(Artifact(path, "perf_data") for path in raw),
         ]
 
-    def _rules(self) -> families.Families:
-        return families.load(Path(self._parameters.families) if self._parameters.families else None, "families")
 
-
-KIND: Kind[Observer] = Kind(
-    "cpu_profile", "flame graphs and shares of families of functions, by perf", CpuProfileParameters, CpuProfile
-)
+KIND: Kind[Observer] = Kind("cpu_profile", "flame graphs and shares of families of functions, by perf", CpuProfile)

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.observer import Observer
-from perflab.parameters import DurationNs, Parameters
+from perflab.parameters import DurationNs
 from perflab.registry import Kind
 from perflab.units import NS_PER_S
 
@@ -21,7 +21,11 @@ SHORTEST_NS = 10_000
 LONGEST_NS = NS_PER_S
 
 
-class HiccupParameters(Parameters):
+class Hiccup(Observer):
+    """Adds `hiccup_ns` to the configuration of every perflab-node; the histogram is in its checkpoints."""
+
+    name: ClassVar[str] = "hiccup"
+
     interval: DurationNs = Field(
         default=1_000_000,
         validate_default=False,
@@ -35,30 +39,14 @@ class HiccupParameters(Parameters):
             raise ValueError(f"{interval_ns / 1e6:g} ms is not within 10us and 1s")
         return interval_ns
 
-
-class Hiccup(Observer):
-    """Adds `hiccup_ns` to the configuration of every perflab-node; the histogram is in its checkpoints."""
-
-    name: ClassVar[str] = "hiccup"
-
-    def __init__(self, parameters: HiccupParameters) -> None:
-        self.label = self.name
-        self.interval_ns = parameters.interval
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"interval": self.interval_ns / NS_PER_S}  # seconds
-
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
-            raise Unavailable(f"{self.label}: nothing sleeps in virtual time; use a real middleware")
+            raise Unavailable(f"{self.name}: nothing sleeps in virtual time; use a real middleware")
         if runtime == "command":
-            raise BadInput(f"{self.label}: it is a thread of perflab-node, and this workload is a command")
+            raise BadInput(f"{self.name}: it is a thread of perflab-node, and this workload is a command")
 
     def configure(self, configuration: dict[str, Any]) -> None:
-        configuration["hiccup_ns"] = self.interval_ns
+        configuration["hiccup_ns"] = self.interval
 
 
-KIND: Kind[Observer] = Kind(
-    "hiccup", "how much too long a sleeping thread of each process sleeps", HiccupParameters, Hiccup
-)
+KIND: Kind[Observer] = Kind("hiccup", "how much too long a sleeping thread of each process sleeps", Hiccup)

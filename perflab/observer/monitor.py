@@ -7,7 +7,7 @@ need one; the tables have the interval that was asked for.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 
@@ -16,8 +16,8 @@ from perflab.condition import Trial
 from perflab.errors import Unavailable
 from perflab.formats import monitor as monitor_files
 from perflab.host import Host
-from perflab.observer import Artifact, Observer
-from perflab.parameters import DurationNs, Parameters
+from perflab.observer import Artifact, Observation, Observer
+from perflab.parameters import DurationNs
 from perflab.registry import Kind
 from perflab.units import NS_PER_S
 
@@ -25,7 +25,11 @@ SHORTEST_NS = 10_000_000
 LONGEST_NS = 10 * NS_PER_S
 
 
-class MonitorParameters(Parameters):
+class Monitor(Observer):
+    """Writes monitor_threads.parquet and monitor_cpus.parquet."""
+
+    name: ClassVar[str] = "monitor"
+
     interval: DurationNs = Field(
         default=100_000_000,
         validate_default=False,
@@ -39,37 +43,33 @@ class MonitorParameters(Parameters):
             raise ValueError(f"{interval_ns / 1e6:g} ms is not within 10ms and 10s")
         return interval_ns
 
-
-class Monitor(Observer):
-    """Writes monitor_threads.parquet and monitor_cpus.parquet."""
-
-    name: ClassVar[str] = "monitor"
-
-    def __init__(self, parameters: MonitorParameters) -> None:
-        self.label = self.name
-        self.interval_ns = parameters.interval
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"interval": self.interval_ns / NS_PER_S}  # seconds
-
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
-            raise Unavailable(f"{self.label}: on virtual there are no threads to watch; use a real middleware")
+            raise Unavailable(f"{self.name}: on virtual there are no threads to watch; use a real middleware")
         native.find().program("perflab-monitor")
 
-    def stop(self, trial: Trial) -> list[Artifact]:
-        reader = trial.monitor
+    def begin(self, trial: Trial) -> Observation:
+        return Samples(self.interval, trial)
+
+
+class Samples(Observation):
+    """Those of one trial, as tables."""
+
+    def __init__(self, interval_ns: int, trial: Trial) -> None:
+        self._interval_ns = interval_ns
+        self._trial = trial
+
+    def stop(self) -> list[Artifact]:
+        reader = self._trial.monitor
         reader.refresh()
         if reader.last_at_ns is None:
             return []  # the trial ended before anything was sampled
-        tables = monitor_files.write_tables(trial.directory, reader, self.interval_ns)
+        tables = monitor_files.write_tables(self._trial.directory, reader, self._interval_ns)
         return [Artifact(path, "table") for path in tables]
 
 
 KIND: Kind[Observer] = Kind(
     "monitor",
     "CPU time, run delay, policy and CPUs of every thread, and the CPUs' idle time",
-    MonitorParameters,
     Monitor,
 )

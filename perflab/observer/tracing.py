@@ -15,8 +15,8 @@ from perflab import native
 from perflab.condition import Trial
 from perflab.errors import Unavailable
 from perflab.host import Host
-from perflab.observer import Artifact, Observer
-from perflab.parameters import Bytes, Names, Parameters, Switch
+from perflab.observer import Artifact, Observation, Observer
+from perflab.parameters import Bytes, Names, Switch
 from perflab.registry import Kind
 from perflab.tracer import TRACEPOINTS, Recording, RecordingSettings, check, has_tracepoints, node_setting
 from perflab.tracer.lttng import UserSpaceSettings
@@ -27,7 +27,11 @@ ARTIFACT = "trace"
 _DEFAULT = UserSpaceSettings()
 
 
-class TracingParameters(Parameters):
+class Tracing(Observer):
+    """Writes the folder trace/ of the trial."""
+
+    name: ClassVar[str] = "tracing"
+
     scheduler: Literal["auto", "perf_event", "ebpf", "lttng", "none"] = Field(
         default="auto",
         description="scheduler events by LTTng's kernel modules, ebpf or perf_event; auto: the first that is there",
@@ -51,66 +55,54 @@ class TracingParameters(Parameters):
         default=False, description="flight recorder: the buffers are overwritten, and written at the end"
     )
 
-
-class Tracing(Observer):
-    """Writes the folder trace/ of the trial."""
-
-    name: ClassVar[str] = "tracing"
-
-    def __init__(self, parameters: TracingParameters) -> None:
-        self.label = self.name
-        self.extra = parameters.trials == "extra"
-        self._parameters = parameters
-        self._recording: Recording | None = None
-
     @property
-    def parameters(self) -> dict[str, Any]:
-        return self._parameters.model_dump(mode="json")
+    def extra(self) -> bool:
+        return self.trials == "extra"
 
     @property
     def settings(self) -> RecordingSettings:
-        given = self._parameters
         return RecordingSettings(
             user_space=UserSpaceSettings(
-                events=given.events, contexts=given.contexts, buffer_bytes=given.buffer, snapshot=given.snapshot
+                events=self.events, contexts=self.contexts, buffer_bytes=self.buffer, snapshot=self.snapshot
             ),
-            scheduler=given.scheduler,
-            scheduler_buffer_bytes=given.scheduler_buffer,
-            whole_system=given.processes == "system",
-            flight_recorder_bytes=given.scheduler_buffer if given.snapshot else None,
+            scheduler=self.scheduler,
+            scheduler_buffer_bytes=self.scheduler_buffer,
+            whole_system=self.processes == "system",
+            flight_recorder_bytes=self.scheduler_buffer if self.snapshot else None,
         )
 
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
-            raise Unavailable(f"{self.label}: on virtual there is nothing to trace; use a real middleware")
+            raise Unavailable(f"{self.name}: on virtual there is nothing to trace; use a real middleware")
         check(self.settings, native.find())
         if not has_tracepoints(runtime, native.find()):
             raise Unavailable(
-                f"{self.label}: {TRACEPOINTS} is not in {native.find().folder}: install LTTng's headers with "
+                f"{self.name}: {TRACEPOINTS} is not in {native.find().folder}: install LTTng's headers with "
                 "`apt install liblttng-ust-dev` and build perflab again with `make`"
             )
 
     def configure(self, configuration: dict[str, Any]) -> None:
         configuration["tracing"] = node_setting(str(configuration.get("runtime")), native.find())
 
-    def prepare(self, trial: Trial) -> None:
-        directory = trial.directory / FOLDER
-        self._recording = Recording(directory, self.settings, start=trial.start, native=native.find())
+    def begin(self, trial: Trial) -> Observation:
+        recording = Recording(trial.directory / FOLDER, self.settings, start=trial.start, native=native.find())
         # Everything of a trial descends from us: the workload, the conditions, and other observers.
-        self._recording.begin([os.getpid()])
-        trial.launch.environment.update(self._recording.environment)
+        recording.begin([os.getpid()])
+        trial.launch.environment.update(recording.environment)
+        return Traced(recording)
 
-    def stop(self, trial: Trial) -> list[Artifact]:
-        if self._recording is None:
-            return []
-        recording, self._recording = self._recording, None
-        recording.end()
-        return [Artifact(recording.directory, ARTIFACT)]
+
+class Traced(Observation):
+    """One trial, recorded from its begin on."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def stop(self) -> list[Artifact]:
+        self._recording.end()
+        return [Artifact(self._recording.directory, ARTIFACT)]
 
 
 KIND: Kind[Observer] = Kind(
-    "tracing",
-    "ros2:* events of the workload by LTTng, and the scheduler's: what `perflab trace` reads",
-    TracingParameters,
-    Tracing,
+    "tracing", "ros2:* events of the workload by LTTng, and the scheduler's: what `perflab trace` reads", Tracing
 )

@@ -130,11 +130,19 @@ class MadeCompanion:
 class MadeTrial:
     """A `Trial` of perflab.condition with `monitor` as it was made."""
 
-    def __init__(self, directory: Path, monitor: MonitorReader, companion: MadeCompanion | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        monitor: MonitorReader,
+        companion: MadeCompanion | None = None,
+        graph: Graph | None = None,
+        runtime: str = "dds",
+    ) -> None:
         self.directory = directory
         self.monitor = monitor
-        self.domain: int | None = 1
-        self.network = "lo"
+        self.graph = graph or graph_of("a", "b")
+        self.runtime = runtime
+        self.middleware_configuration: dict[str, Any] = {"name": "sim", "library": "sim.so", "domain": 3}
         self.launch = Launch()
         self.processes: dict[str, int] = {}
         self.condition_processes: dict[str, int] = {}

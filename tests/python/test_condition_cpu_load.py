@@ -17,7 +17,7 @@ from perflab.condition import NotInEffect, Window, stress_ng
 from perflab.condition import cpu_demand as demand
 from perflab.condition import cpu_load as module
 from perflab.condition import evidence as evidence_module
-from perflab.condition.cpu_load import KIND, CpuLoad
+from perflab.condition.cpu_load import KIND, CpuLoad, CpuWorkers
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 
@@ -142,28 +142,26 @@ def made(**parameters: Any) -> CpuLoad:
     return condition
 
 
-def running(tmp_path: Path, program: subprocess.Popen[bytes], condition: CpuLoad) -> MadeTrial:
-    """A trial in which the condition was applied and its workers were found."""
+def running(tmp_path: Path, program: subprocess.Popen[bytes], condition: CpuLoad) -> tuple[MadeTrial, CpuWorkers]:
+    """A trial in which the condition began and its workers were found."""
     trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("cpu_load", program.pid))
-    condition.apply(trial)
-    assert condition._load is not None
-    condition._load.find_workers(trial)
-    return trial
+    workers = condition.begin(trial)
+    workers.find_workers()
+    return trial, workers
 
 
-def watched(tmp_path: Path, condition: CpuLoad, trial: MadeTrial, **samples: Any) -> None:
-    assert condition._load is not None
+def watched(tmp_path: Path, workers: CpuWorkers, trial: MadeTrial, **samples: Any) -> None:
     monitor = MadeMonitor(tmp_path / "m.jsonl")
-    for tid in condition._load.threads:
-        monitor.thread("cpu_load", tid, cpus=list(condition.cpus))
+    for tid in workers.threads:
+        monitor.thread("cpu_load", tid, cpus=list(workers.asked.cpus))
     trial.monitor = monitor.samples(51, **samples).reader()
-    condition._load.note_scheduling(trial)
+    workers.note_scheduling()
 
 
 def test_the_program_gets_what_was_asked(
     tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]]
 ) -> None:
-    trial = running(tmp_path, load_program(1), made(workers=1, load="30%", cpus="0", method="fft"))
+    trial, _ = running(tmp_path, load_program(1), made(workers=1, load="30%", cpus="0", method="fft"))
     words = trial.commands[0]
     assert words[:3] == ["/usr/bin/stress-ng", "--cpu", "1"]
     for option, value in (("--cpu-load", "30"), ("--cpu-method", "fft"), ("--taskset", "0"), ("--timeout", "0")):
@@ -171,10 +169,9 @@ def test_the_program_gets_what_was_asked(
 
 
 def test_evidence_of_a_good_trial(tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]]) -> None:
-    condition = made(workers=2, load=40)
-    trial = running(tmp_path, load_program(2), condition)
-    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4)
-    evidence = condition.verify(trial, WINDOW)
+    trial, workers = running(tmp_path, load_program(2), made(workers=2, load=40))
+    watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
+    evidence = workers.verify(WINDOW)
     assert evidence["in_effect"], evidence
     assert evidence["promised"]["demand_cpus"] == pytest.approx(0.8)
     assert evidence["achieved"]["workers_alive"] == 2
@@ -192,25 +189,19 @@ def test_evidence_of_a_good_trial(tmp_path: Path, load_program: Callable[[int], 
 def test_a_worker_that_is_scheduled_otherwise_is_named(
     tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]], change: dict[str, Any], said: str
 ) -> None:
-    condition = made(workers=1, load=40)
-    trial = running(tmp_path, load_program(1), condition)
-    assert condition.verify(watched_again(tmp_path, condition, trial), WINDOW)["in_effect"]
-    assert condition._load is not None
-    (worker,) = condition._load.threads
-    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("cpu_load", worker, cpus=list(condition.cpus))
-    monitor.thread("cpu_load", worker, at=25, cpus=list(condition.cpus), **change)
-    monitor.thread("cpu_load", worker, at=27, cpus=list(condition.cpus))
+    trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
+    watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
+    assert workers.verify(WINDOW)["in_effect"]
+    (worker,) = workers.threads
+    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("cpu_load", worker, cpus=list(workers.asked.cpus))
+    monitor.thread("cpu_load", worker, at=25, cpus=list(workers.asked.cpus), **change)
+    monitor.thread("cpu_load", worker, at=27, cpus=list(workers.asked.cpus))
     trial.monitor = monitor.samples(51, cpu=lambda tid, i: 0.4).reader()
-    reason = condition.verify(trial, WINDOW)["reason"]
+    reason = workers.verify(WINDOW)["reason"]
     assert reason == f"worker {worker} of stress-ng had {said}, 1.5 s into the measured time"
-    condition._load.scheduling.clear()
-    reason = condition.verify(trial, WINDOW)["reason"]
+    workers.scheduling.clear()
+    reason = workers.verify(WINDOW)["reason"]
     assert reason == f"nobody saw the policy of worker {worker} of stress-ng before the measured time"
-
-
-def watched_again(tmp_path: Path, condition: CpuLoad, trial: MadeTrial) -> MadeTrial:
-    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4)
-    return trial
 
 
 @pytest.mark.parametrize(
@@ -232,11 +223,10 @@ def test_what_the_monitor_did_not_look_at_is_not_known(
     reason: str | None,
     gap_s: float,
 ) -> None:
-    condition = made(workers=1, load=40)
-    trial = running(tmp_path, load_program(1), condition)
+    trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
     first, behind = missed
-    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4, missed=lambda i: first <= i < behind)
-    evidence = condition.verify(trial, window)
+    watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4, missed=lambda i: first <= i < behind)
+    evidence = workers.verify(window)
     assert evidence["reason"] == reason
     assert evidence["achieved"]["monitor_gap_s"] == pytest.approx(gap_s)
 
@@ -253,52 +243,47 @@ def test_how_long_the_monitor_may_look_away(interval_ms: int, window_s: float, l
 def test_a_load_without_a_cpu_in_common_with_the_workload_is_noted(
     tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]]
 ) -> None:
-    condition = made(workers=1, load=40, cpus="0")
-    trial = running(tmp_path, load_program(1), condition)
-    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4)
+    trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40, cpus="0"))
+    watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
     trial.processes = {"a": 1, "b": 2}
     trial.launch.cpus_of["a"] = trial.launch.cpus_of["b"] = frozenset({1})
-    evidence = condition.verify(trial, WINDOW)
+    evidence = workers.verify(WINDOW)
     assert evidence["note"] == "the load and the workload have no CPU in common"
     trial.launch.cpus_of["b"] = frozenset({0, 1})
-    evidence = condition.verify(trial, WINDOW)
+    evidence = workers.verify(WINDOW)
     assert (evidence["note"], evidence["achieved"]["cpus_shared_with_workload"]) == (None, [0])
 
 
 def test_a_worker_that_ended_is_seen_although_its_mean_is_right(
     tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]]
 ) -> None:
-    condition = made(workers=2, load=40)
-    trial = running(tmp_path, load_program(2), condition)
-    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4)
-    assert condition._load is not None
-    victim = condition._load.threads[0]
+    trial, workers = running(tmp_path, load_program(2), made(workers=2, load=40))
+    watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
+    victim = workers.threads[0]
     os.kill(victim, 9)
     limit_s = time.monotonic() + 20
-    while condition._load.alive == 2 and time.monotonic() < limit_s:
+    while workers.alive == 2 and time.monotonic() < limit_s:
         time.sleep(0.01)
-    evidence = condition.verify(trial, WINDOW)
+    evidence = workers.verify(WINDOW)
     assert evidence["in_effect"] is False
     assert evidence["reason"] == f"worker {victim} of stress-ng ended during the trial"
 
 
 def test_a_killed_program_is_named(tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]]) -> None:
-    condition = made(workers=1, load=40)
-    trial = running(tmp_path, load_program(1), condition)
-    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4)
+    trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
+    watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
     assert trial.companion is not None
     trial.companion.status = -9
-    assert condition.verify(trial, WINDOW)["reason"] == "stress-ng was killed by SIGKILL during the trial"
+    assert workers.verify(WINDOW)["reason"] == "stress-ng was killed by SIGKILL during the trial"
 
 
 def test_a_monitor_that_ended_early_is_no_proof(
     tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perflab.condition.evidence.MONITOR_LIMIT_S", 0.1)
-    condition = made(workers=1, load=40)
-    trial = running(tmp_path, load_program(1), condition)
-    watched(tmp_path, condition, trial, cpu=lambda tid, i: 0.4)
-    reason = condition.verify(trial, Window(S, S + 50 * INTERVAL_NS))["reason"]
+    trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
+    watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
+    reason = workers.verify(Window(S, S + 50 * INTERVAL_NS))["reason"]
     assert reason == "the monitor ended 1.00 s too early: nothing is known of the whole measured time"
 
 
@@ -318,13 +303,23 @@ def _fail(reason: str | None) -> None:
 def test_remove_ends_it_once_and_takes_its_folder_away(
     tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]]
 ) -> None:
-    condition = made(workers=1)
-    trial = running(tmp_path, load_program(1), condition)
+    trial, workers = running(tmp_path, load_program(1), made(workers=1))
     assert (tmp_path / "cpu_load" / "temporary").is_dir()
-    condition.remove(trial)
-    condition.remove(trial)
+    workers.remove()
     assert trial.companion is not None
     assert trial.companion.stopped == 1
+    assert not (tmp_path / "cpu_load").exists()
+
+
+def test_a_program_that_cannot_be_started_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> MadeCompanion:
+        assert (tmp_path / "cpu_load" / "temporary").is_dir()
+        raise Unavailable("stress-ng cannot be executed")
+
+    trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader())
+    monkeypatch.setattr(trial, "start", refuse)
+    with pytest.raises(Unavailable, match="cannot be executed"):
+        made().begin(trial)
     assert not (tmp_path / "cpu_load").exists()
 
 

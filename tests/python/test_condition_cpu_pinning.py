@@ -44,24 +44,18 @@ def watched(tmp_path: Path, cpus: list[int]) -> MadeMonitor:
 
 
 def verified(tmp_path: Path, condition: CpuPinning, monitor: MadeMonitor) -> dict[str, Any]:
-    trial = MadeTrial(tmp_path, monitor.samples(51).reader())
-    condition.apply(trial)
-    return condition.verify(trial, WINDOW)
+    return condition.begin(MadeTrial(tmp_path, monitor.samples(51).reader())).verify(WINDOW)
 
 
 def test_count_takes_the_highest_cpus_and_pins_every_process(tmp_path: Path) -> None:
-    condition = made(count=2)
     trial = MadeTrial(tmp_path, watched(tmp_path, [2, 3]).samples(51).reader())
-    condition.apply(trial)
+    pinned = made(count=2).begin(trial)
     assert trial.launch.cpus_of == {"a": frozenset({2, 3}), "b": frozenset({2, 3})}
-    evidence = condition.verify(trial, WINDOW)
+    evidence = pinned.verify(WINDOW)
     assert evidence["in_effect"], evidence
     assert evidence["promised"]["cpus"] == [2, 3]
     assert evidence["promised"]["clipped"] is False
     assert (evidence["achieved"]["threads"], evidence["achieved"]["samples"]) == (3, 31)
-    condition.remove(trial)
-    condition.remove(trial)
-    assert trial.launch.cpus_of == {}
 
 
 def test_fewer_cpus_than_promised_are_no_escape(tmp_path: Path) -> None:
@@ -110,9 +104,9 @@ def test_the_affinity_at_the_end_is_read_from_the_kernel(
     monkeypatch.setattr(module, "allowed_cpus", lambda: (*real, 4094))
     condition = made(graph_of("a"), count=1)
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("workload/a", sleeper, cpus=[4094])
-    trial = MadeTrial(tmp_path, monitor.samples(51).reader())
+    trial = MadeTrial(tmp_path, monitor.samples(51).reader(), graph=graph_of("a"))
     trial.processes = {"a": sleeper}
-    reason = condition.verify(trial, WINDOW)["reason"]
+    reason = condition.begin(trial).verify(WINDOW)["reason"]
     assert reason.startswith(f"thread {sleeper} (sleep) of process 'a' could run on CPU")
     assert reason.endswith(" at the end, and CPU 4094 was promised")
 
@@ -123,7 +117,7 @@ def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path)
 
     def verify(used: float) -> dict[str, Any]:
         trial = MadeTrial(tmp_path, watched(tmp_path, [2, 3]).samples(51, cpu=lambda tid, i: used, on=where).reader())
-        return made(count=2).verify(trial, WINDOW)
+        return made(count=2).begin(trial).verify(WINDOW)
 
     evidence = verify(0.1)
     assert evidence["reason"] == (
@@ -138,7 +132,7 @@ def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path)
 
 def test_what_ran_before_the_window_is_no_escape(tmp_path: Path) -> None:
     monitor = watched(tmp_path, [2, 3]).samples(51, cpu=lambda tid, i: 0.1, on=lambda tid, i: 1 if i <= 10 else 3)
-    evidence = made(count=2).verify(MadeTrial(tmp_path, monitor.reader()), WINDOW)
+    evidence = made(count=2).begin(MadeTrial(tmp_path, monitor.reader())).verify(WINDOW)
     assert evidence["in_effect"], evidence
 
 
@@ -148,9 +142,9 @@ def test_an_old_thread_that_nobody_watched_is_counted(tmp_path: Path, sleeper: i
 
     def verify(tid: int, at_ns: int) -> dict[str, Any]:
         monitor = MadeMonitor(tmp_path / "m.jsonl", begin_ns=at_ns).thread("workload/a", tid, cpus=[3])
-        trial = MadeTrial(tmp_path, monitor.samples(51, on=lambda tid, i: 3).reader())
+        trial = MadeTrial(tmp_path, monitor.samples(51, on=lambda tid, i: 3).reader(), graph=graph_of("a"))
         trial.processes = {"a": sleeper}
-        return condition.verify(trial, Window(at_ns + S, at_ns + 4 * S))
+        return condition.begin(trial).verify(Window(at_ns + S, at_ns + 4 * S))
 
     evidence = verify(sleeper + 1, begin_ns)
     assert evidence["reason"] == "1 thread of process 'a' was never watched"
@@ -202,6 +196,6 @@ def test_a_graph_that_puts_threads_elsewhere_is_refused(process: dict[str, Any],
 
 def test_two_pinnings_of_one_process_are_refused(tmp_path: Path) -> None:
     trial = MadeTrial(tmp_path, watched(tmp_path, [3]).samples(2).reader())
-    made(count=1).apply(trial)
+    made(count=1).begin(trial)
     with pytest.raises(NotInEffect, match="process 'b' was pinned by another condition"):
-        made(cpus="0", processes="b").apply(trial)
+        made(cpus="0", processes="b").begin(trial)

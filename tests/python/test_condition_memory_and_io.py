@@ -32,14 +32,13 @@ def machine(root: Path, available_mib: int) -> Host:
     return Host(root)
 
 
-def applied(tmp_path: Path, condition: Any, monitor: MadeMonitor) -> MadeTrial:
-    """A trial with the condition applied; its only worker is this test itself, which lives."""
-    companion = MadeCompanion(condition.label, os.getpid())
-    trial = MadeTrial(tmp_path, monitor.reader(), companion)
-    condition.apply(trial)
-    condition._load.workers = [_this_process()]
-    condition._load.scheduling[os.getpid()] = {"policy": "OTHER", "priority": 0, "nice": 0}
-    return trial
+def applied(tmp_path: Path, condition: Any, monitor: MadeMonitor) -> tuple[MadeTrial, stress_ng.Load]:
+    """A trial in which the condition began; its only worker is this test itself, which lives."""
+    trial = MadeTrial(tmp_path, monitor.reader(), MadeCompanion(condition.label, os.getpid()))
+    load: stress_ng.Load = condition.begin(trial)
+    load.workers = [_this_process()]
+    load.scheduling[os.getpid()] = {"policy": "OTHER", "priority": 0, "nice": 0}
+    return trial, load
 
 
 def _this_process() -> Task:
@@ -53,8 +52,9 @@ def _this_process() -> Task:
 def pressure(tmp_path: Path, **parameters: Any) -> memory_pressure.MemoryPressure:
     condition = memory_pressure.KIND.make(parameters, "memory_pressure")
     assert isinstance(condition, memory_pressure.MemoryPressure)
-    condition.check(machine(tmp_path, 4096), graph_of("a"), "dds")
-    return condition
+    here = machine(tmp_path, 4096)
+    condition.check(here, graph_of("a"), "dds")
+    return condition.resolved(here)
 
 
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rss_mib: list[int], now_mib: int) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rss_mib: list[int], no
     condition = pressure(tmp_path, bytes="100MiB", access="hold")
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("memory_pressure", os.getpid())
     monitor.samples(51, rss_kb=lambda group, i: rss_mib[min(i // 10, len(rss_mib) - 1)] * 1024)
-    trial = applied(tmp_path, condition, monitor)
-    return condition.verify(trial, WINDOW)
+    _, load = applied(tmp_path, condition, monitor)
+    return load.verify(WINDOW)
 
 
 def test_memory_that_stays_resident_is_in_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +91,8 @@ def test_memory_that_is_not_rewritten_is_seen(tmp_path: Path, monkeypatch: pytes
     condition = pressure(tmp_path, bytes="100MiB")
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("memory_pressure", os.getpid())
     monitor.samples(51, rss_kb=lambda group, i: 100 * 1024, cpu=lambda tid, i: 1.0 if i <= 20 or i > 30 else 0.0)
-    trial = applied(tmp_path, condition, monitor)
-    reason = condition.verify(trial, WINDOW)["reason"]
+    _, load = applied(tmp_path, condition, monitor)
+    reason = load.verify(WINDOW)["reason"]
     assert reason.startswith("it did not rewrite its memory: ")
     assert "part 2 of 3" in reason
 
@@ -108,7 +108,7 @@ def test_what_would_not_fit_is_refused(tmp_path: Path) -> None:
 def test_a_share_of_the_memory_is_the_same_in_every_trial(tmp_path: Path) -> None:
     condition = pressure(tmp_path, percent="25%", workers=2)
     (tmp_path / "proc/meminfo").write_text("MemAvailable: 9 kB\n", encoding="utf-8")
-    trial = applied(tmp_path, condition, MadeMonitor(tmp_path / "m.jsonl"))
+    trial, _ = applied(tmp_path, condition, MadeMonitor(tmp_path / "m.jsonl"))
     words = trial.commands[0]
     assert words[words.index("--vm-bytes") + 1] == str(1024 * MIB)
     assert {"--vm-keep", "--oomable"} <= set(words)
@@ -146,9 +146,9 @@ def written(tmp_path: Path, condition: io_load.IoLoad, mb: Sequence[float]) -> d
     """Evidence where `mb` are the MB written in each interval of 100 ms, the last one again and again."""
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("io_load", os.getpid())
     monitor.samples(51, written=lambda group, i: round(mb[min(i, len(mb) - 1)] * 1e6))
-    trial = applied(tmp_path, condition, monitor)
-    evidence = condition.verify(trial, WINDOW)
-    condition.remove(trial)
+    _, load = applied(tmp_path, condition, monitor)
+    evidence = load.verify(WINDOW)
+    load.remove()
     return evidence
 
 
@@ -196,10 +196,9 @@ def test_a_load_that_stands_still_most_of_the_time_is_none(tmp_path: Path) -> No
 def test_a_pause_of_half_a_short_window_is_too_long(tmp_path: Path) -> None:
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("io_load", os.getpid())
     monitor.samples(51, written=lambda group, i: 0 if 13 <= i <= 17 else 2_000_000)
-    condition = load()
-    trial = applied(tmp_path, condition, monitor)
-    assert condition.verify(trial, Window(S, 2 * S))["reason"] == "it wrote nothing for 0.6 s"
-    assert condition.verify(trial, WINDOW)["in_effect"]
+    _, writers = applied(tmp_path, load(), monitor)
+    assert writers.verify(Window(S, 2 * S))["reason"] == "it wrote nothing for 0.6 s"
+    assert writers.verify(WINDOW)["in_effect"]
 
 
 @pytest.mark.parametrize("name", ["io_load", "memory_pressure"])
@@ -212,7 +211,8 @@ def test_a_worker_that_only_runs_when_nobody_else_does_is_named(
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread(name, os.getpid())
     monitor.thread(name, os.getpid(), at=20, policy="IDLE")
     monitor.samples(51, written=lambda group, i: 10**6, cpu=lambda tid, i: 1.0, rss_kb=lambda group, i: 100 * 1024)
-    evidence = condition.verify(applied(tmp_path, condition, monitor), WINDOW)
+    _, applied_load = applied(tmp_path, condition, monitor)
+    evidence = applied_load.verify(WINDOW)
     assert evidence["reason"] == (
         f"worker {os.getpid()} of stress-ng had policy IDLE instead of OTHER, 1.0 s into the measured time"
     )
@@ -220,7 +220,7 @@ def test_a_worker_that_only_runs_when_nobody_else_does_is_named(
 
 def test_every_write_waits_for_the_storage(tmp_path: Path) -> None:
     for sync in ("fsync", "dsync", "direct"):
-        trial = applied(tmp_path, load(sync=sync, workers=3, bytes="2MiB"), MadeMonitor(tmp_path / "m.jsonl"))
+        trial, _ = applied(tmp_path, load(sync=sync, workers=3, bytes="2MiB"), MadeMonitor(tmp_path / "m.jsonl"))
         words = trial.commands[0]
         assert words[words.index("--hdd-opts") + 1] == f"wr-seq,{sync}"
         assert words[words.index("--hdd-bytes") + 1] == str(6 * MIB)

@@ -23,13 +23,13 @@ def made(tmp_path: Path, interval: str) -> tuple[Monitor, MadeTrial]:
 
 def tables(tmp_path: Path, interval: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     observer, trial = made(tmp_path, interval)
-    threads, cpus = (pl.read_parquet(artifact.path) for artifact in observer.stop(trial))
+    threads, cpus = (pl.read_parquet(artifact.path) for artifact in observer.begin(trial).stop())
     return threads, cpus
 
 
 def test_tables_have_the_interval_that_was_asked_for(tmp_path: Path) -> None:
     observer, trial = made(tmp_path, "1s")
-    assert observer.interval_ns == S
+    assert observer.interval == S
     assert trial.monitor.interval_ns == INTERVAL_NS
     threads, cpus = tables(tmp_path, "1s")
     of_one = threads.filter(tid=12)

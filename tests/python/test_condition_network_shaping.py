@@ -10,9 +10,9 @@ import pytest
 from made_trial import MadeCompanion, MadeMonitor, MadeTrial, S, graph_of
 
 from perflab import programs
-from perflab.condition import Launch, NotInEffect, Window
+from perflab.condition import NotInEffect, Window
 from perflab.condition import network_shaping as module
-from perflab.condition.network_shaping import KIND, LARGEST_PACKET_BYTES, NetworkShaping, Snapshot
+from perflab.condition.network_shaping import KIND, LARGEST_PACKET_BYTES, NetworkShaping, Shaped, Snapshot
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 
@@ -56,7 +56,8 @@ class Verified:
     """A shaping whose namespace is as the two snapshots say."""
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: NetworkShaping) -> None:
-        self.trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("holder", 100))
+        self.holder = MadeCompanion("holder", 100)
+        self.trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), self.holder)
         self.condition = condition
         self._monkeypatch = monkeypatch
         self.namespaces = {100: 7}
@@ -67,10 +68,10 @@ class Verified:
 
     def __call__(self, before: Snapshot, after: Snapshot) -> dict[str, Any]:
         self._monkeypatch.setattr(module, "take_snapshot", lambda pid: before)
-        self.condition.apply(self.trial)
-        self.condition.settle(self.trial)
+        self.shaped = self.condition.begin(self.trial)
+        self.shaped.settle()
         self._monkeypatch.setattr(module, "take_snapshot", lambda pid: after)
-        return self.condition.verify(self.trial, WINDOW)
+        return self.shaped.verify(WINDOW)
 
 
 @pytest.fixture
@@ -100,11 +101,8 @@ def test_the_workload_is_launched_into_the_namespace_and_nothing_of_it_stays(rat
         "ip link set lo up && tc qdisc add dev lo root handle 10: tbf rate 1250000bps burst 131072 latency 50000us "
         "&& exec sleep infinity"
     )
-    rate.condition.remove(rate.trial)
-    rate.condition.remove(rate.trial)
-    assert rate.trial.launch == Launch()
-    assert rate.trial.companion is not None
-    assert rate.trial.companion.stopped == 1
+    rate.shaped.remove()
+    assert rate.holder.stopped == 1
 
 
 def test_its_programs_are_found_where_path_lacks_the_administrator_s_folders(
@@ -118,8 +116,8 @@ def test_its_programs_are_found_where_path_lacks_the_administrator_s_folders(
     condition = made(rate="10Mbit")
     trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("holder", 100))
     monkeypatch.setattr(module, "_namespace_of", lambda pid: 7 if pid == 100 else 1)
-    monkeypatch.setattr(condition, "_not_ready", lambda: None)
-    condition.apply(trial)
+    monkeypatch.setattr(Shaped, "_not_ready", lambda _: None)
+    condition.begin(trial)
     unshare, *_, script = trial.commands[0]
     assert unshare == str(tmp_path / "unshare")
     assert script.startswith(f"{tmp_path}/ip link set lo up && {tmp_path}/tc qdisc add dev lo root"), script
@@ -177,9 +175,8 @@ def test_counters_that_begin_too_late_prove_nothing(rate: Verified) -> None:
 
 def test_a_holder_that_ended_is_named(rate: Verified) -> None:
     rate(snapshot(1, 100, TBF), snapshot(13, 200, TBF))
-    assert rate.trial.companion is not None
-    rate.trial.companion.status = -9
-    evidence = rate.condition.verify(rate.trial, WINDOW)
+    rate.holder.status = -9
+    evidence = rate.shaped.verify(WINDOW)
     assert evidence["reason"] == "the holder of the namespace was killed by SIGKILL during the trial"
 
 
@@ -260,7 +257,7 @@ def test_only_the_loopback_and_once(rate: Verified) -> None:
     rate.condition.check_network("lo")
     rate.trial.launch.prefix = ("nice",)
     with pytest.raises(NotInEffect, match="another condition has changed"):
-        rate.condition.apply(rate.trial)
+        rate.condition.begin(rate.trial)
 
 
 def test_what_the_kernel_lacks_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +281,7 @@ def test_without_iproute2_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch)
     ("text", "bytes_per_s"), [("8kbit", 1000), ("20Mbit", 2_500_000), ("1.6 Mbit/s", 200_000), ("1Gbit", 125_000_000)]
 )
 def test_rates_have_units(text: str, bytes_per_s: int) -> None:
-    assert made(rate=text)._rate_bytes_per_s == bytes_per_s
+    assert made(rate=text).rate_bytes_per_s == bytes_per_s
 
 
 def test_parameters_can_be_given_again() -> None:

@@ -47,8 +47,7 @@ def verified(
     condition = condition or made(priority=80, load=50)
     companion = MadeCompanion(condition.label, 30, [READY])
     trial = MadeTrial(tmp_path, monitor.samples(51, **samples).reader(), companion)
-    condition.apply(trial)
-    return condition.verify(trial, WINDOW)
+    return condition.begin(trial).verify(WINDOW)
 
 
 def monitor(tmp_path: Path, **changed: Any) -> MadeMonitor:
@@ -121,13 +120,12 @@ def test_the_watchdog_is_named(tmp_path: Path) -> None:
     condition = made(priority=80, load=50, limit="5s")
     companion = MadeCompanion(condition.label, 30, [READY])
     trial = MadeTrial(tmp_path, monitor(tmp_path).samples(51, cpu=lambda tid, i: 0.5).reader(), companion)
-    condition.apply(trial)
+    burning = condition.begin(trial)
     companion.status = 0
     companion.said.append({"type": "done", "cpu_ns": 1, "limit_reached": True})
-    reason = condition.verify(trial, WINDOW)["reason"]
+    reason = burning.verify(WINDOW)["reason"]
     assert reason == "the watchdog ended perflab-burn after 5 s: raise limit"
-    condition.remove(trial)
-    condition.remove(trial)
+    burning.remove()
     assert companion.stopped == 1
 
 
@@ -135,16 +133,15 @@ def test_what_the_kernel_refuses_is_unavailable(tmp_path: Path) -> None:
     said = [{"type": "error", "kind": "unsupported", "text": "policy FIFO: Operation not permitted"}]
     trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("x", 30, said))
     with pytest.raises(Unavailable, match="priority_inhibitor: policy FIFO: Operation not permitted"):
-        made().apply(trial)
+        made().begin(trial)
     silent = MadeTrial(tmp_path, trial.monitor, MadeCompanion("x", 30))
     with pytest.raises(NotInEffect, match="perflab-burn was not ready within 20 s"):
-        made().apply(silent)
+        made().begin(silent)
 
 
 def test_before_or_after_the_workload() -> None:
-    assert made().when == BEFORE
-    assert made(when="after").when == AFTER
-    assert made().when == BEFORE
+    assert made().begins == BEFORE
+    assert made(when="after").begins == AFTER
 
 
 def test_defaults_are_filled_in_and_can_be_given_again() -> None:

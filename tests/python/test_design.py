@@ -25,7 +25,6 @@ from perflab.middleware import Middleware
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
-from perflab.parameters import Parameters
 from perflab.registry import Kind
 from perflab.workload import Graph
 
@@ -311,14 +310,10 @@ class Tracing(Observer):
     """Disturbs too much to be in every trial."""
 
     name: ClassVar[str] = "tracing"
-    extra = True
-
-    def __init__(self, parameters: Parameters) -> None:
-        del parameters
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        return {}
+    def extra(self) -> bool:
+        return True
 
     def check(self, host: Host, runtime: str) -> None:
         pass
@@ -326,7 +321,7 @@ class Tracing(Observer):
 
 @pytest.fixture
 def tracing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OBSERVERS, "tracing", Kind("tracing", "for this test", Parameters, Tracing))
+    monkeypatch.setitem(OBSERVERS, "tracing", Kind("tracing", "for this test", Tracing))
 
 
 def test_observers_are_in_every_trial_and_controls_in_none() -> None:

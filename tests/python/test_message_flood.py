@@ -22,7 +22,7 @@ from support import graph as graph_of
 from support import node, two_processes
 
 from perflab import registry
-from perflab.condition import Counts, NotInEffect, Window, flood_churn, flood_evidence
+from perflab.condition import Counts, NotInEffect, Window, flood_churn, flood_evidence, message_flood
 from perflab.condition.flood_evidence import Account, Curve, Point
 from perflab.condition.flood_graph import Flood, MessageType, lay_out
 from perflab.condition.flood_parameters import FloodParameters
@@ -63,13 +63,25 @@ MODES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _types(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_flood, "known_types", lambda: TYPES)
+
+
+def given(text: str = "") -> dict[str, str]:
+    return registry.split(f"message_flood:{text}" if text else "message_flood", "--condition")[1]
+
+
 def parameters(text: str = "") -> FloodParameters:
-    _, given = registry.split(f"message_flood:{text}" if text else "message_flood", "--condition")
-    return FloodParameters.model_validate(given)
+    return FloodParameters.model_validate(given(text))
+
+
+def flooded(text: str = "", graph: Graph | None = None) -> Graph:
+    return lay_out(graph or workload(), "message_flood", parameters(text), TYPES)
 
 
 def flood(text: str = "", graph: Graph | None = None) -> Flood:
-    return lay_out(graph or workload(), "message_flood", parameters(text), TYPES)
+    return Flood.of(flooded(text, graph), "message_flood", parameters(text))
 
 
 def workload() -> Graph:
@@ -77,7 +89,7 @@ def workload() -> Graph:
 
 
 def made(text: str = "") -> MessageFlood:
-    return MessageFlood(parameters(text), TYPES)
+    return MessageFlood.model_validate(given(text))
 
 
 # --- What a user may say ---
@@ -104,9 +116,8 @@ def made(text: str = "") -> MessageFlood:
     ],
 )
 def test_what_makes_no_sense_is_one_line_that_names_the_parameter(text: str, complaint: str) -> None:
-    _, given = registry.split(f"message_flood:{text}", "--condition")
     with pytest.raises(BadInput) as refused:
-        KIND.make(given, "--condition message_flood")
+        KIND.make(given(text), "--condition message_flood")
     assert f"--condition message_flood: {complaint}" in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -134,7 +145,7 @@ def test_on_and_off_of_yaml_are_understood() -> None:
 def test_the_workload_stays_as_it_was(text: str) -> None:
     before = workload()
     document = copy.deepcopy(before.document)
-    after = flood(text, before).graph
+    after = flooded(text, before)
     assert before.document == document
     assert (after.edges(), after.services()) == (before.edges(), before.services())
     assert (after.publishers(), after.subscriptions()) == (before.publishers(), before.subscriptions())
@@ -145,38 +156,38 @@ def test_the_workload_stays_as_it_was(text: str) -> None:
 
 @pytest.mark.parametrize("text", MODES.values(), ids=MODES.keys())
 def test_a_second_flood_takes_names_of_its_own(text: str) -> None:
-    once = flood(text).graph
-    twice = lay_out(once, "message_flood_2", parameters(text), TYPES).graph
+    once = flooded(text)
+    twice = lay_out(once, "message_flood_2", parameters(text), TYPES)
     assert len(set(twice.processes)) == len(twice.processes)
     assert len(twice.condition_nodes()) == 2 * len(once.condition_nodes())
-    again = lay_out(once, "message_flood", parameters(text), TYPES).graph  # even with the same label
+    again = lay_out(once, "message_flood", parameters(text), TYPES)  # even with the same label
     assert len(again.condition_nodes()) == 2 * len(once.condition_nodes())
 
 
 def test_publishers_and_readers_are_in_processes_of_their_own() -> None:
-    laid = flood("publishers=5,processes=2,readers_per_topic=2")
-    assert laid.graph.condition_processes == {
+    graph = flooded("publishers=5,processes=2,readers_per_topic=2")
+    assert graph.condition_processes == {
         "message_flood": "message_flood",
         "message_flood_2": "message_flood",
         "message_flood_readers": "message_flood",
     }
-    assert laid.processes == tuple(laid.graph.condition_processes)
-    sizes = {p["name"]: len(p["nodes"]) for p in laid.graph.document["processes"]}
-    assert [sizes[name] for name in laid.processes] == [3, 2, 2]
+    sizes = {p["name"]: len(p["nodes"]) for p in graph.document["processes"]}
+    assert [sizes[name] for name in graph.condition_processes] == [3, 2, 2]
+    laid = flood("publishers=5,processes=2,readers_per_topic=2")
     assert (laid.publishers, laid.readers, laid.messages_per_s, laid.deliveries_per_s) == (5, 2, 5000, 10000)
 
 
 def test_a_publisher_has_a_timer_that_leaves_out_what_it_missed() -> None:
-    (publisher,) = [n for p in flood("publishers=1,rate=300").graph.document["processes"][2:3] for n in p["nodes"]]
+    (publisher,) = [n for p in flooded("publishers=1,rate=300").document["processes"][2:3] for n in p["nodes"]]
     (timer,) = publisher["timers"]
     assert (timer["period_ns"], timer["overrun"]) == (3_333_333, "skip")
     assert publisher["publishers"][0]["frequency_hz"] == 1e9 / 3_333_333
 
 
 def test_without_processes_of_its_own_the_flood_is_on_threads_of_its_own() -> None:
-    laid = flood("own_process=off,publishers=2")
-    assert laid.processes == ()
-    process = extend.process_of(laid.graph, "ping")
+    graph = flooded("own_process=off,publishers=2")
+    assert graph.condition_processes == {}
+    process = extend.process_of(graph, "ping")
     workloads = {n["executor"] for n in process["nodes"] if not n.get("condition")}
     floods = [n["executor"] for n in process["nodes"] if n.get("condition")]
     assert workloads == {0}
@@ -185,10 +196,10 @@ def test_without_processes_of_its_own_the_flood_is_on_threads_of_its_own() -> No
 
 
 def test_readers_inside_share_the_executor_of_the_workload() -> None:
-    laid = flood("readers=inside,process=pong,work=1ms")
-    (reader,) = [n for n in extend.process_of(laid.graph, "pong")["nodes"] if n.get("condition")]
+    text = "readers=inside,process=pong,work=1ms"
+    (reader,) = [n for n in extend.process_of(flooded(text), "pong")["nodes"] if n.get("condition")]
     assert reader["executor"] == 0
-    assert [s["topic"] for s in reader["subscriptions"]] == [topic.name for topic in laid.topics]
+    assert [s["topic"] for s in reader["subscriptions"]] == [topic.name for topic in flood(text).topics]
     assert reader["reactions"] == [
         {"kind": "sink", "on": [0, 1, 2, 3], "publish": [], "work_ns": 1_000_000, "period_ns": None}
     ]
@@ -436,12 +447,20 @@ def test_the_measured_part_may_begin_behind_the_first_counts() -> None:
 
 
 class FloodedTrial(MadeTrial):
-    """With counts, and the configuration of a middleware."""
+    """With a flood in its graph, and its counts."""
 
-    def __init__(self, directory: Path, counts: Counts | None, companion: MadeCompanion | None = None) -> None:
-        super().__init__(directory, MadeMonitor(directory / "monitor.jsonl").samples(1).reader(), companion)
+    def __init__(
+        self,
+        directory: Path,
+        counts: Counts | None,
+        companion: MadeCompanion | None = None,
+        *,
+        graph: Graph | None = None,
+        runtime: str = "dds",
+    ) -> None:
+        monitor = MadeMonitor(directory / "monitor.jsonl").samples(1).reader()
+        super().__init__(directory, monitor, companion, graph or flooded(), runtime)
         self.last = counts
-        self.middleware_configuration: dict[str, Any] = {"name": "sim", "library": "sim.so", "domain": 3}
 
     def counts(self, condition: str) -> Counts | None:
         return self.last if condition == "message_flood" else None
@@ -481,10 +500,8 @@ def flooded_records(folder: Path, *, muted_from: int = 100, readers: int = 1) ->
 
 def test_the_condition_reads_what_the_processes_recorded(tmp_path: Path) -> None:
     flooded_records(tmp_path)
-    condition = made()
-    condition.extend(workload())
     trial = FloodedTrial(tmp_path, Counts(BEGIN + 4 * S, 16000, 2, 16000, 16000))
-    evidence = condition.verify(trial, Window(BEGIN, BEGIN + 4 * S))
+    evidence = made().begin(trial).verify(Window(BEGIN, BEGIN + 4 * S))
     assert evidence["in_effect"], evidence["reason"]
     achieved = evidence["achieved"]
     assert (achieved["sent"], achieved["delivered"], achieved["not_sent"]) == (16000, 16000, 2)
@@ -494,9 +511,7 @@ def test_the_condition_reads_what_the_processes_recorded(tmp_path: Path) -> None
 
 def test_a_muted_flood_is_seen_in_the_records(tmp_path: Path) -> None:
     flooded_records(tmp_path, muted_from=2)
-    condition = made()
-    condition.extend(workload())
-    evidence = condition.verify(FloodedTrial(tmp_path, None), Window(BEGIN, BEGIN + 4 * S))
+    evidence = made().begin(FloodedTrial(tmp_path, None)).verify(Window(BEGIN, BEGIN + 4 * S))
     assert evidence["reason"].startswith("0 messages were sent in second 3")
 
 
@@ -504,23 +519,22 @@ def test_damaged_records_are_no_evidence(tmp_path: Path) -> None:
     flooded_records(tmp_path)
     path = tmp_path / "processes" / "message_flood.jsonl"
     path.write_text("not JSON\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    condition = made()
-    condition.extend(workload())
     with pytest.raises(NotInEffect, match="records cannot be read"):
-        condition.verify(FloodedTrial(tmp_path, None), Window(BEGIN, BEGIN + 4 * S))
+        made().begin(FloodedTrial(tmp_path, None)).verify(Window(BEGIN, BEGIN + 4 * S))
 
 
 def test_virtual_time_is_judged_by_its_totals(tmp_path: Path) -> None:
-    condition = made()
-    condition.check(Host(), workload(), "virtual")
-    condition.extend(workload())
     window = Window(BEGIN, BEGIN + 4 * S)
-    good = condition.verify(FloodedTrial(tmp_path, Counts(7, 16000, 0, 16000, 16000)), window)
+
+    def verified(counts: Counts | None) -> dict[str, Any]:
+        return made().begin(FloodedTrial(tmp_path, counts, runtime="virtual")).verify(window)
+
+    good = verified(Counts(7, 16000, 0, 16000, 16000))
     assert (good["in_effect"], good["achieved"]["messages_per_s"]) == (True, 4000)
     assert good["achieved"]["sent_in_second"] is None
-    few = condition.verify(FloodedTrial(tmp_path, Counts(7, 8000, 0, 8000, 8000)), window)
+    few = verified(Counts(7, 8000, 0, 8000, 8000))
     assert few["reason"].startswith("2000.0 messages/s were sent, of 4000.0 promised")
-    assert not condition.verify(FloodedTrial(tmp_path, None), window)["in_effect"]
+    assert not verified(None)["in_effect"]
 
 
 # --- Churn, of made counts ---
@@ -579,15 +593,12 @@ def test_churn_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.Mo
     program.parent.mkdir()
     program.touch(mode=0o755)
     monkeypatch.setenv("PERFLAB_NATIVE", str(program.parent))
-    condition = made("churn=10")
-    condition.extend(workload())
     companion = MadeCompanion("churn", 1, [{"type": "error", "kind": "unsupported", "text": "no such middleware"}])
     trial = FloodedTrial(tmp_path, None, companion)
-    condition.apply(trial)
+    churning = made("churn=10").begin(trial)
     with pytest.raises(NotInEffect, match="message_flood: churn: no such middleware"):
-        condition.settle(trial)
-    condition.remove(trial)
-    condition.remove(trial)
+        churning.settle()
+    churning.remove()
     assert companion.stopped == 1
     config = json.loads((tmp_path / "message_flood" / "churn.json").read_text(encoding="utf-8"))
     assert trial.commands == [[str(program), "--config", str(tmp_path / "message_flood" / "churn.json")]]
@@ -654,9 +665,9 @@ def test_perflab_node_accepts_the_graph_with_the_flood(native: Native, tmp_path:
         encoding="utf-8",
     )
     for graph in (topology.load([str(file)], native).graph, topology.load(["sierra_nevada"], native).graph):
-        given = text if graph.name == "two" else text.replace("process=pong,", "").replace("topics=/ping,", "")
-        laid = lay_out(graph, "message_flood", parameters(given), known_types(native))
-        config = configuration(native, laid.graph, None, tmp_path)
+        asked = text if graph.name == "two" else text.replace("process=pong,", "").replace("topics=/ping,", "")
+        laid = lay_out(graph, "message_flood", parameters(asked), known_types(native))
+        config = configuration(native, laid, None, tmp_path)
         done = subprocess.run(
             [native.program("perflab-node"), "--config", config, "--check"],
             capture_output=True,
@@ -781,12 +792,13 @@ GENTLE = "publishers=2,rate=50"
     ),
 )
 def test_a_real_flood_is_counted_by_those_who_got_it(
-    native: Native, tmp_path: Path, text: str, deliveries: int
+    native: Native, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, deliveries: int
 ) -> None:
-    condition = MessageFlood(parameters(text), known_types(native))
-    laid = lay_out(workload(), "message_flood", parameters(text), known_types(native))
-    window, counts = run_flooded(native, condition.extend(workload()), tmp_path)
-    evidence = condition.verify(FloodedTrial(tmp_path, counts), window)
+    monkeypatch.setattr(message_flood, "known_types", lambda: known_types(native))
+    graph = made(text).extend(workload())
+    laid = Flood.of(graph, "message_flood", parameters(text))
+    window, counts = run_flooded(native, graph, tmp_path)
+    evidence = made(text).begin(FloodedTrial(tmp_path, counts, graph=graph)).verify(window)
     achieved = evidence["achieved"]
     expected = round(laid.messages_per_s * 3)
     assert counts.sent + counts.not_sent == expected
@@ -798,16 +810,20 @@ def test_a_real_flood_is_counted_by_those_who_got_it(
 
 
 @pytest.mark.native
-def test_a_real_flood_that_is_muted_for_a_second_is_not_in_effect(native: Native, tmp_path: Path) -> None:
+def test_a_real_flood_that_is_muted_for_a_second_is_not_in_effect(
+    native: Native, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def mute(pids: dict[str, int]) -> None:
         time.sleep(0.5)
         os.kill(pids["message_flood"], signal.SIGSTOP)
         time.sleep(1.5)
         os.kill(pids["message_flood"], signal.SIGCONT)
 
-    condition = MessageFlood(parameters(f"{GENTLE},at_least=60"), known_types(native))
-    window, counts = run_flooded(native, condition.extend(workload()), tmp_path, mute)
-    evidence = condition.verify(FloodedTrial(tmp_path, counts), window)
+    monkeypatch.setattr(message_flood, "known_types", lambda: known_types(native))
+    condition = made(f"{GENTLE},at_least=60")
+    graph = condition.extend(workload())
+    window, counts = run_flooded(native, graph, tmp_path, mute)
+    evidence = condition.begin(FloodedTrial(tmp_path, counts, graph=graph)).verify(window)
     assert evidence["in_effect"] is False
     assert counts.not_sent >= 100  # two publishers, 50 Hz, 1.5 s, less what the last tick of each makes up for
 

@@ -17,10 +17,10 @@ from perflab.formats.monitor import MonitorReader
 from perflab.formats.records import RecordError
 from perflab.host import Host
 from perflab.observer import Artifact, Observer, allocations, hiccup, monitor
-from perflab.observer.allocations import Allocations, AllocationsParameters
 from perflab.observer.hiccup import Hiccup
 from perflab.observer.monitor import Monitor
 from perflab.registry import Kind
+from perflab.units import duration_text
 
 KINDS: tuple[Kind[Observer], ...] = (monitor.KIND, hiccup.KIND, allocations.KIND)
 
@@ -78,7 +78,7 @@ def make(kind: Kind[Observer], **parameters: Any) -> Observer:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_kind_is_described_and_makes_itself_from_nothing(kind: Kind[Observer]) -> None:
     observer = make(kind)
-    assert kind.name == observer.name == observer.label
+    assert kind.name == observer.name
     assert kind.summary
     assert all(described.description for described in kind.model.model_fields.values())
     assert not observer.extra
@@ -112,8 +112,8 @@ def test_virtual_time_has_nothing_to_observe(kind: Kind[Observer], folder: Path)
 def test_intervals_are_durations(kind: Kind[Observer], given: dict[str, Any], ns: int) -> None:
     observer = make(kind, **given)
     assert isinstance(observer, Monitor | Hiccup)
-    assert observer.interval_ns == ns
-    assert observer.parameters == {"interval": ns / 1e9}
+    assert observer.interval == ns
+    assert observer.parameters == {"interval": duration_text(ns)}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_hiccup_asks_every_node_for_it(trial: MadeTrial) -> None:
     observer.check(Host(), "dds")
     observer.configure(configuration)
     assert configuration == {"schema": 1, "hiccup_ns": 2_000_000}
-    assert observer.stop(trial.as_trial()) == []
+    assert observer.begin(trial.as_trial()).stop() == []
 
 
 # -- monitor ---------------------------------------------------------------------------------------------------------
@@ -152,12 +152,10 @@ def test_the_monitor_needs_its_program(folder: Path) -> None:
     make(monitor.KIND).check(Host(), "dds")
 
 
-def test_the_monitor_leaves_tables_and_may_be_stopped_twice(trial: MadeTrial) -> None:
-    observer = make(monitor.KIND)
-    trial.sampled()
+def test_the_monitor_leaves_tables(trial: MadeTrial) -> None:
+    observation = make(monitor.KIND).begin(trial.sampled().as_trial())
     expected = [Artifact(trial.directory / f"monitor_{name}.parquet", "table") for name in ("threads", "cpus")]
-    assert observer.stop(trial.as_trial()) == expected
-    assert observer.stop(trial.as_trial()) == expected
+    assert observation.stop() == expected
     threads, cpus = (pl.read_parquet(artifact.path) for artifact in expected)
     assert threads.select("at_ns", "tid", "cpu_interval_ns", "cpus").rows() == [(10, 7, None, "0"), (20, 7, 4, "0")]
     assert cpus.rows() == [(20, 0, 4, 6, 0, 10)]
@@ -167,14 +165,14 @@ def test_the_monitor_leaves_tables_and_may_be_stopped_twice(trial: MadeTrial) ->
 
 
 def test_a_trial_that_ended_before_the_first_sample_leaves_no_tables(trial: MadeTrial) -> None:
-    assert make(monitor.KIND).stop(trial.as_trial()) == []
+    assert make(monitor.KIND).begin(trial.as_trial()).stop() == []
     assert list(trial.directory.iterdir()) == []
 
 
 def test_a_damaged_file_is_no_table(trial: MadeTrial) -> None:
     trial.sampled("damaged", '{"type":"news"}')
     with pytest.raises(RecordError, match=r"monitor\.jsonl:5"):
-        make(monitor.KIND).stop(trial.as_trial())
+        make(monitor.KIND).begin(trial.as_trial()).stop()
     assert {path.name for path in trial.directory.iterdir()} == {"monitor.jsonl"}
 
 
@@ -189,12 +187,13 @@ def test_allocations_need_the_library(folder: Path) -> None:
     observer.check(Host(), "dds")
 
 
-def test_a_path_that_the_dynamic_linker_cannot_read_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_the_dynamic_linker_cannot_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = tmp_path / "my programs" / allocations.LIBRARY
     library.parent.mkdir()
     library.touch()
+    monkeypatch.setenv("PERFLAB_NATIVE", str(library.parent))
     with pytest.raises(Unavailable, match="LD_PRELOAD cannot name"):
-        Allocations(AllocationsParameters(), library).check(Host(), "dds")
+        make(allocations.KIND).check(Host(), "dds")
 
 
 @pytest.mark.parametrize(
@@ -204,17 +203,23 @@ def test_a_path_that_the_dynamic_linker_cannot_read_is_refused(tmp_path: Path) -
         ({}, "/a.so /b.so", ":/a.so:/b.so"),
         ({"LD_PRELOAD": "/c.so"}, "/a.so", ":/c.so"),
         ({"LD_PRELOAD": ""}, "/a.so", ""),
-        ({"LD_PRELOAD": "/c.so:/x/lib.so"}, None, ":/c.so"),
+        ({"LD_PRELOAD": "/c.so:{library}"}, None, ":/c.so"),
     ],
 )
 def test_the_library_is_preloaded_before_all_others(
-    trial: MadeTrial, monkeypatch: pytest.MonkeyPatch, launch: dict[str, str], own: str | None, after: str
+    trial: MadeTrial,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    launch: dict[str, str],
+    own: str | None,
+    after: str,
 ) -> None:
+    library = str(folder / allocations.LIBRARY)
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     if own is not None:
         monkeypatch.setenv("LD_PRELOAD", own)
-    trial.launch.environment |= {"OTHER": "1"} | launch
-    observer = Allocations(AllocationsParameters(), Path("/x/lib.so"))
-    observer.prepare(trial.as_trial())
-    assert trial.launch.environment == {"OTHER": "1", "LD_PRELOAD": f"/x/lib.so{after}"}
+    given = {name: value.replace("{library}", library) for name, value in launch.items()}
+    trial.launch.environment |= {"OTHER": "1"} | given
+    make(allocations.KIND).begin(trial.as_trial())
+    assert trial.launch.environment == {"OTHER": "1", "LD_PRELOAD": f"{library}{after}"}
     assert os.environ.get("LD_PRELOAD") == own

@@ -5,96 +5,122 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from test_trial import plan
 
-from perflab.condition import Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.errors import PerflabError, Unavailable
 from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.trial import TrialOutcome, run_trial
 from perflab.host import Host
-from perflab.observer import Artifact, Observer
+from perflab.observer import Artifact, Observation, Observer
+from perflab.specification import Specification
 from perflab.workload import Graph
 
+# What was asked of whom, with the number of processes that there were then.
+LOG: list[str] = []
 
-class Recorder:
-    """What notes everything that is asked of it, with the number of processes that there are then."""
 
-    def __init__(
-        self, log: list[str], name: str, when: str = "before", fails_in: str = "", error: Exception | None = None
-    ) -> None:
-        self.log, self.label, self.when, self.fails_in = log, name, when, fails_in
-        self.error = error or PerflabError("on purpose")
+class Recorder(Specification):
+    """What notes everything that is asked of it."""
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"share": 0.5}
+    called: str
+    fails_in: str = ""
+    error: str = ""
 
     def note(self, what: str, trial: Trial) -> None:
-        self.log.append(f"{what} {self.label} {len(trial.processes)}")
+        LOG.append(f"{what} {self.called} {len(trial.processes)}")
         if self.fails_in == what:
-            raise self.error
+            raise ERRORS.get(self.error, PerflabError("on purpose"))
 
 
 class Disturbance(Recorder, Condition):
-    name = "disturbance"
+    name: ClassVar[str] = "disturbance"
+
+    when: str = "before"
+
+    @property
+    def begins(self) -> str:
+        return self.when
+
+    @property
+    def label(self) -> str:
+        return self.called
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
-        self.log.append(f"check {self.label}")
+        LOG.append(f"check {self.called}")
 
-    def apply(self, trial: Trial) -> None:
-        self.note("apply", trial)
+    def begin(self, trial: Trial) -> Applied:
+        self.note("begin", trial)
+        return Disturbing(self, trial)
 
-    def settle(self, trial: Trial) -> None:
-        self.note("settle", trial)
 
-    def verify(self, trial: Trial, window: Window) -> Evidence:
-        self.note("verify", trial)
+class Disturbing(Applied):
+    def __init__(self, asked: Disturbance, trial: Trial) -> None:
+        self.asked, self.trial = asked, trial
+
+    def settle(self) -> None:
+        self.asked.note("settle", self.trial)
+
+    def verify(self, window: Window) -> Evidence:
+        self.asked.note("verify", self.trial)
         assert window.seconds == pytest.approx(0.6)
-        reason = "too weak" if self.fails_in == "in_effect" else None
-        return {"promised": self.parameters, "achieved": {}, "in_effect": reason is None, "reason": reason}
+        reason = "too weak" if self.asked.fails_in == "in_effect" else None
+        return {"promised": self.asked.parameters, "achieved": {}, "in_effect": reason is None, "reason": reason}
 
-    def remove(self, trial: Trial) -> None:
-        self.note("remove", trial)
+    def remove(self) -> None:
+        self.asked.note("remove", self.trial)
 
 
 class Watcher(Recorder, Observer):
-    name = "watcher"
+    name: ClassVar[str] = "watcher"
 
     def check(self, host: Host, runtime: str) -> None:
-        self.log.append(f"check {self.label}")
+        LOG.append("check watcher")
 
     def configure(self, configuration: dict[str, Any]) -> None:
-        self.log.append(f"configure {configuration['process']}")
+        LOG.append(f"configure {configuration['process']}")
 
-    def prepare(self, trial: Trial) -> None:
-        self.note("prepare", trial)
+    def begin(self, trial: Trial) -> Observation:
+        self.note("begin", trial)
         trial.launch.environment["FAKE_SEEN"] = "yes"
-
-    def start(self, trial: Trial) -> None:
-        self.note("start", trial)
-
-    def stop(self, trial: Trial) -> list[Artifact]:
-        self.note("stop", trial)
-        return [Artifact(trial.directory / "trace", "trace")]
+        return Watching(self, trial)
 
 
-def run(
-    native: Path,
-    directory: TrialDirectory,
-    signals: Signals,
-    log: list[str],
-    fake: str = "",
-    **changes: Any,
-) -> TrialOutcome:
+class Watching(Observation):
+    def __init__(self, asked: Watcher, trial: Trial) -> None:
+        self.asked, self.trial = asked, trial
+
+    def start(self) -> None:
+        self.asked.note("start", self.trial)
+
+    def stop(self) -> list[Artifact]:
+        self.asked.note("stop", self.trial)
+        return [Artifact(self.trial.directory / "trace", "trace")]
+
+
+ERRORS: dict[str, Exception] = {
+    "not in effect": NotInEffect("no load seen"),
+    "broken": PerflabError("broken"),
+    "unavailable": Unavailable("no stress-ng"),
+}
+
+
+@pytest.fixture
+def log() -> list[str]:
+    LOG.clear()
+    return LOG
+
+
+def run(native: Path, directory: TrialDirectory, signals: Signals, fake: str = "", **changes: str) -> TrialOutcome:
     trial = plan(native, fake)
     treatment = replace(
         trial.treatment,
-        conditions=(Disturbance(log, "first"), Disturbance(log, "second", when="after", **changes)),
-        observers=(Watcher(log, "watcher"),),
+        conditions=(Disturbance(called="first"), Disturbance(called="second", when="after", **changes)),
+        observers=(Watcher(called="watcher"),),
     )
     return run_trial(replace(trial, treatment=treatment), directory, signals, lambda progress: None)
 
@@ -103,16 +129,16 @@ def test_the_order_of_a_good_trial(
     native_folder: Path,
     directory: TrialDirectory,
     signals: Signals,
+    log: list[str],
 ) -> None:
-    log: list[str] = []
-    outcome = run(native_folder, directory, signals, log)
+    outcome = run(native_folder, directory, signals)
     assert outcome.outcome == "success"
     assert log == [
-        "prepare watcher 0",
-        "apply first 0",
+        "begin watcher 0",
+        "begin first 0",
         "configure ping",
         "configure pong",
-        "apply second 2",
+        "begin second 2",
         "start watcher 2",
         "settle first 2",
         "settle second 2",
@@ -126,47 +152,52 @@ def test_the_order_of_a_good_trial(
     assert [a.kind for a in outcome.artifacts] == ["trace"]
 
 
-@pytest.mark.parametrize("phase", ["apply", "settle", "verify", "in_effect"])
+@pytest.mark.parametrize("phase", ["begin", "settle", "verify", "in_effect"])
 def test_a_condition_that_is_not_in_effect_makes_the_trial_invalid(
     native_folder: Path,
     directory: TrialDirectory,
     signals: Signals,
+    log: list[str],
     phase: str,
 ) -> None:
-    log: list[str] = []
-    outcome = run(native_folder, directory, signals, log, fails_in=phase, error=NotInEffect("no load seen"))
+    outcome = run(native_folder, directory, signals, fails_in=phase, error="not in effect")
     assert outcome.outcome == "invalid"
     assert re.fullmatch(r"(second: )?(no load seen|too weak)", outcome.reason or "")
     assert outcome.evidence["second"]["in_effect"] is False
     assert outcome.evidence["second"]["reason"] in ("no load seen", "too weak")
-    assert (outcome.start_at_ns is None) == (phase in ("apply", "settle"))
-    assert log[-3:] == ["stop watcher 2", "remove second 2", "remove first 2"]
+    assert (outcome.start_at_ns is None) == (phase in ("begin", "settle"))
+    # Of one that did not begin there is nothing to remove.
+    removed = ["remove second 2", "remove first 2"] if phase != "begin" else ["remove first 2"]
+    assert log[-1 - len(removed) :] == ["stop watcher 2", *removed]
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"), [(PerflabError("broken"), None), (Unavailable("no stress-ng"), Unavailable)]
-)
-def test_a_condition_that_cannot_be_applied_is_removed_nevertheless(
+@pytest.mark.parametrize(("error", "kind"), [("broken", None), ("unavailable", Unavailable)])
+def test_where_a_condition_cannot_begin_the_others_are_removed(
     native_folder: Path,
     directory: TrialDirectory,
     signals: Signals,
-    error: PerflabError,
+    log: list[str],
+    error: str,
     kind: type | None,
 ) -> None:
-    log: list[str] = []
-    outcome = run(native_folder, directory, signals, log, fails_in="apply", error=error)
-    assert (outcome.outcome, outcome.reason) == ("harness_error", str(error))
+    outcome = run(native_folder, directory, signals, fails_in="begin", error=error)
+    assert (outcome.outcome, outcome.reason) == ("harness_error", str(ERRORS[error]))
     assert kind is None or isinstance(outcome.error, kind)
-    assert log[-4:] == ["apply second 2", "stop watcher 2", "remove second 2", "remove first 2"]
+    assert [line for line in log if not line.startswith("configure")][-4:] == [
+        "begin first 0",
+        "begin second 2",
+        "stop watcher 2",
+        "remove first 2",
+    ]
 
 
 def test_a_condition_that_stays_makes_the_trial_a_harness_error(
     native_folder: Path,
     directory: TrialDirectory,
     signals: Signals,
+    log: list[str],
 ) -> None:
-    log: list[str] = []
-    outcome = run(native_folder, directory, signals, log, fails_in="remove")
+    outcome = run(native_folder, directory, signals, fails_in="remove")
     assert outcome.outcome == "harness_error"
     assert outcome.reason == "condition second could not be removed: on purpose"
     assert log[-1] == "remove first 2"
@@ -176,7 +207,7 @@ def test_conditions_are_removed_when_the_workload_dies(
     native_folder: Path,
     directory: TrialDirectory,
     signals: Signals,
+    log: list[str],
 ) -> None:
-    log: list[str] = []
-    assert run(native_folder, directory, signals, log, fake="die:pong").outcome == "failed"
+    assert run(native_folder, directory, signals, fake="die:pong").outcome == "failed"
     assert log[-3:] == ["stop watcher 2", "remove second 2", "remove first 2"]

@@ -22,9 +22,9 @@ def main() -> None:
     condition = KINDS[name].make(parameters, word)
     condition.check(Host(), graph(), "dds")
     with RealTrial(Path(directory)) as trial:
-        condition.apply(trial)
+        applied = condition.begin(trial)
         trial.start_workload()
-        condition.settle(trial)
+        applied.settle()
         tasks = [(t.pid, t.start_ticks) for label in trial.companions for t in trial.tasks(label)]
         print(json.dumps(tasks), flush=True)
         time.sleep(3600)

@@ -40,10 +40,11 @@ def graph(**process: Any) -> Graph:
 class RealTrial:
     """A `Trial` of perflab.condition. Use as a context: on leaving, all its processes are gone."""
 
-    def __init__(self, directory: Path, network: str = "lo") -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.network = network
-        self.domain: int | None = None
+        self.graph = graph()
+        self.runtime = "dds"
+        self.middleware_configuration: Mapping[str, Any] = {}
         self.launch = Launch()
         self.processes: dict[str, int] = {}
         self.condition_processes: dict[str, int] = {}

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from perflab import native, registry
-from perflab.condition import AFTER, BEFORE, Condition, Launch, Window, kinds, temporary
+from perflab.condition import BEFORE, Applied, Condition, Window, kinds, temporary
 from perflab.condition.evidence import Task
 from perflab.errors import Unavailable
 from perflab.host import Host
@@ -61,36 +61,34 @@ def made(case: Case) -> Condition:
 
 
 @contextmanager
-def applied(condition: Condition, directory: Path) -> Iterator[RealTrial]:
-    """A trial with the condition settled, removed on leaving."""
+def settled(condition: Condition, directory: Path) -> Iterator[tuple[RealTrial, Applied]]:
+    """A trial with the condition in effect, removed on leaving."""
     with RealTrial(directory) as trial:
+        applied = condition.begin(trial) if condition.begins == BEFORE else None
         try:
-            if condition.when == BEFORE:
-                condition.apply(trial)
             trial.start_workload()
-            if condition.when == AFTER:
-                condition.apply(trial)
-            condition.settle(trial)
-            yield trial
+            applied = applied or condition.begin(trial)
+            applied.settle()
+            yield trial, applied
         finally:
-            condition.remove(trial)
+            if applied is not None:
+                applied.remove()
 
 
-def judged(condition: Condition, trial: RealTrial, act: Callable[[], None] | None = None) -> dict[str, Any]:
+def judged(applied: Applied, trial: RealTrial, act: Callable[[], None] | None = None) -> dict[str, Any]:
     begin_ns = time.monotonic_ns()
     trial.wait(BEFORE_SABOTAGE_S)
     if act is not None:
         act()
     trial.wait(max(0.0, WINDOW_S - (time.monotonic_ns() - begin_ns) / 1e9))
-    return condition.verify(trial, Window(begin_ns, time.monotonic_ns()))
+    return applied.verify(Window(begin_ns, time.monotonic_ns()))
 
 
 @pytest.mark.parametrize("case", long_but(QUICK, CASES), ids=lambda case: case.word)
 def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: Path) -> None:
     condition = made(case)
-    before = dict(vars(condition))
-    with applied(condition, tmp_path) as trial:
-        evidence = judged(condition, trial)
+    with settled(condition, tmp_path) as (trial, applied):
+        evidence = judged(applied, trial)
         tasks = _tasks(trial, condition.label)
         namespace = _namespace(trial, condition.label)
         assert evidence["in_effect"], json.dumps(evidence)
@@ -100,15 +98,13 @@ def test_is_in_effect_on_a_good_trial_and_leaves_nothing(case: Case, tmp_path: P
         assert json.loads(json.dumps(evidence, allow_nan=False)) == json.loads(json.dumps(evidence))
         for name in trial.processes:
             trial.companions[f"workload_{name}"].stop(0.0)
-        condition.remove(trial)
-        condition.remove(trial)
+        applied.remove()
+        applied.remove()
         assert not [t for t in tasks if t.alive]
-        assert trial.launch == Launch()
         left = [p.name for p in tmp_path.rglob("*") if p.suffix not in (".log", ".jsonl")]
         assert not left
         if namespace is not None:
             assert namespace not in _all_namespaces()
-    assert vars(condition) == before  # the next trial finds nothing of this one
 
 
 @pytest.mark.parametrize(
@@ -121,22 +117,14 @@ def test_a_sabotage_is_seen(case: Case, what: str, tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < sabotage.needs_cpus:
         pytest.skip(f"needs {sabotage.needs_cpus} CPUs")
     condition = made(case)
-    with applied(condition, tmp_path) as trial:
+    with settled(condition, tmp_path) as (trial, applied):
         tasks = _tasks(trial, condition.label)
-        evidence = judged(condition, trial, lambda: sabotage.act(trial, condition.label))
+        evidence = judged(applied, trial, lambda: sabotage.act(trial, condition.label))
         assert evidence["in_effect"] is False, json.dumps(evidence)
         assert re.search(sabotage.reason, evidence["reason"]), evidence["reason"]
         assert "\n" not in evidence["reason"]
-        condition.remove(trial)
+        applied.remove()
         assert not [t for t in tasks if t.alive]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.word)
-def test_remove_without_apply_does_nothing(case: Case, tmp_path: Path) -> None:
-    condition = made(case)
-    with RealTrial(tmp_path) as trial:
-        condition.remove(trial)
-        assert trial.launch == Launch()
 
 
 @pytest.mark.long
@@ -146,8 +134,8 @@ def test_serves_a_second_trial(case: Case, tmp_path: Path) -> None:
     for number in (1, 2):
         directory = tmp_path / str(number)
         directory.mkdir()
-        with applied(condition, directory) as trial:
-            evidence = judged(condition, trial)
+        with settled(condition, directory) as (trial, applied):
+            evidence = judged(applied, trial)
             assert evidence["in_effect"], json.dumps(evidence)
 
 
@@ -174,15 +162,15 @@ def test_a_killed_perflab_leaves_nothing_that_cannot_be_found(word: str, tmp_pat
 def test_a_workload_outside_the_namespace_is_seen(tmp_path: Path) -> None:
     condition = made(Case("network_shaping:rate=10Mbit", ()))
     with RealTrial(tmp_path) as trial:
+        applied = condition.begin(trial)
         try:
-            condition.apply(trial)
             trial.launch.prefix = ()
             trial.start_workload()
-            condition.settle(trial)
-            evidence = judged(condition, trial)
+            applied.settle()
+            evidence = judged(applied, trial)
             assert evidence["reason"] == "process 'listener' of the workload is not in the shaped network namespace"
         finally:
-            condition.remove(trial)
+            applied.remove()
 
 
 def test_a_workload_that_was_not_pinned_is_seen(tmp_path: Path) -> None:
@@ -190,12 +178,11 @@ def test_a_workload_that_was_not_pinned_is_seen(tmp_path: Path) -> None:
         pytest.skip("needs 2 CPUs")
     condition = made(Case("cpu_pinning:count=1,processes=listener", ()))
     with RealTrial(tmp_path) as trial:
-        condition.apply(trial)
+        applied = condition.begin(trial)
         trial.launch.cpus_of.clear()
         trial.start_workload()
-        evidence = judged(condition, trial)
+        evidence = judged(applied, trial)
         assert re.search("of process 'listener' could run on CPUs", evidence["reason"])
-        condition.remove(trial)
 
 
 @pytest.mark.parametrize("busy", long_but([1.0], [0.3, 1.0]))
@@ -205,17 +192,16 @@ def test_a_load_that_the_workload_squeezes_is_in_effect(busy: float, tmp_path: P
     load = made(Case(f"cpu_load:workers=1,load=50,cpus={cpu}", ()))
     pinning = made(Case(f"cpu_pinning:cpus={cpu}", ()))
     with RealTrial(tmp_path) as trial:
+        loading = load.begin(trial)
         try:
-            load.apply(trial)
-            pinning.apply(trial)
+            pinning.begin(trial)
             trial.start_workload("--busy", str(busy))
-            load.settle(trial)
-            evidence = judged(load, trial)
+            loading.settle()
+            evidence = judged(loading, trial)
             assert evidence["in_effect"], json.dumps(evidence)
             assert evidence["achieved"]["cpus_shared_with_workload"] == [cpu]
         finally:
-            load.remove(trial)
-            pinning.remove(trial)
+            loading.remove()
 
 
 def test_every_condition_is_in_the_suite() -> None:
