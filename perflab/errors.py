@@ -41,6 +41,10 @@ class Interrupted(PerflabError):
         self.exit_code = 128 + signum
 
 
+class LeftOut(UserWarning):
+    """What another package adds to perflab cannot be used. The text is one line."""
+
+
 # What Python raises where a document that could be parsed does not hold what it must.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 

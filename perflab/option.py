@@ -48,7 +48,7 @@ class Option:
     number that the command line takes for a duration.
     """
 
-    group: Group
+    group: Group | None = None
     name: str | None = None
     short: str | None = None
     many: bool = False
@@ -76,6 +76,11 @@ class Declared:
     @property
     def name(self) -> str:
         return self.option.name or f"--{self.path[-1].replace('_', '-')}"
+
+    @property
+    def parameter(self) -> str:
+        """The name of the variable that has its value in Python."""
+        return self.name.removeprefix("--").replace("-", "_")
 
     @property
     def is_option(self) -> bool:

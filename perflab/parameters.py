@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from perflab.errors import BadInput
 from perflab.host import parse_cpu_list
 from perflab.option import Form, one_of
-from perflab.units import SIZE_UNITS, parse_duration, written_duration
+from perflab.units import SIZE_UNITS, duration_text, parse_duration
 
 DURATION = "duration"
 
@@ -90,9 +90,7 @@ _NAMES_SCHEMA = {"type": ["string", "array"], "items": {"type": "string"}}
 _SWITCH_SCHEMA = {"enum": ["on", "off", True, False]}
 
 # "10ms", 0.5 (seconds); ns
-DurationNs = Annotated[
-    int, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA), Form("TIME", written_duration)
-]
+DurationNs = Annotated[int, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA), Form("TIME", duration_text)]
 # 1024, "64kB", "1MiB"
 Bytes = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA), Form("SIZE")]
 # 80, "80%"

@@ -100,16 +100,6 @@ def parse_duration(text: str, option: str, *, zero_allowed: bool = False) -> int
     return duration_ns
 
 
-def written_duration(ns: int) -> str:
-    """A duration as `parse_duration` reads it, without a rest: "10s", "500ms", "0".
-
-    >>> written_duration(500_000_000), written_duration(90 * NS_PER_S)
-    ('500ms', '90s')
-    """
-    unit = next(unit for unit in ("s", "ms", "us", "ns") if ns % _UNIT_NS[unit] == 0)
-    return f"{ns // _UNIT_NS[unit]}{unit}" if ns else "0"
-
-
 def format_duration(seconds: float) -> str:
     """A duration for people: "3 s", "2 min 5 s", "1 h 30 min"."""
     if seconds < 60:

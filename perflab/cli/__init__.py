@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
-from perflab.errors import BadInput, PerflabError, Unavailable, one_line
+from perflab.cli import completion
+from perflab.errors import BadInput, LeftOut, PerflabError, Unavailable, one_line
 
 if TYPE_CHECKING:
     from typer._click.exceptions import ClickException
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with output.guarded(), warnings.catch_warnings():
             if not os.environ.get(DEBUG_VARIABLE):
                 warnings.simplefilter("ignore")  # of libraries, to whoever writes programs
+            if not completion.asked():
+                warnings.simplefilter("always", LeftOut)
+                warnings.showwarning = _show
             return _run(arguments)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
@@ -44,7 +48,6 @@ def _run(arguments: Sequence[str] | None) -> int:
     from typer import Abort
     from typer._click.exceptions import ClickException
 
-    from perflab.cli import completion
     from perflab.cli.app import app
 
     given = None if arguments is None else list(arguments)
@@ -102,6 +105,18 @@ def _prepare_streams() -> None:
 def _silence(stream: TextIO) -> None:
     """Drops what the stream still holds, also when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    shown = f"perflab: {message}\n" if issubclass(category, LeftOut) else None
+    sys.stderr.write(shown or warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _complain(text: str, exit_code: int) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -23,7 +23,7 @@ _COLUMN = 26  # of the options; what is longer has its help in the next line
 # Where the words after -- are kept in a context.
 COMMAND_KEY = "perflab.command"
 
-# What a verb has whose parameters are not those of its function: a function that makes them.
+# What a verb has whose **values stand for parameters: a function that makes them.
 PARAMETERS = "make_parameters"
 _VERB = "verb"
 
@@ -54,7 +54,13 @@ class LateCommand(TyperCommand):
 def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:
     if (make := getattr(verb, PARAMETERS, None)) is None:
         return verb
-    parameters: list[inspect.Parameter] = make()
+    hints = get_type_hints(verb, include_extras=True)
+    own = [
+        p.replace(annotation=hints[p.name], kind=p.KEYWORD_ONLY)
+        for p in inspect.signature(verb).parameters.values()
+        if p.kind != p.VAR_KEYWORD
+    ]
+    parameters: list[inspect.Parameter] = [*own, *make()]
 
     def called(**values: Any) -> int:
         return verb(**values)

@@ -13,6 +13,11 @@ INSTRUCTION = "_PERFLAB_COMPLETE"  # what typer's scripts for shells set
 BREAKS = re.compile("[:=]+")
 
 
+def asked() -> bool:
+    """Whether a shell asks what a word can become: it shows whatever is printed."""
+    return INSTRUCTION in os.environ
+
+
 def in_bash() -> bool:
     """Whether bash asks what a word can become."""
     return os.environ.get(INSTRUCTION) == "complete_bash"

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 WHAT = (
     "workloads", "topologies", "middlewares", "executors", "messages", "conditions", "observers", "experiments",
-    "targets",
+    "targets", "exporters",
 )  # fmt: skip
 
 
@@ -166,8 +166,14 @@ def _observers() -> list[Row]:
     return [_kind(kind) for kind in REGISTRY.values()]
 
 
+def _exporters() -> list[Row]:
+    from perflab.export import REGISTRY
+
+    return [_kind(kind) for kind in REGISTRY.values()]
+
+
 def _kind(kind: Kind[Any]) -> Row:
-    """A condition, an observer or a generated workload with its parameters."""
+    """A condition, an observer, a generated workload or an exporter with its parameters."""
     options = [
         {"key": key, "help": f"{field.description}{_default(field.default)}"}
         for key, field in kind.model.model_fields.items()
@@ -217,4 +223,5 @@ _LISTS = {
     "observers": _observers,
     "experiments": _experiments,
     "targets": _targets,
+    "exporters": _exporters,
 }

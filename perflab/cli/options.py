@@ -21,11 +21,10 @@ MAX_NUMBER = 1e12  # of a threshold
 
 
 def with_options(make: Callable[[], list[inspect.Parameter]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a verb `(context, **values)` the parameters that `make` makes when they are needed."""
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    """Gives a verb, instead of its **values, the parameters that `make` makes when they are needed."""
 
     def give(verb: Callable[..., int]) -> Callable[..., int]:
-        setattr(verb, PARAMETERS, lambda: [context, *make()])
+        setattr(verb, PARAMETERS, make)
         return verb
 
     return give
@@ -33,12 +32,12 @@ def with_options(make: Callable[[], list[inspect.Parameter]]) -> Callable[[Calla
 
 def parameters(options: Iterable[Declared], defaults: Mapping[str, str] | None = None) -> list[inspect.Parameter]:
     """What typer shall make of the options, in the order of their groups; `defaults` are by keys of the document."""
-    ordered = sorted((o for o in options if o.is_option), key=lambda o: list(Group).index(o.option.group))
+    ordered = sorted((o for o in options if o.is_option), key=_place)
     return [_parameter(option, (defaults or {}).get(option.path[0], option.default)) for option in ordered]
 
 
-def parameter_name(option: Declared) -> str:
-    return option.name.removeprefix("--").replace("-", "_")
+def _place(option: Declared) -> int:
+    return len(Group) if option.option.group is None else list(Group).index(option.option.group)
 
 
 def _parameter(option: Declared, default: str | None) -> inspect.Parameter:
@@ -56,7 +55,7 @@ def _parameter(option: Declared, default: str | None) -> inspect.Parameter:
     )
     kind: Any = bool if flag else list[str] | None if option.option.many else str | None
     return inspect.Parameter(
-        parameter_name(option),
+        option.parameter,
         inspect.Parameter.KEYWORD_ONLY,
         default=False if flag else default,
         annotation=Annotated[kind, declared],
@@ -89,7 +88,7 @@ def mapping_of(options: Iterable[Declared], values: Mapping[str, Any]) -> dict[s
     """What the values of these options are as keys of a file. Raises BadInput."""
     mapping: dict[str, Any] = {}
     for option in options:
-        if (name := parameter_name(option)) in values:
+        if (name := option.parameter) in values:
             within = mapping
             for key in option.path[:-1]:
                 within = within.setdefault(key, {})
@@ -147,7 +146,7 @@ def read(model: type[BaseModel], options: Iterable[Declared], values: Mapping[st
     from perflab.registry import what_is_wrong
 
     options = list(options)
-    chosen = {o.path[-1]: values[parameter_name(o)] for o in options if values.get(parameter_name(o)) is not None}
+    chosen = {o.path[-1]: values[o.parameter] for o in options if values.get(o.parameter) is not None}
     try:
         return model.model_validate(chosen)
     except ValidationError as error:

@@ -128,7 +128,7 @@ def experiment_of(
     if start.resume is not None:
         if behind is not None:
             raise BadInput(f"--resume goes on with what {start.resume!r} was; leave out the command after --")
-        goes_with_it = {"resume", *(options.parameter_name(o) for o in _SHOWN)}
+        goes_with_it = {"resume", *(o.parameter for o in _SHOWN)}
         if clash := sorted(options.typed(context) - goes_with_it):
             option = "WORKLOAD" if clash[0] == "workload" else f"--{clash[0].replace('_', '-')}"
             raise BadInput(f"--resume goes on with what {start.resume!r} was; {option} cannot be changed")

@@ -1,4 +1,4 @@
-"""Conditions: what disturbs a workload. Each is one module and one entry of kinds.REGISTRY.
+"""Conditions: what disturbs a workload. Each is one module with a KIND (perflab/plugins.py).
 
 A condition is a specification: what is to disturb, and how much. In a trial it begins, is waited for, verified from the
 kernel or the receiver, and removed; what it proved is its evidence. What it needs for that is in an `Applied`, made for

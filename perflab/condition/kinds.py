@@ -2,27 +2,8 @@
 
 from __future__ import annotations
 
-from perflab.condition import (
-    Condition,
-    cpu_load,
-    cpu_pinning,
-    io_load,
-    memory_pressure,
-    message_flood,
-    network_shaping,
-    priority_inhibitor,
-)
+from perflab.condition import Condition
+from perflab.plugins import Registry
 from perflab.registry import Kind
 
-REGISTRY: dict[str, Kind[Condition]] = {
-    kind.name: kind
-    for kind in (
-        cpu_load.KIND,
-        message_flood.KIND,
-        cpu_pinning.KIND,
-        memory_pressure.KIND,
-        io_load.KIND,
-        network_shaping.KIND,
-        priority_inhibitor.KIND,
-    )
-}
+REGISTRY: Registry[Kind[Condition]] = Registry("condition", "perflab.condition", Kind)

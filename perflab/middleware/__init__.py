@@ -1,4 +1,4 @@
-"""Middlewares: what carries the messages. Each is one module and one entry of REGISTRY."""
+"""Middlewares: what carries the messages. Each is one module with a KIND, here or in another package (plugins.py)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, Unavailable
-from perflab.middleware import cyclonedds, direct, fastdds, rclcpp, sim, virtual
+from perflab.middleware import cyclonedds, fastdds, rclcpp
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.probe import probe
 from perflab.native import Native
+from perflab.plugins import Registry
 from perflab.units import parse_duration
 
-REGISTRY: dict[str, MiddlewareKind] = {
-    kind.name: kind for kind in (cyclonedds.KIND, fastdds.KIND, sim.KIND, direct.KIND, virtual.KIND, *rclcpp.kinds())
-}
+REGISTRY: Registry[MiddlewareKind] = Registry("middleware", "perflab.middleware", MiddlewareKind)
 DEFAULT = cyclonedds.KIND.name
 
 
@@ -100,7 +99,7 @@ def available(kind: MiddlewareKind, native: Native) -> Availability:
         return Availability(True, None, None, "part of perflab-node")
     if kind.rmw is not None:
         return _ros_available(kind, kind.rmw, native)
-    library = native.middleware_library(kind.name)
+    library = kind.library or native.middleware_library(kind.name)
     if not library.is_file():
         return Availability(False, library, None, f"{library.name} is not in {library.parent}; {kind.install}")
     answer = probe(library)

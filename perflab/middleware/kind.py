@@ -25,7 +25,8 @@ class MiddlewareKind:
     """A middleware as such. `runtime` is perflab-node's; `install` tells what makes it available.
 
     `wire` names the protocol by which processes meet: two middlewares with the same one can share a graph; None where
-    there is none. `service_framings` are the ways to tie replies to requests that it can carry, its default first.
+    there is none. `library` is the plug-in where it does not lie with perflab's own. `service_framings` are the ways to
+    tie replies to requests that it can carry, its default first.
     """
 
     name: str
@@ -36,6 +37,7 @@ class MiddlewareKind:
     takes_seed: bool = False  # --seed becomes its option `seed` where that is not given
     delays: tuple[str, ...] = ()  # options that hold messages back, so that the drain waits for them
     wire: str | None = None
+    library: Path | None = None
     service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
     rmw: str | None = None  # the RMW of ROS 2 that it is
 

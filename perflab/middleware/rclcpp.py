@@ -76,3 +76,6 @@ def kind_of(rmw: str) -> MiddlewareKind:
 def kinds(environment: Mapping[str, str] = os.environ) -> list[MiddlewareKind]:
     """Those that every ROS 2 has, and what else the sourced one has."""
     return [kind_of(rmw) for rmw in dict.fromkeys((*_KNOWN, *installed(environment)))]
+
+
+KINDS = kinds()

@@ -1,4 +1,4 @@
-"""Observers: what records beside the workload's own measurement. Each is one module and one entry of kinds.REGISTRY."""
+"""Observers: what records beside the workload's own measurement. Each is one module with a KIND."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from perflab.errors import BadInput
 from perflab.option import Form, Group, Option
 from perflab.parameters import DurationNs, Switch
-from perflab.units import NS_PER_S, written_duration
+from perflab.units import NS_PER_S, duration_text
 from perflab.workload import Graph, Source, file_name
 
 KIND = "command"
@@ -141,7 +141,7 @@ class Stop(_Part):
 
 
 def _stop_text(stop: Stop) -> str:
-    return f"{stop.signal}:{written_duration(stop.grace)}"
+    return f"{stop.signal}:{duration_text(stop.grace)}"
 
 
 class CommandParameters(_Part):

@@ -6,7 +6,6 @@ same traffic in one node, without an executor and without a middleware, and time
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -14,6 +13,7 @@ from pydantic import Field, model_validator
 from perflab.parameters import Bytes, DurationNs, Parameters
 from perflab.registry import Kind
 from perflab.workload import Graph, extend
+from perflab.workload.generated import Made, Pins
 
 NAME = "executor"
 ROS, ONE_NODE, NO_PUB, MIDDLEWARE, PLAIN = "ros", "rosonenode", "nopub", "middleware", "plain"
@@ -21,23 +21,6 @@ INLINE, DIRECT = "inline", "direct"
 MESSAGE = "stamped_vector"
 PROCESS = "executor"
 MAX_PARTS = 100_000  # endpoints and timers, as perflab-graph's of a graph
-
-
-@dataclass(frozen=True)
-class Pins:
-    """What a workload demands of its variant: it would be another one otherwise. `why` says so, after the name."""
-
-    executor: str | None = None
-    middleware: str | None = None
-    why: str = ""
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a kind makes of its parameters."""
-
-    graph: Graph
-    pins: Pins
 
 
 class ExecutorParameters(Parameters):

@@ -14,12 +14,31 @@ from pydantic import BaseModel, ConfigDict, model_serializer
 
 from perflab import registry
 from perflab.errors import BadInput
+from perflab.plugins import Registry
 from perflab.registry import Kind
-from perflab.workload import Graph, Source, executor
-from perflab.workload.executor import Made, Pins
+from perflab.workload import Graph, Source
 
-REGISTRY: dict[str, Kind[Made]] = {kind.name: kind for kind in (executor.KIND,)}
 FACTOR = "workload."
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What a workload demands of its variant: it would be another one otherwise. `why` says so, after the name."""
+
+    executor: str | None = None
+    middleware: str | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a kind makes of its parameters."""
+
+    graph: Graph
+    pins: Pins = Pins()
+
+
+REGISTRY: Registry[Kind[Made]] = Registry("workload", "perflab.workload", Kind)
 
 
 class GeneratedParameters(BaseModel):

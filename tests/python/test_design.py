@@ -321,7 +321,7 @@ class Tracing(Observer):
 
 @pytest.fixture
 def tracing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OBSERVERS, "tracing", Kind("tracing", "for this test", Tracing))
+    monkeypatch.setitem(OBSERVERS.kinds, "tracing", Kind("tracing", "for this test", Tracing))
 
 
 def test_observers_are_in_every_trial_and_controls_in_none() -> None:

@@ -318,11 +318,11 @@ def test_nothing_is_overwritten_without_force(run_path: Path, tmp_path: Path, ca
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--format", "pdf"], "--format 'pdf' is not one of irobot, irobot-legacy, csv"),
-        (["--accounting", "mine"], "--accounting 'mine' is not one of original, corrected"),
-        (["--tracking", "maybe"], "--tracking 'maybe' is not one of on, off"),
+        (["--format", "pdf"], "--format 'pdf' is not one of csv, irobot, irobot-legacy"),
+        (["--accounting", "mine"], "--accounting 'mine' is not original or corrected"),
+        (["--tracking", "maybe"], "--tracking 'maybe' is not on or off"),
         (["--trial", "7"], "--trial 7: "),
-        (["--format", "csv", "--accounting", "original"], "belong to --format irobot and irobot-legacy"),
+        (["--format", "csv", "--accounting", "original"], "--accounting belongs to --format irobot and irobot-legacy"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], complaint: str, run_path: Path, capsys: Captured) -> None:

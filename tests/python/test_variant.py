@@ -119,7 +119,7 @@ def test_a_service_framing_is_common_to_all() -> None:
 def native(tmp_path: Path, native_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Native:
     """A second middleware, which meets cyclonedds on the wire."""
     kind = MiddlewareKind(name="second", summary="", runtime="dds", install="", wire=middleware.cyclonedds.KIND.wire)
-    monkeypatch.setitem(middleware.REGISTRY, "second", kind)
+    monkeypatch.setitem(middleware.REGISTRY.kinds, "second", kind)
     (tmp_path / "middleware").mkdir()
     for name in ("middleware/cyclonedds.so", "perflab-node", "perflab-graph"):
         (tmp_path / name).symlink_to(native_folder / name)

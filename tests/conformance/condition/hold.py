@@ -11,15 +11,15 @@ import time
 from pathlib import Path
 
 from perflab import registry
+from perflab.condition.kinds import REGISTRY
 from perflab.host import Host
-from tests.conformance.condition.cases import KINDS
 from tests.conformance.condition.real_trial import RealTrial, graph
 
 
 def main() -> None:
     word, directory = sys.argv[1:]
     name, parameters = registry.split(word, "CONDITION")
-    condition = KINDS[name].make(parameters, word)
+    condition = REGISTRY[name].make(parameters, word)
     condition.check(Host(), graph(), "dds")
     with RealTrial(Path(directory)) as trial:
         applied = condition.begin(trial)

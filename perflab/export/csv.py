@@ -1,0 +1,34 @@
+"""perflab's own tables of each trial, with commas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perflab.export import Exporter, Written
+from perflab.parameters import Parameters
+from perflab.registry import Kind
+
+if TYPE_CHECKING:
+    from perflab.formats.rundata import RunData, TrialTables
+
+
+class Csv(Exporter):
+    def __init__(self, _: Parameters) -> None:
+        pass
+
+    def write(self, data: RunData, trial: TrialTables, directory: Path) -> Written:
+        from perflab.formats.rundata import TABLES
+
+        directory.mkdir(parents=True, exist_ok=True)
+        files = []
+        for name in TABLES:
+            table = getattr(trial, name)
+            path = directory / f"{name}.csv"
+            # The encoded histograms are in the Parquet files; in a table for people they would only be in the way.
+            table.select([column for column in table.columns if not column.endswith("_v2")]).write_csv(path)
+            files.append(str(path))
+        return Written(files)
+
+
+KIND: Kind[Exporter] = Kind("csv", "perflab's tables", Parameters, Csv)

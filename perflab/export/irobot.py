@@ -1,0 +1,88 @@
+"""What irobot_benchmark leaves behind, one DIR/<process>_log per process, which feeds its scripts.
+
+irobot-legacy has the column names that these scripts know.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from perflab.errors import BadInput
+from perflab.export import Exporter, Written
+from perflab.option import Option
+from perflab.parameters import Parameters, Switch
+from perflab.registry import Kind
+
+if TYPE_CHECKING:
+    from perflab.formats.rundata import RunData, TrialTables
+
+
+class IrobotParameters(Parameters):
+    accounting: Annotated[Literal["original", "corrected"], Option()] = Field(
+        "corrected", description="original: as irobot_benchmark counts, defects included; corrected: perflab's figures."
+    )
+    tracking: Annotated[Switch, Option()] = Field(
+        True, description="As with irobot_benchmark's --tracking; off: no classes, no events."
+    )
+    csv: Annotated[bool, Option()] = Field(False, description="Commas instead of columns.")
+
+
+class Irobot(Exporter):
+    def __init__(self, asked: IrobotParameters, *, legacy: bool) -> None:
+        self._asked, self._legacy = asked, legacy
+
+    def check(self, data: RunData) -> None:
+        from perflab.formats.rundata import PERFLAB
+
+        if data.origin != PERFLAB:
+            raise BadInput(f"{data.path} is output of irobot_benchmark already; `--format csv` writes its tables")
+        if (data.manifest.get("workload") or {}).get("kind") == "command":
+            raise BadInput(
+                f"{data.path} measured a command: which of its messages were late, which the format needs, is not "
+                "known; `--format csv` writes its tables"
+            )
+
+    def takes(self, trial: TrialTables) -> bool:
+        return any(table.height for table in (trial.edges, trial.publishers, trial.services))
+
+    def note(self, trial: TrialTables) -> str | None:
+        from perflab.statistics.selection import beside_irobot
+
+        return beside_irobot([trial.phase])
+
+    def write(self, data: RunData, trial: TrialTables, directory: Path) -> Written:
+        """All processes of a trial, and the total of all processes where there are several."""
+        from perflab.formats import irobot
+        from perflab.formats.irobot import dialect
+        from perflab.formats.irobot.accounts import Accounting, aggregate
+        from perflab.formats.irobot.write import total_table
+
+        legacy, csv, kind = self._legacy, self._asked.csv, Accounting(self._asked.accounting)
+        whole_us = kind is Accounting.ORIGINAL
+        outputs = irobot.outputs_of(data, trial, kind, tracking=self._asked.tracking, legacy=legacy, csv=csv)
+        files: list[str] = []
+        for process in outputs:
+            folder = directory / f"{process.process}{dialect.LOG_SUFFIX}"
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in dialect.FILES:
+                (folder / name).unlink(missing_ok=True)  # of an export before, which may have had more files
+            names = irobot.write(process, folder, legacy=legacy, csv=csv, whole_us=whole_us)
+            files += [str(folder / name) for name in names]
+        if len(outputs) < 2:
+            return Written(files, {"system_total": None})
+        total = aggregate(outputs, kind)
+        figures = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(total).items()}
+        table = total_table(total, legacy=legacy, csv=csv, whole_us=whole_us)
+        return Written(files, {"system_total": figures}, f"\nSystem total:\n{table}")
+
+
+KINDS: tuple[Kind[Exporter], ...] = (
+    Kind("irobot", "as irobot_benchmark writes them", IrobotParameters, partial(Irobot, legacy=False)),
+    Kind("irobot-legacy", "likewise, as its scripts know them", IrobotParameters, partial(Irobot, legacy=True)),
+)

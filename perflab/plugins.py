@@ -1,0 +1,91 @@
+"""Kinds of a sort, by name: a module of perflab that has one, and what other people's packages add.
+
+A module in the sort's package is a kind where it has a KIND (or several, KINDS); no list names it. An installed package
+adds one by an entry point, which has the name of the kind:
+
+    [project.entry-points."perflab.conditions"]
+    solar_flare = "my_package.solar_flare:KIND"
+
+What cannot be imported, or has a name that is taken, is left out with one line and takes nothing else with it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any, Generic, Protocol, TypeVar
+
+from perflab.errors import LeftOut, one_line
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+K = TypeVar("K", bound=Named)
+
+
+class Registry(Mapping[str, K], Generic[K]):
+    """The kinds of the sort `what`, which are looked for when the first is asked for."""
+
+    def __init__(self, what: str, package: str, kind: type[K]) -> None:
+        self._what, self._package, self._kind = what, package, kind
+        self._found: dict[str, K] | None = None
+
+    @property
+    def kinds(self) -> dict[str, K]:
+        """All of them; looked for once."""
+        if self._found is None:
+            self._found = {kind.name: kind for kind in self._own()}
+            for entry in sorted(metadata.entry_points(group=f"perflab.{self._what}s"), key=_order):
+                self._add(self._found, entry)
+        return self._found
+
+    def _own(self) -> Iterator[K]:
+        """Those of the package's modules."""
+        package = importlib.import_module(self._package)
+        for info in pkgutil.iter_modules(package.__path__):
+            module = importlib.import_module(f"{self._package}.{info.name}")
+            several = getattr(module, "KINDS", (getattr(module, "KIND", None),))
+            yield from (kind for kind in several if isinstance(kind, self._kind))
+
+    def _add(self, found: dict[str, K], entry: metadata.EntryPoint) -> None:
+        """One of another package, or a warning why not."""
+        who = f"{self._what} {entry.name} of {_distribution(entry)}"
+        if entry.name in found:
+            return _leave_out(who, f"there is a {self._what} of this name already")
+        try:
+            kind: Any = entry.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - of a foreign module, which may raise anything
+            return _leave_out(who, f"{type(error).__name__}: {error}")
+        if not isinstance(kind, self._kind):
+            return _leave_out(who, f"{entry.value} is not a {self._kind.__name__}")
+        if kind.name != entry.name:
+            return _leave_out(who, f"it calls itself {kind.name}; its entry point must have the same name")
+        found[entry.name] = kind
+        return None
+
+    def __getitem__(self, name: str) -> K:
+        return self.kinds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kinds)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+
+def _order(entry: metadata.EntryPoint) -> tuple[str, str]:
+    return entry.name, _distribution(entry)
+
+
+def _distribution(entry: metadata.EntryPoint) -> str:
+    return "an unknown package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+
+
+def _leave_out(who: str, why: str) -> None:
+    warnings.warn(LeftOut(f"{who} is left out: {one_line(why)}"), stacklevel=2)

@@ -1,0 +1,182 @@
+"""Kinds of other people's packages: one of each sort from a package outside perflab, and what is wrong with others."""
+
+from __future__ import annotations
+
+import json
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support import HERE, SOURCE, build_plugin
+
+import perflab.condition
+import perflab.middleware
+import perflab.observer
+from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.middleware import REGISTRY as MIDDLEWARES
+from perflab.observer.kinds import REGISTRY as OBSERVERS
+
+PACKAGE = HERE.parent / "data" / "package" / "lab_extras"
+GROUPS = {
+    "perflab.conditions": {"solar_flare": "lab_extras.solar_flare:KIND"},
+    "perflab.observers": {"notebook": "lab_extras.notebook:KIND"},
+    "perflab.workloads": {"pair": "lab_extras.pair:KIND"},
+    "perflab.middlewares": {"lab_links": "lab_extras.lab_links:KIND"},
+    "perflab.exporters": {"shopping_list": "lab_extras.shopping_list:KIND"},
+}
+
+
+def install(folder: Path, groups: Mapping[str, Mapping[str, str]], name: str = "lab-extras") -> None:
+    """What `pip install` leaves of a package with these entry points."""
+    if name == "lab-extras":
+        shutil.copytree(PACKAGE, folder / "lab_extras", ignore=shutil.ignore_patterns("__pycache__"))
+    about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in entries.items()) for group, entries in groups.items()]
+    (about / "entry_points.txt").write_text("\n".join(lines))
+
+
+def perflab_with(folder: Path, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join((str(SOURCE), str(folder)))
+    return subprocess.run(
+        [sys.executable, "-m", "perflab", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.native
+def test_a_package_adds_one_of_each(tmp_path: Path) -> None:
+    """Its condition disturbs its workload on its middleware, its observer records, its exporter writes the results."""
+    install(tmp_path, GROUPS)
+    run = tmp_path / "run"
+    words = ("pair:rate=20", "--middleware", "lab_links", "--factor", "solar_flare.strength=0,3", "--observer")
+    done = perflab_with(tmp_path, "sweep", *words, "notebook:colour=red", "--trials", "2", "--time", "1", "-o", run)
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads((run / "summary.json").read_text())
+    (trial,) = (t for r in summary["results"] for t in r["trials_detail"] if t["order"] == 1)
+    assert trial["outcome"] == "success"
+    disturbed = [r for r in summary["results"] if r["conditions"] == ["solar_flare"]]
+    assert [r["factors"] for r in disturbed] == [{"solar_flare.strength": 3}]
+    assert [r["totals"]["sent"] for r in disturbed] == [40]
+    evidence = disturbed[0]["trials_detail"][0]["evidence"]["solar_flare"]
+    assert evidence["achieved"] == {"strength": 3}
+    notes = sorted(run.glob("trials/*/notebook.txt"))
+    assert [note.read_text() for note in notes] == ["red"] * 4
+
+    exported = perflab_with(tmp_path, "export", run, "--format", "shopping_list", "--bullet", "*")
+    assert (exported.returncode, exported.stderr) == (0, "")
+    lists = sorted(run.glob("export/shopping_list/*/list.txt"))
+    assert [path.read_text() for path in lists] == ["* 20 messages\n"] * 6, "two of them controls"
+    refused = perflab_with(tmp_path, "export", run, "--format", "csv", "--bullet", "*")
+    assert (refused.returncode, refused.stderr) == (2, "perflab: --bullet belongs to --format shopping_list\n")
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "parameter"),
+    [
+        ("conditions", "solar_flare", "strength: how strong it is (1)"),
+        ("observers", "notebook", "colour: of the ink (blue)"),
+        ("workloads", "pair", "rate: messages per second (10)"),
+        ("middlewares", "lab_links", "delay: every message arrives that much after it was sent (0ns)"),
+        ("exporters", "shopping_list", "bullet: What begins a line. (-)"),
+    ],
+)
+def test_it_is_listed_with_its_parameters(what: str, name: str, parameter: str, tmp_path: Path) -> None:
+    install(tmp_path, GROUPS)
+    done = perflab_with(tmp_path, "list", what)
+    lines = done.stdout.splitlines()
+    (place,) = (n for n, line in enumerate(lines) if line.startswith(f"{name} "))
+    assert lines[place + 1].strip() == parameter
+
+
+def test_the_schema_and_completion_have_it(tmp_path: Path) -> None:
+    install(tmp_path, GROUPS)
+    asked = {"_PERFLAB_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    for typed, expected in (
+        ("run --condition solar_flare:s", "solar_flare:strength="),
+        ("run --observer notebook:colour=r", "notebook:colour=red"),
+        ("run --middleware lab_", "lab_links"),
+        ("run --factor workload.ra", "workload.rate="),
+        ("run pai", "pair"),
+        ("export --format sh", "shopping_list"),
+    ):
+        done = perflab_with(tmp_path, **asked, _TYPER_COMPLETE_ARGS=f"perflab {typed}")
+        assert done.stdout.splitlines() == [expected]
+    code = "import json; from perflab.experiment.document import json_schema; print(json.dumps(json_schema()))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(SOURCE), str(tmp_path)))}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert "solar_flare" in json.loads(done.stdout)["$defs"]
+
+
+WRONG = {
+    "cpu_load": "lab_extras.solar_flare:KIND",
+    "ends": "lab_extras.ends:KIND",
+    "gone": "lab_extras.no_such_module:KIND",
+    "solar_wind": "lab_extras.solar_flare:KIND",
+    "text": "lab_extras.solar_flare:NAME",
+}
+
+
+def test_what_is_wrong_is_one_line_each_and_leaves_the_others(tmp_path: Path) -> None:
+    install(tmp_path, {"perflab.conditions": {**WRONG, **GROUPS["perflab.conditions"]}})
+    install(tmp_path, {"perflab.conditions": GROUPS["perflab.conditions"]}, "second-lab")
+    done = perflab_with(tmp_path, "list", "conditions")
+    assert done.returncode == 0
+    begin = "perflab: condition"
+    assert done.stderr.splitlines() == [
+        f"{begin} cpu_load of lab-extras 1.0 is left out: there is a condition of this name already",
+        f"{begin} ends of lab-extras 1.0 is left out: SystemExit: not today",
+        f"{begin} gone of lab-extras 1.0 is left out: ModuleNotFoundError: No module named 'lab_extras.no_such_module'",
+        f"{begin} solar_flare of second-lab 1.0 is left out: there is a condition of this name already",
+        f"{begin} solar_wind of lab-extras 1.0 is left out: it calls itself solar_flare; its entry point must have the "
+        "same name",
+        f"{begin} text of lab-extras 1.0 is left out: lab_extras.solar_flare:NAME is not a Kind",
+    ]
+    names = [line.split()[0] for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert names == [*CONDITIONS, "solar_flare"]
+    asked = {"_PERFLAB_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    completed = perflab_with(tmp_path, **asked, _TYPER_COMPLETE_ARGS="perflab run --condition so")
+    assert (completed.stdout, completed.stderr) == ("solar_flare\n", ""), "a shell would show what is said"
+
+
+def test_a_verb_that_needs_no_kinds_says_nothing_of_them(tmp_path: Path) -> None:
+    install(tmp_path, {"perflab.conditions": WRONG})
+    done = perflab_with(tmp_path, "run", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_middleware_of_a_package_has_its_plug_in_where_it_says(tmp_path: Path) -> None:
+    install(tmp_path, {"perflab.middlewares": {"lab_wire": "lab_extras.lab_wire:KIND"}})
+
+    def row() -> dict[str, object]:
+        listed = json.loads(perflab_with(tmp_path, "list", "middlewares", "--json").stdout)
+        (found,) = (row for row in listed if row["name"] == "lab_wire")
+        return dict(found)
+
+    library = tmp_path / "lab_extras" / "liblab_wire.so"
+    assert not row()["available"]
+    assert f"{library.name} is not in {library.parent}; build lab_extras" in str(row()["summary"])
+    build_plugin(library, "lab_wire")
+    assert (row()["available"], row()["version"]) == (True, "0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("package", "registry"),
+    [(perflab.condition, CONDITIONS), (perflab.observer, OBSERVERS), (perflab.middleware, MIDDLEWARES)],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_module_is_enough(package: object, registry: Mapping[str, object]) -> None:
+    """The kinds of perflab are those of the modules that are there."""
+    modules = {info.name for info in pkgutil.iter_modules(getattr(package, "__path__"))}  # noqa: B009 - of a module
+    assert {name.partition("/")[0] for name in registry} <= modules
+    assert len(registry) >= 5
