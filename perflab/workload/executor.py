@@ -19,6 +19,7 @@ NAME = "executor"
 ROS, ONE_NODE, NO_PUB, MIDDLEWARE, PLAIN = "ros", "rosonenode", "nopub", "middleware", "plain"
 INLINE, DIRECT = "inline", "direct"
 MESSAGE = "stamped_vector"
+REQUEST = "stamped10b"
 PROCESS = "executor"
 MAX_PARTS = 100_000  # endpoints and timers, as perflab-graph's of a graph
 
@@ -43,12 +44,18 @@ class ExecutorParameters(Parameters):
     depth: int = Field(10, ge=1, le=100_000, description="history of every publisher and subscription")
     reliability: Literal["reliable", "best_effort"] = Field("best_effort", description="of all of them")
     durability: Literal["volatile", "transient_local"] = Field("transient_local", description="of all of them")
+    services: int = Field(0, ge=0, le=1000, description="services of each node; without clients nobody asks them")
+    clients: int = Field(
+        0, ge=0, le=1000, description="clients of each node; each asks a service of the next node at every interval"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> ExecutorParameters:
         if self.interval < 1000:
             raise ValueError("interval must be at least 1us")
-        parts = self.nodes * self.timers + self.topics * (1 + self.readers)
+        if self.clients > self.services:
+            raise ValueError(f"clients {self.clients} are more than the services of a node, {self.services}")
+        parts = self.nodes * (self.timers + self.services + self.clients) + self.topics * (1 + self.readers)
         if parts > MAX_PARTS:
             raise ValueError(f"{parts} timers and endpoints are more than the {MAX_PARTS} that a graph may have")
         if self.participants is not None and self.participants > self.node_count:
@@ -100,11 +107,31 @@ def _node(p: ExecutorParameters, index: int) -> dict[str, Any]:
         for number, _ in enumerate(range(first, p.readers, p.node_count), 1):
             subscription = extend.subscription(f"/topic_{topic}", MESSAGE, qos)
             subscriptions.append(subscription if number == 1 else {**subscription, "number": number})
+    mine = range(index, p.nodes, p.node_count)
+    services = [extend.server(f"/service_{n * p.services + s}", REQUEST) for n in mine for s in range(p.services)]
+    asked = [((n + 1) * p.services + c) % (p.nodes * p.services) for n in mine for c in range(p.clients)]
+    clients = [extend.client(f"/service_{s}", REQUEST, p.interval) for s in asked]
     timers = [
-        extend.timer(f"timer_{n}", p.interval, range(n, len(publishers), p.timers), "catch_up") for n in range(p.timers)
+        extend.timer(
+            f"timer_{n}",
+            p.interval,
+            range(n, len(publishers), p.timers),
+            "catch_up",
+            request=range(n, len(clients), p.timers),
+        )
+        for n in range(p.timers)
     ]
     name = "node" if p.case == ONE_NODE else f"node_{index}"
-    return extend.node(name, "/", 0, publishers=publishers, subscriptions=subscriptions, timers=timers)
+    return extend.node(
+        name,
+        "/",
+        0,
+        publishers=publishers,
+        subscriptions=subscriptions,
+        timers=timers,
+        clients=clients,
+        servers=services,
+    )
 
 
 KIND = Kind(

@@ -125,8 +125,10 @@ def node(
     subscriptions: Iterable[Document] = (),
     timers: Iterable[Document] = (),
     reactions: Iterable[Document] = (),
+    clients: Iterable[Document] = (),
+    servers: Iterable[Document] = (),
 ) -> Document:
-    """A node without services; `condition` is the label of the condition that it belongs to."""
+    """`condition` is the label of the condition that it belongs to."""
     return {
         "name": name,
         "namespace": namespace,
@@ -134,8 +136,8 @@ def node(
         "condition": condition,
         "publishers": list(publishers),
         "subscriptions": list(subscriptions),
-        "clients": [],
-        "servers": [],
+        "clients": list(clients),
+        "servers": list(servers),
         "timers": list(timers),
         "reactions": list(reactions),
     }
@@ -157,12 +159,20 @@ def subscription(topic: str, message_type: str, qos: Mapping[str, Any]) -> Docum
     return {"topic": topic, "type": message_type, "pass_by": None, "qos": {**qos, "lifespan_ns": None}}
 
 
-def timer(name: str, period_ns: int, publish: Sequence[int], overrun: str) -> Document:
+def client(service: str, message_type: str, period_ns: int) -> Document:
+    return {"service": service, "type": message_type, "frequency_hz": 1e9 / period_ns, "qos": dict(DEFAULT_QOS)}
+
+
+def server(service: str, message_type: str) -> Document:
+    return {"service": service, "type": message_type, "qos": dict(DEFAULT_QOS), "work_ns": 0}
+
+
+def timer(name: str, period_ns: int, publish: Sequence[int], overrun: str, *, request: Sequence[int] = ()) -> Document:
     return {
         "name": name,
         "period_ns": period_ns,
         "publish": list(publish),
-        "request": [],
+        "request": list(request),
         "work_ns": 0,
         "overrun": overrun,
         "phase": ALIGNED,

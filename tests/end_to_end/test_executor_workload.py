@@ -73,3 +73,25 @@ def test_every_case_is_exact_on_the_virtual_middleware(run: Run, tmp_path: Path)
     assert {e["subscription"] for e in found["rosonenode"]["edges"]} == {"node", *(f"node#{n}" for n in range(2, 11))}
     assert found["nopub"]["totals"]["received"] is None
     assert found["nopub"]["edges"] == []
+
+
+def asked(run: Path) -> list[tuple[str, int]]:
+    (result,) = results(run)
+    return [(service["service"], service["received"]) for service in result["services"]]
+
+
+SERVED = "executor:nodes=3,services=2,clients=1,interval=50ms,depth=1000"
+REPLIES = [(f"service_{n}", 40) for n in (0, 2, 4)]  # in two seconds; the others have no client
+
+
+def test_services_are_exact_on_the_virtual_middleware(run: Run, tmp_path: Path) -> None:
+    done = run("run", SERVED, "--middleware", "virtual", *OPTIONS, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert sorted(asked(tmp_path / "run")) == REPLIES
+
+
+@needs_cyclonedds
+def test_services_are_what_the_loop_is_made_of_on_a_real_middleware(run: Run, tmp_path: Path) -> None:
+    done = run("run", SERVED, "--executor", "single_threaded", *OPTIONS, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert sorted(asked(tmp_path / "run")) == REPLIES

@@ -137,6 +137,35 @@ def test_a_case_without_an_executor_may_have_the_participants_of_ros() -> None:
     assert process(made("executor:case=middleware,participants=10"))["participants"] == 10
 
 
+@pytest.mark.parametrize(("case", "nodes"), [("ros", 10), ("rosonenode", 1), ("nopub", 10), ("middleware", 10)])
+def test_services_and_clients_are_entities_beside_the_messages(case: str, nodes: int) -> None:
+    without, workload = made(f"executor:case={case}"), made(f"executor:case={case},services=3,clients=2")
+    found = process(workload)["nodes"]
+    assert len(found) == nodes
+    assert [len(node["servers"]) for node in found] == [30 // nodes] * nodes
+    assert [len(node["clients"]) for node in found] == [20 // nodes] * nodes
+    assert {s["service"] for node in found for s in node["servers"]} == {f"/service_{n}" for n in range(30)}
+    assert workload.graph.edges() == without.graph.edges()
+    assert delivered_per_s(workload) == delivered_per_s(without)
+    for node in found:
+        asked = [client["service"] for client in node["clients"]]
+        assert len(set(asked)) == len(asked), "a node has one client of a service"
+        assert sorted(n for timer in node["timers"] for n in timer["request"]) == list(range(len(asked)))
+        assert {client["frequency_hz"] for client in node["clients"]} == {50}
+
+
+def test_a_client_asks_the_next_node() -> None:
+    services = made("executor:nodes=3,services=2,clients=2").graph.services()
+    assert services == [
+        ("/node_0", "/service_2", "/node_1"),
+        ("/node_0", "/service_3", "/node_1"),
+        ("/node_1", "/service_4", "/node_2"),
+        ("/node_1", "/service_5", "/node_2"),
+        ("/node_2", "/service_0", "/node_0"),
+        ("/node_2", "/service_1", "/node_0"),
+    ]
+
+
 # -- how it is named -------------------------------------------------------------------------------------------------
 
 
@@ -182,6 +211,7 @@ def test_a_file_with_parameters_is_no_list_of_graphs(tmp_path: Path) -> None:
         ("executor:nodes=many", "workload executor: nodes: 'many' is not a whole number"),
         ("executor:nodes=0", "workload executor: nodes: input should be greater than or equal to 1, not '0'"),
         ("executor:interval=0", "workload executor: interval must be at least 1us"),
+        ("executor:clients=1", "workload executor: clients 1 are more than the services of a node, 0"),
         ("executor:participants=11", "workload executor: participants 11 are more than the nodes, 10"),
         ("executor:nodes=1000", "workload executor: 2003000 timers and endpoints are more than the 100000 that a"),
         (["executor", "sierra_nevada"], "workload executor is a whole graph and stands alone; leave out sierra_nevada"),
