@@ -40,6 +40,9 @@ class Kind(Generic[T]):
 
     `is_off` says of parameters as they were written whether they ask for nothing at all, as a load of 0: so a factor
     can begin there, though a condition of that strength cannot be made.
+
+    `gently` are parameters with which a smoke test tries it, in the words of the command line: a small machine shall do
+    it beside its other work. Where there are several, the others try what not every machine has.
     """
 
     name: str
@@ -47,6 +50,14 @@ class Kind(Generic[T]):
     model: type[BaseModel]
     create: Factory[T] = _as_it_is
     is_off: Callable[[Mapping[str, Any]], bool] = _never
+    gently: tuple[str, ...] = ("",)
+
+    @property
+    def tries(self) -> dict[str, str]:
+        """What a smoke test asks for, by the name of its check."""
+        first, *others = self.gently
+        further = {f"{self.name} with {words.partition('=')[0]}": f"{self.name}:{words}" for words in others}
+        return {self.name: f"{self.name}:{first}" if first else self.name, **further}
 
     def make(self, parameters: Mapping[str, Any], where: str) -> T:
         """One with these parameters; `where` begins the line of BadInput where they are not right."""

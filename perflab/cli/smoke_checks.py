@@ -35,22 +35,6 @@ RTPS = "rtps"  # the protocol of DDS, over the network
 
 OK, UNAVAILABLE, FAILED = "ok", "unavailable", "FAILED"
 
-# So gently that a small machine can do it beside its other work; what is not here is taken as it comes.
-_GENTLY: dict[str, str] = {
-    "cpu_load": "cpu_load:workers=1,load=30",
-    "message_flood": "message_flood:publishers=1,rate=200,at_least=80",
-    "cpu_pinning": "cpu_pinning:count=1",
-    "memory_pressure": "memory_pressure:bytes=32MiB",
-    "io_load": "io_load:bytes=1MiB",
-    "network_shaping": "network_shaping:rate=1Gbit",
-    "priority_inhibitor": "priority_inhibitor:load=10",
-}
-# What one condition can do only where the kernel has more.
-_FURTHER = {"network_shaping with delay": "network_shaping:delay=1ms"}
-
-# These have trials of their own as a rule, which a smoke test does not need twice.
-_OBSERVED: dict[str, str] = {"tracing": "tracing:trials=all", "cpu_profile": "cpu_profile:trials=all"}
-
 SEARCH_BOUND = 0.1  # of the share of messages lost
 
 
@@ -102,11 +86,12 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
     missing = None
     if base is None:
         missing = "needs a middleware with processes, and there is none; `perflab doctor` says what is missing"
-    for name, text in _conditions().items():
+    for name, text in (check for kind in CONDITIONS.values() for check in kind.tries.items()):
         written = _experiment(base, conditions=[text], baseline=False, **_over_network(base, text))
         yield Check("condition", name, written, condition_in_effect, missing or _cannot(base, text, native))
-    for name in OBSERVERS:
-        written = _experiment(base, observers=[_OBSERVED.get(name, name)], observer_control=False)
+    # These have trials of their own as a rule where they disturb much, which a smoke test does not need twice.
+    for name, text in (check for kind in OBSERVERS.values() for check in kind.tries.items()):
+        written = _experiment(base, observers=[text], observer_control=False)
         yield Check("observer", name, written, _RECORDED.get(name, exact_counts), missing)
     if names is None or VIRTUAL in names:
         yield Check("search", "breaking point", _search(), known_breaking_point)
@@ -128,15 +113,6 @@ def _over_network(middleware: str | None, condition: str) -> dict[str, Any]:
     """What makes messages go over the network where something else is usual."""
     shaped = middleware == "fastdds" and condition.startswith("network_shaping")
     return {"middleware_options": {"fastdds.transport": "udp"}} if shaped else {}
-
-
-def _conditions() -> dict[str, str]:
-    """What is applied, by the name of its check."""
-    found = {}
-    for name in CONDITIONS:
-        found[name] = _GENTLY.get(name, name)
-        found |= {check: text for check, text in _FURTHER.items() if text.partition(":")[0] == name}
-    return found
 
 
 def _experiment(middleware: str | None, **more: Any) -> dict[str, Any]:

@@ -117,4 +117,5 @@ KIND: Kind[Condition] = Kind(
     "stress-ng workers that want a share of a CPU each",
     CpuLoad,
     is_off=lambda written: is_zero(written.get("load")) or is_zero(written.get("workers")),
+    gently=("workers=1,load=30",),
 )

@@ -226,5 +226,8 @@ def _asked_cpus(process: dict[str, Any]) -> Iterator[tuple[str, list[int]]]:
 
 
 KIND: Kind[Condition] = Kind(
-    "cpu_pinning", "the workload may use some CPUs only, verified for every thread", CpuPinning
+    "cpu_pinning",
+    "the workload may use some CPUs only, verified for every thread",
+    CpuPinning,
+    gently=("count=1",),
 )

@@ -179,4 +179,5 @@ KIND: Kind[Condition] = Kind(
     "stress-ng workers that write to the storage",
     IoLoad,
     is_off=lambda written: is_zero(written.get("workers")),
+    gently=("bytes=1MiB",),
 )

@@ -183,4 +183,5 @@ KIND: Kind[Condition] = Kind(
     "stress-ng workers that hold resident memory",
     MemoryPressure,
     is_off=lambda written: any(is_zero(written.get(key)) for key in ("workers", "bytes", "percent")),
+    gently=("bytes=32MiB",),
 )

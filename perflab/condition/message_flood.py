@@ -133,4 +133,5 @@ KIND: Kind[Condition] = Kind(
     is_off=lambda written: (
         not written.get("churn") and (is_zero(written.get("rate")) or is_zero(written.get("publishers")))
     ),
+    gently=("publishers=1,rate=200,at_least=80",),
 )

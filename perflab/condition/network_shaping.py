@@ -466,4 +466,5 @@ KIND: Kind[Condition] = Kind(
     "network_shaping",
     "rate, delay, jitter and loss of the loopback, in a network namespace of the trial's own",
     NetworkShaping,
+    gently=("rate=1Gbit", "delay=1ms"),
 )

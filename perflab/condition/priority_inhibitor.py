@@ -222,4 +222,5 @@ KIND: Kind[Condition] = Kind(
     "burns CPUs with a policy and priority of its own",
     PriorityInhibitor,
     is_off=lambda written: is_zero(written.get("load")),
+    gently=("load=10",),
 )

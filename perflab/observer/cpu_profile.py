@@ -125,4 +125,6 @@ class Sampled(Observation):
         ]
 
 
-KIND: Kind[Observer] = Kind("cpu_profile", "flame graphs and shares of families of functions, by perf", CpuProfile)
+KIND: Kind[Observer] = Kind(
+    "cpu_profile", "flame graphs and shares of families of functions, by perf", CpuProfile, gently=("trials=all",)
+)

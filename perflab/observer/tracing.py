@@ -104,5 +104,8 @@ class Traced(Observation):
 
 
 KIND: Kind[Observer] = Kind(
-    "tracing", "ros2:* events of the workload by LTTng, and the scheduler's: what `perflab trace` reads", Tracing
+    "tracing",
+    "ros2:* events of the workload by LTTng, and the scheduler's: what `perflab trace` reads",
+    Tracing,
+    gently=("trials=all",),
 )
