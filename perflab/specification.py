@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, get_args
 
-from pydantic import WithJsonSchema
+from pydantic import BaseModel, WithJsonSchema
 
 from perflab.parameters import DURATION, Parameters
-from perflab.units import duration_text
+from perflab.units import written_duration
 
 
 class Specification(Parameters):
@@ -18,14 +19,29 @@ class Specification(Parameters):
     @property
     def written(self) -> dict[str, Any]:
         """Every parameter as a user could write it: what makes the same specification again. JSON."""
-        document = self.model_dump(mode="json")
-        for key, field in type(self).model_fields.items():
-            schemas = (m.json_schema for m in field.metadata if isinstance(m, WithJsonSchema))
-            if any((schema or {}).get("format") == DURATION for schema in schemas):
-                document[key] = duration_text(getattr(self, key))
-        return document
+        return written(self)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """As the user gave them with every default filled in: what trials are grouped and told by. JSON."""
         return self.written
+
+
+def written(model: BaseModel) -> dict[str, Any]:
+    """What makes the same model again, as JSON: durations, of which bare numbers are seconds, have their unit."""
+    document = model.model_dump(mode="json")
+    for key, field in type(model).model_fields.items():
+        value = getattr(model, key)
+        if isinstance(value, BaseModel):
+            document[key] = written(value)
+        elif value is not None and DURATION in _formats((*field.metadata, field.annotation)):
+            document[key] = written_duration(value) if value else "0s"
+    return document
+
+
+def _formats(parts: Any) -> Iterator[str]:
+    """Those of the schemas that stand beside a type, or beside one of a union."""
+    for part in parts:
+        if isinstance(part, WithJsonSchema):
+            yield (part.json_schema or {}).get("format", "")
+        yield from _formats((*getattr(part, "__metadata__", ()), *get_args(part)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from pydantic import PrivateAttr
 
 from perflab.host import Host
+from perflab.native import Native
 from perflab.specification import Specification
 from perflab.workload import Graph
 
@@ -110,6 +111,11 @@ class Trial(Protocol):
         ...
 
     @property
+    def native(self) -> Native:
+        """The native programs of the trial."""
+        ...
+
+    @property
     def middleware_configuration(self) -> Mapping[str, Any]:
         """The `middleware` member of the first node's configuration (docs/formats.md, section 2)."""
         ...
@@ -182,15 +188,20 @@ class Condition(Specification, ABC):
 
     ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
 
-    _number: int = PrivateAttr(default=1)  # of those of its name in a trial
+    _number: int = PrivateAttr(default=1)
 
     @property
     def label(self) -> str:
         """In evidence and file names: the name, and a number where a trial has several of that name."""
         return self.name if self._number == 1 else f"{self.name}_{self._number}"
 
+    @property
+    def number(self) -> int:
+        """Of those of its name in a trial, from 1."""
+        return self._number
+
     def numbered(self, number: int) -> Self:
-        """The same as one of several in a trial; `number` counts from 1."""
+        """The same as this one of several in a trial."""
         if number == self._number:
             return self
         other = self.model_copy()

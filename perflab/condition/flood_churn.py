@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perflab import native
 from perflab.condition import Companion, NotInEffect, Trial, Window
 from perflab.condition.flood_parameters import FloodParameters
 from perflab.experiment.rundir import write_json
@@ -38,7 +37,7 @@ class Churn:
         config = folder / "churn.json"
         # Its own participant beside one of each process.
         write_json(config, self._configuration(trial.middleware_configuration, len(trial.graph.processes) + 1))
-        program = native.find().program(PROGRAM)
+        program = trial.native.program(PROGRAM)
         self._companion: Companion = trial.start(
             f"{label}_churn", [*trial.launch.prefix, program, "--config", config.absolute()], control=True
         )

@@ -110,7 +110,7 @@ class Burning(Applied):
         self.burner: Companion = trial.start(
             asked.label,
             [
-                native.find().program(PROGRAM),
+                trial.native.program(PROGRAM),
                 *("--policy", asked.policy, "--priority", str(asked.priority), "--nice", str(asked.nice)),
                 *("--cpus", ",".join(map(str, asked.cpus)), "--load", f"{asked.load:g}"),
                 *("--period-ns", str(PERIOD_NS), "--limit-ns", str(asked.limit)),

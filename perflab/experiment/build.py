@@ -356,7 +356,7 @@ def _check_of_command(written: Written, document: Document) -> None:
             raise refuse(key, "is of graphs, whose nodes perflab runs itself; this workload is a command")
     words = document.workload
     assert isinstance(words, CommandParameters)
-    if DOMAIN in words.environment or f"{design.ENVIRONMENT}{DOMAIN}" in document.factors:
+    if DOMAIN in words.environment or f"{command.ENVIRONMENT}{DOMAIN}" in document.factors:
         where = written.where(("workload", "environment"))
         raise BadInput(f"{where}: {DOMAIN} is perflab's to set: each trial has a domain of its own")
     if "middlewares" in written.mapping and not design.adds_nodes(document):

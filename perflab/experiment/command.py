@@ -1,7 +1,9 @@
 """The command of one trial: started under perflab-guard, waited for, asked to end, ended.
 
 It is a companion like any load is, so that it and all its descendants end with perflab whatever is killed. Unlike a
-node it says nothing to perflab: whether it is ready is told by time or by its log.
+node it says nothing to perflab: whether it is ready is told by time or by its log. One that ends by itself is launched
+at the start, so that all of its life is under the conditions; any other one before, and asked to end after the measured
+part. Nodes that conditions added run beside it.
 """
 
 from __future__ import annotations
@@ -10,14 +12,28 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perflab.condition import Launch
-from perflab.errors import BadInput, Unavailable
+from perflab.condition import Launch, Window
+from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable
+from perflab.experiment import command_records
 from perflab.experiment.companion import GuardedCompanion
-from perflab.experiment.process import describe_status, log_tail, on_cpus
+from perflab.experiment.display import LiveProgress
+from perflab.experiment.nodes import Nodes
+from perflab.experiment.process import (
+    CompanionEnded,
+    Event,
+    ProtocolError,
+    Tick,
+    describe_status,
+    log_tail,
+    on_cpus,
+)
+from perflab.experiment.running import RunningTrial
+from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
+from perflab.observer import Artifact
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload.command import Command
 
@@ -30,11 +46,10 @@ DISTROS_WITHOUT_RANGE = "h"  # of ROS_DISTRO: Humble and before have ROS_LOCALHO
 _LIBRARIES = re.compile(r"/(librmw_\w+_cpp|librmw_zenoh\w*|libddsc|libfastdds|libfastrtps|libnddsc|libzenohc?)\.so")
 
 
-def environment(
-    command: Command, levels: Mapping[str, Any], domain: int | None, network: str, folder: Path
-) -> dict[str, str]:
+def environment(command: Command, domain: int | None, network: str, folder: Path) -> dict[str, str]:
     """The variables of a trial: its own domain, on the interface that was asked for, and what the user says."""
-    return {DOMAIN: str(domain), **_discovery(network), FOLDER: str(folder.absolute()), **command.environment(levels)}
+    own = command.parameters.environment
+    return {DOMAIN: str(domain), **_discovery(network), FOLDER: str(folder.absolute()), **own}
 
 
 def _discovery(network: str) -> dict[str, str]:
@@ -49,10 +64,9 @@ def _discovery(network: str) -> dict[str, str]:
 class CommandRun:
     """One life of the command. `name` is that of its files."""
 
-    def __init__(self, command: Command, name: str, log: Path, arguments: Mapping[str, Any] | None = None) -> None:
-        """`arguments` are the levels of factors that stand in its words."""
+    def __init__(self, command: Command, name: str, log: Path) -> None:
         self.command = command
-        self.words = command.words(arguments or {})
+        self.words = command.parameters.command
         self.name = name
         self.log = log
         self.companion: GuardedCompanion | None = None
@@ -192,6 +206,210 @@ class CommandRun:
             "run_s": self.run_s,
             "libraries": self.libraries,
         }
+
+
+class CommandSystem(System):
+    """A command, and the nodes of conditions beside it."""
+
+    def __init__(self, trial: RunningTrial, command: Command) -> None:
+        name = trial.plan.names[command.name]
+        self._trial = trial
+        self._outcome = trial.outcome
+        self._limits = trial.plan.settings.limits
+        self._run = CommandRun(command, name, trial.files.log(name))
+        self._parameters = command.parameters
+        self._beside = Nodes(trial)
+        self._ended_ns: int | None = None  # when one had ended that ends by itself
+        self._measured: Window | None = None
+
+    @property
+    def scheduled(self) -> Window:
+        """Of a command that ended by itself until it did."""
+        planned = self._beside.scheduled
+        return planned if self._ended_ns is None else Window(planned.begin_ns, self._ended_ns)
+
+    @property
+    def published_until_ns(self) -> int:
+        return self.scheduled.end_ns
+
+    @property
+    def shared_memory(self) -> list[str]:
+        return self._beside.shared_memory
+
+    # -- the phases ----------------------------------------------------------------------------------------------------
+
+    def launch(self) -> None:
+        self._beside.launch()
+        if not self._parameters.ends_itself:
+            self._launch()
+
+    def ready(self) -> None:
+        self._beside.ready()
+        if not self._parameters.ends_itself:
+            self._await_ready()
+
+    def start(self) -> None:
+        self._beside.start()
+        if self._parameters.ends_itself:
+            self._trial.wait(((self._outcome.start_at_ns or 0) - time.monotonic_ns()) / NS_PER_S)
+            self._launch()
+
+    def progress(self) -> None:
+        """Until the end of the measured part, or of a command that ends by itself."""
+        self._trial.supervisor.waiting = None
+        planned_s = self.scheduled.end_ns / NS_PER_S
+        while not self._is_over() and (now_s := time.monotonic()) < planned_s:
+            self._look()
+            self._trial.until(self._is_over, min(now_s + 1.0, planned_s))
+        if self._parameters.ends_itself:
+            self._note_end(self.scheduled)
+        self._measured = self.scheduled
+        elapsed_ns = self.scheduled.end_ns - self.scheduled.begin_ns
+        self._trial.report(LiveProgress("draining", elapsed_ns, None, None, None))
+
+    def drain(self) -> None:
+        if self._parameters.ends_itself:
+            return
+        self._trial.waits_for("messages that are on their way")
+        self._run.note_libraries()
+        self._trial.wait(self._limits.drain_quiet_ns / NS_PER_S)
+        if self._beside.exist:
+            self._beside.rest(2 * self._limits.drain_limit_ns / NS_PER_S)
+
+    def end(self) -> None:
+        """Asks it to end, as a user would. One that has to be made to is no success."""
+        if not self._run.has_ended():
+            self._stop()
+        self._beside.end()
+
+    def farewell(self) -> None:
+        """Lets a command that still runs write what it has, as long as it may take to end."""
+        run = self._run
+        if run.companion is not None and not run.has_ended():
+            if run.asked_to_end_ns is None:
+                run.ask_to_end()
+            deadline = time.monotonic() + self._parameters.stop.grace / NS_PER_S
+            self._trial.waits_for(lambda: f"{self._words} to end")
+            with contextlib.suppress(Interrupted, ProtocolError):
+                while not run.has_ended() and not isinstance(self._trial.supervisor.poll(deadline), Tick):
+                    pass
+        self._beside.farewell()
+
+    def close(self) -> list[str]:
+        if self._run.companion is None:
+            return []
+        self._trial.supervisor.forget(self._run.companion)
+        try:
+            self._run.close()
+        except (PerflabError, OSError) as error:
+            return [f"{self._words} could not be ended: {error}"]
+        return []
+
+    def records(self, artifacts: Sequence[Artifact]) -> dict[str, Any]:
+        run, outcome = self._run, self._outcome
+        self._beside.records(artifacts)
+        outcome.statuses[run.name] = run.status
+        if run.status != 0 and (tail := log_tail(run.log)):
+            outcome.log_tails[run.name] = tail
+        killed = 0 if run.companion is None or run.asked_to_end_ns is None else run.companion.killed
+        if killed:
+            count = f"{killed} process{'es' if killed > 1 else ''}"
+            outcome.notes.append(f"{count} that {self._words} had started did not end before SIGKILL")
+        document = {"command": run.document()}
+        try:
+            messages, notes = command_records.write(self._trial, run.name, run.ready_line, self._measured, artifacts)
+        except OSError as problem:
+            outcome.notes.append(f"the records of the command could not be written: {problem.strerror}")
+            return document
+        outcome.notes += notes
+        return {**document, "messages": messages}
+
+    def hear(self, event: Event) -> bool:
+        run = self._run
+        if not isinstance(event, CompanionEnded) or event.companion is not run.companion:
+            return self._beside.hear(event)
+        if not self._parameters.ends_itself and run.asked_to_end_ns is None:
+            hint = "" if run.status else "; with `ends: itself` (--ends itself) that is no failure"
+            raise Failed("failed", f"{self._words} {run.how_it_ended()}{hint}")
+        return True
+
+    # -- how -----------------------------------------------------------------------------------------------------------
+
+    def _launch(self) -> None:
+        trial, plan, run = self._trial, self._trial.plan, self._run
+        trial.enter("starting", lambda: f"{self._words} to be started")
+        variables = environment(run.command, plan.domain, plan.settings.network, trial.directory)
+        try:
+            companion = run.launch(trial.launch, variables, plan.native.program("perflab-guard"))
+        except BadInput as error:
+            raise Failed("harness_error", str(error), last=True, error=error) from error
+        trial.supervisor.watch(companion)
+        self._outcome.pids[run.name] = trial.processes[run.command.name] = run.pid
+        self._watch_tree()
+        trial.listener.command_launched(run.name, companion.document())
+
+    def _watch_tree(self) -> None:
+        """Lets the monitor watch the command, and what has left it meanwhile: that is then below the guard."""
+        for root in self._run.new_roots():
+            self._trial.watch(f"workload/{self._run.command.name}", root)
+
+    def _await_ready(self) -> None:
+        trial, run, when = self._trial, self._run, self._parameters.ready_when
+        wait_ns = when.within if when.after is None else when.after + self._limits.silence_ns
+        trial.waits_for(lambda: f"{self._words} to be ready: {run.not_ready()}", wait_ns / NS_PER_S)
+
+        def ready() -> bool:
+            if run.not_ready() is None:
+                return True
+            trial.report(LiveProgress("waiting until it is ready", 0, 0, 0, 0))
+            self._watch_tree()
+            return False
+
+        if not trial.until(ready, time.monotonic() + wait_ns / NS_PER_S, LOOK_INTERVAL_S):
+            waited = format_duration(wait_ns / NS_PER_S)
+            missing = run.not_ready()
+            raise Failed("failed", f"{self._words} was not ready within {waited}: {missing}{run.last_words()}")
+
+    def _is_over(self) -> bool:
+        """Whether it has ended by itself, as it should."""
+        return self._parameters.ends_itself and self._run.has_ended()
+
+    def _look(self) -> None:
+        """Notes who it is now, and what it has loaded."""
+        elapsed_ns = time.monotonic_ns() - self.scheduled.begin_ns
+        if self._parameters.ends_itself:
+            self._run.note_libraries()  # nobody knows when it will end
+        self._watch_tree()
+        self._trial.report(LiveProgress("measuring" if elapsed_ns >= 0 else "warming up", elapsed_ns, None, None, None))
+
+    def _note_end(self, planned: Window) -> None:
+        """Of a command that had to end by itself."""
+        run = self._run
+        if run.ended_ns is None:
+            limit = format_duration((planned.end_ns - (run.started_ns or 0)) / NS_PER_S)
+            raise Failed("failed", f"{self._words} has not ended by itself within {limit}{run.last_words()}")
+        if run.status != 0:
+            raise Failed("failed", f"{self._words} {run.how_it_ended()}")
+        if run.ended_ns <= planned.begin_ns:
+            raise Failed("failed", f"{self._words} {run.how_it_ended()}: the warm-up was not over")
+        self._ended_ns = min(run.ended_ns, planned.end_ns)
+
+    def _stop(self) -> None:
+        trial, run, stop = self._trial, self._run, self._parameters.stop
+        trial.enter("stopping", lambda: f"{self._words} to end")
+        trial.wait(0.0)  # one that has ended already was not asked to
+        run.ask_to_end()
+        if trial.until(run.has_ended, time.monotonic() + stop.grace / NS_PER_S):
+            return
+        for problem in self.close():
+            raise Failed("harness_error", problem)
+        grace = format_duration(stop.grace / NS_PER_S)
+        raise Failed("failed", f"{self._words} did not end within {grace} after {stop.signal}; it {run.how_it_ended()}")
+
+    @property
+    def _words(self) -> str:
+        pid = "" if self._run.companion is None else f" (pid {self._run.pid})"
+        return f"command {self._run.command.name!r}{pid}"
 
 
 def loaded_libraries(pids: Iterable[int]) -> list[str] | None:

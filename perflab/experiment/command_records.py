@@ -6,20 +6,17 @@ Resources come from what perflab-monitor saw of its processes, messages from its
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perflab.condition import Window
 from perflab.errors import PerflabError
-from perflab.experiment.rundir import TrialDirectory
-from perflab.experiment.surroundings import MONITOR_FILE
+from perflab.experiment.running import MONITOR_FILE, RunningTrial
 from perflab.experiment.traced_messages import TracedMessages, read
 from perflab.formats.monitor import MonitorReader
 from perflab.formats.records import RecordError
-
-if TYPE_CHECKING:
-    from perflab.experiment.trial import TrialOutcome
+from perflab.observer import Artifact
 
 Json = dict[str, Any]
 
@@ -27,30 +24,36 @@ TRACE = "trace"  # the kind of an artifact, and in records where messages come f
 _FOREVER = 2**62
 
 
-def write(directory: TrialDirectory, trial: Mapping[str, Any], outcome: TrialOutcome) -> tuple[Json, list[str]]:
+def write(
+    trial: RunningTrial, name: str, ready_line: str | None, window: Window | None, artifacts: Sequence[Artifact]
+) -> tuple[Json, list[str]]:
     """Writes the records of a trial's command. What trial.json says of its messages, and notes.
 
-    Raises OSError where the file cannot be written.
+    `window` is the measured part, None where the trial did not come so far. Raises OSError where the file cannot be
+    written.
     """
-    name, pid = next((n, p["pid"]) for n, p in trial["processes"].items() if not p["condition"])
-    window = outcome.measured
+    plan = trial.plan
+    assert plan.command is not None
     if window is None:
         return _unmeasured("the trial ended before it was measured"), []
     notes: list[str] = []
-    monitor = _monitor(directory.path / MONITOR_FILE, notes)
-    group = f"workload/{trial['processes'][name]['process']}"
-    messages, told = _messages(outcome, window, _pids(monitor, group))
+    monitor = _monitor(trial.directory / MONITOR_FILE, notes)
+    group = f"workload/{plan.command.name}"
+    messages, told = _messages(artifacts, window, _pids(monitor, group))
     notes += told if isinstance(messages, str) else messages.notes
+    started_ns = trial.outcome.start_at_ns or window.begin_ns
     records = [
-        _process(trial, name, pid, window),
+        {"type": "process", "pid": trial.outcome.pids.get(name), "process": plan.command.name,
+         "started_ns": window.begin_ns, "executors": [], "intra_process": None, "clock_cost_ns": None,
+         "middleware": {"name": plan.variant.middleware_name, "version": None, "effective": {}}},
         {"type": "start", "at_ns": window.begin_ns, "measured_from_ns": window.begin_ns,
          "measured_until_ns": window.end_ns, "matched": True},
-        *_events(outcome.command or {}, window, outcome.start_at_ns),
+        *_events(ready_line, window, started_ns),
         *_resources(monitor, group),
         *(() if isinstance(messages, str) else messages.progress),
         _checkpoint(window, None if isinstance(messages, str) else messages),
     ]  # fmt: skip
-    path = directory.records(name)
+    path = trial.files.records(name)
     with path.open("w", encoding="utf-8") as file:
         for record in records:
             file.write(json.dumps(record, separators=(",", ":"), allow_nan=False, ensure_ascii=False) + "\n")
@@ -63,9 +66,11 @@ def _unmeasured(reason: str) -> Json:
     return {"source": None, "reason": reason}
 
 
-def _messages(outcome: TrialOutcome, window: Window, pids: set[int] | None) -> tuple[TracedMessages | str, list[str]]:
+def _messages(
+    artifacts: Sequence[Artifact], window: Window, pids: set[int] | None
+) -> tuple[TracedMessages | str, list[str]]:
     """What the trace says, or why there is nothing."""
-    trace = next((a.path for a in outcome.artifacts if a.kind == TRACE), None)
+    trace = next((a.path for a in artifacts if a.kind == TRACE), None)
     if trace is None:
         return "the command was not traced", []
     from perflab.trace import open_trace
@@ -99,24 +104,10 @@ def _pids(monitor: MonitorReader, group: str) -> set[int] | None:
     return {seen.pid for seen in monitor.threads(group, 0, _FOREVER)} or None
 
 
-def _process(trial: Mapping[str, Any], name: str, pid: int | None, window: Window) -> Json:
-    return {
-        "type": "process",
-        "pid": pid,
-        "process": trial["processes"][name]["process"],
-        "started_ns": window.begin_ns,
-        "middleware": {"name": trial["middleware"]["name"], "version": None, "effective": {}},
-        "executors": [],
-        "intra_process": None,
-        "clock_cost_ns": None,
-    }
-
-
-def _events(command: Mapping[str, Any], window: Window, start_at_ns: int | None) -> Iterator[Json]:
-    yield {"type": "event", "at_ns": start_at_ns or window.begin_ns, "code": "started", "text": "the measured part"}
-    if command.get("ready_line"):
-        text = f"ready: {command['ready_line']}"
-        yield {"type": "event", "at_ns": start_at_ns or window.begin_ns, "code": "command_ready", "text": text}
+def _events(ready_line: str | None, window: Window, started_ns: int) -> Iterator[Json]:
+    yield {"type": "event", "at_ns": started_ns, "code": "started", "text": "the measured part"}
+    if ready_line:
+        yield {"type": "event", "at_ns": started_ns, "code": "command_ready", "text": f"ready: {ready_line}"}
     yield {"type": "event", "at_ns": window.end_ns, "code": "publishing_ended", "text": "the end of the measured part"}
 
 

@@ -33,7 +33,7 @@ from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.option import Completer, one_of, values
 from perflab.workload import PHASES, Graph
-from perflab.workload.command import CommandParameters
+from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
 from perflab.workload.generated import REGISTRY as GENERATED
 from perflab.workload.generated import Generated, GeneratedParameters
 
@@ -43,8 +43,6 @@ BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
 WORKLOAD = "workload"
-ENVIRONMENT = "workload.environment."  # of a command; the name of a variable follows
-ARGUMENT = "workload.argument."  # of a command; what stands in its words as {NAME} follows
 MIDDLEWARE = "middleware"
 TIMER_SPEED = "timer_speed"
 FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
@@ -167,16 +165,6 @@ def timer_speed(factors: Mapping[str, Any]) -> float:
     """How many times as often as in the graph of the workload timers fired in a trial with these levels."""
     former = factors.get(f"{WORKLOAD}.{FORMER_TIMER_SPEED}", 1)
     return float(factors.get(f"{WORKLOAD}.{TIMER_SPEED}", former))
-
-
-def environment_levels(factors: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The variables of a command that factors set, by name."""
-    return {path.removeprefix(ENVIRONMENT): v for path, v in factors.items() if path.startswith(ENVIRONMENT)}
-
-
-def argument_levels(factors: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """What factors put into the words of a command, by the name that stands in braces."""
-    return {path.removeprefix(ARGUMENT): v for path, v in factors.items() if path.startswith(ARGUMENT)}
 
 
 def _as_asked(variant: Variant, _: Mapping[str, Scalar]) -> Variant:

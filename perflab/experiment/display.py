@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from perflab.experiment.trial import LiveProgress
+
+@dataclass(frozen=True)
+class LiveProgress:
+    """What is known while a trial runs; of the measured part, without warm-up. None: of a command, not known yet."""
+
+    phase: str
+    elapsed_ns: int
+    sent: int | None
+    received: int | None
+    lost: int | None
+    histograms: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,29 +22,24 @@ from importlib import metadata
 from pathlib import Path
 
 from perflab import __version__, programs, tracer, waiting
+from perflab.condition import Condition
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
-from perflab.experiment import command_records, domain, rundir, traced
+from perflab.experiment import domain, rundir, traced
 from perflab.experiment.clean import pid_namespace
 from perflab.experiment.collect import add_answers, as_designed, collect, expected_of, own_trials
 from perflab.experiment.design import CONTROL, TRACING, Planned, Treatment
-from perflab.experiment.display import Display, PlannedTrial, RunPlan
+from perflab.experiment.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.experiment.inventory import inventory
+from perflab.experiment.nodes import node_configuration
 from perflab.experiment.process import Signals
 from perflab.experiment.quiet import QuietMachine, threshold_percent
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, write_json
+from perflab.experiment.running import Listener, TrialOutcome
 from perflab.experiment.settings import Experiment
 from perflab.experiment.surroundings import needs_monitor
 from perflab.experiment.sweep import possible
-from perflab.experiment.trial import (
-    Listener,
-    LiveProgress,
-    TrialOutcome,
-    TrialPlan,
-    file_names,
-    node_configuration,
-    node_names,
-    run_trial,
-)
+from perflab.experiment.trial import run_trial
+from perflab.experiment.trial_plan import TrialPlan
 from perflab.experiment.variant import Variant
 from perflab.formats import tables
 from perflab.host import Host
@@ -101,9 +96,9 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A treatment that this machine can do: as it was resolved here, and its graph with what the conditions add."""
+    """What a treatment is on this machine: its conditions as they were resolved, and the graph with what they add."""
 
-    treatment: Treatment
+    conditions: tuple[Condition, ...]
     graph: Graph
 
 
@@ -234,10 +229,10 @@ def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admit
         condition.check_network(experiment.settings.network)
     for observer in treatment.observers:
         _check_observer(observer, host, runtime)
-    resolved = replace(treatment, conditions=tuple(c.resolved(host) for c in treatment.conditions))
-    graph = functools.reduce(lambda graph, condition: condition.extend(graph), resolved.conditions, treatment.graph)
+    conditions = tuple(condition.resolved(host) for condition in treatment.conditions)
+    graph = functools.reduce(lambda graph, condition: condition.extend(graph), conditions, treatment.graph)
     _check_processes(treatment, graph, experiment.workload)
-    return Admitted(resolved, graph)
+    return Admitted(conditions, graph)
 
 
 def _check_observer(observer: Observer, host: Host, runtime: str) -> None:
@@ -283,7 +278,7 @@ def _check_treatments(context: _Context) -> None:
         judged.add((treatment.variant.key, id(graph)))
         with _domain(treatment.variant, None) as held, tempfile.TemporaryDirectory() as folder:
             plan = _plan(context, Planned(1, 1, treatment), held)
-            for process in node_names(plan):
+            for process in plan.node_names:
                 context.signals.raise_if_received()
                 config = Path(folder) / "config.json"
                 write_json(config, node_configuration(plan, process, Path(os.devnull)))
@@ -322,7 +317,7 @@ def _run_trials(context: _Context, directory: RunDirectory, trials: dict[int, Tr
             plan = _plan(context, planned, held)
             data, outcome = _one_trial(context, plan, planned, directory)
         trials[planned.order] = data
-        error = error or _error_of(experiment, plan, data, outcome)
+        error = error or _error_of(experiment, planned, data, outcome)
         if outcome.last:
             break
         course.ended(planned, data)
@@ -386,10 +381,11 @@ def _one_trial(
     """Runs one trial, collects what it recorded and closes its directory."""
     began = time.monotonic()
     experiment, display = context.experiment, context.display
-    directory = run.new_trial(plan.treatment.label)
+    directory = run.new_trial(planned.treatment.label)
     document = _trial_document(context, plan, planned, directory)
     write_json(directory.trial_json, document)
-    display.trial_started(plan.order)
+    plan.write(directory)
+    display.trial_started(planned.order)
     if plan.variant.runtime != "virtual" and context.quiet_percent is not None and experiment.settings.quiet_limit_ns:
         display.progress(LiveProgress("waiting for quiet", 0, 0, 0, 0))
         try:
@@ -405,7 +401,7 @@ def _one_trial(
             raise
     outcome = run_trial(plan, directory, context.signals, display.progress, _Keeper(directory, document))
     run.release_reserve()
-    _close(document, directory, plan, outcome)
+    _close(document, outcome)
     graph = plan.graph
     # Of a command it is not known which processes it starts.
     known = not isinstance(experiment.workload, Command)
@@ -431,12 +427,12 @@ def _one_trial(
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
         data = replace(data, outcome="harness_error" if data.outcome == "success" else data.outcome, reason=reason)
     totals = figures_of(data)["totals"]
-    display.trial_finished(plan.order, data.outcome, data.reason, totals, time.monotonic() - began)
+    display.trial_finished(planned.order, data.outcome, data.reason, totals, time.monotonic() - began)
     return data, outcome
 
 
-def _close(document: Json, directory: TrialDirectory, plan: TrialPlan, outcome: TrialOutcome) -> None:
-    """Puts what is known of a trial right after its end into trial.json; of a command its records are made, too."""
+def _close(document: Json, outcome: TrialOutcome) -> None:
+    """Puts what is known of a trial right after its end into trial.json."""
     document["status"] = "finished"
     document["ended_utc"] = _now()
     document["outcome"], document["reason"] = outcome.outcome, outcome.reason
@@ -445,13 +441,7 @@ def _close(document: Json, directory: TrialDirectory, plan: TrialPlan, outcome: 
     document["artifacts"] = [{"kind": a.kind, "path": str(a.path)} for a in outcome.artifacts]
     document["companions"] = outcome.companions
     document["start_at_ns"], document["drain"] = outcome.start_at_ns, outcome.drain
-    if plan.command is not None:
-        document["command"] = outcome.command
-        try:
-            document["messages"], told = command_records.write(directory, document, outcome)
-            outcome.notes += told
-        except OSError as problem:
-            outcome.notes.append(f"the records of the command could not be written: {problem.strerror}")
+    document |= outcome.system
     for name, status in outcome.statuses.items():
         document["processes"][name]["status"] = status
         document["processes"][name]["log_tail"] = outcome.log_tails.get(name, [])
@@ -487,21 +477,23 @@ def _cool_down(context: _Context) -> Json:
 
 
 def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
-    admitted = context.admitted[planned.treatment.key]
-    workload = context.experiment.workload if isinstance(context.experiment.workload, Command) else None
+    treatment, experiment = planned.treatment, context.experiment
+    admitted = context.admitted[treatment.key]
+    workload = experiment.workload if isinstance(experiment.workload, Command) else None
     return TrialPlan(
-        order=planned.order,
-        block=planned.block,
-        treatment=admitted.treatment,
         graph=admitted.graph,
-        settings=context.experiment.settings,
+        variant=treatment.variant,
+        settings=experiment.settings,
+        seed=experiment.settings.seed + planned.block - 1,
         domain=held,
         native=context.native,
+        conditions=admitted.conditions,
+        observers=treatment.observers,
         # A control shows what observing costs, and perflab-monitor is part of it.
         monitored=context.monitored
-        and planned.treatment.variant.runtime != "virtual"
-        and (workload is not None or planned.treatment.purpose != CONTROL),
-        command=workload,
+        and treatment.variant.runtime != "virtual"
+        and (workload is not None or treatment.purpose != CONTROL),
+        command=workload and workload.at(treatment.factors),
     )
 
 
@@ -533,12 +525,14 @@ def _nothing_found(found: Sequence[Json]) -> PerflabError | None:
     return None if empty is None else TrialFailed(f"{empty['variant']}: {' '.join(empty['words'])}")
 
 
-def _error_of(experiment: Experiment, plan: TrialPlan, data: TrialData, outcome: TrialOutcome) -> PerflabError | None:
+def _error_of(experiment: Experiment, planned: Planned, data: TrialData, outcome: TrialOutcome) -> PerflabError | None:
     if outcome.error is not None:
         return outcome.error
     if not _fails_for(experiment, data.outcome):
         return None
-    return TrialFailed(f"trial {data.number} ({plan.treatment.words}): {data.outcome.replace('_', ' ')}: {data.reason}")
+    return TrialFailed(
+        f"trial {data.number} ({planned.treatment.words}): {data.outcome.replace('_', ' ')}: {data.reason}"
+    )
 
 
 def _first_failure(experiment: Experiment, trials: Iterable[TrialData]) -> PerflabError | None:
@@ -574,19 +568,19 @@ def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, direct
         "schema": 1,
         "run_id": context.run_id,
         "trial": directory.number,
-        "order": plan.order,
-        "block": plan.block,
+        "order": planned.order,
+        "block": planned.block,
         "after": planned.after,
         "status": "running",
         "outcome": None,
         "reason": None,
         "interrupted": False,
         "workload": context.experiment.workload.name,
-        "middleware": _middleware_document(plan),
+        "middleware": _middleware_document(plan, planned.treatment.graph),
         **plan.variant.document(),
         "service_framing": plan.variant.service_framing,
         **planned.treatment.document(),
-        "phase": plan.treatment.graph.phase,
+        "phase": planned.treatment.graph.phase,
         "evidence": {},
         "criteria": [],
         "artifacts": [],
@@ -607,20 +601,20 @@ def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, direct
                 "start_ticks": None,
                 "shared_memory": None,
             }
-            for process, name in file_names(plan).items()
+            for process, name in plan.names.items()
         },
         "companions": [],
     }
 
 
-def _middleware_document(plan: TrialPlan) -> Json:
+def _middleware_document(plan: TrialPlan, graph: Graph) -> Json:
     """That of all processes; where each has its own, `processes` says which."""
     first, *others = plan.variant.middlewares
     if plan.command is not None:
         return {"name": plan.variant.middleware_name, "version": None, "options": {}}
     if not others:
         return first.document()
-    each = zip(plan.treatment.graph.processes, plan.variant.middlewares, strict=True)
+    each = zip(graph.processes, plan.variant.middlewares, strict=True)
     return {
         "name": plan.variant.middleware_name,
         "version": None,

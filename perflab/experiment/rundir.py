@@ -24,6 +24,7 @@ MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
 TRIALS = "trials"
 TRIAL = "trial.json"
+PLAN = "plan.json"
 RESERVE = ".reserve"
 RESERVE_BYTES = 256 << 10
 
@@ -42,6 +43,10 @@ class TrialDirectory:
     @property
     def trial_json(self) -> Path:
         return self.path / TRIAL
+
+    @property
+    def plan(self) -> Path:
+        return self.path / PLAN
 
     @property
     def processes(self) -> Path:

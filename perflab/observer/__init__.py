@@ -9,6 +9,7 @@ from typing import Any
 
 from perflab.condition import Trial
 from perflab.host import Host
+from perflab.native import Native
 from perflab.specification import Specification
 
 
@@ -46,7 +47,7 @@ class Observer(Specification, ABC):
     def check(self, host: Host, runtime: str) -> None:
         """Before anything starts: can it be done here, on this runtime? Raises Unavailable or BadInput."""
 
-    def configure(self, configuration: dict[str, Any]) -> None:
+    def configure(self, configuration: dict[str, Any], native: Native) -> None:
         """Adds what perflab-node itself shall record to a node's configuration (docs/formats.md, section 2)."""
 
     def begin(self, trial: Trial) -> Observation:

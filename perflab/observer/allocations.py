@@ -14,6 +14,7 @@ from perflab import native
 from perflab.condition import Trial
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.native import Native
 from perflab.observer import Observation, Observer
 from perflab.registry import Kind
 
@@ -31,7 +32,7 @@ class Allocations(Observer):
             raise Unavailable(f"{self.name}: resources are not recorded on virtual; use a real middleware")
         if runtime == "command":
             raise BadInput(f"{self.name}: perflab-node counts them, and this workload is a command")
-        library = _library()
+        library = _library(native.find())
         if not library.is_file():
             raise Unavailable(f"{library.name} is not in {library.parent}; build it with `make` in the perflab folder")
         # The dynamic linker takes both for the end of a name, and knows no quotes.
@@ -43,14 +44,14 @@ class Allocations(Observer):
     def begin(self, trial: Trial) -> Observation:
         environment = trial.launch.environment
         before = environment.get(PRELOAD, os.environ.get(PRELOAD, ""))
-        library = str(_library())
+        library = str(_library(trial.native))
         others = [word for word in before.replace(" ", ":").split(":") if word and word != library]
         environment[PRELOAD] = ":".join((library, *others))
         return Observation()
 
 
-def _library() -> Path:
-    return native.find().folder / LIBRARY
+def _library(programs: Native) -> Path:
+    return programs.folder / LIBRARY
 
 
 KIND: Kind[Observer] = Kind("allocations", "memory allocations of each process and thread", Allocations)

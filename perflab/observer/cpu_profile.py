@@ -11,7 +11,6 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from perflab import native
 from perflab.condition import Trial
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
@@ -96,7 +95,7 @@ class Sampled(Observation):
 
     def start(self) -> None:
         trial, pids = self._trial, list(self._trial.processes.values())
-        self._attached = Attached(trial.directory / FOLDER, self._plan, pids, trial.start, native.find())
+        self._attached = Attached(trial.directory / FOLDER, self._plan, pids, trial.start, trial.native)
         self._attached.begin(trial.wait)
 
     def stop(self) -> list[Artifact]:

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.native import Native
 from perflab.observer import Observer
 from perflab.parameters import DurationNs
 from perflab.registry import Kind
@@ -45,7 +46,7 @@ class Hiccup(Observer):
         if runtime == "command":
             raise BadInput(f"{self.name}: it is a thread of perflab-node, and this workload is a command")
 
-    def configure(self, configuration: dict[str, Any]) -> None:
+    def configure(self, configuration: dict[str, Any], native: Native) -> None:
         configuration["hiccup_ns"] = self.interval
 
 

@@ -15,6 +15,7 @@ from perflab import native
 from perflab.condition import Trial
 from perflab.errors import Unavailable
 from perflab.host import Host
+from perflab.native import Native
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Names, Switch
 from perflab.registry import Kind
@@ -81,11 +82,11 @@ class Tracing(Observer):
                 "`apt install liblttng-ust-dev` and build perflab again with `make`"
             )
 
-    def configure(self, configuration: dict[str, Any]) -> None:
-        configuration["tracing"] = node_setting(str(configuration.get("runtime")), native.find())
+    def configure(self, configuration: dict[str, Any], native: Native) -> None:
+        configuration["tracing"] = node_setting(str(configuration.get("runtime")), native)
 
     def begin(self, trial: Trial) -> Observation:
-        recording = Recording(trial.directory / FOLDER, self.settings, start=trial.start, native=native.find())
+        recording = Recording(trial.directory / FOLDER, self.settings, start=trial.start, native=trial.native)
         # Everything of a trial descends from us: the workload, the conditions, and other observers.
         recording.begin([os.getpid()])
         trial.launch.environment.update(recording.environment)

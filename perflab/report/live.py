@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from perflab import output
-from perflab.experiment.display import Display, PlannedTrial, RunPlan
-from perflab.experiment.trial import LiveProgress
+from perflab.experiment.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.report.progress import RECENT, FinishedTrial, LiveLine, Pace, RunProgress
 from perflab.units import format_count, format_time
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perflab.experiment.display import PlannedTrial, RunPlan
-from perflab.experiment.trial import LiveProgress
+from perflab.experiment.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
 from perflab.statistics.totals import lost as all_lost
 from perflab.units import NS_PER_S, format_count, format_time

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,6 +26,8 @@ from perflab.units import NS_PER_S, duration_text
 from perflab.workload import Graph, Source, file_name
 
 KIND = "command"
+# Factors: the name of a variable follows, or what stands in its words as {NAME}.
+ENVIRONMENT, ARGUMENT = "workload.environment.", "workload.argument."
 STOPPED, ITSELF = "stopped", "itself"
 SIGNALS = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGKILL")
 
@@ -225,16 +227,17 @@ class Command:
         }
         return Graph({"schema": 1, "name": self.name, "processes": [process]})
 
-    def words(self, levels: Mapping[str, Any]) -> list[str]:
-        """The command line of a trial; `levels` are those of factors, by the names that stand in braces."""
-        found = list(self.parameters.command)
-        for name, level in levels.items():
-            found = [word.replace(f"{{{name}}}", str(level)) for word in found]
-        return found
-
-    def environment(self, levels: Mapping[str, Any]) -> dict[str, str]:
-        """The variables of a trial; `levels` are those of factors, by name, and replace what is written."""
-        return {**self.parameters.environment, **{name: str(level) for name, level in levels.items()}}
+    def at(self, factors: Mapping[str, Any]) -> Command:
+        """At these levels of factors, of which those of variables and of its words count, wherever it is started."""
+        given = self.parameters
+        words, variables = list(given.command), dict(given.environment)
+        for path, level in factors.items():
+            if path.startswith(ARGUMENT):
+                words = [word.replace(f"{{{path.removeprefix(ARGUMENT)}}}", str(level)) for word in words]
+            elif path.startswith(ENVIRONMENT):
+                variables[path.removeprefix(ENVIRONMENT)] = str(level)
+        changed = {"command": words, "environment": variables, "directory": str(given.folder.absolute())}
+        return replace(self, parameters=given.model_copy(update=changed))
 
 
 def load(parameters: CommandParameters) -> Command:

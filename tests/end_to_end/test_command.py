@@ -125,7 +125,7 @@ def test_what_goes_wrong_is_a_failure_with_its_reason(
         (("--middleware", "fastdds", "--", "sleep", "9"), "a command brings its own"),
         (("--environment", "ROS_DOMAIN_ID=1", "--", "sleep", "9"), "ROS_DOMAIN_ID is perflab's to set"),
         (("--tracing", "off", "--observer", "hiccup", "--", "sleep", "9"), "it is a thread of perflab-node"),
-        (("--ready", "2", "sierra_nevada"), "--ready is of a command"),
+        (("--ready", "2", "sierra_nevada"), "--ready is for a command"),
         (("sierra_nevada", "--", "sleep", "9"), "a workload and a command after --"),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from perflab import native
 from perflab.condition import Counts, Launch
 from perflab.formats.monitor import MonitorReader
 from perflab.workload import Graph
@@ -142,6 +143,7 @@ class MadeTrial:
         self.monitor = monitor
         self.graph = graph or graph_of("a", "b")
         self.runtime = runtime
+        self.native = native.find()
         self.middleware_configuration: dict[str, Any] = {"name": "sim", "library": "sim.so", "domain": 3}
         self.launch = Launch()
         self.processes: dict[str, int] = {}

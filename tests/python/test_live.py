@@ -14,8 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from support import SOURCE
 
-from perflab.experiment.display import PlannedTrial, RunPlan
-from perflab.experiment.trial import LiveProgress
+from perflab.experiment.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.report import live
 from perflab.report.progress import LiveLine, RunProgress
 from perflab.statistics import histogram as hg

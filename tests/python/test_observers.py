@@ -16,11 +16,12 @@ from perflab.errors import BadInput, Unavailable
 from perflab.formats.monitor import MonitorReader
 from perflab.formats.records import RecordError
 from perflab.host import Host
+from perflab.native import Native, find
 from perflab.observer import Artifact, Observer, allocations, hiccup, monitor
 from perflab.observer.hiccup import Hiccup
 from perflab.observer.monitor import Monitor
 from perflab.registry import Kind
-from perflab.units import duration_text
+from perflab.units import written_duration
 
 KINDS: tuple[Kind[Observer], ...] = (monitor.KIND, hiccup.KIND, allocations.KIND)
 
@@ -31,6 +32,10 @@ class MadeTrial:
 
     directory: Path
     launch: Launch = field(default_factory=Launch)
+
+    @property
+    def native(self) -> Native:
+        return find()
 
     @property
     def monitor(self) -> MonitorReader:
@@ -113,7 +118,7 @@ def test_intervals_are_durations(kind: Kind[Observer], given: dict[str, Any], ns
     observer = make(kind, **given)
     assert isinstance(observer, Monitor | Hiccup)
     assert observer.interval == ns
-    assert observer.parameters == {"interval": duration_text(ns)}
+    assert observer.parameters == {"interval": written_duration(ns)}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +142,7 @@ def test_hiccup_asks_every_node_for_it(trial: MadeTrial) -> None:
     configuration: dict[str, Any] = {"schema": 1}
     observer = make(hiccup.KIND, interval="2ms")
     observer.check(Host(), "dds")
-    observer.configure(configuration)
+    observer.configure(configuration, Native(Path()))
     assert configuration == {"schema": 1, "hiccup_ns": 2_000_000}
     assert observer.begin(trial.as_trial()).stop() == []
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from support import checkpoint, edge, publisher, service
 from test_summary import trial
 
-from perflab.experiment.trial import LiveProgress
+from perflab.experiment.display import LiveProgress
 from perflab.report import terminal
 from perflab.report.live import LiveLine
 from perflab.report.table import Column, print_table

@@ -14,8 +14,10 @@ from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, 
 from perflab.errors import PerflabError, Unavailable
 from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
-from perflab.experiment.trial import TrialOutcome, run_trial
+from perflab.experiment.running import TrialOutcome
+from perflab.experiment.trial import run_trial
 from perflab.host import Host
+from perflab.native import Native
 from perflab.observer import Artifact, Observation, Observer
 from perflab.specification import Specification
 from perflab.workload import Graph
@@ -81,7 +83,7 @@ class Watcher(Recorder, Observer):
     def check(self, host: Host, runtime: str) -> None:
         LOG.append("check watcher")
 
-    def configure(self, configuration: dict[str, Any]) -> None:
+    def configure(self, configuration: dict[str, Any], native: Native) -> None:
         LOG.append(f"configure {configuration['process']}")
 
     def begin(self, trial: Trial) -> Observation:
@@ -116,13 +118,12 @@ def log() -> list[str]:
 
 
 def run(native: Path, directory: TrialDirectory, signals: Signals, fake: str = "", **changes: str) -> TrialOutcome:
-    trial = plan(native, fake)
-    treatment = replace(
-        trial.treatment,
+    trial = replace(
+        plan(native, fake),
         conditions=(Disturbance(called="first"), Disturbance(called="second", when="after", **changes)),
         observers=(Watcher(called="watcher"),),
     )
-    return run_trial(replace(trial, treatment=treatment), directory, signals, lambda progress: None)
+    return run_trial(trial, directory, signals, lambda progress: None)
 
 
 def test_the_order_of_a_good_trial(

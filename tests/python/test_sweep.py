@@ -238,12 +238,14 @@ def test_the_phase_is_a_factor_of_all_timers() -> None:
 
 def test_a_level_stands_in_the_words_of_a_command() -> None:
     parameters = CommandParameters.model_validate({"command": ["prog", "--rate={rate}", "{rate}", "{other}"]})
-    assert Command("prog", parameters).words({"rate": 50}) == ["prog", "--rate=50", "50", "{other}"]
+    at = Command("prog", parameters).at({"workload.argument.rate": 50, "workload.environment.A": 1, "cpu_load.load": 2})
+    assert at.parameters.command == ["prog", "--rate=50", "50", "{other}"]
+    assert at.parameters.environment == {"A": "1"}
+    assert at.parameters.folder == Path.cwd()
     said = validate(
         Written({"workload": {"command": "prog --rate={rate}"}, "factors": {"workload.argument.rate": [1, 2]}})
     )
     design.check_factors(said)
-    assert design.argument_levels({"workload.argument.rate": 2, "workload.environment.A": 1}) == {"rate": 2}
     wrong = validate(Written({"workload": {"command": "prog"}, "factors": {"workload.argument.rate": [1, 2]}}))
     with pytest.raises(BadInput, match=r"\{rate\} stands in no word of the command"):
         design.check_factors(wrong)

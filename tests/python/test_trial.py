@@ -16,11 +16,13 @@ import pytest
 from support import two_processes
 
 from perflab.errors import BadInput, Interrupted, Unavailable
-from perflab.experiment.design import Treatment
+from perflab.experiment.display import LiveProgress
 from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
+from perflab.experiment.running import Listener, TrialOutcome
 from perflab.experiment.settings import Limits, Settings
-from perflab.experiment.trial import Listener, LiveProgress, TrialOutcome, TrialPlan, run_trial
+from perflab.experiment.trial import run_trial
+from perflab.experiment.trial_plan import TrialPlan
 from perflab.experiment.variant import Variant
 from perflab.middleware import Middleware
 from perflab.native import Native
@@ -42,11 +44,10 @@ def plan(native: Path, fake: str = "", limits: Limits = SHORT, **settings: Any) 
     graph = Graph(two_processes())
     middleware = Middleware("cyclonedds", "dds", native / "middleware/cyclonedds.so", "0", options)
     return TrialPlan(
-        order=1,
-        block=1,
-        treatment=Treatment("baseline", Variant((middleware,)), graph),
         graph=graph,
+        variant=Variant((middleware,)),
         settings=replace(Settings(duration_ns=600 * MS, limits=limits), **settings),
+        seed=1,
         domain=7,
         native=Native(native),
     )
@@ -55,7 +56,7 @@ def plan(native: Path, fake: str = "", limits: Limits = SHORT, **settings: Any) 
 def with_options(trial: TrialPlan, options: Mapping[str, str]) -> TrialPlan:
     """The same trial with other options of its middleware."""
     middleware = replace(trial.variant.middlewares[0], options=options)
-    return replace(trial, treatment=replace(trial.treatment, variant=Variant((middleware,))))
+    return replace(trial, variant=Variant((middleware,)))
 
 
 def run(trial: TrialPlan, directory: TrialDirectory, signals: Signals) -> TrialOutcome:

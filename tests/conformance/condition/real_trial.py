@@ -44,6 +44,7 @@ class RealTrial:
         self.directory = directory
         self.graph = graph()
         self.runtime = "dds"
+        self.native = native.find()
         self.middleware_configuration: Mapping[str, Any] = {}
         self.launch = Launch()
         self.processes: dict[str, int] = {}

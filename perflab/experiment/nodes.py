@@ -1,0 +1,404 @@
+"""The processes of a graph, each a perflab-node: those of the workload, or beside a command those of conditions.
+
+launched -> created -> ready -> start -> publishing -> rest -> stop -> done -> every process gone (docs/formats.md,
+section 3). Whatever a node says is taken in by `hear`; the phases wait until enough was said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from perflab import tracer
+from perflab.condition import Counts, NotInEffect, Window
+from perflab.errors import BadInput, Interrupted, Unavailable, one_line
+from perflab.experiment import protocol, scheduling
+from perflab.experiment.display import LiveProgress
+from perflab.experiment.drain import Drain
+from perflab.experiment.process import (
+    CompanionEnded,
+    Ended,
+    Event,
+    NodeProcess,
+    ProtocolError,
+    Tick,
+    describe_status,
+    log_tail,
+)
+from perflab.experiment.rundir import write_json
+from perflab.experiment.running import RunningTrial
+from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
+from perflab.experiment.trial_plan import TrialPlan
+from perflab.observer import Artifact
+from perflab.units import NS_PER_S, format_duration
+
+# From the start line to the start instant: the line must have reached every process by then.
+START_LEAD_NS = 400_000_000
+START_LEAD_PER_PROCESS_NS = 5_000_000
+START_LEAD_DISTURBED_NS = 400_000_000  # more, where something makes the machine busy
+UNMATCHED_SHOWN = 3
+HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
+
+
+def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> dict[str, Any]:
+    """docs/formats.md, section 2."""
+    settings, variant = plan.settings, plan.variant
+    graph = plan.hosted
+    index = 0 if process is None else graph.processes.index(process)
+    middleware = variant.middleware_of(index)
+    # What was asked for the workload is not asked for a process of a condition.
+    foreign = process in plan.graph.condition_processes
+    configuration: dict[str, Any] = {
+        "schema": 1,
+        "graph": graph.document,
+        "process": process,
+        "runtime": middleware.runtime,
+        "executor": None if foreign or variant.executor is None else variant.executor.kind,
+        "executor_threads": None if foreign or variant.executor is None else variant.executor.threads,
+        "intra_process": variant.intra_process and not foreign,
+        "pass_by": None if foreign else variant.pass_by,
+        "service_framing": variant.service_framing if process is None or index in graph.serving else None,
+        "name_threads": settings.name_threads,
+        "threads": scheduling.of_process(() if foreign else settings.threads, process),
+        "lock_memory": None if foreign else settings.lock_memory,
+        "middleware": middleware.configuration(plan.domain, settings.network, plan.seed),
+        "duration_ns": settings.duration_ns,
+        "warmup_ns": settings.warmup_ns,
+        "sampling_ns": settings.sampling_ns,
+        "checkpoint_ns": settings.checkpoint_ns,
+        "discovery_timeout_ns": settings.discovery_timeout_ns,
+        "thresholds": {
+            "late_percent": settings.thresholds.late_percent,
+            "late_ns": settings.thresholds.late_ns,
+            "too_late_percent": settings.thresholds.too_late_percent,
+            "too_late_ns": settings.thresholds.too_late_ns,
+        },
+        "measure": list(settings.measure),
+        "seed": plan.seed,
+        "records": str(records),
+    }
+    if not foreign:
+        for observer in plan.observers:
+            observer.configure(configuration, plan.native)
+        if tracer.is_recorded() and tracer.has_tracepoints(middleware.runtime, plan.native):
+            configuration["tracing"] = tracer.node_setting(middleware.runtime, plan.native)
+    return configuration
+
+
+class Nodes(System):
+    """Beside a command there may be none of them; then every phase is over at once."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        self._trial = trial
+        self._plan = trial.plan
+        self._supervisor = trial.supervisor
+        self._outcome = trial.outcome
+        self._limits = trial.plan.settings.limits
+        conditions = self._plan.graph.condition_processes
+        self._of_conditions = {n: label for p, n in self._plan.node_names.items() if (label := conditions.get(p or ""))}
+        self._created: dict[str, protocol.Created] = {}
+        self._ready: dict[str, protocol.Ready] = {}
+        self._progress: dict[str, protocol.Progress] = {}
+        self._done: set[str] = set()
+        self._heard_s: dict[str, float] = {}  # when a process last said something, from the start on
+        self._drain: Drain | None = None  # from the start on
+        self._reports = False  # what they say is what is shown
+        self._asked_to_end = False
+        self._published_until_ns = 0
+        self._unmatched = ""  # of which discovery is waited for, in words
+
+    @property
+    def exist(self) -> bool:
+        return bool(self._supervisor.nodes)
+
+    @property
+    def scheduled(self) -> Window:
+        begin_ns = (self._outcome.start_at_ns or 0) + self._plan.settings.warmup_ns
+        return Window(begin_ns, begin_ns + self._plan.settings.duration_ns)
+
+    @property
+    def published_until_ns(self) -> int:
+        behind = self._published_until_ns > self.scheduled.end_ns + HEARD_WITHIN_NS
+        return self._published_until_ns if behind else self.scheduled.end_ns
+
+    @property
+    def shared_memory(self) -> list[str]:
+        """Also of processes that were killed."""
+        created = list(self._created.values())
+        for message in self._supervisor.unheard:
+            with contextlib.suppress(ProtocolError):
+                line = protocol.parse(message)
+                created += [line] if isinstance(line, protocol.Created) else []
+        return [name for line in created for name in line.shared_memory or ()]
+
+    # -- the phases ----------------------------------------------------------------------------------------------------
+
+    def launch(self) -> None:
+        trial, launch = self._trial, self._trial.launch
+        for process, name in self._plan.node_names.items():
+            config = trial.files.config(name)
+            write_json(config, node_configuration(self._plan, process, trial.files.records(name).absolute()))
+            program = self._plan.native.program("perflab-node")
+            foreign = self._of_conditions.get(name)
+            node = self._supervisor.start(
+                name,
+                [*launch.prefix, str(program), "--config", str(config.absolute())],
+                trial.files.log(name),
+                cpus=None if foreign else launch.cpus_of.get(process or "", launch.cpus),
+                environment=None if foreign else launch.environment,
+            )
+            self._outcome.pids[name] = node.pid
+            known = process if process is not None else self._plan.graph.name
+            (trial.condition_processes if foreign else trial.processes)[known] = node.pid
+            trial.watch(f"condition/{foreign}" if foreign else f"workload/{known}", node.pid)
+        trial.listener.launched(self._outcome.pids)
+
+    def ready(self) -> None:
+        trial, timeout_ns = self._trial, self._plan.settings.discovery_timeout_ns
+        trial.enter("starting", lambda: f"{self._names(self._created)} to create endpoints")
+        self._await_all(self._created, self._limits.created_ns, "create its endpoints")
+        trial.waits_for(
+            lambda: f"discovery by {self._names(self._ready)}{self._unmatched}", timeout_ns / NS_PER_S or None
+        )
+        self._await_all(self._ready, timeout_ns + self._limits.silence_ns, "finish discovery")
+        if timeout_ns > 0 and not all(line.matched for line in self._ready.values()):
+            unmatched = [text for line in self._ready.values() for text in line.unmatched]
+            shown = "; ".join(unmatched[:UNMATCHED_SHOWN])
+            more = f" and {len(unmatched) - UNMATCHED_SHOWN} more" if len(unmatched) > UNMATCHED_SHOWN else ""
+            timeout = format_duration(timeout_ns / NS_PER_S)
+            count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
+            raise Failed("harness_error", f"{count} not matched within {timeout}: {shown}{more}")
+
+    def start(self) -> None:
+        nodes = self._supervisor.nodes
+        lead_ns = START_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(nodes)
+        if self._plan.conditions:
+            lead_ns += START_LEAD_DISTURBED_NS
+        if not nodes:
+            lead_ns = 0  # nobody has to hear of it
+        at_ns = time.monotonic_ns() + lead_ns
+        writers = [writer for name in nodes for writer in self._created[name].writers]
+        self._supervisor.send_all({"type": "start", "at_ns": at_ns, "writers": writers})
+        self._outcome.start_at_ns = at_ns
+        self._heard_s = dict.fromkeys(nodes, time.monotonic() + lead_ns / NS_PER_S)
+        # A message that the middleware holds back on purpose, or a callback that works, is no silence.
+        held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
+        known_ns = held_back_ns + self._plan.graph.longest_work_ns
+        limits = self._limits
+        self._drain = Drain(list(nodes), limits.drain_quiet_ns + known_ns, limits.drain_limit_ns + known_ns)
+        self._supervisor.waiting = None
+
+    def progress(self) -> None:
+        self._reports = True
+        settings = self._plan.settings
+        # Timers catch up by default: a graph that cannot keep up publishes for longer than asked, within reason.
+        scheduled_s = (settings.warmup_ns + settings.duration_ns) / NS_PER_S
+        if not self._trial.until(self._has_published, self._deadline(0) + 2 * scheduled_s + 30.0, 1.0):
+            late = format_duration(scheduled_s + 30.0)
+            raise Failed("failed", f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+
+    def drain(self) -> None:
+        if self._plan.variant.runtime == "virtual":
+            self._outcome.drain = "rest"  # it says that it has published when no event is left
+        else:
+            self._trial.waits_for("messages that are on their way")
+            self._outcome.drain = self.rest()
+            late_ns = self._published_until_ns - self.scheduled.end_ns
+            if late_ns > HEARD_WITHIN_NS:
+                late = format_duration(late_ns / NS_PER_S)
+                self._outcome.notes.append(f"the graph published {late} longer than planned: it was behind")
+        self._reports = False
+
+    def rest(self, limit_s: float = math.inf) -> str | None:
+        """Until they are at rest, and how that was known; None where it is not within the limit."""
+        drain = self._drain
+        assert drain is not None, "start comes first"
+
+        def at_rest() -> bool:
+            self._check_silence()
+            return drain.verdict(time.monotonic_ns()) is not None
+
+        self._trial.until(at_rest, time.monotonic() + limit_s, LOOK_INTERVAL_S)
+        return drain.verdict(time.monotonic_ns())
+
+    def end(self) -> None:
+        self._asked_to_end = True
+        self._supervisor.send_all({"type": "stop"})
+        self._trial.waits_for(lambda: f"{self._names(self._done)} to write their records and end")
+        if not self._trial.until(lambda: not self._supervisor.running, self._deadline(self._limits.done_ns)):
+            node = self._supervisor.running[0]
+            waited = format_duration(self._limits.done_ns / NS_PER_S)
+            raise Failed("failed", f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
+
+    def farewell(self) -> None:
+        if self._outcome.start_at_ns is None:
+            return  # nothing was measured yet
+        self._supervisor.send_all({"type": "stop"})
+        limit_ns = self._limits.farewell_ns
+        deadline = self._deadline(limit_ns)
+        self._trial.waits_for(lambda: f"{self._names(self._done)} to write their last records", limit_ns / NS_PER_S)
+        with contextlib.suppress(Interrupted, ProtocolError):
+            while self._supervisor.running and not isinstance(self._supervisor.poll(deadline), Tick):
+                pass
+
+    def close(self) -> list[str]:
+        return []  # they end with the supervisor: that a condition is taken away is no failure of theirs
+
+    def records(self, artifacts: Sequence[Artifact]) -> dict[str, Any]:
+        del artifacts
+        for name, node in self._supervisor.nodes.items():
+            self._outcome.statuses[name] = node.status
+            if node.status != 0 and (tail := log_tail(node.log)):
+                self._outcome.log_tails[name] = tail
+        return {}
+
+    # -- what they say -------------------------------------------------------------------------------------------------
+
+    def hear(self, event: Event) -> bool:
+        if isinstance(event, CompanionEnded | Tick):
+            return False
+        if isinstance(event, Ended):
+            if not self._asked_to_end or event.process not in self._done or event.status != 0:
+                self._fail_ended(event)
+            return True
+        name, line = event.process, protocol.parse(event)
+        match line:
+            case protocol.Failure():
+                self._fail_told(name, line)
+            case protocol.Created():
+                self._created[name] = line
+                if line.shared_memory is not None:
+                    self._trial.listener.created(name, line.shared_memory)
+            case protocol.Waiting():
+                if line.unmatched:
+                    count = "1 endpoint is" if len(line.unmatched) == 1 else f"{len(line.unmatched)} endpoints are"
+                    self._unmatched = f": {count} not matched, the first is {line.unmatched[0]}"
+                self._trial.report(LiveProgress("discovery", 0, 0, 0, 0, note=f"{len(line.unmatched)} unmatched"))
+            case protocol.Ready():
+                self._ready[name] = line
+            case protocol.Progress():
+                self._note_progress(name, line)
+            case protocol.Done():
+                self._done.add(name)
+        return True
+
+    def _note_progress(self, name: str, line: protocol.Progress) -> None:
+        if line.checkpoint_error:
+            raise Failed(
+                "harness_error",
+                f"process {name!r} cannot write its records: {line.checkpoint_error}",
+                last=_is_disk_full(line.checkpoint_error),
+            )
+        self._progress[name] = line
+        self._heard_s[name] = time.monotonic()
+        for label in line.conditions or ():
+            self._trial.latest_counts[label] = self._counts(label)
+        if self._drain is not None:
+            self._drain.update(name, line, time.monotonic_ns())
+        if self._reports:
+            reports = self._progress.values()
+            self._trial.report(
+                LiveProgress(
+                    phase="measuring" if self._publishing else "draining",
+                    elapsed_ns=max(p.elapsed_ns for p in reports),
+                    sent=sum(p.deliveries_expected for p in reports),
+                    received=sum(p.received for p in reports),
+                    lost=sum(p.lost for p in reports),
+                    histograms=tuple(p.latency for p in reports if p.latency),
+                )
+            )
+
+    def _counts(self, label: str) -> Counts:
+        """What the processes say of the nodes of a condition, summed up over the processes."""
+        parts = [(p.at_ns, c) for p in self._progress.values() if (c := (p.conditions or {}).get(label)) is not None]
+        return Counts(
+            at_ns=min(at_ns for at_ns, _ in parts),
+            sent=sum(c.sent for _, c in parts),
+            not_sent=sum(c.not_sent for _, c in parts),
+            deliveries_expected=sum(c.deliveries_expected for _, c in parts),
+            received=sum(c.received for _, c in parts),
+        )
+
+    @property
+    def _publishing(self) -> bool:
+        return self._drain is None or self._drain.publishing
+
+    def _has_published(self) -> bool:
+        if self._publishing:
+            self._published_until_ns = time.monotonic_ns()
+        self._check_silence()
+        return not self._publishing
+
+    def _check_silence(self) -> None:
+        now = time.monotonic()
+        for name, heard_s in self._heard_s.items():
+            if now - heard_s > self._limits.silence_ns / NS_PER_S:
+                silence = format_duration(self._limits.silence_ns / NS_PER_S)
+                pid = self._node(name).pid
+                raise Failed("failed", f"process {name!r} (pid {pid}) has said nothing for {silence}")
+
+    def _await_all(self, heard: Mapping[str, object], within_ns: int, what: str) -> None:
+        """Until all have been heard of; a fast process may be a phase ahead of a slow one."""
+        if self._trial.until(lambda: not self._missing(heard), self._deadline(within_ns)):
+            return
+        node = self._node(self._missing(heard)[0])
+        tail = log_tail(node.log)
+        last_words = f"; its log ends with: {tail[-1]}" if tail else ""
+        raise Failed("harness_error", f"process {node.name!r} (pid {node.pid}) did not {what} in time{last_words}")
+
+    def _missing(self, heard: Mapping[str, object] | set[str]) -> list[str]:
+        return [name for name in self._supervisor.nodes if name not in heard]
+
+    def _names(self, heard: Mapping[str, object] | set[str]) -> str:
+        """The processes that have not been heard of yet, for people."""
+        missing = [repr(name) for name in self._missing(heard)]
+        more = f" and {len(missing) - UNMATCHED_SHOWN} more" if len(missing) > UNMATCHED_SHOWN else ""
+        return f"{'processes' if len(missing) > 1 else 'process'} {', '.join(missing[:UNMATCHED_SHOWN])}{more}"
+
+    # -- failures ------------------------------------------------------------------------------------------------------
+
+    def _fail_told(self, name: str, line: protocol.Failure) -> NoReturn:
+        text = one_line(line.text)
+        if protocol.STRANGER in text or protocol.NOT_READY in text:
+            raise Failed("harness_error", text)
+        if line.kind == "failed" and (label := self._of_conditions.get(name)):
+            raise NotInEffect(f"{label}: process {name!r}: {text}")
+        match line.kind:
+            case "bad_input":
+                raise Failed("harness_error", text, last=True, error=BadInput(text))
+            case "unsupported":
+                raise Failed("harness_error", text, last=True, error=Unavailable(text))
+            case _:
+                raise Failed("failed", f"process {name!r}: {text}", last=_is_disk_full(text))
+
+    def _fail_ended(self, event: Ended) -> NoReturn:
+        node = self._node(event.process)
+        when = ""
+        if self._outcome.start_at_ns is not None:
+            elapsed_ns = time.monotonic_ns() - self._outcome.start_at_ns
+            when = f" {format_duration(max(0, elapsed_ns) / NS_PER_S)} after the start"
+        elif event.process in self._done:
+            when = " after it was done"
+        tail = log_tail(node.log)
+        last_words = f"; its log ends with: {tail[-1]}" if tail else "; its log is empty"
+        text = f"process {event.process!r} (pid {node.pid}) {describe_status(event.status)}{when}{last_words}"
+        if label := self._of_conditions.get(event.process):
+            raise NotInEffect(f"{label}: {text}")
+        raise Failed("failed", text)
+
+    def _node(self, name: str) -> NodeProcess:
+        return self._supervisor.nodes[name]
+
+    @staticmethod
+    def _deadline(after_ns: int) -> float:
+        return time.monotonic() + after_ns / NS_PER_S
+
+
+def _is_disk_full(text: str) -> bool:
+    return os.strerror(errno.ENOSPC).lower() in text.lower()

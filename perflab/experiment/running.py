@@ -1,0 +1,237 @@
+"""One trial while it runs: what its system, its conditions and its observers share."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perflab.condition import Companion, Counts, Evidence, Launch, NotInEffect
+from perflab.errors import PerflabError
+from perflab.experiment.companion import GuardedCompanion
+from perflab.experiment.display import LiveProgress
+from perflab.experiment.process import CompanionEnded, Event, Supervisor, Tick, describe_status, log_tail
+from perflab.experiment.rundir import TrialDirectory
+from perflab.experiment.system import System
+from perflab.experiment.trial_plan import TrialPlan
+from perflab.formats.monitor import MonitorReader
+from perflab.native import Native
+from perflab.observer import Artifact
+from perflab.units import NS_PER_S
+from perflab.waiting import Wait
+from perflab.workload import Graph
+
+COMPANIONS = "companions"
+MONITOR_FILE = "monitor.jsonl"
+MONITOR_INTERVAL_NS = 100_000_000
+# Between the end of the measured part and the monitor's next sample at most.
+MONITOR_LAG_S = 5.0
+
+Report = Callable[[LiveProgress], None]
+
+
+@dataclass
+class TrialOutcome:
+    """How a trial went."""
+
+    outcome: str = "success"
+    reason: str | None = None
+    last: bool = False
+    error: PerflabError | None = None
+    start_at_ns: int | None = None
+    drain: str | None = None
+    pids: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int | None] = field(default_factory=dict)
+    log_tails: dict[str, list[str]] = field(default_factory=dict)
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    artifacts: list[Artifact] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    companions: list[dict[str, Any]] = field(default_factory=list)  # as they ended
+    system: dict[str, Any] = field(default_factory=dict)  # what trial.json says of this kind of system alone
+
+
+class Listener:
+    """Told what is known of the processes of a trial as soon as it is. This one does not listen."""
+
+    def launched(self, pids: Mapping[str, int]) -> None:
+        """The processes exist; `pids` by the names of their files."""
+
+    def command_launched(self, name: str, document: Mapping[str, Any]) -> None:
+        """The command exists; `document` identifies it, its guard and all that it will start."""
+
+    def created(self, name: str, shared_memory: Sequence[str]) -> None:
+        """The endpoints of a process exist; what its middleware made in /dev/shm, where it can tell."""
+
+    def companion(self, document: Mapping[str, Any]) -> None:
+        """A program beside the workload was started: its name, command and identity."""
+
+
+@dataclass
+class RunningTrial:
+    """A `Trial` of perflab.condition, and for its system what happens to all processes. `system` is set once."""
+
+    plan: TrialPlan
+    files: TrialDirectory
+    supervisor: Supervisor
+    report: Report
+    listener: Listener
+    outcome: TrialOutcome
+    processes: dict[str, int] = field(default_factory=dict)
+    condition_processes: dict[str, int] = field(default_factory=dict)
+    launch: Launch = field(default_factory=Launch)
+    latest_counts: dict[str, Counts] = field(default_factory=dict)
+    monitor_interval_ns: int = MONITOR_INTERVAL_NS
+    _system: System | None = None
+    _companions: list[GuardedCompanion] = field(default_factory=list)
+    _monitor: GuardedCompanion | None = None
+    _reader: MonitorReader | None = None
+
+    @property
+    def system(self) -> System:
+        assert self._system is not None
+        return self._system
+
+    @system.setter
+    def system(self, system: System) -> None:
+        self._system = system
+
+    # -- what conditions and observers know of it ----------------------------------------------------------------------
+
+    @property
+    def directory(self) -> Path:
+        return self.files.path
+
+    @property
+    def graph(self) -> Graph:
+        return self.plan.graph
+
+    @property
+    def runtime(self) -> str:
+        return self.plan.variant.runtime
+
+    @property
+    def native(self) -> Native:
+        return self.plan.native
+
+    @property
+    def middleware_configuration(self) -> Mapping[str, Any]:
+        plan = self.plan
+        return plan.variant.middlewares[0].configuration(plan.domain, plan.settings.network, plan.seed)
+
+    @property
+    def monitor(self) -> MonitorReader:
+        if self._reader is None:
+            raise PerflabError("this trial has no monitor: its condition or observer did not ask for it")
+        return self._reader
+
+    def start(
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+    ) -> Companion:
+        companion = self._start(name, command, control=control, log=log)
+        if companion.pid is not None:
+            self.watch(name, companion.pid)
+        return companion
+
+    def counts(self, condition: str) -> Counts | None:
+        return self.latest_counts.get(condition)
+
+    def wait(self, seconds: float) -> None:
+        self.until(lambda: False, time.monotonic() + seconds)
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def enter(self, phase: str, what: str | Callable[[], str]) -> None:
+        """Begins a part of the trial in which nothing is measured; `what` it waits for is said where it takes long."""
+        self.report(LiveProgress(phase, 0, 0, 0, 0))
+        self.waits_for(what)
+
+    def waits_for(self, what: str | Callable[[], str], limit_s: float | None = None) -> None:
+        """From now on, where it takes long."""
+        self.supervisor.waiting = Wait(what, limit_s)
+
+    def until(self, done: Callable[[], bool], deadline_s: float = math.inf, step_s: float = math.inf) -> bool:
+        """Hears what happens until `done`, which is asked at least every `step_s`; False where time is over first.
+
+        Time is CLOCK_MONOTONIC. Raises what the system fails with, Interrupted, ProtocolError.
+        """
+        while not done():
+            event = self.supervisor.poll(min(deadline_s, time.monotonic() + step_s))
+            if not isinstance(event, Tick):
+                self._hear(event)
+            elif time.monotonic() >= deadline_s:
+                return False
+        return True
+
+    def _hear(self, event: Event) -> None:
+        if self.system.hear(event) or not isinstance(event, CompanionEnded):
+            return
+        companion = event.companion
+        tail = log_tail(companion.log)
+        how = "was ended" if companion.status is None else describe_status(companion.status)
+        last_words = f"; its log ends with: {tail[-1]}" if tail else ""
+        raise NotInEffect(f"{companion.name}: the program {how} while it should run{last_words}")
+
+    # -- programs beside the workload ----------------------------------------------------------------------------------
+
+    def start_monitor(self) -> None:
+        """Raises Unavailable where it does not start."""
+        path = (self.directory / MONITOR_FILE).absolute()
+        program = self.native.program("perflab-monitor")
+        command: list[str | Path] = [program, "--interval-ns", str(self.monitor_interval_ns), "--output", path]
+        self._monitor = self._start("monitor", command, control=True)
+        self._reader = MonitorReader(path)
+
+    def watch(self, group: str, pid: int) -> None:
+        """Lets the monitor watch a process and all its descendants."""
+        if self._monitor is not None:
+            self._monitor.send({"type": "watch", "group": group, "root": pid})
+
+    def monitored_until(self, at_ns: int) -> None:
+        """Waits, for a bounded time, until the monitor has looked at the instant."""
+        if self._reader is None:
+            return
+        deadline = time.monotonic() + MONITOR_LAG_S + self.monitor_interval_ns / NS_PER_S
+        while time.monotonic() < deadline:
+            self._reader.refresh()
+            if self._reader.last_at_ns is not None and self._reader.last_at_ns >= at_ns:
+                return
+            self.wait(0.02)
+        raise PerflabError("perflab-monitor has fallen silent: whether the conditions held cannot be told")
+
+    def monitor_complaint(self) -> str | None:
+        """What the monitor could not do, if it said so: what it saw is then not all there was."""
+        while self._monitor is not None and (line := self._monitor.receive(0.0)) is not None:
+            if line.get("type") == "error":
+                return str(line.get("text"))
+        return None
+
+    def close(self) -> list[str]:
+        """Ends every companion; what could not be ended, one line each."""
+        problems = []
+        while self._companions:
+            companion = self._companions.pop()
+            self.supervisor.forget(companion)
+            try:
+                companion.stop()
+            except (PerflabError, OSError) as error:
+                problems.append(f"{companion.name} could not be ended: {error}")
+            self.outcome.companions.insert(0, companion.document())
+        return problems
+
+    def _start(
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+    ) -> GuardedCompanion:
+        folder = self.directory / COMPANIONS
+        folder.mkdir(exist_ok=True)
+        number = sum(c.name == name for c in self._companions)
+        stem = log or (f"{name}_{number + 1}" if number else name)
+        companion = GuardedCompanion(
+            name, command, guard=self.native.program("perflab-guard"), log=folder / f"{stem}.log", control=control
+        )
+        self._companions.append(companion)
+        self.supervisor.watch(companion)
+        self.listener.companion(companion.document())
+        return companion

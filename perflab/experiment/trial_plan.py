@@ -1,0 +1,119 @@
+"""A trial as a value: everything that `run_trial` needs, here or in another process.
+
+What belongs to the run and not to the trial (its place in the plan, its treatment's name) is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from perflab.condition import Condition
+from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.errors import DAMAGE, BadInput
+from perflab.experiment.rundir import TrialDirectory, read_json, write_json
+from perflab.experiment.settings import Settings
+from perflab.experiment.variant import Variant
+from perflab.native import Native
+from perflab.observer import Observer
+from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.specification import written
+from perflab.workload import Graph, file_name
+from perflab.workload.command import Command, CommandParameters
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """One trial. `graph` has what the conditions add, and these are resolved for the machine that it runs on."""
+
+    graph: Graph
+    variant: Variant
+    settings: Settings
+    seed: int  # of this trial: that of the settings is the run's
+    domain: int | None
+    native: Native
+    conditions: tuple[Condition, ...] = ()
+    observers: tuple[Observer, ...] = ()
+    monitored: bool = False
+    command: Command | None = None  # the workload, where it is no graph
+
+    @property
+    def hosted(self) -> Graph:
+        """What perflab-node runs of the graph."""
+        return self.graph if self.command is None else self.graph.with_nodes
+
+    @property
+    def names(self) -> dict[str | None, str]:
+        """For every process of the graph, a command too (None: all in one), the name of its files, each once."""
+        if self.variant.runtime == "virtual":
+            return {None: file_name(self.graph.name)}
+        names: dict[str | None, str] = {}
+        for process in self.graph.processes:
+            stem = name = file_name(process)
+            number = 2
+            while name in names.values():
+                name, number = f"{stem}_{number}", number + 1
+            names[process] = name
+        return names
+
+    @property
+    def node_names(self) -> dict[str | None, str]:
+        """Likewise for those that perflab-node runs."""
+        own = None if self.command is None else self.command.name
+        return {process: name for process, name in self.names.items() if own is None or process != own}
+
+    def write(self, directory: TrialDirectory) -> None:
+        """Into the trial's folder. Raises OSError."""
+        command = self.command
+        write_json(
+            directory.plan,
+            {
+                "schema": SCHEMA,
+                "variant": TypeAdapter(Variant).dump_python(self.variant, mode="json"),
+                "conditions": [{"name": c.name, "number": c.number, "parameters": c.written} for c in self.conditions],
+                "observers": [{"name": o.name, "parameters": o.written} for o in self.observers],
+                "settings": TypeAdapter(Settings).dump_python(self.settings, mode="json"),
+                "seed": self.seed,
+                "domain": self.domain,
+                "native": str(self.native.folder),
+                "monitored": self.monitored,
+                "command": command and {"name": command.name, "parameters": written(command.parameters)},
+                "graph": self.graph.document,
+            },
+        )
+
+    @classmethod
+    def read(cls, directory: TrialDirectory) -> TrialPlan:
+        """What `write` wrote. Raises BadInput."""
+        document = read_json(directory.plan)
+        try:
+            return cls._of(document)
+        except DAMAGE as error:
+            raise BadInput(f"{directory.plan} is damaged: {error}") from error
+
+    @classmethod
+    def _of(cls, document: Mapping[str, Any]) -> TrialPlan:
+        if document["schema"] != SCHEMA:
+            raise BadInput(f"the plan of the trial has schema {document['schema']}, and this perflab reads {SCHEMA}")
+        command = document["command"]
+        return cls(
+            graph=Graph(document["graph"]),
+            variant=TypeAdapter(Variant).validate_python(document["variant"]),
+            settings=TypeAdapter(Settings).validate_python(document["settings"]),
+            seed=int(document["seed"]),
+            domain=document["domain"],
+            native=Native(Path(document["native"])),
+            conditions=tuple(
+                CONDITIONS[c["name"]].make(c["parameters"], c["name"]).numbered(c["number"])
+                for c in document["conditions"]
+            ),
+            observers=tuple(OBSERVERS[o["name"]].make(o["parameters"], o["name"]) for o in document["observers"]),
+            monitored=bool(document["monitored"]),
+            command=command and Command(command["name"], CommandParameters.model_validate(command["parameters"])),
+        )
