@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, WithJsonSchema
 
 from perflab.parameters import DURATION, Parameters
-from perflab.units import written_duration
+from perflab.units import duration_text
 
 
 class Specification(Parameters):
@@ -35,7 +35,7 @@ def written(model: BaseModel) -> dict[str, Any]:
         if isinstance(value, BaseModel):
             document[key] = written(value)
         elif value is not None and DURATION in _formats((*field.metadata, field.annotation)):
-            document[key] = written_duration(value) if value else "0s"
+            document[key] = duration_text(value)
     return document
 
 

@@ -154,3 +154,11 @@ def format_rate(hz: float | None) -> str:
 def _three_digits(x: float) -> str:
     decimals = 2 if abs(x) < 9.995 else 1 if abs(x) < 99.95 else 0
     return f"{x:.{decimals}f}"
+
+
+def duration_text(ns: int) -> str:
+    """A duration as a user would write it, exactly: "10ms". A bare number would be read as seconds."""
+    for unit, unit_ns in (("s", NS_PER_S), ("ms", 10**6), ("us", 10**3)):
+        if ns % unit_ns == 0:
+            return f"{ns // unit_ns}{unit}"
+    return f"{ns}ns"

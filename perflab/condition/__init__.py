@@ -29,7 +29,14 @@ BEFORE, AFTER = "before", "after"
 
 
 class NotInEffect(Exception):
-    """A condition did not take effect, or not as promised: the trial is invalid. One line."""
+    """A condition did not take effect, or not as promised: the trial is invalid. One line.
+
+    `condition` is the label of the one that is to blame, where who raises it knows another than itself.
+    """
+
+    def __init__(self, reason: str, condition: str | None = None) -> None:
+        super().__init__(reason)
+        self.condition = condition
 
 
 @dataclass(frozen=True)
@@ -144,11 +151,12 @@ class Trial(Protocol):
         ...
 
     def start(
-        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, condition: str | None = None
     ) -> Companion:
         """Starts a program under perflab-guard and lets the monitor watch its tree as group `name`.
 
-        With `control` the program gets `--control-fd N`. That a companion ends by itself makes the trial invalid.
+        With `control` the program gets `--control-fd N`. That a companion ends by itself makes the trial invalid, which
+        `condition` is to blame for, or the one that is called `name`.
         Raises Unavailable where it cannot be started.
         """
         ...

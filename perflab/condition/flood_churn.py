@@ -39,7 +39,10 @@ class Churn:
         write_json(config, self._configuration(trial.middleware_configuration, len(trial.graph.processes) + 1))
         program = trial.native.program(PROGRAM)
         self._companion: Companion = trial.start(
-            f"{label}_churn", [*trial.launch.prefix, program, "--config", config.absolute()], control=True
+            f"{label}_churn",
+            [*trial.launch.prefix, program, "--config", config.absolute()],
+            control=True,
+            condition=label,
         )
 
     def settle(self) -> None:

@@ -22,16 +22,9 @@ from perflab.experiment import command_records
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.display import LiveProgress
 from perflab.experiment.nodes import Nodes
-from perflab.experiment.process import (
-    CompanionEnded,
-    Event,
-    ProtocolError,
-    Tick,
-    describe_status,
-    log_tail,
-    on_cpus,
-)
+from perflab.experiment.process import ProtocolError, describe_status, log_tail, on_cpus
 from perflab.experiment.running import RunningTrial
+from perflab.experiment.supervisor import CompanionEnded, Event, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.observer import Artifact
 from perflab.units import NS_PER_S, format_duration

@@ -21,18 +21,10 @@ from perflab.errors import BadInput, Interrupted, Unavailable, one_line
 from perflab.experiment import protocol, scheduling
 from perflab.experiment.display import LiveProgress
 from perflab.experiment.drain import Drain
-from perflab.experiment.process import (
-    CompanionEnded,
-    Ended,
-    Event,
-    NodeProcess,
-    ProtocolError,
-    Tick,
-    describe_status,
-    log_tail,
-)
+from perflab.experiment.process import ProtocolError, describe_status, log_tail
 from perflab.experiment.rundir import write_json
 from perflab.experiment.running import RunningTrial
+from perflab.experiment.supervisor import CompanionEnded, Ended, Event, NodeProcess, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.observer import Artifact
@@ -368,7 +360,7 @@ class Nodes(System):
         if protocol.STRANGER in text or protocol.NOT_READY in text:
             raise Failed("harness_error", text)
         if line.kind == "failed" and (label := self._of_conditions.get(name)):
-            raise NotInEffect(f"{label}: process {name!r}: {text}")
+            raise NotInEffect(f"{label}: process {name!r}: {text}", label)
         match line.kind:
             case "bad_input":
                 raise Failed("harness_error", text, last=True, error=BadInput(text))
@@ -389,7 +381,7 @@ class Nodes(System):
         last_words = f"; its log ends with: {tail[-1]}" if tail else "; its log is empty"
         text = f"process {event.process!r} (pid {node.pid}) {describe_status(event.status)}{when}{last_words}"
         if label := self._of_conditions.get(event.process):
-            raise NotInEffect(f"{label}: {text}")
+            raise NotInEffect(f"{label}: {text}", label)
         raise Failed("failed", text)
 
     def _node(self, name: str) -> NodeProcess:

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
-from perflab.experiment.process import Message, ProtocolError
+from perflab.experiment.process import ProtocolError
 from perflab.experiment.shared_memory import FOLDER
+from perflab.experiment.supervisor import Message
 
 STRANGER = "somebody else uses"  # in what a node says of endpoints with too many peers
 

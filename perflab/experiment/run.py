@@ -31,11 +31,11 @@ from perflab.experiment.design import CONTROL, TRACING, Planned, Treatment
 from perflab.experiment.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.experiment.inventory import inventory
 from perflab.experiment.nodes import node_configuration
-from perflab.experiment.process import Signals
 from perflab.experiment.quiet import QuietMachine, threshold_percent
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, write_json
 from perflab.experiment.running import Listener, TrialOutcome
 from perflab.experiment.settings import Experiment
+from perflab.experiment.supervisor import Signals
 from perflab.experiment.surroundings import needs_monitor
 from perflab.experiment.sweep import possible
 from perflab.experiment.trial import run_trial

@@ -13,9 +13,9 @@ from perflab.condition import Companion, Counts, Evidence, Launch, NotInEffect
 from perflab.errors import PerflabError
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.display import LiveProgress
-from perflab.experiment.process import CompanionEnded, Event, Supervisor, Tick, describe_status, log_tail
+from perflab.experiment.process import describe_status, log_tail
 from perflab.experiment.rundir import TrialDirectory
-from perflab.experiment.system import System
+from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tick
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.monitor import MonitorReader
 from perflab.native import Native
@@ -71,7 +71,7 @@ class Listener:
 
 @dataclass
 class RunningTrial:
-    """A `Trial` of perflab.condition, and for its system what happens to all processes. `system` is set once."""
+    """A `Trial` of perflab.condition, and for its system what happens to all processes."""
 
     plan: TrialPlan
     files: TrialDirectory
@@ -84,19 +84,11 @@ class RunningTrial:
     launch: Launch = field(default_factory=Launch)
     latest_counts: dict[str, Counts] = field(default_factory=dict)
     monitor_interval_ns: int = MONITOR_INTERVAL_NS
-    _system: System | None = None
+    hear: Callable[[Event], bool] = lambda event: False  # of the system
     _companions: list[GuardedCompanion] = field(default_factory=list)
+    _condition_of: dict[str, str] = field(default_factory=dict)  # labels, by the names of companions
     _monitor: GuardedCompanion | None = None
     _reader: MonitorReader | None = None
-
-    @property
-    def system(self) -> System:
-        assert self._system is not None
-        return self._system
-
-    @system.setter
-    def system(self, system: System) -> None:
-        self._system = system
 
     # -- what conditions and observers know of it ----------------------------------------------------------------------
 
@@ -128,9 +120,10 @@ class RunningTrial:
         return self._reader
 
     def start(
-        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, condition: str | None = None
     ) -> Companion:
-        companion = self._start(name, command, control=control, log=log)
+        companion = self._start(name, command, control=control)
+        self._condition_of[name] = condition or name
         if companion.pid is not None:
             self.watch(name, companion.pid)
         return companion
@@ -166,13 +159,16 @@ class RunningTrial:
         return True
 
     def _hear(self, event: Event) -> None:
-        if self.system.hear(event) or not isinstance(event, CompanionEnded):
+        if self.hear(event) or not isinstance(event, CompanionEnded):
             return
         companion = event.companion
         tail = log_tail(companion.log)
         how = "was ended" if companion.status is None else describe_status(companion.status)
         last_words = f"; its log ends with: {tail[-1]}" if tail else ""
-        raise NotInEffect(f"{companion.name}: the program {how} while it should run{last_words}")
+        raise NotInEffect(
+            f"{companion.name}: the program {how} while it should run{last_words}",
+            self._condition_of.get(companion.name),
+        )
 
     # -- programs beside the workload ----------------------------------------------------------------------------------
 
@@ -221,13 +217,11 @@ class RunningTrial:
             self.outcome.companions.insert(0, companion.document())
         return problems
 
-    def _start(
-        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
-    ) -> GuardedCompanion:
+    def _start(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
         folder = self.directory / COMPANIONS
         folder.mkdir(exist_ok=True)
         number = sum(c.name == name for c in self._companions)
-        stem = log or (f"{name}_{number + 1}" if number else name)
+        stem = f"{name}_{number + 1}" if number else name
         companion = GuardedCompanion(
             name, command, guard=self.native.program("perflab-guard"), log=folder / f"{stem}.log", control=control
         )

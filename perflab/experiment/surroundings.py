@@ -76,11 +76,8 @@ class Surroundings:
         if failed is not None:
             raise NotInEffect(failed)
 
-    def note_failure(self, reason: str) -> None:
-        """The trial ended as invalid before its conditions could be verified: says so of each."""
-        # "cpu_load_2: ..." is of that one and not of cpu_load; a companion may be called LABEL_more.
-        named = [c.label for c in self.conditions if reason.startswith((f"{c.label}:", f"{c.label}_"))]
-        guilty = max(named, key=len, default=None)
+    def note_failure(self, reason: str, guilty: str | None) -> None:
+        """The trial ended before its conditions could be verified: says so of each. `guilty` is the label of one."""
         for condition in self.conditions:
             if condition.label in self.evidence:
                 continue

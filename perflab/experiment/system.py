@@ -12,7 +12,7 @@ from typing import Any
 
 from perflab.condition import Window
 from perflab.errors import PerflabError, one_line
-from perflab.experiment.process import Event
+from perflab.experiment.supervisor import Event
 from perflab.observer import Artifact
 
 LOOK_INTERVAL_S = 0.05  # between two looks at what says nothing by itself
@@ -21,12 +21,21 @@ LOOK_INTERVAL_S = 0.05  # between two looks at what says nothing by itself
 class Failed(Exception):
     """The trial cannot go on. `outcome` is "failed" (the workload) or "harness_error" (the laboratory)."""
 
-    def __init__(self, outcome: str, reason: str, *, last: bool = False, error: PerflabError | None = None) -> None:
+    def __init__(
+        self,
+        outcome: str,
+        reason: str,
+        *,
+        last: bool = False,
+        error: PerflabError | None = None,
+        condition: str | None = None,
+    ) -> None:
         super().__init__(reason)
         self.outcome = outcome
         self.reason = one_line(reason)
         self.last = last  # no further trial makes sense
         self.error = error  # what the command ends with, where that is not "a trial failed"
+        self.condition = condition  # the label of the one that is to blame
 
 
 class System(ABC):

@@ -8,10 +8,10 @@ from perflab.condition import NotInEffect, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable
 from perflab.experiment.command import CommandSystem
 from perflab.experiment.nodes import Nodes
-from perflab.experiment.process import Signals, Supervisor
 from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.running import Listener, Report, RunningTrial, TrialOutcome
 from perflab.experiment.shared_memory import remove_left_over
+from perflab.experiment.supervisor import Signals, Supervisor
 from perflab.experiment.surroundings import Surroundings
 from perflab.experiment.system import Failed, System
 from perflab.experiment.trial_plan import TrialPlan
@@ -34,7 +34,8 @@ def run_trial(
     outcome = TrialOutcome()
     supervisor = Supervisor(signals)
     trial = RunningTrial(plan, directory, supervisor, report, listener or Listener(), outcome)
-    system = trial.system = system_of(trial)
+    system = system_of(trial)
+    trial.hear = system.hear
     surroundings = Surroundings(plan.conditions, plan.observers, trial)
     problems: list[str] = []
     try:
@@ -50,8 +51,9 @@ def run_trial(
                 surroundings.verify(system.scheduled, system.published_until_ns)
                 system.end()
             except (Failed, PerflabError, NotInEffect) as error:
-                _note(outcome, _judged(_failure_of(error), system, surroundings, outcome))
-                surroundings.note_failure(outcome.reason or "")
+                failure = _judged(_failure_of(error), system, surroundings, outcome)
+                _note(outcome, failure)
+                surroundings.note_failure(failure.reason, failure.condition)
                 system.farewell()
             finally:
                 problems = [*system.close(), *surroundings.close()]
@@ -76,7 +78,7 @@ def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
         case Failed():
             return error
         case NotInEffect():
-            return Failed("invalid", str(error))
+            return Failed("invalid", str(error), condition=error.condition)
         case Interrupted() | BadInput() | Unavailable():
             return Failed("harness_error", str(error), last=True, error=error)
         case _:

@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
+from perflab.experiment.supervisor import Signals
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
 

@@ -152,9 +152,9 @@ class MadeTrial:
         self.commands: list[list[str]] = []
 
     def start(
-        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, condition: str | None = None
     ) -> MadeCompanion:
-        del name, control, log
+        del name, control, condition
         self.commands.append([str(word) for word in command])
         assert self.companion is not None
         return self.companion

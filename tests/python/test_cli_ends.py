@@ -82,7 +82,7 @@ def test_sigint_is_ours_while_tables_are_written(tmp_path: Path) -> None:
     script = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from perflab.experiment.process import Signals
+from perflab.experiment.supervisor import Signals
 from perflab.formats import tables
 with Signals() as signals:
     tables.write(Path(sys.argv[1]), None, [])

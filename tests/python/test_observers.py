@@ -21,7 +21,7 @@ from perflab.observer import Artifact, Observer, allocations, hiccup, monitor
 from perflab.observer.hiccup import Hiccup
 from perflab.observer.monitor import Monitor
 from perflab.registry import Kind
-from perflab.units import written_duration
+from perflab.units import duration_text
 
 KINDS: tuple[Kind[Observer], ...] = (monitor.KIND, hiccup.KIND, allocations.KIND)
 
@@ -118,7 +118,7 @@ def test_intervals_are_durations(kind: Kind[Observer], given: dict[str, Any], ns
     observer = make(kind, **given)
     assert isinstance(observer, Monitor | Hiccup)
     assert observer.interval == ns
-    assert observer.parameters == {"interval": written_duration(ns)}
+    assert observer.parameters == {"interval": duration_text(ns)}
 
 
 @pytest.mark.parametrize(

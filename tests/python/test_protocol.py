@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from perflab.experiment import protocol
-from perflab.experiment.process import Message, ProtocolError
+from perflab.experiment.process import ProtocolError
+from perflab.experiment.supervisor import Message
 
 PROGRESS: dict[str, Any] = {"type": "progress", "publishing": True} | dict.fromkeys(
     ("at_ns", "elapsed_ns", "sent", "deliveries_expected", "received", "completed", "lost"), 1

@@ -12,9 +12,9 @@ from test_trial import plan
 
 from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.errors import PerflabError, Unavailable
-from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.running import TrialOutcome
+from perflab.experiment.supervisor import Signals
 from perflab.experiment.trial import run_trial
 from perflab.host import Host
 from perflab.native import Native

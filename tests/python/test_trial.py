@@ -17,10 +17,10 @@ from support import two_processes
 
 from perflab.errors import BadInput, Interrupted, Unavailable
 from perflab.experiment.display import LiveProgress
-from perflab.experiment.process import Signals
 from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.running import Listener, TrialOutcome
 from perflab.experiment.settings import Limits, Settings
+from perflab.experiment.supervisor import Signals
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.experiment.variant import Variant

@@ -95,9 +95,10 @@ class RealTrial:
             self.wait(STEP_S)
 
     def start(
-        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
+        self, name: str, command: Sequence[str | Path], *, control: bool = False, condition: str | None = None
     ) -> GuardedCompanion:
-        companion = self._guarded(name, command, control=control, log=log)
+        del condition
+        companion = self._guarded(name, command, control=control)
         assert companion.pid is not None
         self._watch(name, companion.pid)
         return companion
@@ -133,14 +134,12 @@ class RealTrial:
         body: Mapping[str, Any] = {"type": "watch", "group": group, "root": root}
         self._monitor.send(body)
 
-    def _guarded(
-        self, name: str, command: Sequence[str | Path], *, control: bool = False, log: str | None = None
-    ) -> GuardedCompanion:
+    def _guarded(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
         self.companions[name] = GuardedCompanion(
             name,
             command,
             guard=native.find().program("perflab-guard"),
-            log=self.directory / (log or f"{name}.log"),
+            log=self.directory / f"{name}.log",
             control=control,
         )
         return self.companions[name]

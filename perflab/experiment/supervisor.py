@@ -1,0 +1,359 @@
+"""The perflab-node processes of one trial: started, spoken with, watched and ended.
+
+Each node is the leader of a session and process group of its own, so that a terminal's Ctrl-C does not reach it and
+that everything it may start ends with it. A pidfd tells its end at once. The control channel (docs/formats.md,
+section 3) is a socket pair with one JSON object per line, non-blocking on our side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from perflab import waiting
+from perflab.errors import Interrupted, Unavailable
+from perflab.experiment.companion import GuardedCompanion
+from perflab.experiment.process import MAX_LINE_BYTES, ProtocolError, on_cpus
+from perflab.waiting import STEP_S, Wait
+
+KILL_WAIT_S = 10.0
+LOOK_INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True)
+class Message:
+    """One line that a node sent."""
+
+    process: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A node has ended. `status` is its exit status, or minus the number of the signal that killed it."""
+
+    process: str
+    status: int
+
+
+@dataclass(frozen=True)
+class CompanionEnded:
+    """A program beside the workload ended although nobody had stopped it."""
+
+    companion: GuardedCompanion
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Nothing happened until the timeout."""
+
+
+Event = Message | Ended | CompanionEnded | Tick
+
+
+@dataclass
+class NodeProcess:
+    """One running perflab-node."""
+
+    name: str
+    log: Path
+    popen: subprocess.Popen[bytes]
+    pidfd: int
+    channel: socket.socket
+    incoming: bytearray = field(default_factory=bytearray)
+    outgoing: bytearray = field(default_factory=bytearray)
+    channel_open: bool = True
+    status: int | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+
+class Signals:
+    """Within this context SIGINT, SIGTERM and SIGHUP are noted instead of raised, and wake `fileno()`."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None  # and not yet raised
+        self.seen: int | None = None  # the last one that came, raised or not
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self._previous: dict[int, Any] = {}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Signals:
+        self._stack.enter_context(waiting.signals_raise(self.raise_if_received))
+        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup stays nohup
+                self._previous[signum] = signal.signal(signum, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for signum, handler in self._previous.items():
+            signal.signal(signum, handler)
+        self._stack.close()
+        self._reader.close()
+        self._writer.close()
+
+    def fileno(self) -> int:
+        return self._reader.fileno()
+
+    def raise_if_received(self) -> None:
+        """Raises Interrupted once for each signal."""
+        if self.received is not None:
+            signum, self.received = self.received, None
+            with contextlib.suppress(BlockingIOError):
+                self._reader.recv(4096)
+            raise Interrupted(signum)
+
+    def raise_if_seen(self) -> None:
+        """Raises Interrupted where one came at any time: also where whoever waited has taken it for a failure."""
+        if self.seen is not None:
+            raise Interrupted(self.seen)
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        del frame
+        self.received = self.seen = signum
+        with contextlib.suppress(OSError):
+            self._writer.send(b"!")
+
+
+class Supervisor:
+    """All nodes of one trial. Use as a context: on leaving, every process is gone, whatever happened."""
+
+    def __init__(self, signals: Signals | None = None) -> None:
+        self.nodes: dict[str, NodeProcess] = {}
+        self._signals = signals
+        self._selector = selectors.DefaultSelector()
+        self._pending: list[Event] = []
+        self._next_look_s = 0.0
+        self._watched: dict[int, GuardedCompanion] = {}  # by the descriptors to wait for
+        self.waiting: Wait | None = None  # for what `poll` waits, where that is not the measured part
+        if signals is not None:
+            self._selector.register(signals.fileno(), selectors.EVENT_READ, None)
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        for node in self.nodes.values():
+            if node.channel_open:
+                with contextlib.suppress(ProtocolError):
+                    self._pending.extend(self._receive(node))
+            self._close_channel(node)
+        self._selector.close()
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str | os.PathLike[str]],
+        log: Path,
+        *,
+        cpus: Set[int] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> NodeProcess:
+        """Starts `command --control-fd N` with its output in `log`. Raises Unavailable and OSError.
+
+        `cpus` are those that all its threads are allowed from the first instant, None: as perflab's. `environment`
+        is added to perflab's.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs, log.open("wb") as output, on_cpus(cpus):
+            try:
+                popen = subprocess.Popen(
+                    [*command, "--control-fd", str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                    env=None if not environment else {**os.environ, **environment},
+                )
+            except OSError as error:
+                ours.close()
+                program = os.fspath(command[0])
+                raise Unavailable(f"cannot start {program}: {error.strerror}; build it again with `make`") from error
+        ours.setblocking(False)
+        node = NodeProcess(name, log, popen, os.pidfd_open(popen.pid), ours)
+        self.nodes[name] = node
+        self._selector.register(node.channel, selectors.EVENT_READ, node)
+        self._selector.register(node.pidfd, selectors.EVENT_READ, node)
+        return node
+
+    def watch(self, companion: GuardedCompanion) -> None:
+        """From now on `poll` tells when the companion ends by itself."""
+        for descriptor in (companion.fileno(), companion.pidfd):
+            self._watched[descriptor] = companion
+            self._selector.register(descriptor, selectors.EVENT_READ, companion)
+
+    def forget(self, companion: GuardedCompanion) -> None:
+        """Before a companion is stopped on purpose."""
+        for descriptor in [d for d, watched in self._watched.items() if watched is companion]:
+            self._drop(descriptor)
+
+    def _drop(self, descriptor: int) -> None:
+        if self._watched.pop(descriptor, None) is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(descriptor)
+
+    def send(self, node: NodeProcess, body: dict[str, Any]) -> None:
+        """Queues one line; it is sent as the node reads."""
+        if not node.channel_open:
+            return
+        node.outgoing += json.dumps(body, separators=(",", ":")).encode() + b"\n"
+        self._flush(node)
+
+    def send_all(self, body: dict[str, Any]) -> None:
+        """Queues one line for every node that still runs."""
+        for node in self.nodes.values():
+            if node.status is None:
+                self.send(node, body)
+
+    def poll(self, deadline_s: float) -> Event:
+        """The next event, or Tick when time.monotonic() reaches the deadline. Raises Interrupted, ProtocolError."""
+        while not self._pending:
+            if self._signals is not None:
+                self._signals.raise_if_received()
+            self._look_after_companions()
+            left_s = deadline_s - time.monotonic()
+            if self.waiting is not None:
+                self.waiting.say()
+                left_s = min(left_s, self.waiting.silent_for_s)
+            ready = self._selector.select(max(0.0, left_s))
+            for key, mask in ready:
+                node = key.data
+                if node is None:
+                    continue
+                if not isinstance(node, NodeProcess):
+                    self._hear_companion(node)
+                    continue
+                if key.fileobj == node.pidfd:
+                    self._reap(node)
+                    continue
+                if mask & selectors.EVENT_WRITE:
+                    self._flush(node)
+                if mask & selectors.EVENT_READ and node.channel_open:
+                    self._pending.extend(self._receive(node))
+            if not ready and time.monotonic() >= deadline_s:
+                return Tick()
+        return self._pending.pop(0)
+
+    @property
+    def unheard(self) -> list[Message]:
+        """What nodes had sent before they ended and nobody polled for."""
+        return [event for event in self._pending if isinstance(event, Message)]
+
+    @property
+    def running(self) -> list[NodeProcess]:
+        return [node for node in self.nodes.values() if node.status is None]
+
+    def kill(self) -> None:
+        """Kills every process group that still has its leader, and waits for the leaders."""
+        for node in self.running:
+            _kill_group(node.pid)
+        for node in self.running:
+            wait = Wait(f"process {node.name!r} (pid {node.pid}), which was killed, to end", KILL_WAIT_S)
+            while node.status is None and not wait.is_over:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._ended(node, node.popen.wait(STEP_S))
+                wait.say()
+
+    def _look_after_companions(self) -> None:
+        """Lets them note what they have started, so that it can be found if a guard is killed."""
+        if time.monotonic() < self._next_look_s:
+            return
+        self._next_look_s = time.monotonic() + LOOK_INTERVAL_S
+        for companion in list({id(w): w for w in self._watched.values()}.values()):
+            self._hear_companion(companion)
+
+    def _hear_companion(self, companion: GuardedCompanion) -> None:
+        companion.poll()
+        if not companion.channel_open:
+            for descriptor in [d for d, w in self._watched.items() if w is companion and d != companion.pidfd]:
+                self._drop(descriptor)
+        if companion.ended_by_itself or companion.finished:
+            self.forget(companion)
+            self._pending.append(CompanionEnded(companion))
+
+    def _reap(self, node: NodeProcess) -> None:
+        """Notes the end of a node after everything that it had sent before."""
+        if node.status is not None:
+            return
+        if node.channel_open:
+            self._pending.extend(self._receive(node))
+        # The group goes before its leader is reaped: until then nobody else can have its number.
+        _kill_group(node.pid)
+        self._ended(node, node.popen.wait())
+
+    def _ended(self, node: NodeProcess, status: int) -> None:
+        node.status = status
+        self._pending.append(Ended(node.name, status))
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(node.pidfd)
+        os.close(node.pidfd)
+
+    def _receive(self, node: NodeProcess) -> Iterator[Message]:
+        """Everything that a node has sent so far."""
+        while True:
+            try:
+                chunk = node.channel.recv(1 << 16)
+            except BlockingIOError:
+                break
+            except ConnectionError:
+                chunk = b""
+            if not chunk:
+                self._close_channel(node)
+                break
+            node.incoming += chunk
+        while (end := node.incoming.find(b"\n")) >= 0:
+            line = bytes(node.incoming[:end])
+            del node.incoming[: end + 1]
+            yield Message(node.name, _parse(line, node.name))
+        if len(node.incoming) > MAX_LINE_BYTES:
+            raise ProtocolError(f"process {node.name!r} sent a line of more than {MAX_LINE_BYTES >> 20} MiB")
+
+    def _flush(self, node: NodeProcess) -> None:
+        try:
+            while node.outgoing:
+                del node.outgoing[: node.channel.send(node.outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            node.outgoing.clear()  # it is ending; its pidfd says how
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if node.outgoing else 0)
+        if node.channel_open:
+            self._selector.modify(node.channel, wanted, node)
+
+    def _close_channel(self, node: NodeProcess) -> None:
+        if node.channel_open:
+            node.channel_open = False
+            self._selector.unregister(node.channel)
+            node.channel.close()
+
+
+def _parse(line: bytes, process: str) -> dict[str, Any]:
+    try:
+        body = json.loads(line)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or not isinstance(body.get("type"), str):
+        raise ProtocolError(f"process {process!r} sent a line that is not in the protocol: {line[:80]!r}")
+    return body
+
+
+def _kill_group(leader: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
