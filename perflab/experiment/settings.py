@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
+from perflab.experiment import document
 from perflab.experiment.course import AsPlanned, Course
 from perflab.experiment.design import Planned, Treatment
 from perflab.experiment.document import Document, Scalar
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
 CHECKPOINT_NS = 5 * NS_PER_S
 
 
+def _default(key: str, model: type[BaseModel] = Document) -> Any:
+    """That of an experiment."""
+    return model.model_fields[key].default
+
+
 @dataclass(frozen=True)
 class UnavailableLevel:
     """A level of a factor that this machine cannot do."""
@@ -35,10 +43,10 @@ class UnavailableLevel:
 class Thresholds:
     """irobot_benchmark's: late is over the smaller of a percentage of the period and an absolute time."""
 
-    late_percent: float = 20.0
-    late_ns: int = 5_000_000
-    too_late_percent: float = 100.0
-    too_late_ns: int = 50_000_000
+    late_percent: float = _default("late_percentage", document.Thresholds)
+    late_ns: int = _default("late_absolute", document.Thresholds)
+    too_late_percent: float = _default("too_late_percentage", document.Thresholds)
+    too_late_ns: int = _default("too_late_absolute", document.Thresholds)
 
 
 @dataclass(frozen=True)
@@ -49,8 +57,8 @@ class Limits:
     silence_ns: int = 30 * NS_PER_S
     done_ns: int = 30 * NS_PER_S
     farewell_ns: int = 5 * NS_PER_S
-    drain_quiet_ns: int = NS_PER_S
-    drain_limit_ns: int = 10 * NS_PER_S
+    drain_quiet_ns: int = _default("drain_quiet")
+    drain_limit_ns: int = _default("drain_limit")
 
 
 @dataclass(frozen=True)
@@ -58,19 +66,19 @@ class Settings:
     """The settings of every trial of a run."""
 
     duration_ns: int
-    warmup_ns: int = 0
-    sampling_ns: int = NS_PER_S // 2
+    warmup_ns: int = _default("warmup")
+    sampling_ns: int = _default("sampling")
     checkpoint_ns: int = CHECKPOINT_NS
-    discovery_timeout_ns: int = 30 * NS_PER_S
+    discovery_timeout_ns: int = _default("discovery_timeout")
     measure: tuple[str, ...] = ()
     threads: tuple[ThreadRequest, ...] = ()
     lock_memory: bool | None = None  # None: as the graph says
-    name_threads: bool = True
-    network: str = "lo"
-    seed: int = 1
+    name_threads: bool = _default("name_threads")
+    network: str = _default("network")
+    seed: int = _default("seed")
     thresholds: Thresholds = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
-    quiet_limit_ns: int = 10 * NS_PER_S  # 0: does not wait
+    quiet_limit_ns: int = _default("limit", document.CoolDown)  # 0: does not wait
     quiet_threshold: float | None = None  # busy share of all CPUs in percent; None: by what was found at first
 
     def with_threads(self, threads: tuple[ThreadRequest, ...]) -> Settings:

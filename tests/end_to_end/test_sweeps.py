@@ -77,6 +77,26 @@ def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Pat
     assert json.loads(again.stdout)["curves"] == [curve], "made of the records alone"
 
 
+def test_a_run_is_read_that_calls_the_speed_of_timers_a_rate(run: Run, busy: Path, tmp_path: Path) -> None:
+    """As those before the name was changed do: manifest, trial.json, summary."""
+    out = tmp_path / "run"
+    factor = ("--factor", "workload.timer_speed=1,5")
+    assert run("sweep", busy, *factor, "--trials", "2", *VIRTUAL, "-o", out).returncode == 0
+    before = summary(out)["curves"]
+    for path in (out / "manifest.json", out / "summary.json", *out.glob("trials/*/trial.json")):
+        path.write_text(path.read_text().replace("workload.timer_speed", "workload.rate"))
+    shown = run("show", out)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "workload.rate" in shown.stdout
+    (out / "summary.json").unlink()
+    (again,) = json.loads(run("show", out, "--json").stdout)["curves"]
+    assert [{**again, "factor": "workload.timer_speed"}] == before, "made of the records alone"
+    resumed = run("run", "--resume", out)
+    assert resumed.returncode == 2
+    assert "factor workload.rate is called workload.timer_speed now" in resumed.stderr
+    assert resumed.stderr.count("\n") == 1
+
+
 @pytest.mark.long
 def test_an_interrupted_sweep_goes_on(run: Run, busy: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
