@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,17 +14,17 @@ import typer
 from perflab.cli.options import parameters, read, with_options
 from perflab.cli.show import complete_run
 from perflab.errors import BadInput, PerflabError, damage_of
-from perflab.option import Declared, declared
+from perflab.option import Declared, declared, one_of
 
 if TYPE_CHECKING:
     from perflab.export import Written
     from perflab.formats.rundata import RunData, TrialTables
 
 
-def _complete_format(incomplete: str) -> list[str]:
+def _formats() -> Iterable[str]:
     from perflab.export import REGISTRY
 
-    return [name for name in REGISTRY if name.startswith(incomplete)]
+    return REGISTRY
 
 
 def _options() -> dict[str, Declared]:
@@ -49,7 +50,7 @@ def export(
             "--format",
             metavar="FORMAT",
             help="irobot, irobot-legacy, csv (perflab's tables), or that of an installed package.",
-            autocompletion=_complete_format,
+            autocompletion=one_of(_formats),
         ),
     ] = "irobot",
     trial: Annotated[int | None, typer.Option(metavar="N", help="This trial alone; default all.")] = None,

@@ -12,6 +12,7 @@ import typer
 
 from perflab.cli.show import complete_run
 from perflab.errors import BadInput
+from perflab.option import one_of
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ Json = dict[str, Any]
 
 FORMATS = ("table", "json", "latex", "markdown")
 WIDTH = 80  # of a table in a file
-
-
-def _complete_format(incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def inventory(
@@ -44,7 +41,7 @@ def inventory(
             "--format",
             metavar="table|json|latex|markdown",
             help="Default table.",
-            autocompletion=_complete_format,
+            autocompletion=one_of(FORMATS),
             show_default=False,
         ),
     ] = None,

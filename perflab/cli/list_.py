@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab.errors import BadInput, Unavailable
+from perflab.option import one_of
 
 if TYPE_CHECKING:
     from perflab.registry import Kind
@@ -22,14 +23,10 @@ WHAT = (
 )  # fmt: skip
 
 
-def _complete_what(incomplete: str) -> list[str]:
-    return [what for what in WHAT if what.startswith(incomplete)]
-
-
 def list_(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="WHAT", help=f"{', '.join(WHAT)}; default all.", autocompletion=_complete_what),
+        typer.Argument(metavar="WHAT", help=f"{', '.join(WHAT)}; default all.", autocompletion=one_of(WHAT)),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> int:

@@ -49,7 +49,7 @@ def _parameter(option: Declared, default: str | None) -> inspect.Parameter:
         *names,
         metavar=None if flag else form.metavar,
         help=help_,
-        autocompletion=None if form.complete is None else _completer(form.complete),
+        autocompletion=form.complete,
         rich_help_panel=option.option.group,
         envvar=option.option.envvar,
     )
@@ -60,13 +60,6 @@ def _parameter(option: Declared, default: str | None) -> inspect.Parameter:
         default=False if flag else default,
         annotation=Annotated[kind, declared],
     )
-
-
-def _completer(complete: Callable[[str], Iterable[str]]) -> Callable[[str], list[str]]:
-    def completed(incomplete: str) -> list[str]:
-        return list(complete(incomplete))
-
-    return completed
 
 
 def given(context: typer.Context) -> set[str]:

@@ -14,6 +14,7 @@ import typer
 from perflab.cli.check import complete_target, open_target
 from perflab.cli.show import complete_run
 from perflab.errors import BadInput, damage_of
+from perflab.option import one_of, some_of
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -50,7 +51,13 @@ def plot(
     ] = "all",
     fmt: Annotated[
         str | None,
-        typer.Option("--format", metavar="F[,F]", help="html, svg, png, pdf; default html,svg.", show_default=False),
+        typer.Option(
+            "--format",
+            metavar="F[,F]",
+            help="html, svg, png, pdf; default html,svg.",
+            show_default=False,
+            autocompletion=some_of(FORMATS),
+        ),
     ] = None,
     figure: Annotated[
         str | None,
@@ -79,7 +86,12 @@ def plot(
         ),
     ] = None,
     theme: Annotated[
-        str, typer.Option(metavar="T", help="light, dark, or auto: the page follows the screen, pictures are light.")
+        str,
+        typer.Option(
+            metavar="T",
+            help="light, dark, or auto: the page follows the screen, pictures are light.",
+            autocompletion=one_of(THEMES),
+        ),
     ] = "auto",
     output: Annotated[
         Path | None,

@@ -11,6 +11,7 @@ import typer
 
 from perflab.cli.show import complete_run
 from perflab.errors import BadInput
+from perflab.option import one_of
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -45,7 +46,12 @@ def report(
     ] = None,
     theme: Annotated[
         str | None,
-        typer.Option(metavar="T", help="light, dark, or auto: the page follows the screen.", show_default="auto"),
+        typer.Option(
+            metavar="T",
+            help="light, dark, or auto: the page follows the screen.",
+            show_default="auto",
+            autocompletion=one_of(THEMES),
+        ),
     ] = None,
     still: Annotated[
         bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 5 MB.")

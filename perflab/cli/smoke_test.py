@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab.errors import BadInput
+from perflab.experiment.choices import middlewares
+from perflab.option import some_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,20 +24,13 @@ if TYPE_CHECKING:
 FOLDER = "perflab-smoke-test-"
 
 
-def _complete_middleware(incomplete: str) -> list[str]:
-    from perflab.middleware import REGISTRY
-
-    before = incomplete[: incomplete.rfind(",") + 1]
-    return [f"{before}{name}" for name in REGISTRY if name.startswith(incomplete[len(before) :])]
-
-
 def smoke_test(
     middleware: Annotated[
         str | None,
         typer.Option(
             metavar="M[,M]",
             help="Middlewares to look at, each of which must be there; default all, as far as they are.",
-            autocompletion=_complete_middleware,
+            autocompletion=some_of(middlewares),
             show_default=False,
         ),
     ] = None,

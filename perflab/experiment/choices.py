@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perflab.option import Completer, one_of
-from perflab.registry import Kind
+
+if TYPE_CHECKING:
+    from perflab.registry import Kind
 
 
 def metrics() -> Iterable[str]:

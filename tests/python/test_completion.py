@@ -67,6 +67,25 @@ def test_the_verbs_complete_what_is_theirs() -> None:
     assert completed("run", "--low", "x") == [], "a run searches nothing"
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("list", "ob"), ["observers"]),
+        (("report", "--theme", "d"), ["dark"]),
+        (("plot", "--theme", "l"), ["light"]),
+        (("plot", "--format", "svg,p"), ["svg,png", "svg,pdf"]),
+        (("inventory", "--format", "m"), ["markdown"]),
+        (("smoke-test", "--middleware", "cyclonedds,f"), ["cyclonedds,fastdds"]),
+        (("trace", "paths", "--format", "d"), ["dot"]),
+        (("trace", "export", "--format", "f"), ["folded", "flamegraph"]),
+        (("export", "--accounting", "o"), ["original"]),
+        (("export", "--format", "irobot"), ["irobot", "irobot-legacy"]),
+    ],
+)
+def test_what_options_of_other_verbs_can_become(words: tuple[str, ...], expected: list[str]) -> None:
+    assert completed(*words) == expected
+
+
 def test_words_that_bash_takes_apart_are_put_together() -> None:
     assert completion.joined(["perflab", "run", "a"], 2) == (["perflab", "run", "a"], 2)
     assert completion.joined(["perflab", "run", "--condition", "cpu_load", ":"], 4)[0][-1] == "cpu_load:"

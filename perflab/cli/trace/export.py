@@ -10,6 +10,7 @@ import typer
 
 from perflab.cli.trace.common import AsJson, Paths, Threads, opened, write_json
 from perflab.errors import BadInput
+from perflab.option import one_of
 from perflab.units import format_count, format_time
 
 _TABLES = ("csv", "parquet")
@@ -25,7 +26,13 @@ def export(
         ),
     ],
     format_: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(_FILES)}, {' or '.join(_TABLES)}.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"{', '.join(_FILES)}, {' or '.join(_TABLES)}.",
+            autocompletion=one_of((*_FILES, *_TABLES)),
+        ),
     ] = "csv",
     wall: Annotated[bool, typer.Option("--wall", help="Stacks of wall time instead of time on a CPU.")] = False,
     force: Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from perflab.cli.trace.common import AsJson, Begin, End, Node, Paths, Threads, Top, Topic, Whole, opened, scope_of, show
 from perflab.errors import BadInput, PerflabError
+from perflab.option import one_of
 
 _FORMATS = ("table", "dot", "mermaid")
 
@@ -30,7 +31,15 @@ def paths(
     baseline: Annotated[
         list[Path] | None, typer.Option("--baseline", metavar="PATH", help="Another trace to stand beside; repeatable.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, dot or mermaid.")] = "table",
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="table, dot or mermaid.",
+            autocompletion=one_of(_FORMATS),
+        ),
+    ] = "table",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a drawing there.", show_default=False)
     ] = None,
