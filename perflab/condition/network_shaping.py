@@ -31,6 +31,7 @@ from perflab.condition.evidence import (
 )
 from perflab.errors import BadInput, Unavailable, one_line
 from perflab.host import Host
+from perflab.option import Form
 from perflab.parameters import Bytes, DurationNs, Percent
 from perflab.registry import Kind
 from perflab.units import NS_PER_S
@@ -72,6 +73,7 @@ BitRate = Annotated[
     BeforeValidator(_bit_rate),
     PlainSerializer("{}bit".format, when_used="json"),
     WithJsonSchema({"type": "string"}),
+    Form("RATE", "{}bit".format),
 ]
 
 

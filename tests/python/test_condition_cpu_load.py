@@ -326,9 +326,9 @@ def test_a_program_that_cannot_be_started_leaves_no_folder(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("parameters", "line"),
     [
-        ({"load": 0}, "cpu_load: load: input should be greater than or equal to 1, not 0"),
-        ({"load": 101}, "cpu_load: load: input should be less than or equal to 100, not 101"),
-        ({"workers": 0}, "cpu_load: workers: input should be greater than or equal to 1, not 0"),
+        ({"load": 0}, "cpu_load: load: 0% must be at least 1%"),
+        ({"load": 101}, "cpu_load: load: 101% must be at most 100%"),
+        ({"workers": 0}, "cpu_load: workers: 0 must be at least 1"),
         ({"worker": 2}, "cpu_load: no parameter 'worker'; did you mean workers?"),
         ({"cpus": "a"}, "cpu_load: cpus: 'a' is not a list of CPUs like 0,2-3"),
     ],

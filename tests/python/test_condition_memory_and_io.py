@@ -120,7 +120,7 @@ def test_a_share_of_the_memory_is_the_same_in_every_trial(tmp_path: Path) -> Non
         ({}, "give exactly one of bytes and percent"),
         ({"bytes": "1GiB", "percent": 10}, "give exactly one of bytes and percent"),
         ({"bytes": "2MiB", "workers": 4}, "bytes 2097152 is less than 1 MiB for each worker"),
-        ({"percent": 99}, "percent: input should be less than or equal to 95"),
+        ({"percent": 99}, "percent: 99% must be at most 95%"),
     ],
 )
 def test_bad_parameters_of_memory_pressure(parameters: dict[str, Any], complaint: str) -> None:

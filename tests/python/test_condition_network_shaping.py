@@ -238,12 +238,12 @@ def test_a_rate_goes_below_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ({"jitter": "1ms", "loss": 1}, "jitter needs a delay that it varies"),
         ({"delay": "1ms", "jitter": "2ms"}, "jitter is more than the delay that it varies"),
         ({"rate": 10}, "rate: 10 is not a rate; use a unit"),
-        ({"rate": "0Mbit"}, "rate: input should be greater than or equal to 8000"),
+        ({"rate": "0Mbit"}, "rate: 0Mbit must be at least 8000bit"),
         (
             {"rate": "1Mbit", "burst": LARGEST_PACKET_BYTES - 1},
-            f"burst: input should be greater than or equal to {LARGEST_PACKET_BYTES}",
+            f"burst: .* must be at least {LARGEST_PACKET_BYTES}",
         ),
-        ({"loss": 101}, "loss: input should be less than or equal to 100"),
+        ({"loss": 101}, "loss: 101% must be at most 100%"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], complaint: str) -> None:

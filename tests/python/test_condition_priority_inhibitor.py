@@ -166,8 +166,8 @@ def test_defaults_are_filled_in_and_can_be_given_again() -> None:
         ({"policy": "OTHER", "priority": 5}, "priority of OTHER is 0, not 5; use nice"),
         ({"policy": "RR", "nice": 5}, "nice has no meaning with RR; use priority"),
         ({"policy": "IDLE"}, "policy: 'IDLE' is not OTHER, FIFO or RR"),
-        ({"priority": 100}, "priority: input should be less than or equal to 99"),
-        ({"limit": "10ms"}, "limit: input should be greater than or equal to 1000000000"),
+        ({"priority": 100}, "priority: 100 must be at most 99"),
+        ({"limit": "10ms"}, "limit: 10ms must be at least 1s"),
         ({"when": "never"}, "when: 'never' is not before or after"),
     ],
 )

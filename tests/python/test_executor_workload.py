@@ -209,7 +209,7 @@ def test_a_file_with_parameters_is_no_list_of_graphs(tmp_path: Path) -> None:
         ("executor:node=3", "workload executor: no parameter 'node'; did you mean nodes?"),
         ("executor:nodes", "workload 'executor:nodes' is not NAME:key=value,...; 'nodes' has no value"),
         ("executor:nodes=many", "workload executor: nodes: 'many' is not a whole number"),
-        ("executor:nodes=0", "workload executor: nodes: input should be greater than or equal to 1, not '0'"),
+        ("executor:nodes=0", "workload executor: nodes: 0 must be at least 1"),
         ("executor:interval=0", "workload executor: interval must be at least 1us"),
         ("executor:clients=1", "workload executor: clients 1 are more than the services of a node, 0"),
         ("executor:participants=11", "workload executor: participants 11 are more than the nodes, 10"),
