@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError, create_model
 
 from perflab import registry
-from perflab.condition import Condition, message_flood
+from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.errors import BadInput
 from perflab.experiment.document import Document, Scalar
@@ -157,8 +157,9 @@ def levels_by_path() -> dict[str, Completer]:
 
 def adds_nodes(document: Document) -> bool:
     """Whether a condition adds nodes to the workload, which some middleware must carry."""
-    named = [name for n, entry in enumerate(document.conditions) for name, _ in _parse_entry(entry, n).conditions]
-    return message_flood.NAME in named
+    named = {name for n, entry in enumerate(document.conditions) for name, _ in _parse_entry(entry, n).conditions}
+    models = [CONDITIONS[name].model for name in named if name in CONDITIONS]
+    return any(issubclass(model, Condition) and model.extend is not Condition.extend for model in models)
 
 
 def timer_speed(factors: Mapping[str, Any]) -> float:
