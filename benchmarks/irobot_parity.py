@@ -31,7 +31,8 @@ from lab import NATIVE, ROOT, finish, load_note
 
 from perflab.experiment import domain
 from perflab.formats.rundata import RunData, open_run
-from perflab.statistics.comparison import Sample, compare
+from perflab.statistics.comparison import compare
+from perflab.statistics.sample import Sample
 
 TOPOLOGIES = ("sierra_nevada", "cedar", "white_mountain")
 EXECUTORS = {"single_threaded": "1", "events": "3"}  # with irobot_benchmark's numbers
@@ -86,11 +87,11 @@ def by_perflab(cell: Cell, rmw: str, seconds: int, folder: Path, options: list[s
     perflab("export", str(run), "--accounting", "original", "--tracking", "off", "--output", str(folder / "export"))
     records = next(run.glob("trials/*/processes/*.jsonl")).read_text().splitlines()
     process = next(r for r in map(json.loads, records) if r["type"] == "process")
-    resources = open_run(run).summary["results"][0]["resources"]
+    resources = open_run(run).summary.results[0].resources
     figures = {
         "latency": mean_latency_us(open_run(folder / "export")),
-        "cpu": float(resources["cpu_percent_mean"]),
-        "memory": resources["rss_kb_max"] / 1e3,
+        "cpu": float(resources.cpu_percent_mean or 0),
+        "memory": (resources.rss_kb_max or 0) / 1e3,
     }
     effective = process["middleware"]["effective"]["environment"]
     return figures, {key: value for key, value in effective.items() if key.isupper()}
@@ -143,7 +144,9 @@ def watch(process: subprocess.Popen[Any]) -> int:
 
 
 def mean_latency_us(data: RunData) -> float:
-    return float(data.summary["results"][0]["totals"]["latency_ns"]["mean"]) / 1e3
+    latency = data.summary.results[0].totals.latency_ns
+    assert latency is not None and latency.mean is not None, "no message was received"
+    return latency.mean / 1e3
 
 
 def measured(options: argparse.Namespace, program: Path, known: list[dict[str, Any]], store: Path | None) -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab import output
+from perflab import models, output
 from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import Styled
+from perflab.results.trial import ProcessResources, Result, added
 
 if TYPE_CHECKING:
     from perflab.formats.irobot.target import Target
@@ -184,7 +185,7 @@ def open_target(word: str) -> Target:
 def _check(data: RunData, target: Target | None) -> Json:
     from perflab.report.label import labels
 
-    results = data.summary["results"]
+    results = data.summary.results
     if not results:
         raise BadInput(f"{data.path} holds no trial that recorded anything")
     if target is None:
@@ -200,25 +201,25 @@ def _check(data: RunData, target: Target | None) -> Json:
             "comments": target.comments,
         },
         "results": [
-            {"label": label, "workload": result["workload"], **_result(data, target, result)}
+            {"label": label, "workload": result.workload, **_result(data, target, result)}
             for label, result in zip(labels(results), results, strict=True)
         ],
         "notes": [*data.notes, *_notes(data, target, results)],
     }
 
 
-def _check_workload(data: RunData, target: Target, results: Sequence[Json]) -> None:
+def _check_workload(data: RunData, target: Target, results: Sequence[Result]) -> None:
     """Raises BadInput where a result is of another workload, none of whose processes is the one that is bounded."""
     for result in results:
-        names = {*str(result["workload"]).split("+"), *(p["process"] for p in result["resources"]["processes"])}
+        names = {*result.workload.split("+"), *(p.process for p in result.resources.processes)}
         if target.topology is not None and target.topology not in names:
             raise BadInput(
-                f"--target {target.path} is for {target.topology}, and {data.name} measured {result['workload']}: "
+                f"--target {target.path} is for {target.topology}, and {data.name} measured {result.workload}: "
                 f"their figures are not comparable; check a run of {target.topology}"
             )
 
 
-def _result(data: RunData, target: Target, result: Json) -> Json:
+def _result(data: RunData, target: Target, result: Result) -> Json:
     from perflab.formats.rundata import PERFLAB
     from perflab.statistics import target as targets
     from perflab.statistics.target import machine_cpus
@@ -249,19 +250,15 @@ class _Use:
     rss_last_kb: float | None
 
 
-def _use(data: RunData, chosen: Sequence[Json], result: Json) -> _Use:
-    from perflab.statistics.target import total
-
-    names = [p["process"] for p in chosen]
+def _use(data: RunData, chosen: Sequence[ProcessResources], result: Result) -> _Use:
+    names = [p.process for p in chosen]
     mean, last = _current_rss(_trials_of(data, result), names)
-    return _Use(names, total([p["cpu_percent_mean"] for p in chosen]), mean, last)
+    return _Use(names, added(p.cpu_percent_mean for p in chosen), mean, last)
 
 
-def _trials_of(data: RunData, result: Json) -> list[TrialTables]:
+def _trials_of(data: RunData, result: Result) -> list[TrialTables]:
     """The tables of the trials that a result merges."""
-    from perflab.statistics.selection import merged
-
-    numbers = {t["trial"] for t in merged(result)}
+    numbers = {trial.trial for trial in result.merged}
     return [trial for trial in data.trials if trial.number in numbers]
 
 
@@ -291,12 +288,12 @@ def _beside(key: str, use: _Use) -> Json:
     return {}
 
 
-def _notes(data: RunData, target: Target, results: Sequence[Json]) -> list[str]:
+def _notes(data: RunData, target: Target, results: Sequence[Result]) -> list[str]:
     from perflab.report.label import labels
-    from perflab.statistics.selection import beside_irobot, phase_of
+    from perflab.statistics.selection import beside_irobot
 
     notes = []
-    workloads = {str(result["workload"]) for result in results}
+    workloads = {result.workload for result in results}
     if target.topology_file:
         stem = Path(target.topology_file).stem
         if not all(stem in workload.split("+") for workload in workloads):
@@ -305,25 +302,25 @@ def _notes(data: RunData, target: Target, results: Sequence[Json]) -> list[str]:
         machine = _machine(data)
         if target.platform.lower() not in machine.lower():
             notes.append(f"the target is for {target.platform}; this was measured on {machine}")
-    if (note := beside_irobot(map(phase_of, results))) is not None:
+    if (note := beside_irobot(result.phase for result in results)) is not None:
         notes.append(note)
     if (differing := _differing(data, target, results)) is not None:
         notes.append(differing)
     for label, result in zip(labels(results), results, strict=True):
         if (failed := no_success(result)) is not None:
             notes.append(f"{label}: {failed}" if len(results) > 1 else failed)
-    incomplete = [r for r in results if not r["coverage"]["complete"]]
+    incomplete = [r for r in results if not r.coverage.complete]
     if incomplete:
         notes.append("not every process wrote its last record: what was lost at the end is not known")
     return notes
 
 
-def no_success(result: Json) -> str | None:
+def no_success(result: Result) -> str | None:
     """What to say of a result whose figures are not those of successful trials."""
-    if result["outcomes"]["success"]:
+    if result.outcomes.success:
         return None
-    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in result["outcomes"].items() if n)
-    reason = next((t["reason"] for t in result["trials_detail"] if t["reason"]), None)
+    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in models.as_json(result.outcomes).items() if n)
+    reason = next((t.reason for t in result.trials_detail if t.reason), None)
     return f"no successful trial ({outcomes}{f': {reason}' if reason else ''})"
 
 
@@ -346,7 +343,7 @@ _THRESHOLDS = (
 )
 
 
-def _differing(data: RunData, target: Target, results: Sequence[Json]) -> str | None:
+def _differing(data: RunData, target: Target, results: Sequence[Result]) -> str | None:
     """Which options that decide the verdict the run was not made with."""
     try:
         words = shlex.split((target.additional_options or "").replace("=", " "))
@@ -361,11 +358,11 @@ def _differing(data: RunData, target: Target, results: Sequence[Json]) -> str | 
         if used is not None and wanted.isdigit() and used / scale != float(wanted):
             differing.append(f"{option} {wanted} (was {used / scale:g})")
     ipc = said.get("--ipc")
-    others = [r["ipc"] for r in results if ipc in ("on", "off") and r["ipc"] is not None and r["ipc"] != ipc]
+    others = [r.ipc for r in results if ipc in ("on", "off") and r.ipc is not None and r.ipc != ipc]
     if others:
         differing.append(f"--ipc {ipc} (was {others[0]})")
     duration = said.get("-t", said.get("--time", ""))
-    lengths = {r["duration_s"] for r in results if r["duration_s"] is not None}
+    lengths = {r.duration_s for r in results if r.duration_s is not None}
     if duration.isdigit() and (short := sorted(lengths - {float(duration)})):
         differing.append(f"-t {duration} (was {', '.join(f'{s:g}' for s in short)})")
     return f"the target asks for {', '.join(differing)}" if differing else None

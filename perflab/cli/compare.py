@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab import models
 from perflab.cli.check import no_success
 from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import BadInput, damage_of
+from perflab.results.comparison import BETTER, WORSE, Findings, RunFinding
+from perflab.results.trial import Distribution, Result, counted, least_lost, owners, received
 from perflab.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -68,15 +71,12 @@ def compare(
     with damage_of(*(run.path for run in data)):
         wanted = chosen(metric, figures=kinds_in(*(run.summary for run in data)))
         _check_distinct(data)
-        for opened in data:
-            with damage_of(opened.path):
-                _check_whole(opened)
         columns = _columns(data)
         if len(columns) < 2:
             raise BadInput("there is one result and nothing to compare it with; name another run")
         per_trial = _per_trial(columns)
         notes = [f"{run.name}: {note}" for run in data for note in run.notes]
-        results = [result for run in data for result in run.summary["results"]]
+        results = [result for run in data for result in run.summary.results]
         for column, result in zip(columns, results, strict=True):
             if (failed := no_success(result)) is not None:
                 notes.append(f"{column['label']}: {failed}")
@@ -85,13 +85,13 @@ def compare(
         statistics = _statistics(data, wanted, share, alpha)
         sessions = len(data) > 1 and not all(_is_virtual(run) for run in data)
         if as_json:
-            said = [*([] if statistics["tested"] else [NO_INTERVALS]), *([SESSIONS] if sessions else []), *notes]
+            said = [*([] if statistics.tested else [NO_INTERVALS]), *([SESSIONS] if sessions else []), *notes]
             document = {
                 "notes": said,
                 "reference": columns[0]["label"],
                 "counts": "mean of a trial" if per_trial else "all trials",
                 "columns": columns,
-                "statistics": statistics,
+                "statistics": models.as_json(statistics),
             }
             sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         else:
@@ -101,13 +101,8 @@ def compare(
 
 def _without_extras(run: RunData) -> RunData:
     """Without the results of extra trials, which are slower and enter no statistics."""
-    from perflab.statistics.selection import EXTRA, purpose_of
-
-    results = run.summary.get("results")
-    if not isinstance(results, list):
-        return run  # damaged, as is said where it is checked
-    kept = [result for result in results if not isinstance(result, dict) or purpose_of(result) != EXTRA]
-    return run if len(kept) == len(results) else replace(run, summary={**run.summary, "results": kept})
+    kept = tuple(result for result in run.summary.results if not result.is_extra)
+    return replace(run, summary=replace(run.summary, results=kept))
 
 
 def _check_distinct(data: Sequence[RunData]) -> None:
@@ -145,25 +140,31 @@ def is_paired(first: RunData, second: RunData) -> bool:
 
 def _is_virtual(run: RunData) -> bool:
     """Whether nothing of it is of a machine that could drift."""
-    return all(r["middleware"] == "virtual" for r in run.summary["results"])
+    return all(r.middleware == "virtual" for r in run.summary.results)
 
 
-def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: float, alpha: float) -> Json:
-    """The results of one run with each other, or each later run with the first.
+@dataclass(frozen=True)
+class _Statistics:
+    """The results of one run with each other (`findings`), or each later run with the first (`comparisons`)."""
 
-    `tested` says whether there were enough trials to test anything; `remarks` say what cannot be read off.
-    """
+    tested: bool  # whether there were enough trials to test anything
+    comparisons: tuple[RunFinding, ...]
+    remarks: tuple[str, ...]  # what cannot be read off
+    findings: Findings | None
+
+
+def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: float, alpha: float) -> _Statistics:
     if len(data) == 1:
         return _within(data[0], metrics, margin, alpha)
     from perflab.statistics.metric_comparison import effect_of
     from perflab.statistics.runs import compare_runs
-    from perflab.statistics.selection import entering, match, names_of
+    from perflab.statistics.selection import match, names_of
     from perflab.statistics.words import in_words
 
     remarks: list[str] = []
-    comparisons: list[Json] = []
+    comparisons: list[RunFinding] = []
     for run in data[1:]:
-        matches = match(data[0].summary["results"], run.summary["results"])
+        matches = match(data[0].summary.results, run.summary.results)
         if not matches.pairs:
             remarks.append(f"{run.name} has no result of what {data[0].name} measured: nothing to test")
             continue
@@ -171,13 +172,13 @@ def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: floa
         for name, pair in zip(names, matches.pairs, strict=True):
             if pair.differing:
                 remarks.append(f"{data[0].name} and {run.name} differ in {'; '.join(pair.differing)}")
-            if pair.first["duration_s"] != pair.second["duration_s"]:
+            if pair.first.duration_s != pair.second.duration_s:
                 differ = f"a trial lasts {_seconds(pair.second)}, there {_seconds(pair.first)}"
                 remarks.append(f"{name}: {run.name} cannot be tested against {data[0].name}: {differ}")
-        pairs = [m for m in matches.pairs if m.first["duration_s"] == m.second["duration_s"]]
+        pairs = [m for m in matches.pairs if m.first.duration_s == m.second.duration_s]
         if not pairs:
             continue
-        most = max(min(len(entering(m.first)), len(entering(m.second))) for m in pairs)
+        most = max(min(len(m.first.entering), len(m.second.entering)) for m in pairs)
         if most <= 1:
             remarks.append(f"{data[0].name} and {run.name}: {_one_trial()}")
             continue
@@ -189,32 +190,28 @@ def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: floa
             label = by_result[id(one.match)] if len(matches.pairs) > 1 else ""
             words = in_words(one.comparison, one.metric.format)
             comparisons.append(
-                {
-                    "result": by_result[id(one.match)],
-                    "baseline_run": data[0].name,
-                    "run": run.name,
-                    **_slim(one.comparison.to_dict()),
-                    "metric": one.metric.name,
-                    "effect": effect_of(one.metric, one.comparison),
-                    "words": f"{label}: {words}" if label else words,
-                }
+                RunFinding(
+                    **{**vars(one.comparison.alone()), "metric": one.metric.name},
+                    result=by_result[id(one.match)],
+                    baseline_run=data[0].name,
+                    run=run.name,
+                    effect=effect_of(one.metric, one.comparison),
+                    words=f"{label}: {words}" if label else words,
+                )
             )
-    return {"tested": bool(comparisons), "comparisons": comparisons, "remarks": remarks, "findings": None}
+    return _Statistics(bool(comparisons), tuple(comparisons), tuple(remarks), None)
 
 
-def _seconds(result: Json) -> str:
-    duration_s = result["duration_s"]
+def _seconds(result: Result) -> str:
+    duration_s = result.duration_s
     return "a time that is not recorded" if duration_s is None else f"{duration_s:g} s"
 
 
-def _within(run: RunData, metrics: Sequence[Metric], margin: float, alpha: float) -> Json:
+def _within(run: RunData, metrics: Sequence[Metric], margin: float, alpha: float) -> _Statistics:
     from perflab.statistics import findings
 
-    summary = {**run.summary, "results": [dict(result) for result in run.summary["results"]]}
-    findings.add(summary, alpha=alpha, margin=margin, metrics=metrics)
-    found = summary["findings"]
-    words = [r["words"] for r in found["remarks"]]
-    return {"tested": bool(found["comparisons"]), "comparisons": [], "remarks": words, "findings": found}
+    found = findings.find(run.summary.results, alpha=alpha, margin=margin, metrics=metrics)
+    return _Statistics(bool(found.comparisons), (), tuple(r.words for r in found.remarks), found)
 
 
 def _one_trial() -> str:
@@ -223,22 +220,10 @@ def _one_trial() -> str:
     return ONE_TRIAL
 
 
-def _slim(document: Json) -> Json:
-    del document["influence"]["trials"]
-    return document
-
-
-def _check_whole(data: RunData) -> None:
-    """Raises one of DAMAGE where a result lacks what is compared."""
-    for result in data.summary["results"]:
-        _figures(data, result)
-
-
 def _columns(data: Sequence[RunData]) -> list[Json]:
     from perflab.report.label import labels
-    from perflab.statistics.selection import phase_of
 
-    pairs = [(run, result) for run in data for result in run.summary["results"]]
+    pairs = [(run, result) for run in data for result in run.summary.results]
     names = labels([result for _, result in pairs], [run.name for run, _ in pairs])
     figures = [_figures(run, result) for run, result in pairs]
     return [
@@ -246,11 +231,9 @@ def _columns(data: Sequence[RunData]) -> list[Json]:
             "label": name,
             "run": run.name,
             "origin": run.origin,
-            **{key: result.get(key) for key in ("workload", "middleware", "executor", "ipc", "pass_by", "conditions")},
-            "phase": phase_of(result),
-            "duration_s": result["duration_s"],
-            "trials_merged": result["coverage"]["trials_merged"],
-            "complete": result["coverage"]["complete"],
+            **{key: models.as_json(getattr(result, key)) for key in _ABOUT},
+            "trials_merged": result.coverage.trials_merged,
+            "complete": result.coverage.complete,
             "figures": own,
             "ratios": {key: _ratio(value, figures[0][key]) for key, value in own.items()},
         }
@@ -258,32 +241,32 @@ def _columns(data: Sequence[RunData]) -> list[Json]:
     ]
 
 
-def _figures(data: RunData, result: Json) -> dict[str, float | None]:
-    from perflab.statistics.target import machine_cpus
-    from perflab.statistics.totals import all_lost, counted, delivered
+_ABOUT = ("workload", "middleware", "executor", "ipc", "pass_by", "conditions", "phase", "duration_s")
 
-    totals, resources = result["totals"], result["resources"]
+
+def _figures(data: RunData, result: Result) -> dict[str, float | None]:
+    from perflab.statistics.target import machine_cpus
+
+    resources = result.resources
     figures: dict[str, float | None] = {}
-    for name in ("latency", "response"):
-        distribution = totals[f"{name}_ns"] or {}
+    for name, times in (("latency", result.totals.latency_ns), ("response", result.totals.response_ns)):
         for key in ("mean", "p50", "p99", "max"):
-            figures[f"{name}_{key}_ns"] = distribution.get(key)
+            figures[f"{name}_{key}_ns"] = getattr(times or Distribution(), key)
     for key in ("p99", "max"):
         # Of the slowest service: percentiles of several cannot be merged.
-        slowest = [s["round_trip_ns"][key] for s in result["services"] if s["round_trip_ns"] is not None]
+        slowest = [getattr(s.round_trip_ns, key) for s in result.services if s.round_trip_ns is not None]
         figures[f"round_trip_{key}_ns"] = max((ns for ns in slowest if ns is not None), default=None)
     figures |= {
-        "delivered": delivered(result),
-        "late": counted(result, lambda owner: owner["late"]),
-        "too_late": counted(result, lambda owner: owner["too_late"]),
-        "lost": all_lost(result),
-        "cpu_percent": resources["cpu_percent_mean"],
-        "cpu_percent_of_machine": resources.get("cpu_percent_of_machine"),
-        "rss_kb_max": resources["rss_kb_max"],
+        "delivered": received(result),
+        "late": counted(result, lambda owner: owner.late),
+        "too_late": counted(result, lambda owner: owner.too_late),
+        "lost": least_lost(*owners(result)),
+        "cpu_percent": resources.cpu_percent_mean,
+        "cpu_percent_of_machine": resources.cpu_percent_of_machine,
+        "rss_kb_max": resources.rss_kb_max,
     }
-    cpus = machine_cpus(data.manifest)
-    one = figures["cpu_percent"]
-    if figures["cpu_percent_of_machine"] is None and one is not None and cpus is not None:
+    cpus, one = machine_cpus(data.manifest), resources.cpu_percent_mean
+    if resources.cpu_percent_of_machine is None and one is not None and cpus is not None:
         figures["cpu_percent_of_machine"] = one / cpus
     return figures
 
@@ -347,7 +330,7 @@ _ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
 def _print(
     columns: Sequence[Json],
     notes: Sequence[str],
-    statistics: Json,
+    statistics: _Statistics,
     margin: float,
     *,
     per_trial: bool,
@@ -383,14 +366,14 @@ def _print(
         out.print(Text("The numbers of trials differ: counts are means of a trial, maxima are of all trials.", "dim"))
     for words in _alike(columns):
         out.print(Text(words, "dim"))
-    if not statistics["tested"]:
+    if not statistics.tested:
         out.print(Text(f"{NO_INTERVALS[0].upper()}{NO_INTERVALS[1:]}.", "dim"))
     if sessions:
         out.print(Text(f"{SESSIONS[0].upper()}{SESSIONS[1:]}.", "dim"))
     _print_statistics(out, statistics, margin)
 
 
-def _grouped(comparisons: Sequence[Json], margin: float) -> list[str]:
+def _grouped(comparisons: Sequence[RunFinding], margin: float) -> list[str]:
     """One sentence for each way in which no difference was shown; `words` of JSON say more of each."""
     from perflab.statistics.metrics import named
     from perflab.statistics.remarks import no_difference_of, no_difference_words
@@ -399,29 +382,27 @@ def _grouped(comparisons: Sequence[Json], margin: float) -> list[str]:
     for verdict, words in no_difference_words(margin).items():
         mine: dict[str, list[str]] = {}
         for c in (c for c in comparisons if no_difference_of(c) == verdict):
-            mine.setdefault(f"{c['run']} against {c['baseline_run']}, {c['result']}", []).append(
-                named(c["metric"]).words
-            )
+            mine.setdefault(f"{c.run} against {c.baseline_run}, {c.result}", []).append(named(c.metric).words)
         listed = [f"{name}: {', '.join(metrics)}" for name, metrics in mine.items()]
         if listed:
             sentences.append(f"{words}: {'; '.join(listed)}")
     return sentences
 
 
-def _print_statistics(out: Console, statistics: Json, margin: float) -> None:
+def _print_statistics(out: Console, statistics: _Statistics, margin: float) -> None:
     """What was shown to differ first; of what was not, why."""
     from rich.text import Text
 
     from perflab.report.findings import sentences
 
-    if statistics["findings"] is not None:
-        said = sentences(statistics["findings"]["remarks"])
+    if statistics.findings is not None:
+        said = sentences(statistics.findings.remarks)
     else:
-        styles = {"worse": "red", "better": "green"}
-        claims = sorted((c for c in statistics["comparisons"] if c["effect"]), key=lambda c: c["effect"] != "worse")
-        said = [(styles[c["effect"]], c["words"]) for c in claims]
-        said += [("", words) for words in _grouped([c for c in statistics["comparisons"] if not c["effect"]], margin)]
-        said += [("yellow", words) for words in statistics["remarks"]]
+        styles = {WORSE: "red", BETTER: "green"}
+        claims = [(c.effect, c.words) for c in statistics.comparisons if c.effect is not None]
+        said = [(styles[effect], words) for effect, words in sorted(claims, key=lambda claim: claim[0] != WORSE)]
+        said += [("", words) for words in _grouped([c for c in statistics.comparisons if not c.effect], margin)]
+        said += [("yellow", words) for words in statistics.remarks]
     if said:
         out.print()
     for style, words in said:

@@ -117,10 +117,8 @@ def _chosen(data: RunData, number: int | None) -> list[TrialTables]:
 
 def _folder(trial: TrialTables) -> str:
     from perflab.experiment.design import BASELINE
-    from perflab.statistics.selection import outer_factors
     from perflab.workload import file_name
 
-    levels = outer_factors({"middleware": trial.middleware, "conditions": trial.conditions, "factors": trial.factors})
     # The label of a treatment tells its parameters too; runs from before there were treatments have conditions alone.
     treatment = [trial.treatment] if trial.treatment is not None else trial.conditions
     parts = (
@@ -128,7 +126,7 @@ def _folder(trial: TrialTables) -> str:
         trial.executor,
         trial.ipc and f"ipc_{trial.ipc}",
         trial.pass_by,
-        *(f"{path.rpartition('.')[2]}={level}" for path, level in levels.items()),
+        *(f"{path.rpartition('.')[2]}={level}" for path, level in trial.outer_factors.items()),
         *(label for label in treatment if label != BASELINE),
     )
     return file_name("_".join([f"{trial.number:04d}", *(part for part in parts if part)]))

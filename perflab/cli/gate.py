@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from perflab import output
 from perflab.cli.compare import check_alpha, is_paired, parse_margin
 from perflab.errors import BadInput
+from perflab.models import as_json
 from perflab.output import Styled
+from perflab.results.trial import Result
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData
@@ -48,7 +50,7 @@ def check(run: RunData, baseline: RunData, rules: Rules) -> Json:
 
     if run.path.resolve() == baseline.path.resolve():
         raise BadInput(f"--baseline {baseline.name} is the run itself; name an earlier one")
-    found = match(baseline.summary["results"], run.summary["results"])
+    found = match(baseline.summary.results, run.summary.results)
     if not found.pairs:
         raise BadInput(f"{run.name} and {baseline.name} have no result in common: nothing to check")
     _check_comparable(found.pairs, run, baseline)
@@ -151,8 +153,10 @@ def suite(gated: Json) -> Suite:
 def _check_comparable(pairs: Sequence[Match], run: RunData, baseline: RunData) -> None:
     """Figures of other workloads or of longer trials are other figures: maxima and counts grow with the length."""
     for pair in pairs:
-        for key, what in (("workload", "workload"), ("duration_s", "duration of a trial")):
-            old, new = pair.first[key], pair.second[key]
+        for old, new, what in (
+            (pair.first.workload, pair.second.workload, "workload"),
+            (pair.first.duration_s, pair.second.duration_s, "duration of a trial"),
+        ):
             if old != new:
                 differ = f"the {what} is {_value(new)}, there {_value(old)}"
                 raise BadInput(f"{run.name} cannot be checked against {baseline.name}: {differ}")
@@ -184,17 +188,16 @@ def _differences(run: RunData, baseline: RunData, pairs: Sequence[Match]) -> lis
     return list(dict.fromkeys(warnings))
 
 
-def _names(results: Sequence[Json], run: RunData) -> list[str]:
-    from perflab.statistics.selection import place_words, treatment_of
+def _names(results: Sequence[Result], run: RunData) -> list[str]:
+    from perflab.statistics.selection import place_words
 
-    return [f"{place_words(r)}, {treatment_of(r)}" for r in results]
+    return [f"{place_words(r)}, {r.label}" for r in results]
 
 
 def _document(check: GateCheck, name: str) -> Json:
     comparison = None
     if check.comparison is not None:
-        comparison = check.comparison.to_dict()
-        del comparison["influence"]["trials"]
+        comparison = as_json(check.comparison.alone())
     return {
         "result": name,
         "metric": check.metric,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from perflab import models
 from perflab.cli.options import with_options
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _display(progress: str, quiet: bool) -> Display:
 def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> None:
     path = shlex.quote(str(result.directory.path))
     if as_json:
-        sys.stdout.write(json.dumps(result.summary, indent=1, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(models.as_json(result.summary), indent=1, ensure_ascii=False) + "\n")
     elif quiet:
         sys.stdout.write(f"{path}\n")
     else:

@@ -6,14 +6,18 @@ import contextlib
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab import output
+from perflab import models, output
 from perflab.errors import DAMAGE, BadInput
+from perflab.models import Damaged
 from perflab.output import Styled
+from perflab.results import summary as summaries
+from perflab.results.summary import Summary
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData
@@ -36,7 +40,7 @@ def complete_metric(context: typer.Context, incomplete: str) -> list[str]:
     kinds: dict[str, str] = {}
     for folder in (Path(place) / run for run in runs for place in ("", "runs")):
         with contextlib.suppress(OSError, *DAMAGE):
-            kinds |= kinds_in(json.loads((folder / "summary.json").read_text()))
+            kinds |= kinds_in(summaries.read(json.loads((folder / "summary.json").read_text())))
     return [name for name in (*METRICS, *made_by(kinds)) if name.startswith(incomplete)]
 
 
@@ -59,7 +63,10 @@ def show(
     from perflab.host import Host
 
     if (foreign := _foreign(run)) is not None:
-        _write(foreign.summary if as_json else _foreign_report(foreign))
+        if as_json:
+            _write_json(foreign.summary)
+        else:
+            output.write_captured(_foreign_report(foreign))
         return 0
     directory = rundir.open_run(run)
     manifest = _checked(rundir.read_json(directory.manifest), directory.manifest)
@@ -68,37 +75,29 @@ def show(
         _check_shown(manifest)
     except DAMAGE as error:
         raise _damaged(directory.manifest, error) from error
-    summary: Json | None = None
+    summary: Summary | None = None
     notes: list[str] = []
     if not directory.summary.exists():
         notes.append("the run is still going on; these are its numbers so far" if running else _ENDED_EARLY)
     else:
         try:
-            summary = _checked(rundir.read_json(directory.summary), directory.summary)
-            if not isinstance(summary["results"], list):
-                raise BadInput(f"{directory.summary} is damaged: it has no results")
-            report = _report(summary, manifest, (), edges)
+            summary = summaries.read(_checked(rundir.read_json(directory.summary), directory.summary))
         except BadInput as problem:
-            summary = None
             notes.append(f"{problem}; these numbers are made from the records")
-        except DAMAGE as error:
-            summary = None
-            notes.append(f"{_damaged(directory.summary, error)}; these numbers are made from the records")
+        except Damaged as problem:
+            notes.append(f"{directory.summary} is damaged: {problem}; these numbers are made from the records")
     if summary is None:
         summary, found = collect_run(directory)
-        try:
-            report = _report(summary, manifest, [*notes, *found], edges)
-        except DAMAGE as error:
-            raise _damaged(directory.path / rundir.TRIALS, error) from error
-    _write(summary if as_json else report)
+        notes += found
+    if as_json:
+        _write_json(summary)
+    else:
+        output.write_captured(_report(summary, manifest, notes, edges))
     return 0
 
 
-def _write(report: Json | Styled) -> None:
-    if isinstance(report, str):
-        output.write_captured(report)
-    else:
-        sys.stdout.write(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+def _write_json(summary: Summary) -> None:
+    sys.stdout.write(json.dumps(models.as_json(summary), indent=1, ensure_ascii=False) + "\n")
 
 
 def _foreign(run: str) -> RunData | None:
@@ -115,25 +114,25 @@ def _foreign(run: str) -> RunData | None:
 
 def _foreign_report(run: RunData) -> Styled:
     # A report has words where the source does not say.
-    results = [
-        {
-            **result,
-            "middleware": result["middleware"] or "a middleware that is not recorded",
-            "duration_s": result["duration_s"] or float("nan"),
-            "edges": [{**edge, "publisher": edge["publisher"] or "?"} for edge in result["edges"]],
-            "services": [{**service, "server": "?"} for service in result["services"]],
-        }
-        for result in run.summary["results"]
-    ]
+    results = tuple(
+        replace(
+            result,
+            middleware=result.middleware or "a middleware that is not recorded",
+            duration_s=result.duration_s or float("nan"),
+            edges=tuple(replace(edge, publisher=edge.publisher or "?") for edge in result.edges),
+            services=tuple(replace(service, server="?") for service in result.services),
+        )
+        for result in run.summary.results
+    )
     used = [
-        f"{process['process']} {process['cpu_percent_of_machine']:.3g} %"
+        f"{process.process} {process.cpu_percent_of_machine:.3g} %"
         for result in results
-        for process in result["resources"]["processes"]
-        if process["cpu_percent_of_machine"] is not None and process["cpu_percent_mean"] is None
+        for process in result.resources.processes
+        if process.cpu_percent_of_machine is not None and process.cpu_percent_mean is None
     ]
     # The tables have per cent of one CPU, which cannot be told where nothing says how many there were.
     notes = [*run.notes, f"CPU in per cent of all CPUs of the machine: {', '.join(used)}"] if used else run.notes
-    return _report({**run.summary, "results": results}, run.manifest, notes, True)
+    return _report(replace(run.summary, results=results), run.manifest, notes, True)
 
 
 def _checked(document: Json, path: Path) -> Json:
@@ -152,8 +151,8 @@ def _check_shown(manifest: Json) -> None:
         raise TypeError("a middleware or check is not described in words")
 
 
-def _report(summary: Json, manifest: Json, notes: Sequence[str], edges: bool) -> Styled:
-    """The whole report, before any of it is printed. Raises one of DAMAGE."""
+def _report(summary: Summary, manifest: Json, notes: Sequence[str], edges: bool) -> Styled:
+    """The whole report, before any of it is printed."""
     from perflab.report import terminal
 
     out = output.console()

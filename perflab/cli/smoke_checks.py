@@ -22,12 +22,13 @@ from perflab.experiment.rundir import RunDirectory
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import available
+from perflab.models import as_json
 from perflab.native import Native
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.report.evidence import in_words
+from perflab.results.summary import Summary
+from perflab.results.trial import Trial, added
 from perflab.units import format_count, format_time
-
-Json = dict[str, Any]
 
 WORKLOAD = "sierra_nevada"  # one process, and messages enough in a second for a p99
 VIRTUAL = "virtual"
@@ -42,7 +43,7 @@ class NotAsExpected(Exception):
     """What was measured is not what must come out. One line."""
 
 
-Judge = Callable[[RunDirectory, Json], str]
+Judge = Callable[[RunDirectory, Summary], str]
 
 
 @dataclass(frozen=True)
@@ -176,32 +177,37 @@ def _judged(check: Check, result: RunResult) -> Answer:
 # -- judges ----------------------------------------------------------------------------------------------------------
 
 
-def exact_counts(_: RunDirectory, summary: Json) -> str:
+def exact_counts(_: RunDirectory, summary: Summary) -> str:
     """Every message that the graph's timers are due to send was sent, received once, and none was lost."""
-    result = summary["results"][0]
-    totals = result["totals"]
-    lost = totals["lost"]
-    for what, count in (*lost.items(), *((key, totals[key]) for key in ("duplicate", "reordered", "write_errors"))):
+    result = summary.results[0]
+    totals = result.totals
+    counts = {
+        **as_json(totals.lost),
+        "duplicate": totals.duplicate,
+        "reordered": totals.reordered,
+        "write_errors": totals.write_errors,
+    }
+    for what, count in counts.items():
         if count != 0:
             raise NotAsExpected(f"{'not known' if count is None else count} messages {what.replace('_', ' ')}")
-    if totals["received"] != totals["sent"]:
-        raise NotAsExpected(f"{totals['received']} of {totals['sent']} messages received")
-    for edge in result["edges"]:
-        due = round(edge["frequency_hz"] * result["duration_s"]) if edge["frequency_hz"] else None
-        if due is not None and edge["published"] + edge["not_sent"] != due:
+    if totals.received != totals.sent:
+        raise NotAsExpected(f"{totals.received} of {totals.sent} messages received")
+    for edge in result.edges:
+        due = round(edge.frequency_hz * result.duration_s) if edge.frequency_hz and result.duration_s else None
+        if due is not None and added((edge.published, edge.not_sent)) != due:
             raise NotAsExpected(
-                f"{edge['publisher']} published {edge['published']} messages on {edge['topic']} and left out "
-                f"{edge['not_sent']}, {due} were due"
+                f"{edge.publisher} published {edge.published} messages on {edge.topic} and left out "
+                f"{edge.not_sent}, {due} were due"
             )
-    words = f"{format_count(totals['received'])} of {format_count(totals['sent'])} messages"
-    p99 = (totals["latency_ns"] or {}).get("p99")
-    late = f", {totals['not_sent']} ticks not sent" if totals["not_sent"] else ""
+    words = f"{format_count(totals.received)} of {format_count(totals.sent)} messages"
+    p99 = None if totals.latency_ns is None else totals.latency_ns.p99
+    late = f", {totals.not_sent} ticks not sent" if totals.not_sent else ""
     return f"{words}{'' if p99 is None else f', p99 {format_time(p99)}'}{late}"
 
 
-def condition_in_effect(_: RunDirectory, summary: Json) -> str:
+def condition_in_effect(_: RunDirectory, summary: Summary) -> str:
     """The evidence of every condition of the trial; a trial without it would be no success."""
-    evidence = summary["results"][0]["trials_detail"][0]["evidence"]
+    evidence = _trial(summary).evidence
     if not evidence:
         raise NotAsExpected("the trial has no evidence of it")
     for label, found in evidence.items():
@@ -210,9 +216,8 @@ def condition_in_effect(_: RunDirectory, summary: Json) -> str:
     return "; ".join(in_words(label, found) for label, found in evidence.items())
 
 
-def _trial(summary: Json) -> Json:
-    found: Json = summary["results"][0]["trials_detail"][0]
-    return found
+def _trial(summary: Summary) -> Trial:
+    return summary.results[0].trials_detail[0]
 
 
 def _artifact(directory: RunDirectory, kind: str) -> Path:
@@ -224,21 +229,21 @@ def _artifact(directory: RunDirectory, kind: str) -> Path:
     raise NotAsExpected(f"it left no {kind}")
 
 
-def hiccups(_: RunDirectory, summary: Json) -> str:
-    found = _trial(summary)["hiccup_ns"]
-    if not found or not found["count"]:
+def hiccups(_: RunDirectory, summary: Summary) -> str:
+    found = _trial(summary).hiccup_ns
+    if not found or not found.count:
         raise NotAsExpected("no wake-up was recorded")
-    return f"{format_count(found['count'])} wake-ups, p99 {format_time(found['p99'])}"
+    return f"{format_count(found.count)} wake-ups, p99 {format_time(found.p99)}"
 
 
-def allocations(_: RunDirectory, summary: Json) -> str:
-    found = _trial(summary)["allocations"]
+def allocations(_: RunDirectory, summary: Summary) -> str:
+    found = _trial(summary).allocations
     if found is None:
         raise NotAsExpected("no allocation was counted")
     return f"{format_count(found)} allocations"
 
 
-def watched_threads(directory: RunDirectory, _: Json) -> str:
+def watched_threads(directory: RunDirectory, _: Summary) -> str:
     import polars as pl
 
     table = pl.read_parquet(_artifact(directory, "table"))
@@ -247,35 +252,35 @@ def watched_threads(directory: RunDirectory, _: Json) -> str:
     return f"{format_count(table.height)} rows on threads"
 
 
-def traced_messages(directory: RunDirectory, summary: Json) -> str:
+def traced_messages(directory: RunDirectory, summary: Summary) -> str:
     """The trace has every message that the trial counted."""
     _artifact(directory, "trace")
-    why, received = _trial(summary)["why"], _trial(summary)["totals"]["received"]
+    why, received = _trial(summary).why, _trial(summary).totals.received
     if why is None:
         raise NotAsExpected("the trace does not tell why messages were late")
-    if why["messages"] != received:
-        raise NotAsExpected(f"{why['messages']} messages in the trace, {received} were received")
-    return f"{format_count(why['messages'])} messages in the trace, as many as were received"
+    if why.messages != received:
+        raise NotAsExpected(f"{why.messages} messages in the trace, {received} were received")
+    return f"{format_count(why.messages)} messages in the trace, as many as were received"
 
 
-def profiled(directory: RunDirectory, _: Json) -> str:
+def profiled(directory: RunDirectory, _: Summary) -> str:
     samples = rundir.read_json(_artifact(directory, "profile"))["quality"]["samples"]
     if not samples:
         raise NotAsExpected("no sample was taken")
     return f"{format_count(samples)} samples"
 
 
-def known_breaking_point(_: RunDirectory, summary: Json) -> str:
+def known_breaking_point(_: RunDirectory, summary: Summary) -> str:
     """The interval of the breaking point has the level above which the criterion cannot be met."""
-    found = summary["breaking_points"][0]
-    interval = found["interval"]
-    if found["state"] != "found" or interval is None:
-        raise NotAsExpected(f"a known breaking point was not found: {'; '.join(found['words'])}")
+    found = summary.breaking_points[0]
+    interval = found.interval
+    if found.value is None or interval is None:
+        raise NotAsExpected(f"a known breaking point was not found: {'; '.join(found.words)}")
     words = (
-        f"{found['value']:.3g} [{interval['low']:.3g}, {interval['high']:.3g}] after {found['trials']} trials, "
+        f"{found.value:.3g} [{interval.low:.3g}, {interval.high:.3g}] after {found.trials} trials, "
         f"known to be {SEARCH_BOUND:g}"
     )
-    if not interval["low"] <= SEARCH_BOUND <= interval["high"]:
+    if not interval.low <= SEARCH_BOUND <= interval.high:
         raise NotAsExpected(words)
     return words
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from perflab.formats.table_file import TableFile
     from perflab.report.table import Column
-    from perflab.statistics.comparison import Comparison
-    from perflab.statistics.equivalence import Margin
-    from perflab.statistics.lattice import Lattice
+    from perflab.results.comparison import Comparison, Lattice, Margin
     from perflab.statistics.sample import Sample
     from perflab.statistics.summary_data import Moments, SummaryComparison
 
@@ -156,7 +154,7 @@ def _check_options(
 
 def _margin(text: str | None, column: str) -> Margin | None:
     """ "5%", "10", or "10ms" of a column whose name ends in a unit. Raises BadInput."""
-    from perflab.statistics.equivalence import Margin
+    from perflab.results.comparison import Margin
 
     if text is None:
         return None
@@ -199,14 +197,15 @@ def _of_rows(
     alpha: float,
     seed: int,
 ) -> _Report:
+    from perflab.models import as_json as to_json
     from perflab.statistics import comparison as cmp
     from perflab.statistics import words
     from perflab.statistics.lattice import detect
-    from perflab.statistics.sample import as_json as to_json
+    from perflab.statistics.noise import noise_floor
 
     samples = {column: _samples(table, group, column, label, block) for column in dict.fromkeys(columns)}
     lattices: dict[str, Lattice | None] = {}
-    made: list[Comparison] = []
+    made: list[cmp.Analysed] = []
     for column, of_column in samples.items():
         lattices[column] = detect([x for sample in of_column.values() for x in sample.values])
         for first, second in _pairs(list(of_column), baseline):
@@ -214,7 +213,7 @@ def _of_rows(
             made.append(
                 cmp.compare(
                     a, b, metric=column, alpha=alpha, margin=_margin(margin, column), seed=seed,
-                    noise_floor=cmp.noise_floor(a, a.n, b.n, seed),
+                    noise_floor=noise_floor(a, a.n, b.n, seed),
                 )
             )  # fmt: skip
     family = cmp.corrected(made)
@@ -232,7 +231,7 @@ def _of_rows(
     groups = [_described(column, sample, alpha, seed) for column, each in samples.items() for sample in each.values()]
     document = {
         "groups": [described.to_json() for described in groups],
-        "comparisons": [c.to_dict() for c in family],
+        "comparisons": [c.document() for c in family],
         "lattices": to_json(lattices),
         "words": sentences,
     }
@@ -341,8 +340,8 @@ def _of_summary(
     margin: str | None,
     alpha: float,
 ) -> _Report:
+    from perflab.models import as_json
     from perflab.statistics import words
-    from perflab.statistics.sample import as_json
     from perflab.statistics.summary_data import compare_moments, corrected, welch_anova
 
     made: list[SummaryComparison] = []
@@ -394,7 +393,7 @@ class _Described:
     outliers: tuple[Any, ...]
 
     def to_json(self) -> Json:
-        from perflab.statistics.sample import as_json
+        from perflab.models import as_json
 
         return {
             "value": self.column,

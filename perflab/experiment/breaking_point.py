@@ -8,28 +8,30 @@ laboratory failed, tells a search nothing but that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from perflab.errors import BadInput
-from perflab.experiment.design import MEASURED, Planned, Treatment
-from perflab.experiment.document import BreakingPoint, Scalar
+from perflab.experiment.design import Planned, Treatment
+from perflab.experiment.document import BreakingPoint as Asked
+from perflab.experiment.document import Scalar
 from perflab.experiment.levels import quantity, with_unit
 from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.target import Target
+from perflab.results.curve import BreakingPoint, Step
+from perflab.results.trial import HARNESS_ERROR, INVALID, MEASURED, Trial, expected, received
 from perflab.statistics.breaking_point import Aim, Search, Space
 from perflab.statistics.curves_words import level_words
 from perflab.statistics.metrics import Criterion, needed, parse_criterion
 from perflab.statistics.selection import place_words
-from perflab.statistics.summary import Json, TrialData, figures_of
+from perflab.statistics.summary import TrialData, figures_of
 from perflab.statistics.target import exceeded, processes_of
-from perflab.statistics.totals import delivered, expected
 
 SUCCESS = "success"
 TARGET = "target:"
 SHARE_OF_SUCCESS, SHARE_OF_BOUND = 0.9, 0.5
 LOG_FROM = 10.0  # a range of at least this ratio is searched by ratios
-NO_VERDICT = ("invalid", "harness_error")
+NO_VERDICT = (INVALID, HARNESS_ERROR)
 
 
 class Judge(Protocol):
@@ -66,7 +68,7 @@ class Goal:
         return f"{level_words(self.factor, float(f'{number:.4g}'))}{unit}"
 
 
-def goal(asked: BreakingPoint, integer: bool, cpus: int | None, figures: Mapping[str, str] | None = None) -> Goal:
+def goal(asked: Asked, integer: bool, cpus: int | None, figures: Mapping[str, str] | None = None) -> Goal:
     """The goal that a document asks for, on a machine of `cpus` CPUs. `integer`: levels are whole numbers.
 
     `figures` are the key figures of the graph by name, with their kinds.
@@ -98,7 +100,7 @@ def goal(asked: BreakingPoint, integer: bool, cpus: int | None, figures: Mapping
     )
 
 
-def _range(asked: BreakingPoint) -> tuple[float, float, str]:
+def _range(asked: Asked) -> tuple[float, float, str]:
     """Its ends as numbers of one unit. Raises BadInput."""
     (low, unit), (high, other) = quantity(asked.low), quantity(asked.high)
     both = f"--low {_shown(asked.low)} and --high {_shown(asked.high)}"
@@ -152,13 +154,13 @@ class _OfBound:
         return bool(judgement.met)
 
 
-def _for_losses(criterion: Criterion, figures: Json) -> bool:
+def _for_losses(criterion: Criterion, figures: Trial) -> bool:
     """Whether a criterion cannot be judged because of lost messages alone: enough were sent, and did not arrive.
 
     That is a failure of the system. What no trial measures the baseline, which comes first, has shown.
     """
-    sent, received = expected(figures), delivered(figures)
-    if sent is None or received is None or sent <= received:
+    sent, arrived = expected(figures), received(figures)
+    if sent is None or arrived is None or sent <= arrived:
         return False
     return sent >= needed(criterion.metric.name.rpartition(".")[2])
 
@@ -173,7 +175,7 @@ class _OfTarget:
             return None
         if not data.measured:
             return False
-        trial = {**figures_of(data), "edges": []}
+        trial = figures_of(data)
         over, unknown = exceeded(self.target.bounds, trial, processes_of(trial, self.target.topology), self.cpus)
         if unknown and not over:
             raise BadInput(f"--criterion: {', '.join(unknown)} of the target {self.target.path.name} was not measured")
@@ -184,7 +186,7 @@ def _tell(search: Search, level: float, met: bool | None, data: TrialData) -> No
     if met is not None:
         search.add(level, met)
     else:
-        search.invalid(level, "harness_error" if data.outcome == "harness_error" else "invalid")
+        search.invalid(level, "harness_error" if data.outcome == HARNESS_ERROR else "invalid")
 
 
 class Searching:
@@ -240,8 +242,8 @@ class Searching:
         return None
 
 
-def results(goal: Goal, trials: Iterable[TrialData], seed: int) -> list[Json]:
-    """`breaking_points` of summary.json, from the trials of a run alone.
+def results(goal: Goal, trials: Iterable[TrialData], seed: int) -> list[BreakingPoint]:
+    """What was found, from the trials of a run alone.
 
     The trials of each search are told to one like it again, in the order in which they ran.
     """
@@ -250,11 +252,11 @@ def results(goal: Goal, trials: Iterable[TrialData], seed: int) -> list[Json]:
         if goal.factor in data.factors and data.purpose == MEASURED:
             groups.setdefault(_search_of(goal, data), []).append(data)
     found = [_result(goal, group, seed + number) for number, group in enumerate(groups.values())]
-    called = [(f["variant"], str(f["others"])) for f in found]
-    for entry, name in zip(found, called, strict=True):
-        if called.count(name) > 1:  # they differ in their conditions
-            entry["variant"] += f", {entry['treatment']}"
-    return found
+    called = [(f.variant, str(f.others)) for f in found]
+    return [
+        replace(f, variant=f"{f.variant}, {f.treatment}") if called.count(name) > 1 else f  # they differ in conditions
+        for f, name in zip(found, called, strict=True)
+    ]
 
 
 def _search_of(goal: Goal, data: TrialData) -> tuple[object, ...]:
@@ -269,9 +271,9 @@ def _search_of(goal: Goal, data: TrialData) -> tuple[object, ...]:
     return (*asked, str(parameters), str(sorted(others.items())))
 
 
-def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> Json:
+def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> BreakingPoint:
     search = Search(goal.space, goal.aim, seed)
-    course: list[Json] = []
+    course: list[Step] = []
     for data in trials:
         level = goal.number(data.factors[goal.factor])
         try:
@@ -280,28 +282,19 @@ def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> Json:
             met = None
         else:
             _tell(search, level, met, data)
-        course.append({"order": data.order, "level": level, "met": met})
+        course.append(Step(data.order, level, met))
     first = trials[0]
     others = {path: level for path, level in first.factors.items() if path != goal.factor}
-    result: Mapping[str, Any] = {
-        "middleware": first.middleware,
-        "executor": first.executor,
-        "ipc": first.ipc,
-        "pass_by": first.pass_by,
-        "conditions": first.conditions,
-        "factors": others,
-    }
-    found = search.result()
-    return {
-        "variant": place_words(result),
-        "treatment": _label(first, goal),
-        "factor": goal.factor,
-        "unit": goal.unit or None,
-        "others": others,
-        "criterion": goal.criterion,
-        **found.document(goal.words, goal.criterion),
-        "course": course,
-    }
+    return search.result().record(
+        goal.words,
+        criterion=goal.criterion,
+        course=course,
+        variant=place_words(replace(first, factors=others)),
+        treatment=_label(first, goal),
+        factor=goal.factor,
+        unit=goal.unit or None,
+        others=others,
+    )
 
 
 def _label(data: TrialData, goal: Goal) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from perflab import models
 from perflab.errors import DAMAGE, BadInput
 from perflab.experiment import traced, trial_file
 from perflab.experiment.design import is_whole, timer_speed
@@ -14,26 +15,29 @@ from perflab.experiment.document import Document, Written, validate
 from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
 from perflab.formats.records import ProcessRecords, RecordError
-from perflab.statistics import executor_costs, key_figures
+from perflab.results.curve import Curve
+from perflab.results.summary import Summary
+from perflab.results.trial import (
+    HARNESS_ERROR,
+    MEASURED,
+    Cost,
+    Discovery,
+    Families,
+    Judged,
+    Passing,
+    ProcessResources,
+    Result,
+    ThreadGroup,
+)
+from perflab.statistics import accounting, executor_costs, key_figures
 from perflab.statistics import histogram as hg
-from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account, counted
+from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
 from perflab.statistics.cost import ProcessCost, of_process, of_trial
 from perflab.statistics.executor_costs import families_of
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import METRICS, Metric, chosen
-from perflab.statistics.selection import phase_of
-from perflab.statistics.summary import (
-    MEASURED,
-    PASSING,
-    Json,
-    ProcessResources,
-    Thread,
-    TrialData,
-    resources_of,
-    summarize,
-    threads_of,
-)
+from perflab.statistics.summary import TrialData, resources_of, summarize, threads_of
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
@@ -41,6 +45,9 @@ from perflab.workload.generated import REGISTRY as GENERATED
 
 if TYPE_CHECKING:
     from perflab.experiment.breaking_point import Goal
+
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -152,15 +159,15 @@ def collect(
             resources = tuple(resources_of(p.name, p.resources, from_ns, until_ns) for p in processes if p.resources)
         except (KeyError, TypeError) as error:
             problem = problem or f"a resource record lacks {error}"
-    cost: Json | None = None
+    cost: Cost | None = None
     try:
         costs = [of_process(p.name, p.cost) for p in processes]
         cost = of_trial(costs)
         resources = tuple(_exact(used, costs) for used in resources)
     except (KeyError, TypeError) as error:
         problem = problem or f"a record of costs lacks {error}"
-    threads: tuple[Thread, ...] | None = None
-    passing: tuple[Json, ...] | None = None
+    threads: tuple[ThreadGroup, ...] | None = None
+    passing: tuple[Passing, ...] | None = None
     try:
         threads, passing = _threads(processes), _passing(processes)
     except (KeyError, TypeError, ValueError) as error:
@@ -171,7 +178,7 @@ def collect(
         workload=str(trial["workload"]),
         middleware=str(trial["middleware"]["name"]),
         conditions=tuple(trial["conditions"]),
-        outcome=str(trial["outcome"] or "harness_error"),
+        outcome=trial["outcome"] or HARNESS_ERROR,
         reason=trial["reason"],
         drain=trial.get("drain"),
         duration_s=float(trial["duration_s"]),
@@ -179,25 +186,27 @@ def collect(
         started_ns=from_ns,
         accounts=accounts,
         resources=resources,
-        participants_found_ns=_discovery(processes, "all_participants_found"),
-        endpoints_matched_ns=_discovery(processes, "all_endpoints_matched"),
+        discovery_ns=Discovery(
+            participants=_discovery(processes, "all_participants_found"),
+            endpoints=_discovery(processes, "all_endpoints_matched"),
+        ),
         executor=trial.get("executor"),
         ipc=trial.get("ipc"),
         pass_by=trial.get("pass_by"),
-        phase=phase_of(trial),
+        phase=trial_file.phase_of(trial),
         threads=threads,
         passing=passing,
         treatment=trial.get("treatment"),
         condition_parameters=trial.get("condition_parameters") or {},
         factors=trial.get("factors") or {},
         observers=tuple(trial.get("observers") or ()),
-        purpose=str(trial.get("purpose") or MEASURED),
+        purpose=trial.get("purpose") or MEASURED,
         block=int(trial.get("block") or trial.get("repetition") or 1),
         after=trial.get("after"),
         evidence=trial.get("evidence") or {},
         hiccup=_hiccup(processes),
         allocations=_allocations(processes, from_ns, until_ns),
-        criteria=tuple(trial.get("criteria") or ()),
+        criteria=tuple(Judged(**c) for c in trial.get("criteria") or ()),
         key_figures=tuple(f.at_rate(timer_speed(trial.get("factors") or {})) for f in figures),
         why=traced.why(directory.path),
         run_s=(trial.get("command") or {}).get("run_s"),
@@ -218,7 +227,7 @@ def collect(
     return Collected(data, processes, tuple(notes))
 
 
-def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
+def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
     """The summary of a run that wrote none, rebuilt from whatever its trials recorded, and what to say about it."""
     manifest = read_json(run.manifest)
     notes: list[str] = []
@@ -238,7 +247,8 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
                 document["reason"] = document["reason"] or "perflab ended before the trial did"
             try:
                 collected = collect(directory, document, *expected_of(directory, manifest), figures)
-                summarize(name, [collected.data], planned_trials=1)  # what only calculation finds is of this trial
+                # What only calculation finds, or is of another type than a summary can hold, is of this trial.
+                models.read(Summary, models.as_json(summarize(name, [collected.data], planned_trials=1)))
             except DAMAGE as error:
                 damaged.append(f"{directory.path} is damaged: {type(error).__name__}: {error}")
                 continue
@@ -251,9 +261,9 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
         asked = None if written is None else validate(Written(dict(written)))
         searched = asked is not None and asked.breaking_point is not None
         summary = summarize(name, trials, planned_trials=len(trials) if searched else planned)
-        as_designed(summary, manifest.get("treatments", ()))
+        summary = as_designed(summary, manifest.get("treatments", ()))
         if asked is not None:
-            add_answers(summary, asked, int(manifest["settings"]["seed"]), trials, machine_cpus(manifest))
+            summary = with_answers(summary, asked, int(manifest["settings"]["seed"]), trials, machine_cpus(manifest))
         return summary, notes
     except DAMAGE as error:
         raise BadInput(f"{reading} is damaged: {type(error).__name__}: {error}") from error
@@ -261,19 +271,21 @@ def collect_run(run: RunDirectory) -> tuple[Json, list[str]]:
         raise BadInput(f"cannot read {reading}: {error.strerror}") from error
 
 
-def as_designed(summary: Json, treatments: Sequence[Json]) -> None:
-    """Puts the results into the order of the design: they appear as their first trials ran."""
+def as_designed(summary: Summary, treatments: Sequence[Json]) -> Summary:
+    """With the results in the order of the design: they appear as their first trials ran."""
     keys = ("middleware", "executor", "ipc", "pass_by", "treatment", "factors", "observers", "purpose")
     places = {json.dumps([t[key] for key in keys], sort_keys=True): n for n, t in enumerate(treatments)}
 
-    def place(result: Json) -> int:
-        return places.get(json.dumps([result[key] for key in keys], sort_keys=True), len(places))
+    def place(result: Result) -> int:
+        return places.get(json.dumps([getattr(result, key) for key in keys], sort_keys=True), len(places))
 
-    summary["results"].sort(key=place)
+    return replace(summary, results=tuple(sorted(summary.results, key=place)))
 
 
-def add_answers(summary: Json, document: Document, seed: int, trials: Sequence[TrialData], cpus: int | None) -> None:
-    """What the experiment asked for: comparisons, curves over its factors, or the breaking point that it searched."""
+def with_answers(
+    summary: Summary, document: Document, seed: int, trials: Sequence[TrialData], cpus: int | None
+) -> Summary:
+    """With what the experiment asked for: comparisons, curves over its factors, or the breaking point it searched."""
     figures = trials[0].key_figures if trials else ()
     kinds = key_figures.kinds(figures)
     if document.breaking_point is not None:
@@ -283,67 +295,61 @@ def add_answers(summary: Json, document: Document, seed: int, trials: Sequence[T
         whole = is_whole(asked.factor, asked.low, asked.high, document.workload)
         goal = breaking_point.goal(asked, whole, cpus, kinds)
         # Levels that were tried once or twice are compared by the search, and by nothing else.
-        summary["findings"] = None
-        summary["results"].sort(key=lambda r: _place_of(goal, r))
-        summary["breaking_points"] = breaking_point.results(goal, trials, seed)
-        return
-    key_figures.add(summary, figures, document.statistics.alpha)
-    add_findings(summary, document.statistics.model_dump(), seed, kinds)
-    summary["executor_costs"] = executor_costs.of(summary["results"], document.statistics.alpha)
-    if document.factors and summary["findings"] is not None:
-        from perflab.statistics import curves
-
-        statistics = document.statistics
-        summary["curves"] = curves.of(
-            summary["results"],
-            document.factors,
-            _metrics(summary, statistics.metrics, kinds),
-            alpha=statistics.alpha,
-            margin=statistics.margin / 100,
-            seed=seed,
+        return replace(
+            summary,
+            results=tuple(sorted(summary.results, key=lambda r: _place_of(goal, r))),
+            breaking_points=tuple(breaking_point.results(goal, trials, seed)),
         )
-        _tell_apart(summary["curves"])
+    statistics = document.statistics
+    if figures and any(result.trials > 1 for result in summary.results):
+        confidence = 1 - statistics.alpha
+        results = tuple(key_figures.with_medians(result, figures, confidence) for result in summary.results)
+        summary = replace(summary, results=results)
+    metrics = _metrics(summary, statistics.metrics, kinds)
+    margin = statistics.margin / 100
+    summary = with_findings(summary, metrics, alpha=statistics.alpha, margin=margin, seed=seed)
+    summary = replace(summary, executor_costs=executor_costs.of(summary.results, statistics.alpha))
+    if not document.factors or summary.findings is None:
+        return summary
+    from perflab.statistics import curves
+
+    found = curves.of(summary.results, document.factors, metrics, alpha=statistics.alpha, margin=margin, seed=seed)
+    return replace(summary, curves=tuple(_told_apart(found)))
 
 
-def _tell_apart(curves: Sequence[Json]) -> None:
-    """Gives curves that differ in their conditions alone the names of these."""
-    called = [(c["variant"], c["factor"], str(c["others"])) for c in curves]
+def _told_apart(curves: Sequence[Curve]) -> Iterator[Curve]:
+    """Curves that differ in their conditions alone get the names of these."""
+    called = [(c.variant, c.factor, str(c.others)) for c in curves]
     for curve, name in zip(curves, called, strict=True):
-        if called.count(name) > 1:
-            last = curve["levels"][-1]
-            level = f"{curve['factor'].partition('.')[2]}={last['level']}"
-            words = [word for word in str(last["treatment"]).split(" ") if word != level]
-            curve["variant"] = f"{curve['variant']}, {' '.join(words)}"
+        if called.count(name) == 1:
+            yield curve
+            continue
+        last = curve.levels[-1]
+        level = f"{curve.factor.partition('.')[2]}={last.level}"
+        words = [word for word in str(last.treatment).split(" ") if word != level]
+        yield replace(curve, variant=f"{curve.variant}, {' '.join(words)}")
 
 
-def _place_of(goal: Goal, result: Json) -> float:
+def _place_of(goal: Goal, result: Result) -> float:
     """Of a result among those of a search: baselines first, then by level."""
-    level = result["factors"].get(goal.factor)
+    level = result.factors.get(goal.factor)
     return float("-inf") if level is None else goal.number(level)
 
 
-def add_findings(summary: Json, asked: Json, seed: int, figures: Mapping[str, str] | None = None) -> None:
-    """Compares the results of a summary as the experiment's `statistics` says; a single trial has no findings.
-
-    `figures` are the key figures of the graph by name, with their kinds.
-    """
-    if sum(result["trials"] for result in summary["results"]) < 2:
-        summary["findings"] = None
-        return
+def with_findings(summary: Summary, metrics: Sequence[Metric], *, alpha: float, margin: float, seed: int) -> Summary:
+    """With the results compared in these metrics; a single trial has no findings. `margin` 0.05: a factor of 1.05."""
+    if sum(result.trials for result in summary.results) < 2:
+        return summary
     from perflab.statistics import findings  # scipy takes a second to import, and most commands need none of it
 
-    findings.add(
-        summary,
-        alpha=float(asked["alpha"]),
-        margin=float(asked["margin"]) / 100,
-        metrics=_metrics(summary, asked["metrics"], figures),
-        seed=seed,
-    )
+    results = tuple(replace(r, intervals=findings.intervals(r, metrics, 1 - alpha)) for r in summary.results)
+    found = findings.find(results, alpha=alpha, margin=margin, metrics=metrics, seed=seed)
+    return replace(summary, results=results, findings=found)
 
 
-def _metrics(summary: Json, asked: Sequence[str], figures: Mapping[str, str] | None) -> tuple[Metric, ...]:
+def _metrics(summary: Summary, asked: Sequence[str], figures: Mapping[str, str] | None) -> tuple[Metric, ...]:
     """Those that were asked for; else the usual ones, with how long it ran of a command that ends by itself."""
-    ends = any(t.get("run_s") is not None for result in summary["results"] for t in result["trials_detail"])
+    ends = any(t.run_s is not None for result in summary.results for t in result.trials_detail)
     return chosen(asked, figures=figures) if asked or not ends else (METRICS["run_time"], *chosen(None))
 
 
@@ -388,7 +394,7 @@ def _allocations(processes: Sequence[ProcessRecords], from_ns: int | None, until
 
 def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> ProcessResources:
     """With the CPU time between the ends of the measured part, where it was recorded: samples lie a little beside."""
-    percent = next((c.cpu_percent for c in costs if c is not None and c.process == used.name), None)
+    percent = next((c.cpu_percent for c in costs if c is not None and c.process == used.process), None)
     return used if percent is None else replace(used, cpu_percent_mean=percent)
 
 
@@ -406,7 +412,7 @@ def _ticks_per_s(directory: TrialDirectory, trial: Json, accounts: Accounts | No
     return None
 
 
-def _families(directory: TrialDirectory, processes: Sequence[ProcessRecords]) -> Json | None:
+def _families(directory: TrialDirectory, processes: Sequence[ProcessRecords]) -> Families | None:
     """Of a trial that was profiled; None where it was not, or its profile cannot be read."""
     path = directory.path / "profile" / "profile.json"
     if not path.is_file():
@@ -429,19 +435,21 @@ def _discovery(processes: Sequence[ProcessRecords], code: str) -> int | None:
     return max(times, default=None)
 
 
-def _threads(processes: Sequence[ProcessRecords]) -> tuple[Thread, ...] | None:
+def _threads(processes: Sequence[ProcessRecords]) -> tuple[ThreadGroup, ...] | None:
     """All threads of the trial; None where no process recorded its own."""
     if not any(p.threads for p in processes):
         return None
     return tuple(t for p in processes for t in threads_of(p.name, p.thread_states.values()))
 
 
-def _passing(processes: Sequence[ProcessRecords]) -> tuple[Json, ...] | None:
+def _passing(processes: Sequence[ProcessRecords]) -> tuple[Passing, ...] | None:
     """How the messages of all publishers went; None where no process recorded it."""
     found = [p.passing["publishers"] for p in processes if p.passing is not None]
     if not found:
         return None
-    return tuple({key: p[key] for key in PASSING} for publishers in found for p in publishers)
+    keys = [f.name for f in fields(Passing)]
+    passing = [Passing(**{key: p[key] for key in keys}) for publishers in found for p in publishers]
+    return tuple(replace(p, node=p.node.removeprefix("/"), topic=p.topic.removeprefix("/")) for p in passing)
 
 
 def _account(
@@ -452,7 +460,7 @@ def _account(
         return None, None
     if any("source" in c for c in checkpoints if c is not None):  # of a command
         try:
-            told = counted(checkpoints)
+            told = accounting.counted(checkpoints)
         except AccountingError as error:
             return None, str(error)
         return told, told.problems[0] if told.problems else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
+
+from perflab.results.trial import Totals
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,8 @@ class Display(Protocol):
 
     def progress(self, progress: LiveProgress) -> None: ...
 
-    def trial_finished(
-        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
-    ) -> None:
-        """`totals` as in summary.json; None where nothing was recorded."""
+    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
+        """`totals` as in the summary."""
         ...
 
     def waiting(self, text: str) -> None:

@@ -20,13 +20,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from perflab import __version__, programs, tracer, waiting
 from perflab.condition import Condition
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import domain, rundir, traced
 from perflab.experiment.clean import pid_namespace
-from perflab.experiment.collect import add_answers, as_designed, collect, expected_of, own_trials
+from perflab.experiment.collect import as_designed, collect, expected_of, own_trials, with_answers
 from perflab.experiment.design import CONTROL, TRACING, Planned, Treatment
 from perflab.experiment.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.experiment.inventory import inventory
@@ -43,12 +44,16 @@ from perflab.experiment.trial_plan import TrialPlan
 from perflab.experiment.variant import Variant
 from perflab.formats import tables
 from perflab.host import Host
+from perflab.models import as_json
 from perflab.native import Native
 from perflab.observer import Observer
+from perflab.results.curve import BreakingPoint
+from perflab.results.summary import Summary
+from perflab.results.trial import Judged
 from perflab.statistics import key_figures
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import Criterion, parse_criterion
-from perflab.statistics.summary import Json, TrialData, figures_of, summarize
+from perflab.statistics.summary import TrialData, figures_of, summarize
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
@@ -74,13 +79,15 @@ _ENVIRONMENT_PREFIXES = (
     tracer.RECORDED,
 )
 
+Json = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class RunResult:
     """What a run ended with; `error` is None when every trial was a success."""
 
     directory: RunDirectory
-    summary: Json
+    summary: Summary
     error: PerflabError | None
 
 
@@ -164,11 +171,11 @@ def execute(
             raise error
         summary = summary_of(directory.path.name, experiment, list(trials.values()))
         if isinstance(error, Interrupted):
-            summary["valid"] = False
-        elif error is None and summary.get("breaking_points"):
-            error = _nothing_found(summary["breaking_points"])
+            summary = replace(summary, valid=False)
+        elif error is None:
+            error = _nothing_found(summary.breaking_points)
         try:
-            write_json(directory.summary, summary)
+            write_json(directory.summary, as_json(summary))
         except OSError as problem:
             error = error or TrialFailed(f"cannot write {directory.summary}: {problem.strerror}")
         if signals.seen is not None:  # after the last trial: its run is whole, but what follows it must not begin
@@ -176,13 +183,13 @@ def execute(
     return RunResult(directory, summary, error)
 
 
-def summary_of(name: str, experiment: Experiment, trials: Sequence[TrialData]) -> Json:
-    """summary.json with its findings."""
+def summary_of(name: str, experiment: Experiment, trials: Sequence[TrialData]) -> Summary:
+    """With its findings."""
     planned = len(trials) if experiment.search is not None else len(experiment.order)
     summary = summarize(name, sorted(trials, key=lambda t: t.order), planned_trials=planned)
-    as_designed(summary, [treatment_document(t) for t in experiment.treatments])
-    add_answers(summary, experiment.document, experiment.settings.seed, trials, machine_cpus({"host": Host().facts()}))
-    return summary
+    summary = as_designed(summary, [treatment_document(t) for t in experiment.treatments])
+    cpus = machine_cpus({"host": Host().facts()})
+    return with_answers(summary, experiment.document, experiment.settings.seed, trials, cpus)
 
 
 def _prepare(
@@ -410,7 +417,7 @@ def _one_trial(
     collected = collect(directory, document, graph.edges(), graph.services(), context.figures)
     data = _judged(collected.data, context.criteria)
     document["outcome"], document["reason"] = data.outcome, data.reason
-    document["criteria"] = [dict(c) for c in data.criteria]
+    document["criteria"] = [as_json(c) for c in data.criteria]
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
     document["notes"] = [*recorded, *outcome.notes, *told, *collected.notes]
     try:
@@ -426,7 +433,7 @@ def _one_trial(
         outcome.last = True
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
         data = replace(data, outcome="harness_error" if data.outcome == "success" else data.outcome, reason=reason)
-    totals = figures_of(data)["totals"]
+    totals = figures_of(data).totals
     display.trial_finished(planned.order, data.outcome, data.reason, totals, time.monotonic() - began)
     return data, outcome
 
@@ -455,8 +462,8 @@ def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
     verdicts = []
     for criterion in criteria:
         judgement = criterion.evaluate(figures)
-        verdicts.append({"criterion": criterion.text, "met": judgement.met, "words": judgement.words})
-    missed = [v["words"] for v in verdicts if not v["met"]]
+        verdicts.append(Judged(criterion=criterion.text, met=judgement.met, words=judgement.words))
+    missed = [v.words for v in verdicts if not v.met]
     judged = replace(data, criteria=tuple(verdicts))
     return replace(judged, outcome="failed", reason=str(missed[0])) if missed else judged
 
@@ -519,10 +526,10 @@ def _fails_for(experiment: Experiment, outcome: str) -> bool:
     return outcome not in (("success", "failed") if experiment.document.sweep else ("success",))
 
 
-def _nothing_found(found: Sequence[Json]) -> PerflabError | None:
+def _nothing_found(found: Sequence[BreakingPoint]) -> PerflabError | None:
     """What to say where no trial of a search told anything."""
-    empty = next((f for f in found if not f["trials"]), None)
-    return None if empty is None else TrialFailed(f"{empty['variant']}: {' '.join(empty['words'])}")
+    empty = next((f for f in found if not f.trials), None)
+    return None if empty is None else TrialFailed(f"{empty.variant}: {' '.join(empty.words)}")
 
 
 def _error_of(experiment: Experiment, planned: Planned, data: TrialData, outcome: TrialOutcome) -> PerflabError | None:

@@ -9,9 +9,11 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perflab import models
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.experiment.rundir import read_json
 from perflab.experiment.settings import Thresholds
+from perflab.results.trial import Phases, Why
 from perflab.statistics.executor_costs import phases_of
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
@@ -55,7 +57,7 @@ def _keep(path: Path, document: Json) -> None:
     path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def phases(directory: Path) -> Json | None:
+def phases(directory: Path) -> Phases | None:
     """What the summary says of the executors of a trial that was traced; None where the trace does not tell."""
     path = directory / FOLDER / EXECUTOR
     if not path.is_file():
@@ -66,7 +68,7 @@ def phases(directory: Path) -> Json | None:
         return None
 
 
-def why(directory: Path) -> Json | None:
+def why(directory: Path) -> Why | None:
     """What the summary says of a trial that was traced: the sentence, how many messages, and the causes."""
     path = directory / FOLDER / FILE
     if not path.is_file():
@@ -74,12 +76,12 @@ def why(directory: Path) -> Json | None:
     try:
         document = read_json(path)
         (verdict,) = document["why"]["rows"]
-        return {
-            **verdict,
+        more = {
             "causes": document["causes"]["rows"],
             "totals": document["totals"]["rows"][:TOTALS_KEPT],
             "quality": document["quality"],
         }
+        return models.read(Why, {**verdict, **more})
     except (BadInput, *DAMAGE):
         return None
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perflab import models
+from perflab.results.trial import Drained, Outcome, Purpose
+from perflab.workload import ALIGNED
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -39,17 +44,17 @@ class _TrialFile(_Part):
     workload: str
     middleware: _Middleware
     conditions: list[str]
-    outcome: Literal["success", "failed", "invalid", "harness_error"] | None
+    outcome: Outcome | None
     reason: str | None
     interrupted: bool = False
     duration_s: Finite
-    drain: str | None = None
+    drain: Drained | None = None
     executor: str | None = None
     ipc: str | None = None
     pass_by: str | None = None
     treatment: str | None = None
     phase: str | None = None
-    purpose: str | None = None
+    purpose: Purpose | None = None
     after: str | None = None
     block: int | None = None
     condition_parameters: dict[str, dict[str, Any]] | None = None
@@ -67,11 +72,15 @@ def what_is_wrong(document: dict[str, Any]) -> str | None:
     try:
         _TrialFile.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "missing":
-            return f"it has no {key}"
-        message = str(first["msg"])
-        given = repr(first["input"])
-        return f"{key}: {message[:1].lower()}{message[1:]}, not {given if len(given) < 40 else f'{given[:36]}...'}"
+        return models.what_is_wrong(error)
     return None
+
+
+def phase_of(document: Mapping[str, Any]) -> str | None:
+    """Where in their periods the timers ticked; None where that is not known, as of a command.
+
+    Of graphs that were run before there were phases they were aligned.
+    """
+    if "phase" in document:
+        return None if document["phase"] is None else str(document["phase"])
+    return ALIGNED if document.get("ipc") is not None else None

@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
-from perflab.experiment import rundir
+from perflab.experiment import rundir, trial_file
 from perflab.experiment.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
 from perflab.experiment.rundir import RunDirectory, TrialDirectory
 from perflab.formats import tables
-from perflab.statistics.selection import phase_of
+from perflab.models import Damaged
+from perflab.results import summary as summaries
+from perflab.results.summary import Summary
+from perflab.results.trial import MEASURED, Circumstances
 
 if TYPE_CHECKING:
     import polars as pl
 
 Json = dict[str, Any]
+Tables = dict[str, Any]  # of polars, by name
 
 PERFLAB = "perflab"
 IROBOT = "irobot"
@@ -33,8 +37,8 @@ _LATER = ("services",)  # tables that runs of older versions do not have
 _ENDED_EARLY = "the run has no usable summary.json; these numbers are made from what its processes had recorded"
 
 
-@dataclass(frozen=True)
-class TrialTables:
+@dataclass(frozen=True, kw_only=True)
+class TrialTables(Circumstances):
     """The tables of one trial, with the columns of perflab/formats/tables.py; without rows where there is nothing.
 
     Instants in the tables are CLOCK_MONOTONIC (virtual time on the virtual runtime); `started_ns` is the start of the
@@ -42,12 +46,6 @@ class TrialTables:
     """
 
     number: int
-    workload: str
-    middleware: str
-    executor: str | None  # None: as the graph says
-    ipc: str | None  # "on", "off"; None: not recorded
-    pass_by: str | None
-    conditions: tuple[str, ...]
     outcome: str
     started_ns: int | None
     duration_s: float
@@ -57,11 +55,6 @@ class TrialTables:
     threads: pl.DataFrame = field(repr=False)
     events: pl.DataFrame = field(repr=False)
     services: pl.DataFrame = field(default_factory=lambda: tables.services(None), repr=False)
-    phase: str | None = None  # where in their periods timers ticked; None: not known, or there are none
-    treatment: str | None = None  # None: of a run from before there were treatments, or a foreign one
-    factors: Json = field(default_factory=dict)
-    observers: tuple[str, ...] = ()
-    purpose: str = "measured"
     # Where the trial stood in the plan; None: of a run from before there were blocks, or a foreign one.
     block: int | None = None
     order: int | None = None
@@ -78,14 +71,14 @@ class TrialTables:
 class RunData:
     """A run as its files tell it.
 
-    `summary` has the keys of docs/schema/summary.schema.json, null where the source does not say; `manifest` is that
+    In `summary` is None what the source does not say; `manifest` is that
     of perflab, or what a foreign directory says of its settings. `notes` say what a reader of the figures must know.
     """
 
     name: str
     path: Path
     origin: str  # PERFLAB, IROBOT or IROBOT_LEGACY
-    summary: Json = field(repr=False)
+    summary: Summary = field(repr=False)
     manifest: Json = field(repr=False)
     trials: tuple[TrialTables, ...] = field(repr=False)
     notes: tuple[str, ...]
@@ -115,7 +108,7 @@ def is_perflab_run(word: str) -> bool:
         raise BadInput(f"cannot open run {word!r}: {error.strerror}") from error
 
 
-def empty_tables() -> dict[str, pl.DataFrame]:
+def empty_tables() -> Tables:
     """Every table of a trial, without rows."""
     return {
         "edges": tables.edges(None),
@@ -137,29 +130,28 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     summary = _summary(directory, notes)
     if summary is None:
         summary, found = collect_run(directory)
+        if notes and not summary.results:
+            raise BadInput(notes[0])  # and there is nothing to make it anew from
         notes += [_ENDED_EARLY, *found]
     try:
-        name = str(summary["run"])
         trials = tuple(_trials(directory, manifest, notes)) if with_tables else ()
     except DAMAGE as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
     except OSError as error:
         raise BadInput(f"cannot read {error.filename or directory.path}: {error.strerror}") from error
-    return RunData(name, directory.path, PERFLAB, summary, manifest, trials, tuple(notes))
+    return RunData(summary.run, directory.path, PERFLAB, summary, manifest, trials, tuple(notes))
 
 
-def _summary(directory: RunDirectory, notes: list[str]) -> Json | None:
+def _summary(directory: RunDirectory, notes: list[str]) -> Summary | None:
     if not directory.summary.exists():
         return None
     try:
-        summary = rundir.read_json(directory.summary)
+        return summaries.read(rundir.read_json(directory.summary))
     except BadInput as problem:
         notes.append(str(problem))
-        return None
-    if summary.get("schema") != 1 or not isinstance(summary.get("results"), list):
-        notes.append(f"{directory.summary} is damaged, or of another version")
-        return None
-    return summary
+    except Damaged as problem:
+        notes.append(f"{directory.summary} is damaged, or of another version: {problem}")
+    return None
 
 
 def _trials(directory: RunDirectory, manifest: Json, notes: list[str]) -> list[TrialTables]:
@@ -201,7 +193,7 @@ def _trial(
         executor=document.get("executor", settings.get("executor")),
         ipc=document.get("ipc"),
         pass_by=document.get("pass_by"),
-        phase=phase_of(document),
+        phase=trial_file.phase_of(document),
         conditions=tuple(document["conditions"]),
         outcome=str(document["outcome"] or "harness_error"),
         started_ns=_measured_from_ns(directory, document),
@@ -209,7 +201,7 @@ def _trial(
         treatment=document.get("treatment"),
         factors=document.get("factors") or {},
         observers=tuple(document.get("observers") or ()),
-        purpose=str(document.get("purpose") or "measured"),
+        purpose=document.get("purpose") or MEASURED,
         block=document.get("block"),
         order=document.get("order"),
         after=document.get("after"),
@@ -218,7 +210,7 @@ def _trial(
     )
 
 
-def _stored_tables(directory: TrialDirectory, document: Json, notes: list[str]) -> dict[str, pl.DataFrame] | None:
+def _stored_tables(directory: TrialDirectory, document: Json, notes: list[str]) -> Tables | None:
     """The Parquet files of a trial; None where they are not all there, so that the records must be read."""
     import polars as pl
 
@@ -226,7 +218,7 @@ def _stored_tables(directory: TrialDirectory, document: Json, notes: list[str]) 
     missing = [name for name, path in paths.items() if not path.is_file()]
     if document["status"] != "finished" or any(name not in _LATER for name in missing):
         return None
-    frames: dict[str, pl.DataFrame] = {}
+    frames: Tables = {}
     for name, empty in empty_tables().items():
         if name in missing:
             frames[name] = empty
@@ -242,7 +234,7 @@ def _stored_tables(directory: TrialDirectory, document: Json, notes: list[str]) 
     return frames
 
 
-def _tables_of(collected: Collected) -> dict[str, pl.DataFrame]:
+def _tables_of(collected: Collected) -> Tables:
     return {
         "edges": tables.edges(collected.data.accounts),
         "publishers": tables.publishers(collected.data.accounts),

@@ -193,8 +193,8 @@ def _has_records(result: Result) -> Callable[[TrialTables], bool]:
 def _middle(result: Result) -> TrialTables:
     """The trial in the middle by the first metric that all have; by their order where there is none."""
     trials = [trial for trial in result.trials if _has_records(result)(trial)]
-    entry = summary_of(result) or {}
-    details = {detail["trial"]: detail for detail in entry.get("trials_detail") or ()}
+    entry = summary_of(result)
+    details = {detail.trial: detail for detail in (() if entry is None else entry.trials_detail)}
     for name in MIDDLES:
         values = [METRICS[name].read(details[t.number]).value for t in trials if t.number in details]
         if len(values) == len(trials) and None not in values:

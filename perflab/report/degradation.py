@@ -7,12 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Label, Series, Sign
 from perflab.report.parts import Draft, interval_of, value_axis, value_unit
+from perflab.results.curve import Curve, CurveMetric, Knee, Saturation
+from perflab.results.trial import Median
 from perflab.statistics.metrics import NS, Metric, find
 
 MAX_VARIANTS = 7  # in one picture; more marks cannot be told apart
@@ -21,9 +22,10 @@ FIRST_METRICS = ("latency.p50", "latency.p99", "response.p99", "lost_share", "cp
 APART = 0.007  # of the axis, between the variants at one level
 _ROOM = 0.05  # of a level axis, on either side
 
-Json = dict[str, Any]
+Named = tuple[str, Curve]  # with its label
 
-_POINTS: tuple[tuple[str, str, Sign], ...] = (("knee", "knee", "ring"), ("saturation", "saturation", "box"))
+KNEE, SATURATION = "knee", "saturation"
+_SIGNS: dict[str, Sign] = {KNEE: "ring", SATURATION: "box"}
 
 
 @dataclass(frozen=True)
@@ -42,18 +44,18 @@ class Levels:
         return float(place + aside * (self.axis.high - self.axis.low))
 
 
-def curves(found: Sequence[tuple[str, Json]]) -> list[Figure]:
+def curves(found: Sequence[Named]) -> list[Figure]:
     """The pictures of the entries `curves` of summaries, each with the name of its run, or "" where there is one.
 
     Those of one factor stand over each other: one picture per metric, and one of the success rates.
     """
     made = []
-    for factor in dict.fromkeys(str(curve["factor"]) for _, curve in found):
-        own = [(_label(run, curve), curve) for run, curve in found if curve["factor"] == factor]
-        names = dict.fromkeys(name for _, curve in own for name in curve["metrics"])
+    for factor in dict.fromkeys(str(curve.factor) for _, curve in found):
+        own = [(_label(run, curve), curve) for run, curve in found if curve.factor == factor]
+        names = dict.fromkeys(name for _, curve in own for name in curve.metrics)
         known = [name for name in FIRST_METRICS if name in names]
         for name in (*known, *(n for n in names if n not in known)):
-            having = [(label, curve) for label, curve in own if name in curve["metrics"]]
+            having = [(label, curve) for label, curve in own if name in curve.metrics]
             if (figure := _metric(factor, name, having)) is not None:
                 made.append(figure)
         if (figure := _success(factor, own)) is not None:
@@ -91,17 +93,16 @@ def slug(*parts: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower()).strip("_")
 
 
-def _label(run: str, curve: Json) -> str:
-    others = ", ".join(f"{path}={level}" for path, level in (curve.get("others") or {}).items())
-    return ", ".join(part for part in (run, str(curve["variant"]), others) if part)
+def _label(run: str, curve: Curve) -> str:
+    return ", ".join(part for part in (run, curve.place) if part)
 
 
-def _metric(factor: str, name: str, found: Sequence[tuple[str, Json]]) -> Figure | None:
+def _metric(factor: str, name: str, found: Sequence[Named]) -> Figure | None:
     shown = found[:MAX_VARIANTS]
     metric = find(name)
-    of_unit = str(shown[0][1]["metrics"][name]["unit"])
-    known = [p for _, curve in shown for p in curve["metrics"][name]["points"] if p is not None]
-    values = [p[side] for p in known for side in ("value", "low", "high") if p.get(side) is not None]
+    of_unit = str(shown[0][1].metrics[name].unit)
+    known = [p for _, curve in shown for p in curve.metrics[name].points if p is not None]
+    values = [value for p in known for value in (p.value, p.low, p.high) if value is not None]
     if not known:
         return None
     unit = value_unit(of_unit, values)
@@ -109,20 +110,23 @@ def _metric(factor: str, name: str, found: Sequence[tuple[str, Json]]) -> Figure
     draft = Draft(notes=_too_many(found, shown))
     labels: list[Label] = []
     for nth, (label, curve) in enumerate(shown):
-        own = curve["metrics"][name]
+        own = curve.metrics[name]
         draft.series += _curve(label, nth, len(shown), curve, own, levels, unit, metric)
-        for key, word, sign in _POINTS:
-            if own.get(key) is not None and (series := _mark(label, nth, word, sign, curve, own, key, levels, unit)):
+        for word, sign in _SIGNS.items():
+            found_point = own.knee if word == KNEE else own.saturation
+            if found_point is not None and (
+                series := _mark(label, nth, word, sign, curve, own, found_point, levels, unit)
+            ):
                 draft.series.append(series)
                 x, y = series.x[0], series.y[0]
                 if x is not None and y is not None:
-                    labels.append(Label(f"{word} {level_text(own[key]['level'])}", x, y, nth, nth % 2 == 1))
+                    labels.append(Label(f"{word} {level_text(found_point.level)}", x, y, nth, nth % 2 == 1))
         draft.notes += _words(label if len(shown) > 1 else "", own)
         draft.notes += _left_out(label if len(shown) > 1 else "", curve)
     if len(shown) > 1:
         draft.notes.append("What stands side by side was measured at the same level.")
     title = metric.words if metric is not None else name
-    confidence = [c for _, curve in shown if (c := curve["metrics"][name].get("confidence")) is not None]
+    confidence = [curve.metrics[name].confidence for _, curve in shown]
     bare = [s for s in draft.series if s.shape == "whiskers" and not s.across]
     ends = [low for s in bare for low in s.low]
     keys = [Key(interval_of(confidence), None, sign="whisker")] if any(low is not None for low in ends) else []
@@ -130,7 +134,7 @@ def _metric(factor: str, name: str, found: Sequence[tuple[str, Json]]) -> Figure
         draft.notes.append("A mark without an interval is the median of too few trials for one.")
     keys += [
         Key(f"{word}, with its interval", None, sign=sign)
-        for _, word, sign in _POINTS
+        for word, sign in _SIGNS.items()
         if any(s.sign == sign for s in draft.series)
     ]
     return Figure(
@@ -149,24 +153,24 @@ def _metric(factor: str, name: str, found: Sequence[tuple[str, Json]]) -> Figure
 
 
 def _curve(
-    label: str, nth: int, of: int, curve: Json, own: Json, levels: Levels, unit: Unit, metric: Metric | None
+    label: str, nth: int, of: int, curve: Curve, own: CurveMetric, levels: Levels, unit: Unit, metric: Metric | None
 ) -> list[Series]:
     """A line through the levels, broken where nothing is known and between "off" and the rest, and the intervals."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     marks: list[tuple[float, float, float | None, float | None, str]] = []
-    for level, point in zip(curve["levels"], own["points"], strict=True):
-        value = None if point is None else point.get("value")
-        place = levels.at(level["level"], nth, of)
+    for level, point in zip(curve.levels, own.points, strict=True):
+        value = None if point is None else point.value
+        place = levels.at(level.level, nth, of)
         xs.append(place)
         ys.append(None if value is None else unit.of(value))
-        if levels.zero is not None and level["level"] <= 0:
+        if levels.zero is not None and level.level <= 0:
             xs.append(place)
             ys.append(None)
         if point is None or value is None:
             continue
-        low, high = (None if point.get(side) is None else unit.of(point[side]) for side in ("low", "high"))
-        marks.append((place, unit.of(value), low, high, _point_text(label, level["level"], point, metric)))
+        low, high = (None if end is None else unit.of(end) for end in (point.low, point.high))
+        marks.append((place, unit.of(value), low, high, _point_text(label, level.level, point, metric)))
     if not marks:
         return []
     x, y, low_ends, high_ends, hover = zip(*marks, strict=True)
@@ -177,18 +181,22 @@ def _curve(
 
 
 def _mark(
-    label: str, nth: int, word: str, sign: Sign, curve: Json, own: Json, key: str, levels: Levels, unit: Unit
+    label: str,
+    nth: int,
+    word: str,
+    sign: Sign,
+    curve: Curve,
+    own: CurveMetric,
+    found: Knee | Saturation,
+    levels: Levels,
+    unit: Unit,
 ) -> Series | None:
     """A knee or a saturation point on its curve, with its interval along the levels."""
-    found = own[key]
-    level = found["level"]
-    value = value_at(curve, own, level, logarithmic=own["unit"] == NS)
+    level = found.level
+    value = value_at(curve, own, level, logarithmic=own.unit == NS)
     if value is None:
         return None
-    low, high = found.get("low"), found.get("high")
-    text = level_text(level)
-    if low is not None and high is not None:
-        text += f" [{level_text(low)}, {level_text(high)}]"
+    text = f"{level_text(level)} [{level_text(found.low)}, {level_text(found.high)}]"
     return Series(
         f"{label}, {word}",
         nth,
@@ -197,36 +205,34 @@ def _mark(
         (unit.of(value),),
         weight="thick",
         sign=sign,
-        low=(None if low is None else levels.at(low),),
-        high=(None if high is None else levels.at(high),),
+        low=(levels.at(found.low),),
+        high=(levels.at(found.high),),
         across=True,
         hover=(f"{label}<br>{word} at {text}",),
     )
 
 
-def value_at(curve: Json, own: Json, level: float, *, logarithmic: bool) -> float | None:
+def value_at(curve: Curve, own: CurveMetric, level: float, *, logarithmic: bool) -> float | None:
     """The curve at a level, between its points as it is drawn; None outside of them."""
     known = [
-        (float(at["level"]), float(p["value"]))
-        for at, p in zip(curve["levels"], own["points"], strict=True)
-        if p is not None and p.get("value") is not None
+        (float(at.level), p.value)
+        for at, p in zip(curve.levels, own.points, strict=True)
+        if p is not None and p.value is not None
     ]
     for (x0, y0), (x1, y1) in pairwise(known):
         if not x0 <= level <= x1:
             continue
-        if curve["scale"] == "log" and x0 > 0:
-            part = math.log(level / x0) / math.log(x1 / x0)
-        else:
-            part = (level - x0) / (x1 - x0)
+        by_ratio = curve.scale == "log" and x0 > 0
+        part = math.log(level / x0) / math.log(x1 / x0) if by_ratio else (level - x0) / (x1 - x0)
         if logarithmic:
             return float(max(y0, 1.0) * (max(y1, 1.0) / max(y0, 1.0)) ** part)
         return y0 + (y1 - y0) * part
     return known[0][1] if len(known) == 1 and known[0][0] == level else None
 
 
-def _success(factor: str, found: Sequence[tuple[str, Json]]) -> Figure | None:
+def _success(factor: str, found: Sequence[Named]) -> Figure | None:
     """Successes among the trials that were judged, with Wilson's intervals."""
-    shown = [(label, c) for label, c in found if any(at.get("judged") for at in c["levels"])][:MAX_VARIANTS]
+    shown = [(label, c) for label, c in found if any(at.judged for at in c.levels)][:MAX_VARIANTS]
     if not shown:
         return None
     levels = _axis_of(factor, [curve for _, curve in shown])
@@ -237,15 +243,15 @@ def _success(factor: str, found: Sequence[tuple[str, Json]]) -> Figure | None:
         lows: list[float | None] = []
         highs: list[float | None] = []
         hover: list[str] = []
-        for at in curve["levels"]:
-            if not at.get("judged"):
+        for at in curve.levels:
+            if not at.judged:
                 continue
-            places.append(levels.at(at["level"], nth, len(shown)))
-            shares.append(100 * at["successes"] / at["judged"])
-            ends = [at.get("success_low"), at.get("success_high")]
+            places.append(levels.at(at.level, nth, len(shown)))
+            shares.append(100 * at.successes / at.judged)
+            ends = [at.success_low, at.success_high]
             lows.append(None if ends[0] is None else 100 * ends[0])
             highs.append(None if ends[1] is None else 100 * ends[1])
-            hover.append(f"{label}<br>at {level_text(at['level'])}: {at['successes']} of {at['judged']} trials")
+            hover.append(f"{label}<br>at {level_text(at.level)}: {at.successes} of {at.judged} trials")
         draft.series.append(Series(label, nth, "line", tuple(places), tuple(shares)))
         draft.series.append(
             Series(
@@ -263,12 +269,12 @@ def _success(factor: str, found: Sequence[tuple[str, Json]]) -> Figure | None:
         draft.notes += _left_out(label if len(shown) > 1 else "", curve)
     if len(shown) > 1:
         draft.notes.append("What stands side by side was measured at the same level.")
-    confidences = [c["success_confidence"] for _, c in shown if c.get("success_confidence") is not None]
+    confidences = [c.success_confidence for _, c in shown if c.success_confidence is not None]
     return Figure(
         name=slug("curve", factor, "success"),
         kind="curves",
         title=f"Success rate over {factor}",
-        subtitle=f"{len(levels_of(shown))} levels, {_trials([curve for _, curve in shown], 'judged')}",
+        subtitle=f"{len(levels_of(shown))} levels, {_trials([curve for _, curve in shown], judged=True)}",
         x=levels.axis,
         y=share_axis("succeeded"),
         series=tuple(draft.series),
@@ -283,43 +289,41 @@ def share_axis(title: str) -> Axis:
     return Axis(f"{title} (%)", "linear", -3.0, 103.0, axes.linear_ticks(0.0, 100.0, 5))
 
 
-def levels_of(found: Sequence[tuple[str, Json]]) -> list[float]:
-    return sorted({float(at["level"]) for _, curve in found for at in curve["levels"]})
+def levels_of(found: Sequence[Named]) -> list[float]:
+    return sorted({float(at.level) for _, curve in found for at in curve.levels})
 
 
-def _axis_of(factor: str, found: Sequence[Json]) -> Levels:
-    scale = "log" if any(curve["scale"] == "log" for curve in found) else "linear"
+def _axis_of(factor: str, found: Sequence[Curve]) -> Levels:
+    scale = "log" if any(curve.scale == "log" for curve in found) else "linear"
     return levels_axis(factor, scale, levels_of([("", curve) for curve in found]))
 
 
-def _point_text(label: str, level: float, point: Json, metric: Metric | None) -> str:
+def _point_text(label: str, level: float, point: Median, metric: Metric | None) -> str:
     def text(value: float | None) -> str:
         return metric.format(value) if metric is not None else "–" if value is None else axes.number(value)
 
-    words = f"{label}<br>at {level_text(level)}: {text(point['value'])}"
-    if point.get("low") is not None and point.get("high") is not None:
-        words += f" [{text(point['low'])}, {text(point['high'])}]"
-    return f"{words}, {point['n']} trials"
+    words = f"{label}<br>at {level_text(level)}: {text(point.value)}"
+    if point.low is not None and point.high is not None:
+        words += f" [{text(point.low)}, {text(point.high)}]"
+    return f"{words}, {point.n} trials"
 
 
-def _words(label: str, own: Json) -> list[str]:
+def _words(label: str, own: CurveMetric) -> list[str]:
     """What was found of knee and saturation, or why nothing was."""
-    lines = [str(line) for line in own.get("words") or ()]
+    lines = [str(line) for line in own.words]
     if not lines:
-        lines = [
-            f"No {word}: {own[f'{key}_reason']}"
-            for key, word, _ in _POINTS
-            if own.get(key) is None and own.get(f"{key}_reason")
-        ]
+        reasons = {KNEE: own.knee_reason, SATURATION: own.saturation_reason}
+        lines = [f"No {word}: {reason}" for word, reason in reasons.items() if reason]
     lines = [line if line.endswith(".") else f"{line}." for line in lines]
     return [f"{label}: {line}" if label else line for line in lines]
 
 
-def _left_out(label: str, curve: Json) -> list[str]:
-    parts = []
-    for key, word in (("invalid", "invalid"), ("harness_errors", "stopped by an error of the harness")):
-        if count := sum(int(at.get(key) or 0) for at in curve["levels"]):
-            parts.append(f"{count} {'trial was' if count == 1 else 'trials were'} {word}")
+def _left_out(label: str, curve: Curve) -> list[str]:
+    counts = {
+        "invalid": sum(at.invalid for at in curve.levels),
+        "stopped by an error of the harness": sum(at.harness_errors for at in curve.levels),
+    }
+    parts = [f"{n} {'trial was' if n == 1 else 'trials were'} {word}" for word, n in counts.items() if n]
     text = f"{' and '.join(parts)}: left out." if parts else ""
     return [f"{label}: {text}" if label else text] if text else []
 
@@ -328,7 +332,7 @@ def _too_many(found: Sequence[object], shown: Sequence[object]) -> list[str]:
     return [f"The first {len(shown)} of {len(found)} variants."] if len(shown) < len(found) else []
 
 
-def _trials(found: Sequence[Json], key: str = "n") -> str:
-    counts = sorted({int(at.get(key) or 0) for curve in found for at in curve["levels"]})
+def _trials(found: Sequence[Curve], *, judged: bool = False) -> str:
+    counts = sorted({at.judged if judged else at.n for curve in found for at in curve.levels})
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{each} {'trial' if counts == [1] else 'trials'} at each"

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 from rich.console import Console
 from rich.text import Text
 
 from perflab.report import axes
 from perflab.report.figures import Axis, Figure, Key, Span, Spans
-from perflab.report.label import levels, treatment
+from perflab.report.label import levels
 from perflab.report.table import Column, print_table
+from perflab.results.costs import CostRow
+from perflab.results.summary import Summary
+from perflab.results.trial import Median, PhaseRow
 from perflab.statistics.cost import ENDED
 from perflab.statistics.executor_costs import GROUPS, OTHER, is_about_executors
 from perflab.units import format_confidence, format_count, format_time
-
-Json = dict[str, Any]
 
 TITLE = "What it costs"
 FAMILIES_TITLE = "Where the CPU time went, by families of functions"
@@ -87,28 +87,26 @@ class CostColumn:
         return any(cell.text != UNKNOWN for cell in self.cells)
 
 
-def shown(summary: Mapping[str, Any]) -> list[Json]:
+def shown(summary: Summary) -> Sequence[CostRow]:
     """The rows of a run whose reader asks what executors cost; none of other runs."""
-    costs = summary.get("executor_costs")
-    rows: list[Json] = [] if costs is None else costs["rows"]
-    return rows if is_about_executors(rows) else []
+    costs = summary.executor_costs
+    rows = () if costs is None else costs.rows
+    return rows if is_about_executors(rows) else ()
 
 
-def names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def names(rows: Sequence[CostRow]) -> list[str]:
     """Case and executor, with what else rows differ in but the middleware, which has a column."""
-    several = {
-        "ipc": len({r["ipc"] for r in rows}) > 1,
-        "pass_by": len({r["pass_by"] for r in rows}) > 1,
-        "treatment": len({treatment(dict(r)) for r in rows}) > 1,
-    }
+    several_ipc = len({r.ipc for r in rows}) > 1
+    several_pass_by = len({r.pass_by for r in rows}) > 1
+    several_treatments = len({r.label for r in rows}) > 1
     found = []
     for row in rows:
         parts = [
-            levels(dict(row)),
-            row["executor"] or "as in the graph",
-            f"ipc {row['ipc']}" if several["ipc"] and row["ipc"] else None,
-            f"by {row['pass_by']}" if several["pass_by"] and row["pass_by"] else None,
-            treatment(dict(row)) if several["treatment"] else None,
+            levels(row),
+            row.executor or "as in the graph",
+            f"ipc {row.ipc}" if several_ipc and row.ipc else None,
+            f"by {row.pass_by}" if several_pass_by and row.pass_by else None,
+            row.label if several_treatments else None,
         ]
         found.append(", ".join(part for part in parts if part))
     return found
@@ -117,13 +115,14 @@ def names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
-def costs(rows: Sequence[Json]) -> list[CostColumn]:
+def costs(rows: Sequence[CostRow]) -> list[CostColumn]:
     """One row per treatment; columns in which nothing is known are left out."""
-    level = format_confidence(rows[0]["ratio"]["level"])
+    known = {row.ratio.level for row in rows if row.ratio is not None}
+    level = format_confidence(*(confidence for confidence in known if confidence is not None))
     columns = [
         CostColumn("case, executor", 0, [Figured(name) for name in names(rows)], numeric=False),
         _middleware(rows),
-        CostColumn("trials", 8, [Figured(str(r["trials"]), r["trials"]) for r in rows]),
+        CostColumn("trials", 8, [Figured(str(r.trials), r.trials) for r in rows]),
         _figures(rows, "cpu_per_message_ns", "per message", 2, format_time, "CPU"),
         _figures(rows, "cpu_per_tick_ns", "per tick", 3, format_time, "CPU"),
         _figures(rows, "cpu_percent", "use", 4, _percent, "CPU"),
@@ -143,107 +142,111 @@ def costs(rows: Sequence[Json]) -> list[CostColumn]:
     return [column for column in columns if column.known]
 
 
-def families(rows: Sequence[Json]) -> list[CostColumn]:
+def families(rows: Sequence[CostRow]) -> list[CostColumn]:
     """Rows that were profiled, and the share of each group of families."""
-    told = [(name, row) for name, row in zip(names(rows), rows, strict=True) if row["families"] is not None]
+    told = [(name, row, f) for name, row in zip(names(rows), rows, strict=True) if (f := row.families) is not None]
     if not told:
         return []
     columns = [
-        CostColumn("case, executor", 0, [Figured(name) for name, _ in told], numeric=False),
-        _middleware([r for _, r in told]),
+        CostColumn("case, executor", 0, [Figured(name) for name, *_ in told], numeric=False),
+        _middleware([r for _, r, _ in told]),
     ]
     for place, group in enumerate((*GROUPS, OTHER)):
-        shares = [r["families"]["groups"].get(group) for _, r in told]
+        shares = [f.groups.get(group) for *_, f in told]
         if any(shares):
             cells = [Figured(_share(share), share) for share in shares]
             columns.append(CostColumn(GROUP_NAMES[group], 0 if place != len(GROUPS) else 1, cells))
-    samples = [r["families"]["samples"] for _, r in told]
+    samples = [f.samples for *_, f in told]
     return [*columns, CostColumn("samples", 2, [Figured(format_count(n), n) for n in samples])]
 
 
-def _middleware(rows: Sequence[Json]) -> CostColumn:
+def _middleware(rows: Sequence[CostRow]) -> CostColumn:
     """What tells rows apart stays, however narrow the table is."""
-    called = [str(row["middleware"]) for row in rows]
+    called = [str(row.middleware) for row in rows]
     return CostColumn("middleware", 0 if len(set(called)) > 1 else 5, [Figured(name) for name in called], numeric=False)
 
 
-def phases(rows: Sequence[Json]) -> list[CostColumn]:
+def phases(rows: Sequence[CostRow]) -> list[CostColumn]:
     """Rows that were traced, each with its functions below each other, deeper ones to the right."""
     told = [
-        (f"{name}, {row['middleware']}" if len({r["middleware"] for r in rows}) > 1 else name, phase)
+        (f"{name}, {row.middleware}" if len({r.middleware for r in rows}) > 1 else name, phase)
         for name, row in zip(names(rows), rows, strict=True)
-        if row["phases"] is not None
-        for phase in row["phases"]["rows"]
+        if row.phases is not None
+        for phase in row.phases.rows
     ]
     if not told:
         return []
 
-    def column(header: str, rank: int, cell: Callable[[Json], Figured], title: str = "") -> CostColumn:
+    def column(header: str, rank: int, cell: Callable[[PhaseRow], Figured], title: str = "") -> CostColumn:
         return CostColumn(header, rank, [cell(phase) for _, phase in told], title=title)
-
-    def time(key: str) -> Callable[[Json], Figured]:
-        return lambda p: Figured(format_time(p[key]), p[key])
-
-    def share(key: str) -> Callable[[Json], Figured]:
-        return lambda p: Figured(_share(p[key]), p[key])
 
     return [
         CostColumn("case, executor", 0, [Figured(name) for name, _ in told], numeric=False),
-        CostColumn("function", 0, [Figured(f"{DEEPER * p['depth']}{p['function']}") for _, p in told], numeric=False),
-        column("calls", 3, lambda p: Figured(format_count(p["count"]), p["count"])),
-        column("overall", 2, time("wall_ns"), "duration"),
-        column("on a CPU", 1, time("on_cpu_ns"), "duration in which the thread was on a CPU"),
-        column("CPU usage", 1, share("cpu_usage"), "on a CPU, of the overall duration"),
-        column("of thread", 1, share("of_thread"), "of the CPU time of the threads"),
-        column("of parent", 2, share("of_parent"), "of the CPU time of the row above it"),
+        CostColumn("function", 0, [Figured(f"{DEEPER * p.depth}{p.function}") for _, p in told], numeric=False),
+        column("calls", 3, lambda p: Figured(format_count(p.count), p.count)),
+        column("overall", 2, lambda p: _time(p.wall_ns), "duration"),
+        column("on a CPU", 1, lambda p: _time(p.on_cpu_ns), "duration in which the thread was on a CPU"),
+        column("CPU usage", 1, lambda p: _shared(p.cpu_usage), "on a CPU, of the overall duration"),
+        column("of thread", 1, lambda p: _shared(p.of_thread), "of the CPU time of the threads"),
+        column("of parent", 2, lambda p: _shared(p.of_parent), "of the CPU time of the row above it"),
     ]
 
 
-def notes(rows: Sequence[Json]) -> list[str]:
+def notes(rows: Sequence[CostRow]) -> list[str]:
     """What must be known to read the table of costs."""
-    found = [note for row in rows for note in row["notes"]]
-    if all(row["cycles_per_message"]["value"] is None for row in rows):
-        reasons = {str(row["cycles_per_message"]["reason"]) for row in rows}
+    found = [note for row in rows for note in row.notes]
+    if all(row.cycles_per_message.value is None for row in rows):
+        reasons = {str(row.cycles_per_message.reason) for row in rows}
         counted = sorted(reason for reason in reasons if reason.startswith("not counted: "))
         found += [f"Cycles are {reason}." for reason in counted]
-    if by_use := [row for row in rows if row["ratio"]["of"] == "cpu_percent" and row["ratio"]["value"] is not None]:
+    ratios = [(row, row.ratio) for row in rows if row.ratio is not None]
+    if by_use := [row for row, ratio in ratios if ratio.of == "cpu_percent" and ratio.value is not None]:
         found.append(f"The ratio of {_which(by_use, rows)} is that of CPU use: no message is delivered there.")
-    without = [row for row in rows if row["ratio"]["value"] is None]
-    for reason in dict.fromkeys(str(row["ratio"]["reason"]) for row in without):
-        meant = [row for row in without if str(row["ratio"]["reason"]) == reason]
+    without = [(row, str(ratio.reason)) for row, ratio in ratios if ratio.value is None]
+    for reason in dict.fromkeys(why for _, why in without):
+        meant = [row for row, why in without if why == reason]
         whose = "" if len(meant) == len(rows) else f" of {_which(meant, rows)}"
         found.append(f"No ratio to the middleware{whose}: {reason}.")
     return list(dict.fromkeys(found))
 
 
-def _which(meant: Sequence[Json], rows: Sequence[Json]) -> str:
+def _which(meant: Sequence[CostRow], rows: Sequence[CostRow]) -> str:
     """Rows as the table calls them, each once."""
     called = dict.fromkeys(name for name, row in zip(names(rows), rows, strict=True) if any(row is m for m in meant))
     return " and ".join(called)
 
 
 def _figures(
-    rows: Sequence[Json], key: str, header: str, rank: int, form: Callable[[float | None], str], group: str = ""
+    rows: Sequence[CostRow], key: str, header: str, rank: int, form: Callable[[float | None], str], group: str = ""
 ) -> CostColumn:
-    def cell(figure: Json) -> Figured:
-        value, low, high = figure["value"], figure["low"], figure["high"]
+    def cell(figure: Median) -> Figured:
+        value, low, high = figure.value, figure.low, figure.high
         between = "" if low is None or high is None else f"[{form(low)}, {form(high)}]"
-        return Figured(UNKNOWN if value is None else form(value), value, between, figure["reason"])
+        return Figured(UNKNOWN if value is None else form(value), value, between, figure.reason)
 
-    return CostColumn(header, rank, [cell(row[key]) for row in rows], group=group, title="median over trials")
-
-
-def _ratio(row: Json) -> Figured:
-    ratio = row["ratio"]
-    if ratio["value"] is None:
-        return Figured(UNKNOWN, reason=ratio["reason"])
-    interval = "" if ratio["low"] is None else f"[{_factor(ratio['low'])}, {_factor(ratio['high'])}]"
-    return Figured(f"{_factor(ratio['value'])}x", ratio["value"], interval, ratio["reason"])
+    return CostColumn(header, rank, [cell(getattr(row, key)) for row in rows], group=group, title="median over trials")
 
 
-def _role(row: Json, role: str) -> Figured:
-    share = None if row["roles"] is None else row["roles"][role]
-    return Figured(_share(share), share, reason=row["roles_reason"])
+def _ratio(row: CostRow) -> Figured:
+    ratio = row.ratio
+    if ratio is None or ratio.value is None:
+        return Figured(UNKNOWN, reason=None if ratio is None else ratio.reason)
+    known = ratio.low is not None and ratio.high is not None
+    interval = f"[{_factor(ratio.low or 0)}, {_factor(ratio.high or 0)}]" if known else ""
+    return Figured(f"{_factor(ratio.value)}x", ratio.value, interval, ratio.reason)
+
+
+def _role(row: CostRow, role: str) -> Figured:
+    share = None if row.roles is None else row.roles[role]
+    return Figured(_share(share), share, reason=row.roles_reason)
+
+
+def _time(ns: float | None) -> Figured:
+    return Figured(format_time(ns), ns)
+
+
+def _shared(share: float | None) -> Figured:
+    return Figured(_share(share), share)
 
 
 def _factor(value: float) -> str:
@@ -265,7 +268,7 @@ def _count(value: float | None) -> str:
 # -- in a terminal ---------------------------------------------------------------------------------------------------
 
 
-def print_costs(out: Console, summary: Mapping[str, Any]) -> None:
+def print_costs(out: Console, summary: Summary) -> None:
     """Nothing where the run is not about executors."""
     rows = shown(summary)
     if not rows:
@@ -300,31 +303,29 @@ def _once(column: Column) -> Column:
 
 # -- the picture -----------------------------------------------------------------------------------------------------
 
-By = Literal["families", "roles"]
 TOP, BOTTOM = -0.2, 0.4  # of a bar from the middle of its row; a page writes the name above it
 
 
-def figure(summary: Mapping[str, Any], name: str = "executor_costs") -> Figure | None:
+def figure(summary: Summary, name: str = "executor_costs") -> Figure | None:
     """CPU time in stacked bars: by families where every treatment was profiled, else by the role of threads."""
     rows = shown(summary)
-    drawn = [row for row in rows if row["cpu_percent"]["value"] is not None]
-    by: By = "families" if drawn and all(row["families"] is not None for row in drawn) else "roles"
-    drawn = [row for row in drawn if row[by] is not None]
+    drawn = [row for row in rows if row.cpu_percent.value is not None]
+    by_families = bool(drawn) and all(row.families is not None for row in drawn)
+    drawn = [row for row in drawn if by_families or row.roles is not None]
     if not drawn:
         return None
-    per_message = all(row["cpu_per_message_ns"]["value"] is not None for row in drawn)
-    key = "cpu_per_message_ns" if per_message else "cpu_percent"
-    totals = [float(row[key]["value"]) for row in drawn]
+    per_message = all(row.cpu_per_message_ns.value is not None for row in drawn)
+    totals = [(row.cpu_per_message_ns if per_message else row.cpu_percent).value or 0.0 for row in drawn]
     unit = axes.time_unit(totals) if per_message else axes.Unit("%", 1.0)
     called = names(drawn)
-    if len({row["middleware"] for row in drawn}) > 1:
-        called = [f"{text}, {row['middleware']}" for text, row in zip(called, drawn, strict=True)]
-    parts = list(GROUP_NAMES if by == "families" else ROLE_NAMES)
-    words = GROUP_NAMES if by == "families" else ROLE_NAMES
-    grounds = OTHER if by == "families" else ENDED  # a colour is no part of what is not known
+    if len({row.middleware for row in drawn}) > 1:
+        called = [f"{text}, {row.middleware}" for text, row in zip(called, drawn, strict=True)]
+    parts = list(GROUP_NAMES if by_families else ROLE_NAMES)
+    words = GROUP_NAMES if by_families else ROLE_NAMES
+    grounds = OTHER if by_families else ENDED  # a colour is no part of what is not known
     spans: dict[str, list[Span]] = {}
     for place, (row, total) in enumerate(zip(drawn, totals, strict=True)):
-        shares = row["families"]["groups"] if by == "families" else row["roles"]
+        shares = row.families.groups if row.families is not None and by_families else row.roles or {}
         begin = 0.0
         for part in parts:
             size = shares.get(part, 0.0) * total / unit.ns
@@ -343,15 +344,15 @@ def figure(summary: Mapping[str, Any], name: str = "executor_costs") -> Figure |
     return Figure(
         name=name,
         kind="executor_costs",
-        title=f"{what}, {'by families of functions' if by == 'families' else 'by the role of threads'}",
-        subtitle=", ".join(dict.fromkeys(str(row["workload"]) for row in drawn)) + ": medians over trials",
+        title=f"{what}, {'by families of functions' if by_families else 'by the role of threads'}",
+        subtitle=", ".join(dict.fromkeys(str(row.workload) for row in drawn)) + ": medians over trials",
         x=Axis(f"{what} ({unit.name}{'' if per_message else ' of one CPU'})", "linear", 0.0, high,
                axes.linear_ticks(0.0, high)),
         y=Axis("", "rows", -0.5, len(drawn) - 0.5, tuple((float(n), text) for n, text in enumerate(called))),
         series=(),
         groups=groups,
         keys=keys,
-        notes=(FAMILIES_NOTE,) if by == "families" else (),
+        notes=(FAMILIES_NOTE,) if by_families else (),
         spans=tuple(Spans(words[part], places[part], tuple(found)) for part, found in spans.items()),
         lanes=2,
     )  # fmt: skip

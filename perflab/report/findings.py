@@ -11,10 +11,11 @@ from rich.text import Text
 
 from perflab.output import plain_console
 from perflab.report.table import Column, print_table
-from perflab.statistics.metric_comparison import BETTER, WORSE, size_words
+from perflab.results.comparison import BETTER, CONDITION, FACTOR, VARIANT, WORSE, Finding, Findings, Remark
+from perflab.results.summary import Summary
+from perflab.statistics.metric_comparison import effect_words
 from perflab.statistics.metrics import Metric, named
-from perflab.statistics.pairs import CONDITION, FACTOR, VARIANT, Place, Result, places_of
-from perflab.statistics.selection import CONTROL, purpose_of
+from perflab.statistics.pairs import Entering, Place, places_of
 from perflab.units import format_confidence
 
 Json = dict[str, Any]
@@ -36,43 +37,43 @@ _RANKS = {"latency.p99": 1, "response.p99": 2, "round_trip.p99": 2, "lost": 3, "
 _OTHER_RANK, _N_RANK, _SUCCESS_RANK = 6, 8, 7
 
 
-def print_findings(out: Console, summary: Json, *, tables: bool = True) -> None:
+def print_findings(out: Console, summary: Summary, *, tables: bool = True) -> None:
     """The findings of a summary; nothing where it has none (docs/findings.md says how to read it).
 
     Without `tables` the sentences alone: where the levels of a sweep have tables of their own.
     """
-    findings = summary.get("findings")
+    findings = summary.findings
     if not findings:
         return
-    metrics = [named(name) for name in findings["metrics"]]
-    if findings["comparisons"] and tables:
-        places = places_of(summary["results"])
+    metrics = [named(name) for name in findings.metrics]
+    if findings.comparisons and tables:
+        places = places_of(summary.results)
         for place in places:
             _print_place(out, place, findings, metrics)
         _print_between(out, findings, metrics)
         out.print(Text(_legend(findings), "dim"))
         out.print()
-    for style, words in sentences(findings["remarks"]):
+    for style, words in sentences(findings.remarks):
         out.print(Text(f"- {words.removesuffix('.')}", style))
-    if findings["remarks"]:
+    if findings.remarks:
         out.print()
 
 
-def lines(summary: Json, width: int = LINE_WIDTH) -> list[str]:
+def lines(summary: Summary, width: int = LINE_WIDTH) -> list[str]:
     """The same as lines of plain text."""
     target = io.StringIO()
     print_findings(plain_console(target, width), summary)
     return [line.rstrip() for line in target.getvalue().rstrip().splitlines()]
 
 
-def sentences(remarks: Sequence[Json], most: int = MAX_SENTENCES) -> list[tuple[str, str]]:
+def sentences(remarks: Sequence[Remark], most: int = MAX_SENTENCES) -> list[tuple[str, str]]:
     """The most important ones with their styles, in order; what is left out is said."""
-    claims = [r for r in remarks if r["kind"] in (WORSE, BETTER)]
-    others = [r for r in remarks if r["kind"] not in (WORSE, BETTER)]
+    claims = [r for r in remarks if r.kind in (WORSE, BETTER)]
+    others = [r for r in remarks if r.kind not in (WORSE, BETTER)]
     shown_claims = claims[: max(LEAST_CLAIMS, most - len(others))]
     shown_others = others[: most - len(shown_claims)]
     chosen = [r for r in remarks if any(r is s for s in (*shown_claims, *shown_others))]
-    found = [(_REMARK_STYLES.get(r["kind"], ""), str(r["words"])) for r in chosen]
+    found = [(_REMARK_STYLES.get(r.kind, ""), r.words) for r in chosen]
     more = [
         f"{count} more {what}{'' if count == 1 else 's'}"
         for count, what in (
@@ -84,16 +85,16 @@ def sentences(remarks: Sequence[Json], most: int = MAX_SENTENCES) -> list[tuple[
     return [*found, ("dim", f"… and {' and '.join(more)}; `--json` has all of them")] if more else found
 
 
-def _print_place(out: Console, place: Place, findings: Json, metrics: Sequence[Metric]) -> None:
-    rows = [r for r in place.results if r.result["trials"]]
+def _print_place(out: Console, place: Place, findings: Findings, metrics: Sequence[Metric]) -> None:
+    rows = [r for r in place.results if r.result.trials]
     if len(rows) < 2:
         return
     compared = {
-        (c["treatment"]["name"], c["metric"]): c
-        for c in findings["comparisons"]
-        if c["kind"] == CONDITION and c["variant"] == place.words
+        (c.treatment.name, c.metric): c
+        for c in findings.comparisons
+        if c.kind == CONDITION and c.variant == place.words
     }
-    measured = [m for m in metrics if any(m.name in r.result["intervals"] for r in rows)]
+    measured = [m for m in metrics if any(m.name in r.result.intervals for r in rows)]
     columns = [
         Column("", 0, [Text(_name(r)) for r in rows], right=False),
         Column("n", _N_RANK, [Text(str(len(r.trials))) for r in rows]),
@@ -105,29 +106,32 @@ def _print_place(out: Console, place: Place, findings: Json, metrics: Sequence[M
     out.print()
 
 
-def _cell(place: Place, result: Result, metric: Metric, compared: dict[tuple[str, str], Json]) -> Text:
+def _cell(place: Place, result: Entering, metric: Metric, compared: dict[tuple[str, str], Finding]) -> Text:
     """The median of what nothing disturbed in its unit; of others how they differ from the baseline."""
     comparison = compared.get((result.treatment, metric.name))
     if comparison is not None and result in place.disturbed:
         return _difference(comparison, metric)
-    median = result.result["intervals"].get(metric.name)
-    return Text("–" if median is None else metric.format(median["value"]))
+    median = result.result.intervals.get(metric.name)
+    return Text("–" if median is None else metric.format(median.value))
 
 
-def _difference(comparison: Json, metric: Metric) -> Text:
-    mark = _MARKS.get(comparison["verdict"], "")
-    return Text(f"{size_words(metric, comparison)}{mark or '  '}", _STYLES.get(comparison["effect"], ""))
+def _difference(comparison: Finding, metric: Metric) -> Text:
+    mark = _MARKS.get(comparison.verdict, "")
+    return Text(
+        f"{effect_words(metric, comparison)}{mark or '  '}",
+        "" if comparison.effect is None else _STYLES[comparison.effect],
+    )
 
 
-def _print_between(out: Console, findings: Json, metrics: Sequence[Metric]) -> None:
+def _print_between(out: Console, findings: Findings, metrics: Sequence[Metric]) -> None:
     """Variants and levels of factors, at their baselines."""
-    found = [c for c in findings["comparisons"] if c["kind"] in (VARIANT, FACTOR)]
+    found = [c for c in findings.comparisons if c.kind in (VARIANT, FACTOR)]
     if not found:
         return
-    rows: dict[str, dict[str, Json]] = {}
+    rows: dict[str, dict[str, Finding]] = {}
     for c in found:
-        name = f"{c['treatment']['name']} against {c['baseline']['name']}"
-        rows.setdefault(f"{c['variant']}: {name}" if c["variant"] else name, {})[c["metric"]] = c
+        name = f"{c.treatment.name} against {c.baseline.name}"
+        rows.setdefault(f"{c.variant}: {name}" if c.variant else name, {})[c.metric] = c
     columns = [Column("", 0, [Text(name) for name in rows], right=False)]
     for metric in metrics:
         cells = [mine.get(metric.name) for mine in rows.values()]
@@ -139,25 +143,24 @@ def _print_between(out: Console, findings: Json, metrics: Sequence[Metric]) -> N
     out.print()
 
 
-def _legend(findings: Json) -> str:
-    level, margin = format_confidence(1 - findings["alpha"]), 100 * findings["margin"]
+def _legend(findings: Findings) -> str:
+    level, margin = format_confidence(1 - findings.alpha), 100 * findings.margin
     return (
         f"Against the baseline, one value per trial; [{level} interval of each by itself]; "
-        f"* differs (Holm over {findings['family_size']}), = by no more than {margin:.3g} %"
+        f"* differs (Holm over {findings.family_size}), = by no more than {margin:.3g} %"
     )
 
 
-def _name(result: Result) -> str:
-    return f"{result.treatment}, no observers" if purpose_of(result.result) == CONTROL else result.treatment
+def _name(result: Entering) -> str:
+    return f"{result.treatment}, no observers" if result.result.is_control else result.treatment
 
 
-def _success(result: Result) -> Text:
-    outcomes = result.result["outcomes"]
-    n = outcomes["success"] + outcomes["failed"]
-    others = ((outcomes["invalid"], "invalid"), (outcomes["harness_error"], "harness error"))
+def _success(result: Entering) -> Text:
+    outcomes = result.result.outcomes
+    others = ((outcomes.invalid, "invalid"), (outcomes.harness_error, "harness error"))
     more = ", ".join(f"+{count} {what}" for count, what in others if count)
-    style = "red" if outcomes["failed"] else "yellow" if more else ""
-    return Text(f"{outcomes['success']}/{n}{f' ({more})' if more else ''}", style)
+    style = "red" if outcomes.failed else "yellow" if more else ""
+    return Text(f"{outcomes.success}/{outcomes.judged}{f' ({more})' if more else ''}", style)
 
 
 def _rank(metric: Metric) -> int:

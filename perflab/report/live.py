@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
 from perflab.experiment.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.report.progress import RECENT, FinishedTrial, LiveLine, Pace, RunProgress
+from perflab.results.trial import Totals
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ class _Silent:
     def progress(self, progress: LiveProgress) -> None:
         pass
 
-    def trial_finished(
-        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
-    ) -> None:
+    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
         pass
 
     def waiting(self, text: str) -> None:
@@ -102,9 +101,7 @@ class _Lines(_Silent):
         if self._run is not None:
             self._run.start(order)
 
-    def trial_finished(
-        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
-    ) -> None:
+    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
         if self._run is None:
             return
         done = self._run.finish(order, outcome, reason, totals, took_s)
@@ -162,9 +159,7 @@ class _Block:
             self._state = state
             self._draw()
 
-    def trial_finished(
-        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
-    ) -> None:
+    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
         if self._run is not None:
             self._run.finish(order, outcome, reason, totals, took_s)
             self._state = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Figure, Key, Series, Sign
 from perflab.report.parts import Draft, durations, interval_of, value_axis, value_unit, words, workloads
 from perflab.report.results import Result, by_level, summary_of
+from perflab.results.trial import Median, Trial
 from perflab.statistics.metrics import Metric, named
 
 MAX_ROWS = 40  # results in one picture
@@ -20,15 +20,13 @@ MAX_NAMED = 6  # results in a note
 
 _TOP, _SPREAD, _BELOW = -0.4, 0.46, 0.3  # within a row: trials from here on, over so much; the interval below them
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class _Row:
     """A result: (trial, value, whether it counts), and the median of those that count with its interval."""
 
     result: Result
-    trials: list[tuple[Json, float, bool]]
+    trials: list[tuple[Trial, float, bool]]
     missing: int
     median: float | None
     low: float | None
@@ -93,18 +91,18 @@ def per_trial(results: Sequence[Result], name: str) -> Figure | None:
 
 def _row(result: Result, metric: Metric) -> _Row | None:
     entry = summary_of(result)
-    details = [] if entry is None else entry.get("trials_detail") or []
+    details = [] if entry is None else entry.trials_detail
     readings = [(trial, metric.read(trial).value) for trial in details]
-    known = [(trial, value, bool(trial.get("measured"))) for trial, value in readings if value is not None]
+    known = [(trial, value, trial.is_measured) for trial, value in readings if value is not None]
     if entry is None or not known:
         return None
     counted = [value for _, value, counts in known if counts]
-    interval = (entry.get("intervals") or {}).get(metric.name) or {}
-    median = interval.get("value")
+    interval = entry.intervals.get(metric.name) or Median(value=None, low=None, high=None, n=0)
+    median = interval.value
     if median is None and counted:
         median = float(np.median(counted))
-    low, high = interval.get("low"), interval.get("high")
-    return _Row(result, known, len(readings) - len(known), median, low, high, interval.get("level"))
+    low, high = interval.low, interval.high
+    return _Row(result, known, len(readings) - len(known), median, low, high, interval.level)
 
 
 def _row_series(row: _Row, place: int, group: int, metric: Metric, unit: Unit) -> list[Series]:
@@ -126,7 +124,7 @@ def _row_series(row: _Row, place: int, group: int, metric: Metric, unit: Unit) -
                 sign=sign,
                 sizes=(0.9,) * len(chosen),
                 hover=tuple(
-                    f"{row.result.label}<br>trial {trial['trial']}: {metric.format(value)}, {words(trial['outcome'])}"
+                    f"{row.result.label}<br>trial {trial.trial}: {metric.format(value)}, {words(trial.outcome)}"
                     for _, trial, value in chosen
                 ),
             )

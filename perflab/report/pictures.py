@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from perflab.formats.rundata import PERFLAB, RunData
 from perflab.report import executor_costs
@@ -18,8 +19,10 @@ from perflab.report.resources import cpu, rss
 from perflab.report.results import ROUND_TRIP, Result, evenly, histogram, numbers
 from perflab.report.thresholds import breaking_points
 from perflab.report.timelines import time
+from perflab.results.trial import EXTRA
 from perflab.statistics import histogram as hg
-from perflab.statistics.selection import EXTRA
+
+T = TypeVar("T")
 
 MAX_RESULTS = 12  # in one picture; more cannot be told apart
 OF_FIGURES = ("percentiles", "edges", "time", "distributions")  # the others do not depend on a figure
@@ -126,7 +129,7 @@ _NOT_ASKED = {
 
 def _per_trial(results: Sequence[Result], measured: Sequence[str]) -> list[tuple[Figure | None, str]]:
     # A search has a trial or two at each of many levels.
-    results = [r for r in results if not r.run.summary.get("breaking_points")]
+    results = [r for r in results if not r.run.summary.breaking_points]
     if not measured:
         return [(None, "distributions: neither latency nor round trips were measured")]
     return [
@@ -137,10 +140,17 @@ def _per_trial(results: Sequence[Result], measured: Sequence[str]) -> list[tuple
 
 
 def _of_sweeps(kind: str, runs: Sequence[RunData]) -> list[tuple[Figure | None, str]]:
-    having = [run for run in runs if run.summary.get(kind)]
-    found = [(run.name if len(having) > 1 else "", entry) for run in having for entry in run.summary[kind]]
-    figures = curves(found) if kind == "curves" else breaking_points(found)
+    if kind == "curves":
+        figures = curves(_named((run.name, run.summary.curves) for run in runs))
+    else:
+        figures = breaking_points(_named((run.name, run.summary.breaking_points) for run in runs))
     return [(figure, "") for figure in figures] or [(None, _NOT_ASKED[kind])]
+
+
+def _named(found: Iterable[tuple[str, Sequence[T]]]) -> list[tuple[str, T]]:
+    """Each with the name of its run, where several runs have some."""
+    having = [(name, entries) for name, entries in found if entries]
+    return [(name if len(having) > 1 else "", entry) for name, entries in having for entry in entries]
 
 
 def _of_costs(runs: Sequence[RunData]) -> list[tuple[Figure | None, str]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from perflab.experiment.display import LiveProgress, PlannedTrial, RunPlan
+from perflab.results.trial import Distribution, Totals, least_lost
 from perflab.statistics import histogram as hg
-from perflab.statistics.totals import lost as all_lost
 from perflab.units import NS_PER_S, format_count, format_time
 
 RECENT = 6
@@ -31,12 +30,11 @@ class FinishedTrial:
 
 
 def finished_trial(
-    planned: PlannedTrial, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
+    planned: PlannedTrial, outcome: str, reason: str | None, totals: Totals, took_s: float
 ) -> FinishedTrial:
-    """`totals` are those of summary.json."""
-    latency = (totals or {}).get("latency_ns") or {}
-    lost = None if totals is None else all_lost(dict(totals))
-    return FinishedTrial(planned, outcome, reason, latency.get("p50"), latency.get("p99"), lost, took_s)
+    """`totals` are those of its summary."""
+    latency, lost = totals.latency_ns or Distribution(), least_lost(totals)
+    return FinishedTrial(planned, outcome, reason, latency.p50, latency.p99, lost, took_s)
 
 
 @dataclass
@@ -62,9 +60,7 @@ class RunProgress:
         else:
             self.plan = replace(self.plan, total=self.plan.total + 1, entries=(*entries, trial))
 
-    def finish(
-        self, order: int, outcome: str, reason: str | None, totals: Mapping[str, Any] | None, took_s: float
-    ) -> FinishedTrial:
+    def finish(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> FinishedTrial:
         planned = next(entry for entry in self.plan.entries if entry.order == order)
         self.finished.append(finished_trial(planned, outcome, reason, totals, took_s))
         self.current = None

@@ -15,6 +15,7 @@ from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
 from perflab.formats.rundata import UNKNOWN, RunData, TrialTables
 from perflab.report.label import labels
+from perflab.results import trial as records
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
@@ -22,8 +23,6 @@ from perflab.units import level_value
 
 if TYPE_CHECKING:
     import polars as pl
-
-Json = dict[str, Any]
 
 ROUND_TRIP = "round_trip"  # of services
 FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:], ROUND_TRIP)
@@ -65,11 +64,11 @@ def results_of(runs: Sequence[RunData]) -> list[Result]:
     """The results of runs, in their order, named by what they differ in. Trials without any data are left out."""
     groups: list[tuple[RunData, list[TrialTables]]] = []
     for run in runs:
-        found: dict[tuple[Any, ...], list[TrialTables]] = {}
+        found: dict[tuple[object, ...], list[TrialTables]] = {}
         for trial in run.trials:
-            found.setdefault(_circumstances(trial), []).append(trial)
+            found.setdefault(trial.circumstances, []).append(trial)
         groups += [(run, trials) for trials in found.values() if any(map(_has_data, trials))]
-    names = labels([_as_result(trials[0]) for _, trials in groups], [run.name for run, _ in groups]) if groups else []
+    names = labels([trials[0] for _, trials in groups], [run.name for run, _ in groups]) if groups else []
     if names == [UNKNOWN]:
         names = [groups[0][0].name]
     return [_result(name, run, trials) for name, (run, trials) in zip(names, groups, strict=True)]
@@ -89,8 +88,7 @@ def by_level(results: Sequence[Result]) -> list[Result] | None:
         return None
 
     def variant(result: Result) -> tuple[object, ...]:
-        trial = result.trials[0]
-        return id(result.run), trial.workload, trial.middleware, trial.executor, trial.ipc, trial.pass_by
+        return id(result.run), *result.trials[0].variant
 
     variants = list(dict.fromkeys(map(variant, results)))
     places = [
@@ -171,28 +169,17 @@ def timeline(result: Result, trial: TrialTables, figure: str) -> tuple[Interval,
     return checkpoints.shifted(checkpoints.merge(sources), -trial.started_ns)
 
 
-def summary_of(result: Result) -> Json | None:
+def summary_of(result: Result) -> records.Result | None:
     """The entry of summary.json with the trials of a result; None where the summary does not know them."""
     numbers = {trial.number for trial in (*result.trials, *result.left_out)}
-    for entry in result.run.summary.get("results") or ():
-        if any(trial.get("trial") in numbers for trial in entry.get("trials_detail") or ()):
-            return dict(entry)
+    for entry in result.run.summary.results:
+        if any(trial.trial in numbers for trial in entry.trials_detail):
+            return entry
     return None
 
 
 def _record_files(run: Path, number: int) -> list[Path]:
     return sorted((run / rundir.TRIALS).glob(f"{number:04d}_*/processes/*.jsonl"))
-
-
-def _circumstances(trial: TrialTables) -> tuple[Any, ...]:
-    asked = (trial.workload, trial.middleware, trial.executor, trial.ipc, trial.pass_by, trial.conditions)
-    return (*asked, trial.treatment, tuple(sorted(trial.factors.items())), trial.observers, trial.purpose)
-
-
-def _as_result(trial: TrialTables) -> dict[str, Any]:
-    """The keys of a result of summary.json that `labels` looks at."""
-    names = ("workload", "middleware", "executor", "ipc", "pass_by", "conditions", "duration_s", "treatment", "factors")
-    return {name: getattr(trial, name) for name in (*names, "observers", "purpose")}
 
 
 def _result(label: str, run: RunData, trials: Sequence[TrialTables]) -> Result:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perflab.report import axes
 from perflab.report.degradation import Levels, level_text, levels_axis, share_axis, slug
 from perflab.report.figures import Axis, Figure, Key, Label, Reference, Series, Sign
 from perflab.report.parts import Draft, interval_of
+from perflab.results.curve import BreakingPoint
 
 MAX_VARIANTS = 7
 MIN_TRIALS = 3  # a level with fewer has no interval in the picture: it would be most of the axis
 _SMALLEST, _LARGEST = 0.6, 1.7  # marks, of their usual size
 
-Json = dict[str, Any]
+Named = tuple[str, BreakingPoint]  # with its label
 
 
-def breaking_points(found: Sequence[tuple[str, Json]]) -> list[Figure]:
+def breaking_points(found: Sequence[Named]) -> list[Figure]:
     """The pictures of the entries `breaking_points` of summaries, each with the name of its run, or "".
 
     Those of one factor and criterion stand over each other: one picture of the shares, one of the course.
     """
-    searches: dict[tuple[object, ...], list[tuple[str, Json]]] = {}
+    searches: dict[tuple[object, ...], list[Named]] = {}
     for run, entry in found:
-        key = (entry["factor"], entry["criterion"], entry["share"], entry["scale"])
+        key = (entry.factor, entry.criterion, entry.share, entry.scale)
         searches.setdefault(key, []).append((_label(run, entry), entry))
     made = []
     for number, ((factor, criterion, *_), own) in enumerate(searches.items(), start=1):
@@ -39,21 +39,20 @@ def breaking_points(found: Sequence[tuple[str, Json]]) -> list[Figure]:
     return made
 
 
-def _label(run: str, entry: Json) -> str:
-    others = ", ".join(f"{path}={level}" for path, level in (entry.get("others") or {}).items())
-    return ", ".join(part for part in (run, str(entry["variant"]), others) if part)
+def _label(run: str, entry: BreakingPoint) -> str:
+    return ", ".join(part for part in (run, entry.place) if part)
 
 
-def _axis_of(factor: str, shown: Sequence[tuple[str, Json]]) -> Levels:
-    levels = [float(v) for _, entry in shown for v in (entry["low"], entry["high"])]
-    levels += [float(at["level"]) for _, entry in shown for at in entry["levels"]]
-    return levels_axis(factor, str(shown[0][1]["scale"]), levels)
+def _axis_of(factor: str, shown: Sequence[Named]) -> Levels:
+    levels = [float(v) for _, entry in shown for v in (entry.low, entry.high)]
+    levels += [float(at.level) for _, entry in shown for at in entry.levels]
+    return levels_axis(factor, str(shown[0][1].scale), levels)
 
 
-def _shares(name: str, factor: str, criterion: str, shown: Sequence[tuple[str, Json]], notes: Sequence[str]) -> Figure:
+def _shares(name: str, factor: str, criterion: str, shown: Sequence[Named], notes: Sequence[str]) -> Figure:
     levels = _axis_of(factor, shown)
-    most = max((int(at["n"]) for _, entry in shown for at in entry["levels"]), default=1)
-    share = 100 * float(shown[0][1]["share"])
+    most = max((int(at.n) for _, entry in shown for at in entry.levels), default=1)
+    share = 100 * float(shown[0][1].share)
     draft = Draft(notes=list(notes))
     labels = []
     for nth, (label, entry) in enumerate(shown):
@@ -61,20 +60,21 @@ def _shares(name: str, factor: str, criterion: str, shown: Sequence[tuple[str, J
         draft.series += _measured(label, nth, len(shown), entry, levels, most)
         if (point := _point(label, nth, entry, levels, share)) is not None:
             draft.series.append(point)
-            labels.append(Label(level_text(entry["value"]), levels.at(entry["value"]), share, nth, nth % 2 == 1))
+            value = entry.value or 0
+            labels.append(Label(level_text(value), levels.at(value), share, nth, nth % 2 == 1))
         draft.notes += _words(label if len(shown) > 1 else "", entry)
-    known = [at for _, entry in shown for at in entry["levels"] if at["n"]]
-    if any(at["n"] < MIN_TRIALS for at in known):
+    known = [at for _, entry in shown for at in entry.levels if at.n]
+    if any(at.n < MIN_TRIALS for at in known):
         draft.notes.append(f"Levels with fewer than {MIN_TRIALS} trials are drawn without an interval.")
     keys = [Key("share of the trials at a level; larger marks stand for more trials", None, sign="full")]
     if any(s.shape == "whiskers" and not s.across for s in draft.series):
-        known_levels = [entry["confidence"] for _, entry in shown if entry.get("confidence") is not None]
+        known_levels = [entry.confidence for _, entry in shown if entry.confidence is not None]
         keys.append(Key(f"its {interval_of(known_levels)} (Wilson)", None, sign="whisker"))
     if any(s.shape == "band" for s in draft.series):
         keys += [Key("fitted curve", "solid", "thick"), Key("its interval", None, sign="band")]
     if labels:
         keys.append(Key("breaking point, with its interval", None, sign="ring"))
-    trials = sum(int(entry["trials"]) for _, entry in shown)
+    trials = sum(int(entry.trials) for _, entry in shown)
     return Figure(
         name=name,
         kind="breaking_points",
@@ -91,58 +91,55 @@ def _shares(name: str, factor: str, criterion: str, shown: Sequence[tuple[str, J
     )
 
 
-def _fit(label: str, nth: int, entry: Json, levels: Levels) -> list[Series]:
-    fit = entry.get("fit")
+def _fit(label: str, nth: int, entry: BreakingPoint, levels: Levels) -> list[Series]:
+    fit = entry.fit
     if not fit:
         return []
-    x = tuple(levels.at(level) for level in fit["level"])
-    middle, low, high = (tuple(None if v is None else 100 * v for v in fit[key]) for key in ("share", "low", "high"))
+    x = tuple(levels.at(level) for level in fit.level)
+    middle, low, high = (tuple(100 * v for v in values) for values in (fit.share, fit.low, fit.high))
     return [
         Series(f"{label}, interval of the fit", nth, "band", x, middle, low=low, high=high),
         Series(f"{label}, fit", nth, "line", x, middle, weight="thick"),
     ]
 
 
-def _measured(label: str, nth: int, of: int, entry: Json, levels: Levels, most: int) -> list[Series]:
+def _measured(label: str, nth: int, of: int, entry: BreakingPoint, levels: Levels, most: int) -> list[Series]:
     series = []
     for bare in (False, True):
-        chosen = [at for at in entry["levels"] if at["n"] and (at["n"] < MIN_TRIALS) is bare]
+        chosen = [at for at in entry.levels if at.n and (at.n < MIN_TRIALS) is bare]
         if not chosen:
             continue
-        ends = [(None, None) if bare else (at.get("low"), at.get("high")) for at in chosen]
+        ends = [(None, None) if bare else (at.low, at.high) for at in chosen]
         series.append(
             Series(
                 label,
                 nth,
                 "points" if bare else "whiskers",
-                tuple(levels.at(at["level"], nth, of) for at in chosen),
-                tuple(100 * at["met"] / at["n"] for at in chosen),
+                tuple(levels.at(at.level, nth, of) for at in chosen),
+                tuple(100 * at.met / at.n for at in chosen),
                 weight="thin",
                 sign="full",
-                hover=tuple(
-                    f"{label}<br>at {level_text(at['level'])}: {at['met']} of {at['n']} trials met it" for at in chosen
-                ),
+                hover=tuple(f"{label}<br>at {level_text(at.level)}: {at.met} of {at.n} trials met it" for at in chosen),
                 low=() if bare else tuple(None if low is None else 100 * low for low, _ in ends),
                 high=() if bare else tuple(None if high is None else 100 * high for _, high in ends),
-                sizes=tuple(_SMALLEST + (_LARGEST - _SMALLEST) * (at["n"] / most) ** 0.5 for at in chosen),
+                sizes=tuple(_SMALLEST + (_LARGEST - _SMALLEST) * (at.n / most) ** 0.5 for at in chosen),
             )
         )
     return series
 
 
-def _point(label: str, nth: int, entry: Json, levels: Levels, share: float) -> Series | None:
-    if entry.get("value") is None:
+def _point(label: str, nth: int, entry: BreakingPoint, levels: Levels, share: float) -> Series | None:
+    if entry.value is None:
         return None
-    interval = entry.get("interval") or {}
-    low, high = interval.get("low"), interval.get("high")
-    text = level_text(entry["value"])
+    low, high = (None, None) if entry.interval is None else (entry.interval.low, entry.interval.high)
+    text = level_text(entry.value)
     if low is not None and high is not None:
         text += f" [{level_text(low)}, {level_text(high)}]"
     return Series(
         f"{label}, breaking point",
         nth,
         "whiskers",
-        (levels.at(entry["value"]),),
+        (levels.at(entry.value),),
         (share,),
         sign="ring",
         weight="thick",
@@ -153,27 +150,27 @@ def _point(label: str, nth: int, entry: Json, levels: Levels, share: float) -> S
     )
 
 
-def _course(name: str, factor: str, group: int, label: str, entry: Json, whose: str) -> Figure:
+def _course(name: str, factor: str, group: int, label: str, entry: BreakingPoint, whose: str) -> Figure:
     """The level of each trial, in their order: what the search asked, and what it was told."""
     levels = _axis_of(factor, [(label, entry)])
-    course = sorted(entry["course"], key=lambda step: int(step["order"]))
-    last = max((int(step["order"]) for step in course), default=1)
+    course = sorted(entry.course, key=lambda step: int(step.order))
+    last = max((int(step.order) for step in course), default=1)
     series = _found(label, group, entry, levels, last)
-    places = [(float(step["order"]), levels.at(step["level"])) for step in course]
+    places = [(float(step.order), levels.at(step.level)) for step in course]
     series.append(Series(label, group, "line", tuple(x for x, _ in places), tuple(y for _, y in places), weight="thin"))
     for met, sign, word in _OUTCOMES:
-        chosen = [step for step in course if step["met"] is met]
+        chosen = [step for step in course if step.met is met]
         if chosen:
             series.append(
                 Series(
                     f"{label}, {word}",
                     group,
                     "points",
-                    tuple(float(step["order"]) for step in chosen),
-                    tuple(levels.at(step["level"]) for step in chosen),
+                    tuple(float(step.order) for step in chosen),
+                    tuple(levels.at(step.level) for step in chosen),
                     sign=sign,
                     hover=tuple(
-                        f"{label}<br>trial {step['order']} at {level_text(step['level'])}: {word}" for step in chosen
+                        f"{label}<br>trial {step.order} at {level_text(step.level)}: {word}" for step in chosen
                     ),
                 )
             )
@@ -183,13 +180,13 @@ def _course(name: str, factor: str, group: int, label: str, entry: Json, whose: 
         keys.append(Key("breaking point", "dashed", "normal"))
     if any(s.shape == "band" for s in series):
         keys.append(Key("its interval", None, sign="band"))
-    stopped = str(entry["stopped"])
+    stopped = str(entry.stopped)
     high = last + 0.5 + 0.02 * last
     return Figure(
         name=name,
         kind="breaking_points",
         title=f"Course of the search over {factor}{f': {whose}' if whose else ''}",
-        subtitle=f"{len(course)} trials between {level_text(entry['low'])} and {level_text(entry['high'])}",
+        subtitle=f"{len(course)} trials between {level_text(entry.low)} and {level_text(entry.high)}",
         x=Axis("trial", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8)),
         y=levels.axis,
         series=tuple(series),
@@ -206,27 +203,25 @@ _OUTCOMES: tuple[tuple[bool | None, Sign, str], ...] = (
 )
 
 
-def _found(label: str, nth: int, entry: Json, levels: Levels, last: int) -> list[Series]:
+def _found(label: str, nth: int, entry: BreakingPoint, levels: Levels, last: int) -> list[Series]:
     """The breaking point across the course, with its interval."""
-    if entry.get("value") is None:
+    if entry.value is None:
         return []
     x = (0.0, last + 0.5)
-    line = Series(f"{label}, breaking point", nth, "line", x, (levels.at(entry["value"]),) * 2, stroke="dashed")
-    interval = entry.get("interval") or {}
-    if interval.get("low") is None or interval.get("high") is None:
+    line = Series(f"{label}, breaking point", nth, "line", x, (levels.at(entry.value),) * 2, stroke="dashed")
+    if entry.interval is None:
         return [line]
-    low, high = ((levels.at(interval[side]),) * 2 for side in ("low", "high"))
+    low, high = ((levels.at(end),) * 2 for end in (entry.interval.low, entry.interval.high))
     return [Series(f"{label}, interval", nth, "band", x, line.y, low=low, high=high), line]
 
 
-def _words(label: str, entry: Json) -> list[str]:
-    lines = [line if str(line).endswith(".") else f"{line}." for line in entry.get("words") or ()]
-    left_out = entry.get("left_out") or {}
-    parts = [
-        f"{count} {'trial was' if count == 1 else 'trials were'} {word}"
-        for key, word in (("invalid", "invalid"), ("harness_error", "stopped by an error of the harness"))
-        if (count := int(left_out.get(key) or 0))
-    ]
+def _words(label: str, entry: BreakingPoint) -> list[str]:
+    lines = [line if str(line).endswith(".") else f"{line}." for line in entry.words]
+    left_out = {
+        "invalid": entry.left_out.invalid,
+        "stopped by an error of the harness": entry.left_out.harness_error,
+    }
+    parts = [f"{n} {'trial was' if n == 1 else 'trials were'} {word}" for word, n in left_out.items() if n]
     if parts and not any(str(line).startswith("Left out") for line in lines):
         lines.append(f"{' and '.join(parts)}: left out.")
     return [f"{label}: {line}" if label else str(line) for line in lines]

@@ -18,19 +18,20 @@ Example, with a function trial() that says whether a trial at a level met the cr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from perflab.results.curve import Bounds, BreakingPoint, Fit, LeftOutTrials, LevelTried, State, Step
 from perflab.statistics import breaking_point_model as model
 from perflab.statistics import breaking_point_monotone as monotone
 from perflab.statistics import breaking_point_words as in_words
-from perflab.statistics.breaking_point_words import Form, State
+from perflab.statistics.breaking_point_words import Form
 from perflab.statistics.proportion import wilson
-from perflab.statistics.sample import Floats, Json
+from perflab.statistics.sample import Floats
 
 FEWEST = 8  # trials before a search may stop
 FILLING = 6  # every so manieth trial is placed to fill the range
@@ -130,47 +131,6 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """An interval of levels. `beyond`: it goes on below or above the range, whose end stands for it."""
-
-    low: float
-    high: float
-    level: float
-    beyond: Literal["low", "high", "both"] | None = None
-
-
-@dataclass(frozen=True)
-class Level:
-    """What came of the trials at one level; `low` and `high` are Wilson's interval of the share that met."""
-
-    level: float
-    met: int
-    n: int
-    low: float | None
-    high: float | None
-    invalid: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """A trial of the search; `met` is None where it said nothing."""
-
-    order: int
-    level: float
-    met: bool | None
-
-
-@dataclass(frozen=True)
-class Fit:
-    """The probability to meet the criterion over the levels, by the model, and its pointwise credible band."""
-
-    level: tuple[float, ...]
-    share: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Found:
     """What is known of the breaking point. `interval` is there whenever there are trials and an end is in the range."""
 
@@ -184,7 +144,7 @@ class Found:
     trials: int
     invalid: int
     harness_errors: int
-    levels: tuple[Level, ...]
+    levels: tuple[LevelTried, ...]
     course: tuple[Step, ...]
     fit: Fit | None
     monotone_p: float | None
@@ -197,49 +157,50 @@ class Found:
         """Sentences for people; `form` writes a level with its unit, `criterion` is the text of what was asked."""
         return in_words.sentences(self, form, criterion)
 
-    def document(self, form: Form = in_words.plain, criterion: str | None = None) -> Json:
-        """As in summary.json, without variant, factor, others and criterion."""
+    def record(
+        self,
+        form: Form = in_words.plain,
+        *,
+        criterion: str,
+        course: Sequence[Step] | None = None,
+        variant: str = "",
+        treatment: str = "",
+        factor: str = "",
+        unit: str | None = None,
+        others: Mapping[str, Any] | None = None,
+    ) -> BreakingPoint:
+        """As in summary.json; `course` is that of the search by default."""
         number = _number if not self.space.integer else _whole
-        interval = self.interval
-        return {
-            "share": self.aim.share,
-            "low": number(self.space.low),
-            "high": number(self.space.high),
-            "scale": self.space.scale,
-            "integer": self.space.integer,
-            "falls": self.space.falls,
-            "state": self.state,
-            "value": None if self.value is None else number(self.value),
-            "interval": None
-            if interval is None
-            else {
-                "low": number(interval.low),
-                "high": number(interval.high),
-                "level": interval.level,
-                "beyond": interval.beyond,
-            },
-            "confidence": self.aim.confidence,
-            "precision": self.aim.precision,
-            "max_trials": self.aim.max_trials,
-            "stopped": self.stopped,
-            "trials": self.trials,
-            "left_out": {"invalid": self.invalid, "harness_error": self.harness_errors},
-            "levels": [
-                {"level": number(x.level), "met": x.met, "n": x.n, "low": x.low, "high": x.high, "invalid": x.invalid}
-                for x in self.levels
-            ],
-            "course": [{"order": s.order, "level": number(s.level), "met": s.met} for s in self.course],
-            "fit": None
-            if self.fit is None
-            else {
-                "level": list(self.fit.level),
-                "share": list(self.fit.share),
-                "low": list(self.fit.low),
-                "high": list(self.fit.high),
-            },
-            "monotone_p": self.monotone_p,
-            "words": self.words(form, criterion),
-        }
+        return BreakingPoint(
+            variant=variant,
+            treatment=treatment,
+            factor=factor,
+            unit=unit,
+            others=others or {},
+            criterion=criterion,
+            share=self.aim.share,
+            low=number(self.space.low),
+            high=number(self.space.high),
+            scale=self.space.scale,
+            integer=self.space.integer,
+            falls=self.space.falls,
+            state=self.state,
+            value=None if self.value is None else number(self.value),
+            interval=None
+            if self.interval is None
+            else replace(self.interval, low=number(self.interval.low), high=number(self.interval.high)),
+            confidence=self.aim.confidence,
+            precision=self.aim.precision,
+            max_trials=self.aim.max_trials,
+            stopped=self.stopped,
+            trials=self.trials,
+            left_out=LeftOutTrials(self.invalid, self.harness_errors),
+            levels=tuple(replace(x, level=number(x.level)) for x in self.levels),
+            course=tuple(replace(x, level=number(x.level)) for x in self.course) if course is None else tuple(course),
+            fit=self.fit,
+            monotone_p=self.monotone_p,
+            words=tuple(self.words(form, criterion)),
+        )
 
 
 @dataclass
@@ -529,11 +490,11 @@ class Search:
         levels = tuple(self.space.level(float(place)) for place in places)
         return Fit(levels, *(tuple(map(float, values)) for values in (share, low, high)))
 
-    def _levels(self) -> Iterator[Level]:
+    def _levels(self) -> Iterator[LevelTried]:
         for level, tally in sorted(self._tallies.items()):
             bounds = wilson(tally.met, tally.n, self.aim.confidence)
             low, high = (None, None) if bounds is None else bounds
-            yield Level(level, tally.met, tally.n, low, high, tally.invalid)
+            yield LevelTried(level, tally.met, tally.n, low, high, tally.invalid)
 
     def _level_at(self, place: float) -> float:
         return next(level for level, tally in self._tallies.items() if tally.place == place and tally.n)

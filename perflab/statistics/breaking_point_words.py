@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from perflab.units import format_confidence
 
 if TYPE_CHECKING:
-    from perflab.statistics.breaking_point import Bounds, Found, Level
+    from perflab.results.curve import Bounds, LevelTried
+    from perflab.statistics.breaking_point import Found
 
 Form = Callable[[float], str]
 SUCCESS = "success"
-State = Literal["found", "not_reached", "below_low", "not_monotone", "unsettled", "not_producible"]
 
 
 def plain(value: float) -> str:
@@ -111,7 +111,7 @@ def _ends(found: Found) -> tuple[float, float]:
 
 def _seen(found: Found, level: float, form: Form) -> str:
     """What was seen at one level, with Wilson's interval."""
-    at: Level | None = next((x for x in found.levels if x.level == level and x.n), None)
+    at: LevelTried | None = next((x for x in found.levels if x.level == level and x.n), None)
     if at is None or at.low is None or at.high is None:
         return f"; none at {form(level)} itself"
     return f"; {at.met} of {at.n} at {form(level)}, share [{100 * at.low:.0f} %, {100 * at.high:.0f} %]"

@@ -11,93 +11,50 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from perflab.models import as_json
+from perflab.results.comparison import (
+    Comparison,
+    Described,
+    Direction,
+    Equivalence,
+    Estimate,
+    LeftOut,
+    Margin,
+    NoiseFloor,
+    Power,
+)
 from perflab.statistics import effect, estimate, influence, power
 from perflab.statistics.design import Design, design
-from perflab.statistics.difference import Direction, permutation_test, shift, welch
-from perflab.statistics.equivalence import Equivalence, Margin, bounds
-from perflab.statistics.influence import Influence, SpreadInfluence
-from perflab.statistics.judgement import Judgement, Rules, Verdict, judge, verdict_of
-from perflab.statistics.lattice import Lattice, detect
-from perflab.statistics.noise import NoiseFloor, noise_floor
-from perflab.statistics.outliers import Outlier, find_outliers
-from perflab.statistics.power import Power
-from perflab.statistics.sample import Estimate, Floats, Interval, Json, Sample, Test, as_json
-from perflab.statistics.spread import Spread, compare_spread
+from perflab.statistics.difference import permutation_test, shift, welch
+from perflab.statistics.equivalence import bounds
+from perflab.statistics.judgement import Judgement, Rules, judge, verdict_of
+from perflab.statistics.lattice import detect
+from perflab.statistics.outliers import find_outliers
+from perflab.statistics.sample import Floats, Sample
+from perflab.statistics.spread import compare_spread
 
-__all__ = [
-    "Comparison", "Estimate", "Interval", "Margin", "NoiseFloor", "Sample", "Test", "compare", "compare_family",
-    "corrected", "holm", "noise_floor",
-]  # fmt: skip
-
-Scale = Literal["ratio", "difference"]
 Key = TypeVar("Key")
 
 
-@dataclass(frozen=True)
-class Described:
-    """One sample by itself."""
+@dataclass(frozen=True, kw_only=True)
+class Analysed(Comparison):
+    """With what it was made of, so that a family of comparisons can be corrected."""
 
-    name: str
-    n: int
-    missing: int
-    median: Estimate
-    mean: Estimate
-    sd: float | None
-    smallest: float | None
-    largest: float | None
-    outliers: tuple[Outlier, ...]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Of a treatment with its baseline. Every sign: positive, or a ratio above 1, means that the treatment is larger.
-
-    `estimate`, `equivalence` and `power` are on `scale`: factors for ratios, else differences in the values' unit.
-    `p` is that of `rank_test`; the other tests stand beside it and decide nothing.
-    """
-
-    verdict: Verdict
-    metric: str
-    baseline: Described
-    treatment: Described
-    alpha: float
-    direction: Direction
-    scale: Scale
-    estimate: Estimate
-    shift: Estimate
-    ratio: Estimate  # value None where a value is not positive
-    mean_difference: Estimate
-    p: float | None
-    p_adjusted: float | None  # after Holm; p itself in a family of one
-    attainable_p: float | None  # the smallest p that these numbers of trials can give
-    attainable_adjusted: float | None  # after Holm, were p as small as that and all others as they are
-    family_size: int
-    rank_test: Test
-    permutation: Test
-    welch: Test
-    hedges_g: Estimate
-    cliffs_delta: Estimate
-    blocks: int | None  # shared ones; None: not blocked
-    unused: tuple[str, ...]  # trials whose block lacks the other sample
-    noise_floor: float | None  # on `scale`
-    equivalence: Equivalence | None
-    power: Power  # at its own alpha: alpha / family_size
-    spread: Spread
-    influence: Influence
-    spread_influence: SpreadInfluence
-    lattice: Lattice | None  # of both samples together
     rules: Rules = dataclasses.field(repr=False)
     design: Design = dataclasses.field(repr=False, compare=False)  # on the scale of the analysis
+    left_out: tuple[LeftOut, ...] = dataclasses.field(repr=False, default=())  # the comparison without each trial
 
-    def to_dict(self) -> Json:
-        """For json; `rules` and `design` are left out, for what they say stands in other keys."""
-        out: Json = as_json(dataclasses.replace(self, rules=Rules(), design=Design((), blocked=False)))
-        del out["rules"], out["design"]
-        return out
+    def alone(self) -> Comparison:
+        """The comparison itself, as it is written."""
+        return Comparison(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Comparison)})
+
+    def document(self) -> dict[str, Any]:
+        """For json, with the comparison without each trial."""
+        return {**as_json(self.alone()), "left_out": as_json(self.left_out)}
 
 
 def compare(
@@ -111,7 +68,7 @@ def compare(
     direction: Direction = "both",
     seed: int = 0,
     ratio: bool | None = None,
-) -> Comparison:
+) -> Analysed:
     """Compares two samples by one value per trial.
 
     `ratio`: the result is a factor (the analysis is of logarithms); None: where all values are positive and the
@@ -133,7 +90,8 @@ def compare(
     t_test, mean_difference = welch(compared, rules.confidence, direction)
     a, b = compared.a, compared.b
     to_scale = math.exp if logarithms else float
-    return Comparison(
+    left_out = influence.without_each(baseline, treatment, rules, judged)
+    return Analysed(
         verdict=judged.verdict,
         metric=metric,
         baseline=_described(baseline, "baseline", 1 - alpha, seed),
@@ -161,11 +119,12 @@ def compare(
         equivalence=_on_scale(judged.equivalence, logarithms),
         power=_planned(judged.design, rules, rules.alpha),
         spread=compare_spread(a, b, 1 - alpha, seed),
-        influence=influence.of_location(baseline, treatment, rules, judged),
+        influence=influence.of_location(left_out, rules, judged),
         spread_influence=influence.of_spread(baseline, treatment),
         lattice=detect([*baseline.values, *treatment.values]),
         rules=rules,
         design=judged.design,
+        left_out=left_out,
     )
 
 
@@ -178,7 +137,7 @@ def compare_family(
     seed: int = 0,
     ratio: bool | None = None,
     floors: Mapping[Key, NoiseFloor | float | None] | None = None,
-) -> dict[Key, Comparison]:
+) -> dict[Key, Analysed]:
     """compare() of each (baseline, treatment), and corrected() over all of them."""
     made = [
         compare(
@@ -190,7 +149,7 @@ def compare_family(
     return dict(zip(pairs, corrected(made), strict=True))
 
 
-def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def corrected(comparisons: Sequence[Analysed]) -> list[Analysed]:
     """The same comparisons as one family: p adjusted by Holm, and the verdicts that follow.
 
     Differences and equivalences are two families. Intervals stay those of each comparison by itself. Power is planned
@@ -211,7 +170,7 @@ def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
         shown = equivalence is not None and equivalence.shown
         verdict = verdict_of(value, c.rank_test, adjusted[i], attainable, c.rules, equivalent=shown)
         trials = []
-        for t in c.influence.trials:
+        for t in c.left_out:
             q = _instead(equivalences, i, t.equivalence_p)
             without = verdict_of(
                 _analysed(t.estimate, c.rules), t.test, _instead(ps, i, t.p), _instead(ps, i, t.attainable_p), c.rules,
@@ -231,6 +190,7 @@ def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
                     influence.collected(trials, value, c.p, verdict, logarithms=c.rules.logarithms),
                     reason=c.influence.reason,
                 ),
+                left_out=tuple(trials),
             )
         )
     return out

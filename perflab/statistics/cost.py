@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perflab.results.trial import Cost, added
+
 Record = Mapping[str, Any]
-Json = dict[str, Any]
 
 ROLES = ("executor", "middleware", "perflab", "tracer")
 ENDED = "ended"  # threads that ended within the measured part, where it is not known what they were
@@ -93,8 +94,8 @@ def _counted(name: str, begin: Record, end: Record) -> tuple[int | None, str]:
     return count, "; ".join(notes)
 
 
-def of_trial(processes: Sequence[ProcessCost | None]) -> Json | None:
-    """`cost` of a trial in the summary: all its processes together; None where one was not recorded."""
+def of_trial(processes: Sequence[ProcessCost | None]) -> Cost | None:
+    """All processes of a trial together; None where one was not recorded."""
     known = [cost for cost in processes if cost is not None]
     if not known or len(known) < len(processes):
         return None
@@ -103,13 +104,16 @@ def of_trial(processes: Sequence[ProcessCost | None]) -> Json | None:
     for cost in known:
         for thread in cost.threads:
             roles[thread.role] = roles.get(thread.role, 0) + thread.cpu_ns
-    # Threads are read one after the other, right after the process: what is missing in them belonged to others.
-    ended = max(0, cpu_ns - sum(roles.values()))
-    trial: Json = {"cpu_ns": cpu_ns, "roles": {**roles, ENDED: ended}}
-    for name in COUNTERS:
-        counts = [count for cost in known if (count := cost.counts[name]) is not None]
-        trial[name] = sum(counts) if len(counts) == len(known) else None
-        reasons = [reason for cost in known if (reason := cost.reasons.get(name)) is not None]
-        trial[f"{name}_reason"] = reasons[0] if reasons else None
-    trial["notes"] = list(dict.fromkeys(note for cost in known for note in cost.notes))
-    return trial
+    counts: dict[str, Any] = {name: added(cost.counts[name] for cost in known) for name in COUNTERS}
+    reasons: dict[str, Any] = {
+        f"{name}_reason": next((cost.reasons[name] for cost in known if name in cost.reasons), None)
+        for name in COUNTERS
+    }
+    return Cost(
+        cpu_ns=cpu_ns,
+        # Threads are read one after the other, right after the process: what is missing in them belonged to others.
+        roles={**roles, ENDED: max(0, cpu_ns - sum(roles.values()))},
+        **counts,
+        **reasons,
+        notes=tuple(dict.fromkeys(note for cost in known for note in cost.notes)),
+    )

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from perflab.results.comparison import Interval
+from perflab.results.curve import Knee, Saturation
 from perflab.statistics.curves_trend import Trend
 from perflab.statistics.difference import shift
 from perflab.statistics.judgement import Judgement, Rules
-from perflab.statistics.knee import Knee
 from perflab.statistics.metrics import RATIO, Metric
-from perflab.statistics.sample import Interval, Sample
-from perflab.statistics.saturation import NotShown, Saturation
+from perflab.statistics.sample import Sample
+from perflab.statistics.saturation import NotShown
 from perflab.statistics.words import factor as ratio_words
 from perflab.statistics.words import p_in_words
 from perflab.units import format_confidence

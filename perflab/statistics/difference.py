@@ -17,17 +17,16 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from perflab.results.comparison import Direction, Estimate, Interval, Test
 from perflab.statistics.design import Block, Design
-from perflab.statistics.sample import Estimate, Floats, Interval, Test
+from perflab.statistics.sample import Floats
 from perflab.units import format_confidence
 
-Direction = Literal["both", "higher", "lower"]
 Ranks = npt.NDArray[np.int64]
 
 MAX_EXACT = 80  # trials; beyond, the normal approximation is off by less than 0.003

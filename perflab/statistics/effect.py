@@ -8,7 +8,8 @@ import warnings
 from scipy import optimize, stats
 from statsmodels.stats.nonparametric import rank_compare_2indep
 
-from perflab.statistics.sample import Estimate, Floats, Interval
+from perflab.results.comparison import Estimate, Interval
+from perflab.statistics.sample import Floats
 
 
 def cliffs_delta(a: Floats, b: Floats, confidence: float = 0.95) -> Estimate:

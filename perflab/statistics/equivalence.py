@@ -7,39 +7,12 @@ as that the interval of confidence 1 - 2 alpha lies within (-d, d).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from perflab.results.comparison import Equivalence, Margin
 from perflab.statistics.design import Design
 from perflab.statistics.difference import rank_p, shift
-from perflab.statistics.sample import Interval
 
 NOT_POSITIVE = "a relative margin needs values above 0"
-
-
-@dataclass(frozen=True)
-class Margin:
-    """The largest difference that does not matter: absolute, or relative (0.05: a factor of 1.05 either way)."""
-
-    value: float
-    relative: bool = False
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.value) and self.value > 0):
-            raise ValueError(f"a margin is positive, not {self.value}")
-
-
-@dataclass(frozen=True)
-class Equivalence:
-    """Whether the difference is within [low, high] (on the scale of the analysis, ratios included)."""
-
-    margin: Margin
-    low: float | None
-    high: float | None
-    p: float | None  # the larger of the two one-sided ones
-    interval: Interval | None  # of confidence 1 - 2 alpha
-    shown: bool
-    p_adjusted: float | None = None
-    reason: str | None = None
 
 
 def bounds(margin: Margin, *, logarithms: bool) -> tuple[float, float] | str:

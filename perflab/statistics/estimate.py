@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from perflab.statistics.sample import Estimate, Floats, Interval, Sample
+from perflab.results.comparison import Estimate, Interval
+from perflab.results.trial import Median
+from perflab.statistics.sample import Floats, Sample, as_median
 from perflab.units import format_confidence
 
 MIN_BOOTSTRAP = 8
@@ -45,6 +47,11 @@ def median(sample: Sample, confidence: float = 0.95) -> Estimate:
         return Estimate(None, reason="no values")
     interval, reason = order_statistics(sample.array, 0.5, confidence)
     return Estimate(float(np.median(sample.array)), interval, reason)
+
+
+def median_of(sample: Sample, confidence: float = 0.95, unit: str = "") -> Median:
+    """The same as a record."""
+    return as_median(median(sample, confidence), sample.n, confidence, unit)
 
 
 def quantile(sample: Sample, q: float, confidence: float = 0.95) -> Estimate:

@@ -12,16 +12,17 @@ extra trials (observers cpu_profile, tracing), which enter no other figure; of s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from perflab.results.comparison import Estimate
+from perflab.results.costs import CostRatio, CostRow, ExecutorCosts
+from perflab.results.trial import Circumstances, Families, Median, PhaseRow, Phases, Result, RoleShare, Trial
 from perflab.statistics.cost import ENDED, ROLES
 from perflab.statistics.metrics import METRICS, Metric, Reading
-from perflab.statistics.sample import Estimate, Sample
-from perflab.statistics.selection import EXTRA, MEASURED, entering, purpose_of, sample_of, variant_of
-
-Json = dict[str, Any]
-Trial = Mapping[str, Any]
+from perflab.statistics.sample import Sample, as_median
+from perflab.statistics.selection import sample_of
 
 INLINE = "inline"
 CASE = "workload.case"  # the factor whose level says what a generated workload leaves out
@@ -52,11 +53,9 @@ PHASES: Mapping[str, str | None] = {
 LEAST_SAMPLES = 10  # of a profile, as in perflab.profile.table
 MIN_KNOWN = 0.9  # of a duration that the scheduler's events must cover, as in perflab.trace.executor
 
-_KEYS = ("workload", "middleware", "executor", "ipc", "pass_by", "treatment", "conditions", "factors", "duration_s")
-
 
 def _per_tick(trial: Trial) -> Reading:
-    percent, seconds = METRICS["cpu_percent"].read(trial), trial.get("ticks_per_s")
+    percent, seconds = METRICS["cpu_percent"].read(trial), trial.ticks_per_s
     if percent.value is None:
         return percent
     if not seconds:
@@ -80,40 +79,54 @@ FIGURES: Mapping[str, Metric] = {
 }
 
 
-def of(results: Sequence[Json], alpha: float = 0.05) -> Json | None:
-    """`executor_costs` of a summary from its results; None where no CPU time was measured, as in virtual time."""
-    shown = [r for r in results if purpose_of(r) == MEASURED and entering(r)]
+def of(results: Sequence[Result], alpha: float = 0.05) -> ExecutorCosts | None:
+    """What each treatment cost; None where no CPU time was measured, as in virtual time."""
+    shown = [r for r in results if r.is_regular and r.entering]
     if not any(_reading(r, "cpu_percent").n for r in shown):
         return None
-    rows = [_row(r, results, 1 - alpha) for r in shown]
-    for index, row in enumerate(rows):
-        row["reference"], row["ratio"] = _compared(index, shown, 1 - alpha)
-    return {"level": 1 - alpha, "rows": rows}
+    rows = [
+        replace(_row(r, results, 1 - alpha), reference=reference, ratio=ratio)
+        for index, r in enumerate(shown)
+        for reference, ratio in [_compared(index, shown, 1 - alpha)]
+    ]
+    return ExecutorCosts(level=1 - alpha, rows=tuple(rows))
 
 
-def is_about_executors(rows: Sequence[Mapping[str, Any]]) -> bool:
+def is_about_executors(rows: Sequence[CostRow]) -> bool:
     """Whether a table of costs is what a reader of these rows looks for."""
-    executors = {row["executor"] for row in rows}
-    return len(executors) > 1 or any(CASE in row["factors"] for row in rows)
+    return len({row.executor for row in rows}) > 1 or any(CASE in row.factors for row in rows)
 
 
-def _row(result: Json, results: Sequence[Json], confidence: float) -> Json:
-    trials = entering(result)
-    row: Json = {key: result.get(key) for key in _KEYS}
-    row["factors"] = dict(result.get("factors") or {})
-    row["trials"] = len(trials)
-    for key, metric in FIGURES.items():
-        row[key] = _figure(_reading(result, key), confidence, _reason(trials, metric))
-    row["roles"], row["roles_reason"] = _roles(trials)
-    row["notes"] = list(dict.fromkeys(n for t in trials for n in (t.get("cost") or {}).get("notes") or ()))
-    own = [result, *(r for r in results if purpose_of(r) == EXTRA and _same(r, result))]
-    for key, observer in (("families", "cpu_profile"), ("phases", "tracing")):
-        row[key], row[f"{key}_reason"] = _observed(own, key, observer)
-    return row
+def _row(result: Result, results: Sequence[Result], confidence: float) -> CostRow:
+    trials = result.entering
+    figures: dict[str, Any] = {
+        key: _figure(_reading(result, key), confidence, _reason(trials, metric)) for key, metric in FIGURES.items()
+    }
+    roles, roles_reason = _roles(trials)
+    own = [result, *(r for r in results if r.is_extra and _same(r, result))]
+    seen = [trial for r in own for trial in r.trials_detail]
+    families = next((replace(t.families, trial=t.trial) for t in seen if t.families is not None), None)
+    phases = next((replace(t.phases, trial=t.trial) for t in seen if t.phases is not None), None)
+    return CostRow(
+        **{f.name: getattr(result, f.name) for f in fields(Circumstances)},
+        trials=len(trials),
+        **figures,
+        roles=roles,
+        roles_reason=roles_reason,
+        families=families,
+        families_reason=None if families else _not_seen("cpu_profile"),
+        phases=phases,
+        phases_reason=None if phases else _not_seen("tracing"),
+        notes=tuple(dict.fromkeys(note for t in trials if t.cost is not None for note in t.cost.notes)),
+    )
 
 
-def _reading(result: Json, key: str) -> Sample:
-    return sample_of(entering(result), FIGURES[key], "")
+def _not_seen(observer: str) -> str:
+    return f"no trial had the observer {observer}, or what it left is too little or cannot be read"
+
+
+def _reading(result: Result, key: str) -> Sample:
+    return sample_of(result.entering, FIGURES[key], "")
 
 
 def _reason(trials: Sequence[Trial], metric: Metric) -> str | None:
@@ -121,34 +134,26 @@ def _reason(trials: Sequence[Trial], metric: Metric) -> str | None:
     return next((r.reason for r in readings if r.value is None), None)
 
 
-def _figure(sample: Sample, confidence: float, reason: str | None) -> Json:
+def _figure(sample: Sample, confidence: float, reason: str | None) -> Median:
     """The median over trials with its interval."""
     if not sample.n:
-        return _as_figure(Estimate(None, reason=reason or "not measured"), 0, confidence)
+        return as_median(Estimate(None, reason=reason or "not measured"), 0, confidence)
     if sample.n == 1:  # nothing to be estimated; what does it takes a second to import
-        return _as_figure(Estimate(sample.values[0], reason="1 trial is too few for an interval"), 1, confidence)
+        return as_median(Estimate(sample.values[0], reason="1 trial is too few for an interval"), 1, confidence)
     from perflab.statistics import estimate
 
-    return _as_figure(estimate.median(sample, confidence), sample.n, confidence)
-
-
-def _as_figure(found: Estimate, n: int, confidence: float) -> Json:
-    low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
-    return {
-        "value": found.value, "low": low, "high": high, "level": confidence, "n": n,
-        "reason": found.reason,
-    }  # fmt: skip
+    return estimate.median_of(sample, confidence)
 
 
 # -- the ratio -------------------------------------------------------------------------------------------------------
 
 
-def _compared(index: int, results: Sequence[Json], confidence: float) -> tuple[int | None, Json]:
+def _compared(index: int, results: Sequence[Result], confidence: float) -> tuple[int | None, CostRatio]:
     """The place of the reference, and the ratio to it: of CPU per message, or of CPU where nothing is delivered."""
     result = results[index]
     key = "cpu_per_message_ns" if _reading(result, "cpu_per_message_ns").n else "cpu_percent"
     if not _reading(result, key).n:
-        return None, _ratio(Estimate(None, reason=_reason(entering(result), FIGURES[key])), key, 0, confidence)
+        return None, _ratio(Estimate(None, reason=_reason(result.entering, FIGURES[key])), key, 0, confidence)
     reference = _reference(index, results, key)
     if reference is None:
         return None, _ratio(Estimate(None, reason=_no_reference(result, results)), key, 0, confidence)
@@ -171,11 +176,11 @@ def _compared(index: int, results: Sequence[Json], confidence: float) -> tuple[i
     )
 
 
-def _ratio(found: Estimate, key: str, n: int, confidence: float, paired: bool = False) -> Json:
-    return {**_as_figure(found, n, confidence), "of": key, "paired": paired}
+def _ratio(found: Estimate, key: str, n: int, confidence: float, paired: bool = False) -> CostRatio:
+    return CostRatio(**vars(as_median(found, n, confidence)), of=key, paired=paired)
 
 
-def _reference(index: int, results: Sequence[Json], key: str) -> int | None:
+def _reference(index: int, results: Sequence[Result], key: str) -> int | None:
     """The case without an executor, if there is one; else the same with the executor inline.
 
     Of timers alone the other way round, as their traffic is another; `plain`, on no middleware, has the case
@@ -184,91 +189,76 @@ def _reference(index: int, results: Sequence[Json], key: str) -> int | None:
     own = results[index]
     if _case(own) == PLAIN:
         found = _beside_plain(own, results, key)
-        return found[0] if len({results[i].get("middleware") for i in found}) == 1 else None
+        return found[0] if len({results[i].middleware for i in found}) == 1 else None
     alike = [i for i, other in enumerate(results) if _reading(other, key).n and _alike(own, other)]
     by_case = [i for i in alike if _is_middleware(results[i])]
-    by_case.sort(key=lambda i: (results[i].get("ipc") != own.get("ipc"), i))
+    by_case.sort(key=lambda i: (results[i].ipc != own.ipc, i))
     inline = [
         i
         for i in alike
-        if results[i].get("executor") == INLINE
-        and _case(results[i]) == _case(own)
-        and results[i].get("ipc") == own.get("ipc")
+        if results[i].executor == INLINE and _case(results[i]) == _case(own) and results[i].ipc == own.ipc
     ]
     found = [*by_case, *inline] if key == "cpu_per_message_ns" else [*inline, *by_case]
     return found[0] if found else None
 
 
-def _beside_plain(own: Json, results: Sequence[Json], key: str) -> list[int]:
+def _beside_plain(own: Result, results: Sequence[Result], key: str) -> list[int]:
     """The cases middleware that differ from `plain` in what carries the messages alone."""
     found = [
         i
         for i, other in enumerate(results)
-        if _is_middleware(other)
-        and _reading(other, key).n
-        and _alike({**own, "middleware": other["middleware"]}, other)
+        if _is_middleware(other) and _reading(other, key).n and _alike(replace(own, middleware=other.middleware), other)
     ]
-    return sorted(found, key=lambda i: (results[i].get("ipc") != own.get("ipc"), i))
+    return sorted(found, key=lambda i: (results[i].ipc != own.ipc, i))
 
 
-def _is_middleware(result: Json) -> bool:
-    return _case(result) == MIDDLEWARE and result.get("executor") in (None, INLINE)
+def _is_middleware(result: Result) -> bool:
+    return _case(result) == MIDDLEWARE and result.executor in (None, INLINE)
 
 
-def _no_reference(result: Json, results: Sequence[Json]) -> str:
+def _no_reference(result: Result, results: Sequence[Result]) -> str:
     if _case(result) != PLAIN:
         how = "the executor inline" if _case(result) is None else "the case middleware, or the executor inline"
-        return f"no treatment on {result['middleware']} runs without an executor ({how})"
+        return f"no treatment on {result.middleware} runs without an executor ({how})"
     if any(_is_middleware(other) for other in results):
         return "it runs on no middleware, and the case middleware ran on several"
     return "it runs on no middleware, and the case middleware did not run"
 
 
-def _alike(one: Json, other: Json) -> bool:
+def _alike(one: Result, other: Result) -> bool:
     """Whether two results differ in their executor, their case and the way of delivery alone."""
-    keys = ("workload", "middleware", "pass_by", "treatment")
-    return all(one.get(k) == other.get(k) for k in keys) and _factors(one) == _factors(other)
+    return _but_executor(one) == _but_executor(other)
 
 
-def _case(result: Json) -> Any:
-    return (result.get("factors") or {}).get(CASE)
+def _but_executor(result: Result) -> tuple[object, ...]:
+    factors = {path: level for path, level in result.factors.items() if path != CASE}
+    return result.workload, result.middleware, result.pass_by, result.treatment, factors
 
 
-def _factors(result: Json) -> dict[str, Any]:
-    return {path: level for path, level in (result.get("factors") or {}).items() if path != CASE}
+def _case(result: Result) -> Any:
+    return result.factors.get(CASE)
 
 
-def _same(one: Json, other: Json) -> bool:
+def _same(one: Result, other: Result) -> bool:
     """Whether two results are of one treatment, whatever was observed."""
-    keys = ("treatment", "factors")
-    return variant_of(one) == variant_of(other) and all(one.get(k) == other.get(k) for k in keys)
+    return one.variant == other.variant and (one.treatment, one.factors) == (other.treatment, other.factors)
 
 
 # -- where it went ---------------------------------------------------------------------------------------------------
 
 
-def _roles(trials: Sequence[Trial]) -> tuple[Json | None, str | None]:
+def _roles(trials: Sequence[Trial]) -> tuple[dict[str, float] | None, str | None]:
     """The share of each role of threads in the CPU time, or why it is not known."""
-    costs = [cost for t in trials if (cost := t.get("cost")) is not None]
-    total = sum(cost["cpu_ns"] for cost in costs)
+    costs = [t.cost for t in trials if t.cost is not None]
+    total = sum(cost.cpu_ns for cost in costs)
     if not costs:
         return None, "the threads' CPU time over the measured part was not recorded"
     if not total:
         return None, "no CPU time was used"
-    names = (*ROLES, ENDED)
-    return {name: sum(cost["roles"].get(name, 0) for cost in costs) / total for name in names}, None
+    return {name: sum(cost.roles.get(name, 0) for cost in costs) / total for name in (*ROLES, ENDED)}, None
 
 
-def _observed(results: Iterable[Json], key: str, observer: str) -> tuple[Json | None, str | None]:
-    """What an observer saw in the first trial that has it."""
-    for result in results:
-        for trial in result["trials_detail"]:
-            if trial.get(key) is not None:
-                return {"trial": trial["trial"], **trial[key]}, None
-    return None, f"no trial had the observer {observer}, or what it left is too little or cannot be read"
-
-
-def families_of(document: Mapping[str, Any], roles: Mapping[int, str]) -> Json | None:
+def families_of(document: Mapping[str, Any], roles: Mapping[int, str]) -> Families | None:
     """`families` of a trial from its profile.json: shares of the CPU time, of all threads and of those of each role.
 
     `roles` are by thread number. Shares are of CPU time, from 0 to 1. None where there are too few samples.
@@ -283,18 +273,18 @@ def families_of(document: Mapping[str, Any], roles: Mapping[int, str]) -> Json |
             for row in thread["families"]:
                 for into in (whole, of_role):
                     into[row["family"]] = into.get(row["family"], 0) + row["self_weight"]
-    return {
-        "samples": document["quality"]["samples"],
-        "titles": {name: document["families"].get(name, name) for name in whole},
-        "shares": _shares(whole),
-        "groups": grouped(_shares(whole)),
-        "by_role": {
-            role: {"share": sum(part.values()) / sum(whole.values()), "groups": grouped(_shares(part))}
+    return Families(
+        samples=document["quality"]["samples"],
+        titles={name: document["families"].get(name, name) for name in whole},
+        shares=_shares(whole),
+        groups=grouped(_shares(whole)),
+        by_role={
+            role: RoleShare(share=sum(part.values()) / sum(whole.values()), groups=grouped(_shares(part)))
             for role, part in parts.items()
             if sum(part.values())
         },
-        "warnings": list(document.get("warnings") or ()),
-    }
+        warnings=tuple(document.get("warnings") or ()),
+    )
 
 
 def _shares(weights: Mapping[str, float]) -> dict[str, float]:
@@ -311,50 +301,58 @@ def grouped(shares: Mapping[str, float]) -> dict[str, float]:
     return {**found, OTHER: sum(share for name, share in shares.items() if name not in inside)}
 
 
-def phases_of(document: Mapping[str, Any]) -> Json | None:
+@dataclass
+class _Phase:
+    """What all executor threads did under one name."""
+
+    count: int = 0
+    wall_ns: int = 0
+    on_cpu_ns: int = 0
+    told_ns: float = 0.0  # of wall_ns, that of which the scheduler's events tell
+
+    @property
+    def known_cpu_ns(self) -> int | None:
+        if not self.wall_ns:
+            return 0
+        return self.on_cpu_ns if self.told_ns >= MIN_KNOWN * self.wall_ns else None
+
+
+def phases_of(document: Mapping[str, Any]) -> Phases | None:
     """`phases` of a trial from the answer of `perflab trace executor`: all executor threads together.
 
     None where no thread has phases. CPU time is null where the scheduler's events cover too little of the time.
     """
     section = document["executor"]
-    found: dict[str, Json] = {}
+    found: dict[str, _Phase] = {}
     for row in section["rows"]:
-        name = row["function"]
-        if name not in PHASES:
+        if row["function"] not in PHASES:
             continue
-        part = found.setdefault(name, {"function": name, "count": 0, "wall_ns": 0, "on_cpu_ns": 0, "told_ns": 0.0})
-        part["count"] += row["count"]
-        part["wall_ns"] += row["wall_ns"] or 0
-        part["on_cpu_ns"] += row["on_cpu_ns"] or 0
-        part["told_ns"] += (row["wall_ns"] or 0) * (row["known_percent"] or 0) / 100
+        part = found.setdefault(row["function"], _Phase())
+        part.count += row["count"]
+        part.wall_ns += row["wall_ns"] or 0
+        part.on_cpu_ns += row["on_cpu_ns"] or 0
+        part.told_ns += (row["wall_ns"] or 0) * (row["known_percent"] or 0) / 100
     if "thread" not in found:
         return None
-    cpu = {name: _known_cpu(part) for name, part in found.items()}
-    rows = []
-    for name, part in found.items():
-        above = PHASES[name]
-        rows.append(
-            {
-                "function": name,
-                "depth": _depth(name),
-                "count": part["count"],
-                "wall_ns": part["wall_ns"],
-                "on_cpu_ns": cpu[name],
-                "cpu_usage": _part(cpu[name], part["told_ns"]),
-                "of_thread": _part(cpu[name], cpu["thread"]),
-                "of_parent": None if above is None else _part(cpu[name], cpu.get(above)),
-            }
-        )
-    threads = sum(row["function"] == "thread" for row in section["rows"])
+    cpu = {name: part.known_cpu_ns for name, part in found.items()}
     uncovered = any(value is None for value in cpu.values())
-    reason = "the scheduler's events are missing, or cover too little of it" if uncovered else None
-    return {"threads": threads, "rows": rows, "reason": reason}
-
-
-def _known_cpu(part: Json) -> int | None:
-    if not part["wall_ns"]:
-        return 0
-    return part["on_cpu_ns"] if part["told_ns"] >= MIN_KNOWN * part["wall_ns"] else None
+    return Phases(
+        threads=sum(row["function"] == "thread" for row in section["rows"]),
+        reason="the scheduler's events are missing, or cover too little of it" if uncovered else None,
+        rows=tuple(
+            PhaseRow(
+                function=name,
+                depth=_depth(name),
+                count=part.count,
+                wall_ns=part.wall_ns,
+                on_cpu_ns=cpu[name],
+                cpu_usage=_part(cpu[name], part.told_ns),
+                of_thread=_part(cpu[name], cpu["thread"]),
+                of_parent=None if (above := PHASES[name]) is None else _part(cpu[name], cpu.get(above)),
+            )
+            for name, part in found.items()
+        ),
+    )
 
 
 def _part(value: float | None, whole: float | None) -> float | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
+from perflab.results.comparison import Influence, LeftOut, SpreadInfluence, SpreadLeftOut, Verdict
 from perflab.statistics.design import design
 from perflab.statistics.difference import attainable_p, rank_test, shift_value
 from perflab.statistics.equivalence import bounds, one_sided_p
-from perflab.statistics.judgement import CLAIMS, Judgement, Rules, Verdict, verdict_of
-from perflab.statistics.sample import Floats, Sample, Test
+from perflab.statistics.judgement import Judgement, Rules, verdict_of
+from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import brown_forsythe
 
 MAX_TRIALS = 120  # of both samples; one of more carries no conclusion by ranks
@@ -21,60 +22,11 @@ NOTABLE_RATIO = 2.0
 LEFT = 0.5
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """The comparison without one trial; the estimate is a difference, or a ratio where the comparison is of ratios."""
-
-    sample: str  # "baseline" or "treatment"
-    label: str
-    estimate: float | None
-    p: float | None
-    attainable_p: float | None
-    equivalence_p: float | None
-    test: Test
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Influence:
-    """Of every trial. `flips` are those without which the verdict is another one, other than for want of trials."""
-
-    trials: tuple[LeftOut, ...]
-    largest_estimate: LeftOut | None  # without it the estimate changes most; likewise below
-    largest_p: LeftOut | None
-    flips: tuple[LeftOut, ...]
-    reason: str | None = None  # why nothing is listed
-
-    @property
-    def carries(self) -> LeftOut | None:
-        """The one trial without which a claim is none, if it is only one."""
-        lost = [trial for trial in self.flips if trial.verdict not in CLAIMS]
-        return lost[0] if len(lost) == 1 else None
-
-
-@dataclass(frozen=True)
-class SpreadLeftOut:
-    sample: str
-    label: str
-    sd_ratio: float
-    p: float | None  # of Brown and Forsythe's test
-
-
-@dataclass(frozen=True)
-class SpreadInfluence:
-    """`carried_by`: the one trial without which less than half of a notable ratio is left, on the log scale."""
-
-    largest: SpreadLeftOut | None
-    carried_by: SpreadLeftOut | None
-
-
-def of_location(baseline: Sample, treatment: Sample, rules: Rules, whole: Judgement) -> Influence:
-    """Leaves out each trial in turn; a trial that is in no shared block changes nothing and is not listed."""
-    counted = len(whole.design.a) + len(whole.design.b)
-    if counted > MAX_TRIALS:
-        return Influence(
-            (), None, None, (), f"{counted} trials are more than the {MAX_TRIALS} that are left out by turns"
-        )
+def without_each(baseline: Sample, treatment: Sample, rules: Rules, whole: Judgement) -> tuple[LeftOut, ...]:
+    """Leaves out each trial in turn; a trial that is in no shared block changes nothing and is not listed. Empty where
+    there are more than MAX_TRIALS."""
+    if _counted(whole) > MAX_TRIALS:
+        return ()
     trials = []
     for sample, other, side in ((baseline, treatment, "baseline"), (treatment, baseline, "treatment")):
         for index, label in enumerate(sample.labels):
@@ -83,8 +35,19 @@ def of_location(baseline: Sample, treatment: Sample, rules: Rules, whole: Judgem
             rest = sample.without(index)
             pair = (rest, other) if side == "baseline" else (other, rest)
             trials.append(_left_out(side, label, *pair, rules))
+    return tuple(trials)
+
+
+def of_location(left_out: Sequence[LeftOut], rules: Rules, whole: Judgement) -> Influence:
+    """What the comparisons without each trial say of the whole one."""
+    if (counted := _counted(whole)) > MAX_TRIALS:
+        return Influence(None, None, (), f"{counted} trials are more than the {MAX_TRIALS} that are left out by turns")
     value = whole.estimate.value
-    return collected(trials, value, whole.test.p, whole.verdict, logarithms=rules.logarithms)
+    return collected(left_out, value, whole.test.p, whole.verdict, logarithms=rules.logarithms)
+
+
+def _counted(whole: Judgement) -> int:
+    return len(whole.design.a) + len(whole.design.b)
 
 
 def _left_out(side: str, label: str, baseline: Sample, treatment: Sample, rules: Rules) -> LeftOut:
@@ -105,7 +68,7 @@ def _left_out(side: str, label: str, baseline: Sample, treatment: Sample, rules:
 
 
 def collected(
-    trials: list[LeftOut], estimate: float | None, p: float | None, verdict: Verdict, *, logarithms: bool
+    trials: Sequence[LeftOut], estimate: float | None, p: float | None, verdict: Verdict, *, logarithms: bool
 ) -> Influence:
     """The extremes among comparisons without one trial; `estimate` is that of all, on the scale of the analysis."""
 
@@ -118,7 +81,6 @@ def collected(
         return -1.0 if trial.p is None or p is None else abs(trial.p - p)
 
     return Influence(
-        tuple(trials),
         max(trials, key=moved, default=None),
         max(trials, key=changed, default=None),
         tuple(trial for trial in trials if trial.verdict not in (verdict, "too_few_trials")),

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
+from perflab.results.comparison import Direction, Equivalence, Estimate, Margin, Test, Verdict
 from perflab.statistics.design import Design, design
-from perflab.statistics.difference import Direction, attainable_p, rank_test, shift
-from perflab.statistics.equivalence import Equivalence, Margin, two_one_sided
-from perflab.statistics.sample import Estimate, Sample, Test
-
-Verdict = Literal["higher", "lower", "equivalent", "not_shown", "below_noise_floor", "too_few_trials"]
-CLAIMS = ("higher", "lower", "equivalent")
+from perflab.statistics.difference import attainable_p, rank_test, shift
+from perflab.statistics.equivalence import two_one_sided
+from perflab.statistics.sample import Sample
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perflab.errors import BadInput
+from perflab.results.summary import Summary
+from perflab.results.trial import Distribution, JitterFigure, KeyFigureResult, LostFigure, PathFigure, Result, added
 from perflab.statistics import metrics
 from perflab.statistics.accounting import Accounts, Edge, EdgeKey, Publisher, PublisherKey
 from perflab.statistics.metrics import METRICS, Metric
 
-Json = dict[str, Any]
 PATH, LOST, JITTER = metrics.PATH, metrics.LOST, metrics.JITTER
 
 # What tables show of each kind.
@@ -28,6 +29,8 @@ SHOWN = {
     LOST: ("", "share"),
     JITTER: ("mean", "p50", "p99", "max"),
 }
+Trials = Sequence[tuple[Accounts, int | None]]
+Merged = Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Distribution | None]
 _LOST_CLASSES = ("pre_match", "gap", "tail")
 
 
@@ -93,10 +96,10 @@ def kinds(figures: Iterable[KeyFigure]) -> dict[str, str]:
     return {figure.name: figure.kind for figure in figures}
 
 
-def kinds_in(*summaries: Json) -> dict[str, str]:
+def kinds_in(*summaries: Summary) -> dict[str, str]:
     """The same, of the results of summaries."""
-    found = [result.get("key_figures") or {} for summary in summaries for result in summary["results"]]
-    return {str(name): str(entry["kind"]) for figures in found for name, entry in figures.items()}
+    found = [result.key_figures for summary in summaries for result in summary.results]
+    return {name: entry.kind for figures in found for name, entry in figures.items()}
 
 
 def metrics_of(figure: KeyFigure) -> list[Metric]:
@@ -105,74 +108,44 @@ def metrics_of(figure: KeyFigure) -> list[Metric]:
     return [metric for metric in found if metric is not None]
 
 
-def of_trials(
-    figures: Sequence[KeyFigure],
-    trials: Sequence[tuple[Accounts, int | None]],
-    quantiles: Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Json | None],
-) -> Json:
+def of_trials(figures: Sequence[KeyFigure], trials: Trials, merged: Merged) -> dict[str, KeyFigureResult]:
     """Their numbers over some trials, each with the start of its measured part, by name.
 
-    `quantiles` merges a histogram of some edges or publishers into the numbers of one distribution.
+    `merged` makes one distribution of a histogram of some edges or publishers.
     """
-    return {figure.name: _MAKE[figure.kind](figure, trials, quantiles) for figure in figures}
+    return {figure.name: _MAKE[figure.kind](figure, trials, merged) for figure in figures}
 
 
-def add(summary: Json, figures: Sequence[KeyFigure], alpha: float) -> None:
-    """Puts the median over trials of every metric, with its interval, beside what the results have of their figures."""
-    if not figures:
-        return
-    several = any(result["trials"] > 1 for result in summary["results"])
-    for result in summary["results"]:
-        for figure in figures:
-            entry = result["key_figures"].get(figure.name)
-            if entry is not None:
-                entry["metrics"] = _intervals(result, metrics_of(figure), 1 - alpha) if several else {}
+def with_medians(result: Result, figures: Sequence[KeyFigure], confidence: float) -> Result:
+    """With the median over trials of every metric of its figures."""
+    from perflab.statistics import findings  # scipy takes a second to import
 
-
-def _intervals(result: Json, wanted: Sequence[Metric], confidence: float) -> Json:
-    from perflab.statistics import estimate  # scipy takes a second to import
-    from perflab.statistics.selection import entering, sample_of, treatment_of
-
-    found: Json = {}
-    trials = entering(result)
-    for metric in wanted:
-        sample = sample_of(trials, metric, treatment_of(result))
-        if not sample.n:
-            continue
-        middle = estimate.median(sample, confidence)
-        found[metric.name] = {
-            "value": middle.value,
-            "low": None if middle.interval is None else middle.interval.low,
-            "high": None if middle.interval is None else middle.interval.high,
-            "level": confidence,
-            "n": sample.n,
-            "unit": metric.unit,
-        }
-    return found
+    found = {
+        figure.name: replace(entry, metrics=findings.intervals(result, metrics_of(figure), confidence))
+        for figure in figures
+        if (entry := result.key_figures.get(figure.name)) is not None
+    }
+    return replace(result, key_figures={**result.key_figures, **found})
 
 
 # ---- numbers
 
-_Trials = Sequence[tuple[Accounts, int | None]]
-_Quantiles = Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Json | None]
 
-
-def _path(figure: KeyFigure, trials: _Trials, quantiles: _Quantiles) -> Json:
+def _path(figure: KeyFigure, trials: Trials, merged: Merged) -> PathFigure:
     chosen = [(e, started) for a, started in trials for e in a.edges if e.key in figure.edges]
     possible = [_possible(figure, accounts) for accounts, _ in trials]
     arrived = [sum(e.received for e in a.edges if e.key in figure.edges) for a, _ in trials]
     missed = [None if n is None else max(0, n - came) for n, came in zip(possible, arrived, strict=True)]
-    return {
-        "kind": PATH,
-        "words": figure.words,
-        "from": [_short(node) for node in figure.begins],
-        "to": _short(figure.ends),
-        "edges": [[_short(name) for name in key] for key in figure.edges],
-        "response_ns": quantiles(chosen, "response"),
-        "possible": _sum(possible),
-        "arrived": sum(arrived) if trials else None,
-        "missed": _sum(missed),
-    }
+    return PathFigure(
+        words=figure.words,
+        from_=tuple(map(_short, figure.begins)),
+        to=_short(figure.ends),
+        edges=tuple(tuple(map(_short, key)) for key in figure.edges),
+        response_ns=merged(chosen, "response"),
+        possible=added(possible),
+        arrived=sum(arrived) if trials else None,
+        missed=added(missed),
+    )
 
 
 def _possible(figure: KeyFigure, accounts: Accounts) -> int | None:
@@ -180,42 +153,39 @@ def _possible(figure: KeyFigure, accounts: Accounts) -> int | None:
     if not accounts.complete:
         return None
     sent = {p.key: p.sent for p in accounts.publishers}
-    return _sum([pace.of(sent) for pace in figure.paces])
+    return added([pace.of(sent) for pace in figure.paces])
 
 
-def _lost(figure: KeyFigure, trials: _Trials, quantiles: _Quantiles) -> Json:
+def _lost(figure: KeyFigure, trials: Trials, merged: Merged) -> LostFigure:
     chosen = [e for a, _ in trials for e in a.edges if figure.topics is None or e.topic in figure.topics]
-    lost = _sum([getattr(edge, name) for edge in chosen for name in _LOST_CLASSES])
-    sent = _sum([edge.sent for edge in chosen])
-    return {
-        "kind": LOST,
-        "words": figure.words,
-        "topics": None if figure.topics is None else [_short(topic) for topic in figure.topics],
-        "sent": sent,
-        "lost": lost,
-        "share_percent": 100 * lost / sent if lost is not None and sent else None,
-    }
+    lost = added([getattr(edge, name) for edge in chosen for name in _LOST_CLASSES])
+    sent = added([edge.sent for edge in chosen])
+    return LostFigure(
+        words=figure.words,
+        topics=None if figure.topics is None else tuple(map(_short, figure.topics)),
+        sent=sent,
+        lost=lost,
+        share_percent=100 * lost / sent if lost is not None and sent else None,
+    )
 
 
-def _jitter(figure: KeyFigure, trials: _Trials, quantiles: _Quantiles) -> Json:
+def _jitter(figure: KeyFigure, trials: Trials, merged: Merged) -> JitterFigure:
     chosen = [(p, started) for a, started in trials for p in a.publishers if p.key in figure.publishers]
-    return {
-        "kind": JITTER,
-        "words": figure.words,
-        "publishers": [[_short(name) for name in key] for key in figure.publishers],
-        "periods_ns": list(figure.periods_ns),
-        "jitter_ns": quantiles(chosen, "period_jitter"),
+    return JitterFigure(
+        words=figure.words,
+        publishers=tuple(tuple(map(_short, key)) for key in figure.publishers),
+        periods_ns=figure.periods_ns,
+        jitter_ns=merged(chosen, "period_jitter"),
         # Of several periods there is nothing to say together.
-        "period_ns": quantiles(chosen, "period") if len(set(figure.periods_ns)) == 1 else None,
-    }
+        period_ns=merged(chosen, "period") if len(set(figure.periods_ns)) == 1 else None,
+    )
 
 
-_MAKE = {PATH: _path, LOST: _lost, JITTER: _jitter}
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    known = [n for n in values if n is not None]
-    return sum(known) if values and len(known) == len(values) else None
+_MAKE: Mapping[str, Callable[[KeyFigure, Trials, Merged], KeyFigureResult]] = {
+    PATH: _path,
+    LOST: _lost,
+    JITTER: _jitter,
+}
 
 
 def _short(qualified: str) -> str:

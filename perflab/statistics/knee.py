@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perflab.results.curve import Knee
 from perflab.statistics.sample import Floats, Sample
 
 MIN_LEVELS = 4
@@ -35,17 +36,6 @@ MAX_COMPLETE = 12  # blocks whose signs are turned in every way; of more, in RES
 RESAMPLES = 999
 GRID = 121  # places that are tried for a knee
 _NOISE = 1e-9  # of floating point, measured by the largest value
-
-
-@dataclass(frozen=True)
-class Knee:
-    """Where it is, and the levels between which it lies: the interval ends at levels, as nothing else was measured."""
-
-    level: float
-    low: float
-    high: float
-    confidence: float
-    p: float  # of a curve at least so bent, were it straight
 
 
 @dataclass(frozen=True)

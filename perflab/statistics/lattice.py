@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -26,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from perflab.results.comparison import Lattice
 from perflab.statistics.sample import Floats
 
 Bools = npt.NDArray[np.bool_]
@@ -39,24 +39,6 @@ MIN_PERIOD = 4  # in units of the resolution
 OFF_SHARE = 0.1
 ALPHA = 0.01
 _COARSE, _FINE = 0.1, 0.005  # steps of the frequency, in cycles over the range
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """Values at k period + offset. Of kind resolution: it is how finely they were written, not how they came about."""
-
-    kind: Literal["lattice", "resolution"]
-    period: float  # the roundest number within two standard errors of `fitted_period`
-    fitted_period: float
-    period_error: float  # its standard error; 0 where every value is on the lattice exactly
-    offset: float  # the middle residue, in [0, period)
-    offset_low: float  # the residues of the values on the lattice lie in [offset_low, offset_high]; low may be below 0
-    offset_high: float
-    levels: int  # how many different k
-    on_lattice: int
-    n: int
-    p: float  # the chance of such a lattice where there is none, corrected for the search
-    resolution: float | None  # how finely the values are written; None where that cannot be told
 
 
 _NOISE = 1e-12  # of floating point, measured by the largest value

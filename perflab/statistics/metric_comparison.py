@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from perflab.statistics.comparison import Comparison, Margin, compare
-from perflab.statistics.lattice import Lattice, detect
+from perflab.results.comparison import BETTER, DIFFERENCES, WORSE, Comparison, Effect, Lattice, Margin, NoiseFloor
+from perflab.statistics.comparison import Analysed, compare
+from perflab.statistics.lattice import detect
 from perflab.statistics.metrics import LOWER, RATIO, Metric
-from perflab.statistics.noise import NoiseFloor
 from perflab.statistics.sample import Sample
-
-Json = dict[str, Any]
 
 ALPHA = 0.05
 MARGIN = 0.05  # a difference by a smaller factor is called none
 
-WORSE, BETTER = "worse", "better"
-CLAIMS = ("higher", "lower")
 
 HISTOGRAM_CELLS = 1024  # at least, per doubling (docs/method.md): quantiles sit on lattices of their own
 
@@ -31,7 +26,7 @@ def compare_metric(
     margin: float = MARGIN,
     floor: NoiseFloor | None = None,
     seed: int = 0,
-) -> Comparison:
+) -> Analysed:
     """Times and the like as factors with a margin; counts and shares as differences, where no difference is too small
     to matter, so that none is ever called equivalent."""
     is_ratio = metric.compared == RATIO
@@ -48,41 +43,30 @@ def compare_metric(
     return replace(comparison, lattice=lattice_of(metric, [*baseline.values, *treatment.values]))
 
 
-def is_constant(comparison: Comparison) -> bool:
-    """Whether every trial of both gave the same value."""
-    b, t = comparison.baseline, comparison.treatment
-    return len({b.smallest, b.largest, t.smallest, t.largest}) == 1
-
-
-def effect_of(metric: Metric, comparison: Comparison) -> str | None:
+def effect_of(metric: Metric, comparison: Comparison) -> Effect | None:
     """Whether what is shown is worse or better; None where no difference is."""
-    if comparison.verdict not in CLAIMS:
+    if comparison.verdict not in DIFFERENCES:
         return None
     return WORSE if (comparison.verdict == "higher") == (metric.better == LOWER) else BETTER
 
 
 def effect_words(metric: Metric, comparison: Comparison) -> str:
     """ "1.80x [1.50, 2.20]", "+12 [+3, +20]"; without brackets where there is no interval."""
-    return size_words(metric, comparison.to_dict())
-
-
-def size_words(metric: Metric, comparison: Json) -> str:
-    """The same of a comparison as JSON."""
-    value, interval = comparison["estimate"]["value"], comparison["estimate"]["interval"]
+    value, interval = comparison.estimate.value, comparison.estimate.interval
     if value is None:
         return "–"
 
     def form(x: float | None) -> str:
         if x is None:
             return "–"
-        if comparison["scale"] == "ratio":
+        if comparison.scale == "ratio":
             return f"{x:.2f}" if x < 9.995 else f"{x:.1f}" if x < 99.95 else f"{x:.0f}"
         return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
 
-    if comparison["scale"] == "difference" and interval is not None and interval["low"] == interval["high"] == value:
+    if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
         return form(value)
-    unit = "x" if comparison["scale"] == "ratio" else ""
-    between = "" if interval is None else f" [{form(interval['low'])}, {form(interval['high'])}]"
+    unit = "x" if comparison.scale == "ratio" else ""
+    between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}]"
     return f"{form(value)}{unit}{between}"
 
 

@@ -1,6 +1,6 @@
 """What a trial says, as one number for each metric; and criteria of success, which bound such a number.
 
-A trial is one entry of `trials_detail` in summary.json. A metric that it did not measure is None, with the reason,
+A metric that a trial did not measure is None, with the reason,
 and so is a percentile for which it has too few messages: of n messages fewer than ten lie above the quantile q where
 n < 10 / (1 - q), and the value is then little more than one of the largest few.
 """
@@ -13,15 +13,15 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from perflab.errors import BadInput
+from perflab.results.trial import Distribution, JitterFigure, PathFigure, Trial, counted, owners, received
 from perflab.statistics.cost import COUNTERS
 from perflab.units import format_bytes, format_count, format_time
 
-Json = Mapping[str, Any]
-
-LOWER, HIGHER = "lower", "higher"  # which is better
+LOWER: Literal["lower"] = "lower"  # which is better
+HIGHER: Literal["higher"] = "higher"
 RATIO, DIFFERENCE = "ratio", "difference"  # how two values of a metric are compared
 
 # Times are positive and spread over decades: what changes them multiplies. Counts and shares are 0 as a rule.
@@ -48,9 +48,9 @@ class Metric:
     name: str
     words: str
     unit: str
-    better: str
+    better: Literal["lower", "higher"]
     compared: str
-    read: Callable[[Json], Reading]
+    read: Callable[[Trial], Reading]
 
     def format(self, value: float | None) -> str:
         """A value for people: "45.2 µs", "0.11 %", "12"."""
@@ -73,17 +73,17 @@ def needed(statistic: str) -> int:
     return 1 if quantile is None else math.ceil(round(BEYOND / (1 - quantile), 6))
 
 
-def _distribution(key: str, statistic: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        return _of(_totals(trial).get(key), statistic)
+def _distribution(key: str, statistic: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        return _of(getattr(trial.totals, key), statistic)
 
     return read
 
 
-def _of(distribution: Json | None, statistic: str) -> Reading:
+def _of(distribution: Distribution | None, statistic: str) -> Reading:
     if distribution is None:
         return Reading(None, "not measured")
-    count, value = distribution.get("count"), distribution.get(statistic)
+    count, value = distribution.count, getattr(distribution, statistic)
     if value is None:
         return Reading(None, "no message was received" if count == 0 else "not measured")
     if count is not None and count < needed(statistic):
@@ -95,12 +95,11 @@ def _of(distribution: Json | None, statistic: str) -> Reading:
     return Reading(float(value))
 
 
-def _round_trip(statistic: str) -> Callable[[Json], Reading]:
+def _round_trip(statistic: str) -> Callable[[Trial], Reading]:
     """The mean over all replies; otherwise that of the slowest service, for percentiles cannot be merged."""
 
-    def read(trial: Json) -> Reading:
-        services = trial.get("services") or ()
-        distributions = [s["round_trip_ns"] for s in services if s.get("round_trip_ns") is not None]
+    def read(trial: Trial) -> Reading:
+        distributions = [s.round_trip_ns for s in trial.services if s.round_trip_ns is not None]
         if not distributions:
             return Reading(None, "not measured")
         readings = [_of(d, statistic) for d in distributions]
@@ -111,130 +110,107 @@ def _round_trip(statistic: str) -> Callable[[Json], Reading]:
             return Reading(max(values))
         if len(values) == 1:
             return Reading(values[0])
-        counts = [d.get("count") for d in distributions]
-        if None in counts:
+        counts = [d.count for d in distributions if d.count is not None]
+        if len(counts) < len(distributions):
             return Reading(None, "the number of replies is not known")
         return Reading(sum(map(operator.mul, counts, values)) / sum(counts))
 
     return read
 
 
-def _totals(trial: Json) -> Json:
-    totals: Json = trial.get("totals") or {}
-    return totals
-
-
-def _owners(trial: Json) -> list[Json]:
-    """What has counts: the topics together, as far as there are any, and each service."""
-    totals = _totals(trial)
-    return [*([totals] if totals.get("received") is not None else []), *(trial.get("services") or ())]
-
-
-def _counted(trial: Json, count: Callable[[Json], int | None]) -> int | None:
-    counts = [count(owner) for owner in _owners(trial)]
-    known = [n for n in counts if n is not None]
-    return sum(known) if counts and len(known) == len(counts) else None
-
-
-def _lost_of(owner: Json) -> int | None:
-    classes = list(owner["lost"].values())
-    return None if None in classes else sum(classes)
-
-
-def _count(key: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        value = _counted(trial, lambda owner: owner.get(key))
-        return Reading(None, "not measured") if value is None else Reading(float(value))
+def _count(key: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        return _reading(counted(trial, operator.attrgetter(key)))
 
     return read
 
 
-def _lost(trial: Json) -> Reading:
-    if not _owners(trial):
+def _reading(value: float | None, reason: str = "not measured") -> Reading:
+    return Reading(None, reason) if value is None else Reading(float(value))
+
+
+def _lost(trial: Trial) -> Reading:
+    if not owners(trial):
         return Reading(None, "not measured")
-    value = _counted(trial, _lost_of)
-    return Reading(None, "what was lost at the end is not known") if value is None else Reading(float(value))
+    return _reading(counted(trial, lambda owner: owner.all_lost), "what was lost at the end is not known")
 
 
-def _lost_share(trial: Json) -> Reading:
-    lost, received = _lost(trial), _counted(trial, lambda owner: owner.get("received"))
+def _lost_share(trial: Trial) -> Reading:
+    lost, arrived = _lost(trial), received(trial)
     if lost.value is None:
         return lost
-    if received is None or not received + lost.value:
+    if arrived is None or not arrived + lost.value:
         return Reading(None, "nothing was sent")
-    return Reading(100 * lost.value / (received + lost.value))
+    return Reading(100 * lost.value / (arrived + lost.value))
 
 
-def _share_of_received(key: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        part = _counted(trial, lambda owner: owner.get(key))
-        received = _counted(trial, lambda owner: owner.get("received"))
-        if part is None or received is None:
-            return Reading(None, "not measured")
-        return Reading(100 * part / received) if received else Reading(None, "no message was received")
-
-    return read
-
-
-def _resource(key: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        value = (trial.get("resources") or {}).get(key)
-        return Reading(None, "not measured") if value is None else Reading(float(value))
-
-    return read
-
-
-def cpu_per_message(trials: Sequence[Json]) -> Reading:
-    """CPU time of all processes over the messages received, both of the measured parts of all of these trials."""
-    used_ns = [_cpu_ns(trial) for trial in trials]
-    received = [_counted(trial, lambda owner: owner.get("received")) for trial in trials]
-    known_ns, counts = [ns for ns in used_ns if ns is not None], [n for n in received if n is not None]
-    if not trials or len(known_ns) < len(trials) or len(counts) < len(trials):
+def _per_message(value: float | None, trial: Trial) -> Reading:
+    arrived = received(trial)
+    if value is None or arrived is None:
         return Reading(None, "not measured")
-    return Reading(sum(known_ns) / sum(counts)) if any(counts) else Reading(None, "no message was received")
+    return Reading(value / arrived) if arrived else Reading(None, "no message was received")
 
 
-def _cpu_ns(trial: Json) -> float | None:
-    percent = (trial.get("resources") or {}).get("cpu_percent_mean")
-    seconds = trial.get("measured_s")
-    return None if percent is None or not seconds else float(percent / 100 * seconds * 1e9)
+def _share_of_received(key: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        part = counted(trial, operator.attrgetter(key))
+        return _per_message(None if part is None else 100 * part, trial)
+
+    return read
 
 
-def _cpu_per_message(trial: Json) -> Reading:
+def _resource(key: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        return _reading(getattr(trial.resources, key))
+
+    return read
+
+
+def cpu_per_message(trials: Sequence[Trial]) -> Reading:
+    """CPU time of all processes over the messages received, both of the measured parts of all of these trials."""
+    used_ns = [ns for trial in trials if (ns := _cpu_ns(trial)) is not None]
+    counts = [n for trial in trials if (n := received(trial)) is not None]
+    if not trials or len(used_ns) < len(trials) or len(counts) < len(trials):
+        return Reading(None, "not measured")
+    return Reading(sum(used_ns) / sum(counts)) if any(counts) else Reading(None, "no message was received")
+
+
+def _cpu_ns(trial: Trial) -> float | None:
+    percent, seconds = trial.resources.cpu_percent_mean, trial.measured_s
+    return None if percent is None or not seconds else percent / 100 * seconds * 1e9
+
+
+def _cpu_per_message(trial: Trial) -> Reading:
     return cpu_per_message([trial])
 
 
-def _counted_per_message(counter: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        cost = trial.get("cost")
-        if cost is None:
+def _counted_per_message(counter: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        if trial.cost is None:
             return Reading(None, "not measured")
-        if cost[counter] is None:
-            return Reading(None, f"not counted: {cost[f'{counter}_reason']}")
-        received = _counted(trial, lambda owner: owner.get("received"))
-        return Reading(cost[counter] / received) if received else Reading(None, "no message was received")
+        count = getattr(trial.cost, counter)
+        if count is None:
+            return Reading(None, f"not counted: {getattr(trial.cost, f'{counter}_reason')}")
+        return _per_message(count, trial)
 
     return read
 
 
-def _allocations_per_message(trial: Json) -> Reading:
-    allocations, received = trial.get("allocations"), _counted(trial, lambda owner: owner.get("received"))
-    if allocations is None:
+def _allocations_per_message(trial: Trial) -> Reading:
+    if trial.allocations is None:
         return Reading(None, "not measured: the observer allocations was not on")
-    return Reading(allocations / received) if received else Reading(None, "no message was received")
+    return _per_message(trial.allocations, trial)
 
 
-def _run_time(trial: Json) -> Reading:
-    seconds = trial.get("run_s")
-    return Reading(None, "not of a command that ends by itself") if seconds is None else Reading(seconds * 1e9)
+def _run_time(trial: Trial) -> Reading:
+    return _reading(None if trial.run_s is None else trial.run_s * 1e9, "not of a command that ends by itself")
 
 
-def _hiccup(statistic: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        distribution = trial.get("hiccup_ns")
-        if distribution is None:
+def _hiccup(statistic: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        if trial.hiccup_ns is None:
             return Reading(None, "not measured: the observer hiccup was not on")
-        return _of(distribution, statistic)
+        return _of(trial.hiccup_ns, statistic)
 
     return read
 
@@ -296,7 +272,6 @@ DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost
 # The kinds of key figures, which graphs declare, and what each makes beside its name; "" is the name alone.
 PATH, LOST, JITTER = "path", "lost", "jitter"
 _MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS}
-_DISTRIBUTION_OF = {PATH: "response_ns", JITTER: "jitter_ns"}
 _FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -309,27 +284,23 @@ def made_by(figures: Mapping[str, str]) -> list[str]:
     return [f"{figure}.{s}" if s else figure for figure, kind in figures.items() for s in _MADE_BY[kind]]
 
 
-def _key_figure(trial: Json, figure: str) -> Json | None:
-    found: Json | None = (trial.get("key_figures") or {}).get(figure)
-    return found
-
-
-def _of_figure(figure: str, statistic: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        entry = _key_figure(trial, figure)
-        key = None if entry is None else _DISTRIBUTION_OF.get(str(entry["kind"]))
-        return Reading(None, "not measured") if entry is None or key is None else _of(entry[key], statistic)
+def _of_figure(figure: str, statistic: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        match trial.key_figures.get(figure):
+            case PathFigure(response_ns=times) | JitterFigure(jitter_ns=times):
+                return _of(times, statistic)
+            case _:
+                return Reading(None, "not measured")
 
     return read
 
 
-def _number_of_figure(figure: str, key: str, missing: str) -> Callable[[Json], Reading]:
-    def read(trial: Json) -> Reading:
-        entry = _key_figure(trial, figure)
-        if entry is None or key not in entry:
+def _number_of_figure(figure: str, key: str) -> Callable[[Trial], Reading]:
+    def read(trial: Trial) -> Reading:
+        entry = trial.key_figures.get(figure)
+        if not hasattr(entry, key):
             return Reading(None, "not measured")
-        value = entry[key]
-        return Reading(None, missing) if value is None else Reading(float(value))
+        return _reading(getattr(entry, key), "what was lost at the end is not known")
 
     return read
 
@@ -344,13 +315,12 @@ def find(name: str) -> Metric | None:
     words = f"{figure} {statistic.replace('_', '.')}".replace("_", " ").strip()
     if statistic in STATISTICS:
         return Metric(name, words, NS, LOWER, RATIO, _of_figure(figure, statistic))
-    unknown = "what was lost at the end is not known"
     if statistic == "missed":
-        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "missed", unknown))
+        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "missed"))
     if statistic == "share":
-        return Metric(name, words, PERCENT, LOWER, DIFFERENCE, _number_of_figure(figure, "share_percent", unknown))
+        return Metric(name, words, PERCENT, LOWER, DIFFERENCE, _number_of_figure(figure, "share_percent"))
     if name == figure:
-        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "lost", unknown))
+        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "lost"))
     return None
 
 
@@ -426,7 +396,7 @@ class Criterion:
     comparison: str
     bound: float  # in the metric's unit
 
-    def evaluate(self, trial: Json) -> Judgement:
+    def evaluate(self, trial: Trial) -> Judgement:
         """Whether a trial keeps the bound, and in words what it measured."""
         reading = self.metric.read(trial)
         wanted = f"{self.metric.words} {self.comparison} {self.metric.format(self.bound)}"

@@ -14,10 +14,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import numpy as np
 
+from perflab.results.comparison import NoiseFloor
 from perflab.statistics.difference import hodges_lehmann
 from perflab.statistics.sample import Floats, Sample
 
@@ -25,19 +25,6 @@ MIN_TRIALS = 6  # ten splits of three against three
 MAX_SPLITS = 2000
 QUANTILE = 0.95
 SPLITS_AT_ONCE = 100  # bounds the memory that the pairs of two large halves take
-
-
-@dataclass(frozen=True)
-class NoiseFloor:
-    """`ratio`: the same of the logarithms, as a factor >= 1; None where a value is not positive."""
-
-    difference: float
-    ratio: float | None
-    trials: int
-    splits: int
-    exact: bool  # every split was taken
-    n_baseline: int  # the sizes that it is scaled to
-    n_treatment: int
 
 
 def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int = 0) -> NoiseFloor | None:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from perflab.results.comparison import Outlier
 from perflab.statistics.estimate import mad
 from perflab.statistics.sample import Sample
 
 MIN_VALUES = 5
 MAD_LIMIT = 3.5  # of the modified z score 0.6745 |x - median| / MAD (Iglewicz and Hoaglin 1993)
 FENCE, FAR_FENCE = 1.5, 3.0  # interquartile ranges beyond the quartiles (Tukey 1977)
-
-
-@dataclass(frozen=True)
-class Outlier:
-    sample: str
-    label: str
-    value: float
-    modified_z: float | None  # signed; None where the MAD is 0
-    by_mad: bool
-    fence: str | None  # "inner", "outer": the fence that it is beyond
 
 
 def find_outliers(sample: Sample) -> tuple[Outlier, ...]:
@@ -35,10 +26,10 @@ def find_outliers(sample: Sample) -> tuple[Outlier, ...]:
     for label, value in zip(sample.labels, sample.values, strict=True):
         z = 0.6745 * (value - centre) / deviation if deviation else None
         beyond = max(lower - value, value - upper)
-        fence = next(
-            (name for name, width in (("outer", FAR_FENCE), ("inner", FENCE)) if beyond > width * (upper - lower) > 0),
-            None,
-        )
+        width = upper - lower
+        fence: Literal["inner", "outer"] | None = None
+        if width > 0 and beyond > FENCE * width:
+            fence = "outer" if beyond > FAR_FENCE * width else "inner"
         by_mad = z is not None and abs(z) > MAD_LIMIT
         if by_mad or fence:
             found.append(Outlier(sample.name, label, value, z, by_mad, fence))

@@ -6,46 +6,32 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from perflab.statistics.comparison import Comparison
+from perflab.results.comparison import CONDITION, FACTOR, OBSERVER, VARIANT, Kind
+from perflab.results.trial import Result, Trial, level_values
+from perflab.statistics.comparison import Analysed
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
 from perflab.statistics.selection import (
-    CONTROL,
-    EXTRA,
-    MEASURED,
-    Trial,
-    entering,
-    is_disturbed,
-    level_values,
-    outer_factors,
-    place_of,
     place_words,
-    purpose_of,
     sample_of,
-    treatment_of,
-    variant_of,
     variant_words,
 )
-
-Json = dict[str, Any]
-
-CONDITION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = "condition", "factor", "variant", "observer", "carry_over"
 
 MAX_PAIRWISE = 4  # variants that are all compared with each other; of more, each with the first
 
 
 @dataclass(frozen=True)
-class Result:
+class Entering:
     """A result with the trials that enter."""
 
-    result: Json
+    result: Result
     trials: list[Trial]
 
     @property
     def treatment(self) -> str:
-        return treatment_of(self.result)
+        return self.result.label
 
     def sample(self, metric: Metric, name: str) -> Sample:
         return sample_of(self.trials, metric, name)
@@ -56,13 +42,13 @@ class Place:
     """Results that share variant and outer factors. `baseline` is None where the experiment has none."""
 
     words: str
-    first: Json
-    baseline: Result | None
-    control: Result | None
-    disturbed: list[Result]
+    first: Result
+    baseline: Entering | None
+    control: Entering | None
+    disturbed: list[Entering]
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[Entering]:
         return [r for r in (self.baseline, self.control, *self.disturbed) if r is not None]
 
 
@@ -70,37 +56,42 @@ class Place:
 class Pair:
     """What is compared with what. `places` are the indexes of those whose noise counts."""
 
-    kind: str
+    kind: Kind
     place: str
-    baseline: Result
-    treatment: Result
+    baseline: Entering
+    treatment: Entering
     names: tuple[str, str]
     places: tuple[int, ...]
 
 
-Compared = tuple[Pair, Metric, Comparison]
+class Compared(NamedTuple):
+    """A pair in one metric."""
+
+    pair: Pair
+    metric: Metric
+    comparison: Analysed
 
 
-def places_of(results: Sequence[Json]) -> list[Place]:
-    groups: dict[tuple[object, ...], list[Result]] = {}
+def places_of(results: Sequence[Result]) -> list[Place]:
+    groups: dict[tuple[object, ...], list[Entering]] = {}
     for result in results:
-        if purpose_of(result) != EXTRA:
-            groups.setdefault(place_of(result), []).append(Result(result, entering(result)))
+        if not result.is_extra:
+            groups.setdefault(result.place, []).append(Entering(result, result.entering))
     found = []
     for members in groups.values():
-        undisturbed = [m for m in members if not is_disturbed(m.result)]
+        undisturbed = [m for m in members if not m.result.is_disturbed]
         found.append(
             Place(
                 words=place_words(members[0].result),
                 first=members[0].result,
-                baseline=next((m for m in undisturbed if purpose_of(m.result) == MEASURED), None),
-                control=next((m for m in undisturbed if purpose_of(m.result) == CONTROL), None),
-                disturbed=[m for m in members if is_disturbed(m.result)],
+                baseline=next((m for m in undisturbed if m.result.is_regular), None),
+                control=next((m for m in undisturbed if m.result.is_control), None),
+                disturbed=[m for m in members if m.result.is_disturbed],
             )
         )
-    workloads = {str(p.first.get("workload")) for p in found}
+    workloads = {p.first.workload for p in found}
     if len(workloads) > 1:
-        found = [dataclasses.replace(p, words=f"{p.first.get('workload')}, {p.words}") for p in found]
+        found = [dataclasses.replace(p, words=f"{p.first.workload}, {p.words}") for p in found]
     return found
 
 
@@ -113,7 +104,7 @@ def pairs_of(places: Sequence[Place]) -> list[Pair]:
             names = (place.baseline.treatment, other.treatment)
             pairs.append(Pair(CONDITION, place.words, place.baseline, other, names, (index,)))
         if place.control is not None:
-            observers = " + ".join(place.baseline.result.get("observers") or ()) or "the observers"
+            observers = " + ".join(place.baseline.result.observers) or "the observers"
             names = (f"without {observers}", f"with {observers}")
             pairs.append(Pair(OBSERVER, place.words, place.control, place.baseline, names, (index,)))
     return pairs + _between(places)
@@ -123,15 +114,15 @@ def _between(places: Sequence[Place]) -> list[Pair]:
     """Baselines of different places: levels of a factor with the first level, variants with each other."""
     pairs = []
     with_baseline = [(i, p) for i, p in enumerate(places) if p.baseline is not None]
-    all_pairs = len({variant_of(p.first) for _, p in with_baseline}) <= MAX_PAIRWISE
+    all_pairs = len({p.first.variant for _, p in with_baseline}) <= MAX_PAIRWISE
     for (i, one), (j, other) in itertools.combinations(with_baseline, 2):
-        if one.baseline is None or other.baseline is None or one.first["workload"] != other.first["workload"]:
+        if one.baseline is None or other.baseline is None or one.first.workload != other.first.workload:
             continue
-        first, second = outer_factors(one.first), outer_factors(other.first)
+        first, second = one.first.outer_factors, other.first.outer_factors
         values, others = level_values(first), level_values(second)
-        if variant_of(one.first) == variant_of(other.first):
+        if one.first.variant == other.first.variant:
             differing = [k for k in first if values[k] != others.get(k)]
-            start = next(p for _, p in with_baseline if variant_of(p.first) == variant_of(one.first))
+            start = next(p for _, p in with_baseline if p.first.variant == one.first.variant)
             if len(differing) == 1 and one is start:
                 path = differing[0]
                 names = (f"{path}={_level(first[path])}", f"{path}={_level(second[path])}")
@@ -149,20 +140,18 @@ def _pinned(one: Place, other: Place, places: Sequence[Place]) -> tuple[str, str
     As a workload's case without an executor, beside others of which every executor was run. `one` must be at the first
     level of all factors, and of the places there that whose variant is most like the other's.
     """
-    start, second = outer_factors(places[0].first), outer_factors(other.first)
+    start, second = places[0].first.outer_factors, other.first.outer_factors
     at_start = level_values(start)
     differing = [k for k, value in at_start.items() if value != level_values(second).get(k)]
-    if level_values(outer_factors(one.first)) != at_start or len(differing) != 1 or start.keys() != second.keys():
+    if level_values(one.first.outer_factors) != at_start or len(differing) != 1 or start.keys() != second.keys():
         return None
     candidates = [
-        p
-        for p in places
-        if level_values(outer_factors(p.first)) == at_start and p.first["workload"] == one.first["workload"]
+        p for p in places if level_values(p.first.outer_factors) == at_start and p.first.workload == one.first.workload
     ]
-    own = variant_of(other.first)
-    if any(variant_of(p.first) == own for p in candidates):
+    own = other.first.variant
+    if any(p.first.variant == own for p in candidates):
         return None
-    alike = [sum(a == b for a, b in zip(variant_of(p.first), own, strict=True)) for p in candidates]
+    alike = [sum(a == b for a, b in zip(p.first.variant, own, strict=True)) for p in candidates]
     if candidates[alike.index(max(alike))] is not one:
         return None
     path = differing[0]

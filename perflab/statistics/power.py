@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize, stats
 from statsmodels.stats.power import TTestIndPower
 
+from perflab.results.comparison import Power
 from perflab.statistics.design import Block, Design
 from perflab.statistics.difference import rank_p
 from perflab.statistics.sample import Floats
@@ -24,19 +24,6 @@ from perflab.statistics.sample import Floats
 EFFICIENCY = 3 / math.pi
 TARGET = 0.8
 MAX_TRIALS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Power:
-    """For shifts on the scale of the analysis; each None where it is not known."""
-
-    sd: float | None  # of one trial, within samples and blocks
-    detectable: float | None  # the shift that these numbers find with probability `target`
-    effect: float | None  # the shift that was asked about
-    power: float | None  # of finding `effect` with these numbers
-    needed: int | None  # trials of either sample to find `effect` with probability `target`
-    alpha: float  # at which p is judged: in a family that of Holm's first step, alpha / family_size
-    target: float = TARGET
 
 
 def residual_sd(design: Design) -> tuple[float, int] | None:

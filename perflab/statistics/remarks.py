@@ -5,19 +5,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from perflab.statistics.comparison import Comparison
+from perflab.results.comparison import (
+    DIFFERENCES,
+    FACTOR,
+    OBSERVER,
+    VARIANT,
+    Comparison,
+    FoundLattice,
+    FoundOutlier,
+    Remark,
+)
+from perflab.results.trial import Trial
+from perflab.statistics.comparison import Analysed
 from perflab.statistics.design import Block
-from perflab.statistics.metric_comparison import CLAIMS, effect_of, effect_words, is_constant
+from perflab.statistics.metric_comparison import effect_of, effect_words
 from perflab.statistics.metrics import Metric, named
-from perflab.statistics.pairs import FACTOR, OBSERVER, VARIANT, Compared, Pair, Place, Result
+from perflab.statistics.pairs import Compared, Entering, Pair, Place
 from perflab.statistics.proportion import wilson
-from perflab.statistics.selection import CONTROL, Trial, purpose_of, why_missing
+from perflab.statistics.selection import why_missing
 from perflab.statistics.words import in_words
 from perflab.units import format_confidence
-
-Json = dict[str, Any]
 
 ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
 
@@ -39,16 +47,16 @@ def all_of(
     metrics: Sequence[Metric],
     compared: Sequence[Compared],
     carried: Sequence[Compared],
-    lattices: Sequence[Json],
-    outliers: Sequence[Json],
+    lattices: Sequence[FoundLattice],
+    outliers: Sequence[FoundOutlier],
     alpha: float,
     margin: float,
-) -> list[Json]:
-    """Every remark as {"kind", "words"}, the most important first."""
+) -> list[Remark]:
+    """Every remark, the most important first."""
     several = len(places) > 1
     counts = [len(r.trials) for p in places for r in p.results]
     found = [
-        *([{"kind": "one_trial", "words": ONE_TRIAL}] if len(counts) > 1 and max(counts) == 1 else []),
+        *([Remark("one_trial", ONE_TRIAL)] if len(counts) > 1 and max(counts) == 1 else []),
         *_troubles(places, several, alpha),
         *_unused(compared, several),
         *_claims(compared, several),
@@ -59,68 +67,68 @@ def all_of(
         *_others(compared, several, alpha, margin),
         *_of_values(lattices, outliers, several),
     ]
-    return sorted(found, key=lambda remark: ORDER.index(remark["kind"]))
+    return sorted(found, key=lambda remark: ORDER.index(remark.kind))
 
 
-def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Json]:
+def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Remark]:
     """Trials that do not enter, and treatments under which not all succeeded."""
-    remarks: list[Json] = []
+    remarks: list[Remark] = []
     for place, result in ((p, r) for p in places for r in p.results):
-        outcomes, name = result.result["outcomes"], _named(place, result, several)
-        of = f"of {_trials(result.result['trials'])}"
-        interrupted = sum(_is_interrupted(t) for t in result.result["trials_detail"])
+        outcomes, name = result.result.outcomes, _named(place, result, several)
+        of = f"of {_trials(result.result.trials)}"
+        interrupted = sum(_is_interrupted(t) for t in result.result.trials_detail)
         if interrupted:
             were = "was" if interrupted == 1 else "were"
             words = (
                 f"{name}: {interrupted} {of} {were} interrupted; `--resume` runs {'it' if were == 'was' else 'them'}"
             )
-            remarks.append({"kind": "harness_error", "words": words})
-        if failed := outcomes["harness_error"] - interrupted:
+            remarks.append(Remark("harness_error", words))
+        if failed := outcomes.harness_error - interrupted:
             reason = _reason(result, "harness_error")
             words = f"{name}: {failed} {of} failed by the laboratory, not by what it measures{reason}"
-            remarks.append({"kind": "harness_error", "words": words})
-        if outcomes["invalid"]:
+            remarks.append(Remark("harness_error", words))
+        if outcomes.invalid:
             reason = _reason(result, "invalid")
-            words = f"{name}: {outcomes['invalid']} {of} invalid, so neither success nor failure{reason}"
-            remarks.append({"kind": "invalid", "words": words})
-        early = sum(t["outcome"] == "failed" for t in result.result["trials_detail"]) - sum(
-            t["outcome"] == "failed" for t in result.trials
+            words = f"{name}: {outcomes.invalid} {of} invalid, so neither success nor failure{reason}"
+            remarks.append(Remark("invalid", words))
+        early = sum(t.outcome == "failed" for t in result.result.trials_detail) - sum(
+            t.outcome == "failed" for t in result.trials
         )
         if early:
             words = (
                 f"{name}: {early} {of} failed before their end and have no figures; what is said here is of the others"
             )
-            remarks.append({"kind": "ended_early", "words": words})
-        n = outcomes["success"] + outcomes["failed"]
-        if outcomes["failed"]:
-            interval = wilson(outcomes["success"], n, 1 - alpha)
+            remarks.append(Remark("ended_early", words))
+        n = outcomes.success + outcomes.failed
+        if outcomes.failed:
+            interval = wilson(outcomes.success, n, 1 - alpha)
             between = ""
             if interval is not None:
                 between = (
                     f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
                 )
-            words = f"{name}: {outcomes['success']} of {_trials(n)} succeeded{between}{_reason(result, 'failed')}"
-            remarks.append({"kind": "success", "words": words})
+            words = f"{name}: {outcomes.success} of {_trials(n)} succeeded{between}{_reason(result, 'failed')}"
+            remarks.append(Remark("success", words))
     return remarks
 
 
-def _reason(result: Result, outcome: str) -> str:
-    trials = [t for t in result.result["trials_detail"] if t["outcome"] == outcome and not _is_interrupted(t)]
-    reasons = [t.get("reason") for t in trials]
+def _reason(result: Entering, outcome: str) -> str:
+    trials = [t for t in result.result.trials_detail if t.outcome == outcome and not _is_interrupted(t)]
+    reasons = [t.reason for t in trials]
     first = next((r for r in reasons if r), None)
     return "" if first is None else f" ({'for example ' if len(reasons) > 1 else ''}{first})"
 
 
 def _is_interrupted(trial: Trial) -> bool:
     """Whether a signal ended perflab in this trial, which is no fault of anybody."""
-    return trial["outcome"] == "harness_error" and str(trial.get("reason") or "").startswith("interrupted by ")
+    return trial.outcome == "harness_error" and str(trial.reason or "").startswith("interrupted by ")
 
 
-def _unused(compared: Sequence[Compared], several: bool) -> list[Json]:
+def _unused(compared: Sequence[Compared], several: bool) -> list[Remark]:
     """Blocks of which a pair did not use every trial, for the block lacks the other side."""
     blocks_of: dict[str, set[int]] = {}
     for pair, _, c in compared:
-        trials = {f"trial {t['trial']}": t.get("block") for r in (pair.baseline, pair.treatment) for t in r.trials}
+        trials = {f"trial {t.trial}": t.block for r in (pair.baseline, pair.treatment) for t in r.trials}
         blocks = {trials[label] for label in c.unused}
         if c.blocks is not None:
             blocks_of.setdefault(_pair_words(pair, several), set()).update(int(b) for b in blocks if b is not None)
@@ -128,88 +136,89 @@ def _unused(compared: Sequence[Compared], several: bool) -> list[Json]:
     for name, found in blocks_of.items():
         if found:
             by_blocks.setdefault(tuple(sorted(found)), []).append(name)
-    remarks: list[Json] = []
+    remarks: list[Remark] = []
     for numbers, names in by_blocks.items():
         one = len(numbers) == 1
         which = f"block {numbers[0]} was" if one else f"blocks {', '.join(map(str, numbers))} were"
         words = f"compared within blocks; {which} not complete and {'is' if one else 'are'} not used"
         where = "" if len(names) == len(blocks_of) else f" ({'; '.join(names)})"
-        remarks.append({"kind": "unused", "words": words + where})
+        remarks.append(Remark("unused", words + where))
     return remarks
 
 
-def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) -> list[Json]:
+def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) -> list[Remark]:
     """Metrics that trials did not give although the workload has them."""
-    remarks: list[Json] = []
+    remarks: list[Remark] = []
     results = [(p, r) for p in places for r in p.results if r.trials]
     for metric in metrics:
         reasons = [(p, r, why) for p, r in results if (why := why_missing(r.trials, metric)) is not None]
         if reasons and all(why == "not measured" for _, _, why in reasons) and len(reasons) == len(results):
             continue  # no service, or no such figure
         if len({why for _, _, why in reasons}) == 1 and len(reasons) == len(results) > 1:
-            remarks.append({"kind": "missing", "words": f"{metric.words}: {reasons[0][2]}"})
+            remarks.append(Remark("missing", f"{metric.words}: {reasons[0][2]}"))
             continue
         for place, result, why in reasons:
             lacking = sum(metric.read(t).value is None for t in result.trials)
             of = f"{lacking} of {_trials(len(result.trials))}"
             words = f"{_named(place, result, several)}: {metric.words} missing in {of}: {why}"
-            remarks.append({"kind": "missing", "words": words})
+            remarks.append(Remark("missing", words))
     return remarks
 
 
-def _claims(compared: Sequence[Compared], several: bool) -> list[Json]:
+def _claims(compared: Sequence[Compared], several: bool) -> list[Remark]:
     """What is shown to differ: the largest difference of each pair, and then their others."""
 
     def size(entry: Compared) -> float:
-        _, _, c = entry
+        c = entry.comparison
         value = c.estimate.value
         if value is None:
             return 0.0
         return abs(math.log(value)) if c.scale == "ratio" and value > 0 else math.inf
 
-    shown = [(p, m, c) for p, m, c in compared if c.verdict in CLAIMS and p.kind != OBSERVER]
+    shown = [e for e in compared if e.comparison.verdict in DIFFERENCES and e.pair.kind != OBSERVER]
     by_pair: dict[tuple[str, ...], list[Compared]] = {}
     for entry in sorted(shown, key=size, reverse=True):
-        by_pair.setdefault((entry[0].place, *entry[0].names), []).append(entry)
+        by_pair.setdefault((entry.pair.place, *entry.pair.names), []).append(entry)
     ordered = [e for row in itertools.zip_longest(*by_pair.values()) for e in row if e is not None]
     return [
-        {"kind": effect_of(metric, c), "words": _prefixed(pair, several, in_words(c, metric.format))}
+        Remark(effect_of(metric, c) or SAME, _prefixed(pair, several, in_words(c, metric.format)))
         for pair, metric, c in ordered
     ]
 
 
-def _carried_over(carried: Sequence[Compared], several: bool) -> list[Json]:
+def _carried_over(carried: Sequence[Compared], several: bool) -> list[Remark]:
     remarks = []
     for place in dict.fromkeys(pair.place for pair, _, _ in carried):
-        shown = [(m, c) for p, m, c in carried if p.place == place and c.verdict in CLAIMS]
+        shown = [(m, c) for p, m, c in carried if p.place == place and c.verdict in DIFFERENCES]
         if shown:
             figures = ", ".join(f"{m.words} {effect_words(m, c)}" for m, c in shown)
             words = (
                 f"what disturbs outlasts its trial: baselines right after a disturbance differ from others ({figures})"
             )
-            remarks.append({"kind": "carry_over", "words": f"{place}: {words}" if several else words})
+            remarks.append(Remark("carry_over", f"{place}: {words}" if several else words))
     return remarks
 
 
-def _observers(compared: Sequence[Compared], several: bool) -> list[Json]:
+def _observers(compared: Sequence[Compared], several: bool) -> list[Remark]:
     """What the observers cost: baselines with them against controls without."""
     remarks = []
     for place in dict.fromkeys(pair.place for pair, _, _ in compared if pair.kind == OBSERVER):
         mine = [(p, m, c) for p, m, c in compared if p.kind == OBSERVER and p.place == place]
         figures = ", ".join(f"{m.words} {effect_words(m, c)}{_doubt(c)}" for _, m, c in mine)
         words = f"cost of {mine[0][0].names[1].removeprefix('with ')}: {figures}"
-        remarks.append({"kind": "observer", "words": f"{place}: {words}" if several else words})
+        remarks.append(Remark("observer", f"{place}: {words}" if several else words))
     return remarks
 
 
 def _doubt(comparison: Comparison) -> str:
-    return {"equivalent": " (none to speak of)", **dict.fromkeys(CLAIMS, "")}.get(comparison.verdict, " (not shown)")
+    return {"equivalent": " (none to speak of)", **dict.fromkeys(DIFFERENCES, "")}.get(
+        comparison.verdict, " (not shown)"
+    )
 
 
-def no_difference_of(comparison: Json) -> str:
-    """Of a comparison as JSON: its key in no_difference_words()."""
-    is_same = len({comparison[side][end] for side in ("baseline", "treatment") for end in ("smallest", "largest")}) == 1
-    return SAME if is_same else str(comparison["verdict"])
+def no_difference_of(comparison: Comparison) -> str:
+    """The key of a comparison in no_difference_words()."""
+    return str(comparison.verdict) if comparison.constant is None else SAME
 
 
 def no_difference_words(margin: float) -> dict[str, str]:
@@ -223,20 +232,20 @@ def no_difference_words(margin: float) -> dict[str, str]:
     }
 
 
-def _others(compared: Sequence[Compared], several: bool, alpha: float, margin: float) -> list[Json]:
+def _others(compared: Sequence[Compared], several: bool, alpha: float, margin: float) -> list[Remark]:
     """One sentence for each way in which no difference was shown."""
     listed = [entry for entry in compared if entry[0].kind != OBSERVER]
     remarks = []
     for verdict, words in no_difference_words(margin).items():
-        mine = [entry for entry in listed if entry[2].verdict == verdict and not is_constant(entry[2])]
+        mine = [entry for entry in listed if entry[2].verdict == verdict and entry.comparison.constant is None]
         if verdict == SAME:
-            mine = [entry for entry in listed if is_constant(entry[2])]
+            mine = [entry for entry in listed if entry.comparison.constant is not None]
         if not mine:
             continue
         what = _grouped(mine, listed, several)
         needed = _trials_to_reach([c for _, _, c in mine], alpha) if verdict == "too_few_trials" else None
         advice = "" if needed is None else f"; --trials {needed} or more"
-        remarks.append({"kind": verdict, "words": f"{words}: {what}{advice}"})
+        remarks.append(Remark(verdict, f"{words}: {what}{advice}"))
     return remarks
 
 
@@ -255,7 +264,7 @@ def _grouped(mine: Sequence[Compared], everything: Sequence[Compared], several: 
     )
 
 
-def _trials_to_reach(comparisons: Sequence[Comparison], alpha: float) -> int | None:
+def _trials_to_reach(comparisons: Sequence[Analysed], alpha: float) -> int | None:
     """Repetitions with which every one of these could come out at all, with designs like theirs.
 
     A repetition is a block; all of them have as many arrangements as the average one of the design has now.
@@ -268,42 +277,41 @@ def _trials_to_reach(comparisons: Sequence[Comparison], alpha: float) -> int | N
     return max(needed, default=None)
 
 
-def _repetitions(comparison: Comparison) -> int:
+def _repetitions(comparison: Analysed) -> int:
     """Blocks, each of which may hold the baseline several times; without any, trials of the smaller sample."""
     design = comparison.design
     return len(design.blocks) if design.said else min(len(design.a), len(design.b))
 
 
-def _of_values(lattices: Sequence[Json], outliers: Sequence[Json], several: bool) -> list[Json]:
+def _of_values(lattices: Sequence[FoundLattice], outliers: Sequence[FoundOutlier], several: bool) -> list[Remark]:
     remarks = []
     for lattice in lattices:
-        metric = named(lattice["metric"])
-        where = f"{lattice['variant']}: " if several else ""
-        step, offset = metric.format(lattice["period"]), metric.format(lattice["offset"])
+        metric = named(lattice.metric)
+        where = f"{lattice.variant}: " if several else ""
+        step, offset = metric.format(lattice.period), metric.format(lattice.offset)
         words = (
             f"{where}{metric.words} comes in steps of {step} (offset {offset}): differences below a step mean little"
         )
-        remarks.append({"kind": "lattice", "words": words})
+        remarks.append(Remark("lattice", words))
     if outliers:
         by_trial: dict[str, list[str]] = {}
         for outlier in outliers:
-            name = f"{outlier['variant']}, {outlier['sample']}" if several else outlier["sample"]
-            by_trial.setdefault(f"{outlier['label']} ({name})", []).append(named(outlier["metric"]).words)
+            name = f"{outlier.variant}, {outlier.sample}" if several else outlier.sample
+            by_trial.setdefault(f"{outlier.label} ({name})", []).append(named(outlier.metric).words)
         shown = list(by_trial.items())[:MAX_OUTLIERS]
         listed = "; ".join(f"{trial}: {', '.join(metrics)}" for trial, metrics in shown)
         if len(by_trial) > len(shown):
             listed += f"; and {len(by_trial) - len(shown)} more"
-        remarks.append({"kind": "outliers", "words": f"far from the other trials, and kept: {listed}"})
+        remarks.append(Remark("outliers", f"far from the other trials, and kept: {listed}"))
     return remarks
 
 
-def _same_seed(compared: Sequence[Compared]) -> list[Json]:
+def _same_seed(compared: Sequence[Compared]) -> list[Remark]:
     """That equal values are no evidence where they had to be: on `virtual` all trials of a block have one seed."""
     simulated = [
         c
         for pair, _, c in compared
-        if pair.baseline.result.get("middleware") == VIRTUAL == pair.treatment.result.get("middleware")
-        and not is_constant(c)
+        if pair.baseline.result.middleware == VIRTUAL == pair.treatment.result.middleware and c.constant is None
     ]
     equal = [c for c in simulated if c.design.said and c.design.blocks and all(map(_is_equal, c.design.blocks))]
     if not equal:
@@ -313,15 +321,15 @@ def _same_seed(compared: Sequence[Compared]) -> list[Json]:
         "a block have one seed, so that what changes nothing in the simulation changes no value; this is no "
         "measurement of noise, and other seeds would say it again"
     )
-    return [{"kind": "same_seed", "words": words}]
+    return [Remark("same_seed", words)]
 
 
 def _is_equal(block: Block) -> bool:
     return len({*block.a.tolist(), *block.b.tolist()}) == 1
 
 
-def _named(place: Place, result: Result, several: bool) -> str:
-    name = f"{result.treatment} without observers" if purpose_of(result.result) == CONTROL else result.treatment
+def _named(place: Place, result: Entering, several: bool) -> str:
+    name = f"{result.treatment} without observers" if result.result.is_control else result.treatment
     return f"{place.words}, {name}" if several else name
 
 

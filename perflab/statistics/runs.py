@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from scipy import stats
 
-from perflab.statistics.comparison import Comparison, corrected, holm
+from perflab.results.comparison import Direction
+from perflab.results.trial import Result
+from perflab.statistics.comparison import Analysed, corrected, holm
 from perflab.statistics.design import design
-from perflab.statistics.difference import Direction, attainable_p, rank_p
-from perflab.statistics.metric_comparison import ALPHA, MARGIN, compare_metric, effect_words, is_constant
+from perflab.statistics.difference import attainable_p, rank_p
+from perflab.statistics.metric_comparison import ALPHA, MARGIN, compare_metric, effect_words
 from perflab.statistics.metrics import LOWER, RATIO, Metric
 from perflab.statistics.sample import Sample
-from perflab.statistics.selection import Match, entering, sample_of
-
-Json = dict[str, Any]
+from perflab.statistics.selection import Match, sample_of
 
 SUCCESS = "success"
 
@@ -34,7 +34,7 @@ UNDECIDED: GateVerdict = "undecided"
 class RunComparison:
     match: Match
     metric: Metric
-    comparison: Comparison
+    comparison: Analysed
 
 
 def compare_runs(
@@ -68,7 +68,7 @@ class GateCheck:
     verdict: GateVerdict
     reason: str
     p: float | None
-    comparison: Comparison | None  # None of the rate of success, and where a side has no value
+    comparison: Analysed | None  # None of the rate of success, and where a side has no value
     baseline: str  # medians, or successes of trials, for people
     measured: str
 
@@ -111,8 +111,8 @@ def gate(
 
 
 def _samples(match: Match, metric: Metric, names: tuple[str, str], paired: bool) -> tuple[Sample, Sample]:
-    first = sample_of(entering(match.first), metric, names[0], blocked=paired)
-    return first, sample_of(entering(match.second), metric, names[1], blocked=paired)
+    first = sample_of(match.first.entering, metric, names[0], blocked=paired)
+    return first, sample_of(match.second.entering, metric, names[1], blocked=paired)
 
 
 def _tested(match: Match, metric: Metric, first: Sample, second: Sample, margin: float) -> _Tested:
@@ -151,9 +151,9 @@ def _success(match: Match) -> _Tested:
     return _Tested(match, None, empty, empty, p, None, least)
 
 
-def _rate(result: Json) -> tuple[int, int]:
-    outcomes = result["outcomes"]
-    return outcomes["success"], outcomes["success"] + outcomes["failed"]
+def _rate(result: Result) -> tuple[int, int]:
+    outcomes = result.outcomes
+    return outcomes.success, outcomes.judged
 
 
 def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: float) -> GateCheck:
@@ -182,7 +182,7 @@ def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: fl
     elif tested.attainable is None or tested.attainable * size > alpha:
         sizes = f"{first.n} and {second.n}"
         verdict, reason = UNDECIDED, f"not enough trials to tell ({sizes}, {size} checks): {by}"
-    elif is_constant(comparison):
+    elif comparison.constant is not None:
         verdict, reason = PASSED, "the same in every trial"
     elif not least and not is_worse:
         verdict, reason = PASSED, f"not worse: {by}"

@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from perflab.results.comparison import Estimate
+from perflab.results.trial import Median
+
 Floats = npt.NDArray[np.float64]
 Json = dict[str, Any]
 
@@ -89,50 +92,6 @@ class Sample:
         return dataclasses.replace(self, values=tuple(map(function, self.values)))
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An interval that covers the true value in at least or about `confidence` of all experiments like this one."""
-
-    low: float
-    high: float
-    confidence: float
-    method: str
-
-    def mapped(self, function: Callable[[float], float]) -> Interval:
-        """Of an increasing function of the value."""
-        return dataclasses.replace(self, low=function(self.low), high=function(self.high))
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its interval. What is not known is None, and `reason` says why."""
-
-    value: float | None
-    interval: Interval | None = None
-    reason: str | None = None
-
-    def mapped(self, function: Callable[[float], float]) -> Estimate:
-        """Of an increasing function of the value."""
-        return Estimate(
-            None if self.value is None else function(self.value),
-            None if self.interval is None else self.interval.mapped(function),
-            self.reason,
-        )
-
-
-@dataclass(frozen=True)
-class Test:
-    """A test of "no difference". `p` is None where it cannot be had, and `reason` says why."""
-
-    __test__ = False  # not a test of pytest
-
-    name: str
-    p: float | None
-    statistic: float | None = None
-    exact: bool = False  # the p is that of the complete null distribution, not of an approximation or of resampling
-    reason: str | None = None
-
-
 def as_json(value: object) -> Any:
     """Dataclasses, tuples and numbers of numpy as what json writes; a number that is not finite becomes None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -148,3 +107,9 @@ def as_json(value: object) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return value if value is None or isinstance(value, str) else str(value)
+
+
+def as_median(found: Estimate, n: int, confidence: float, unit: str = "") -> Median:
+    """A median with the interval that was estimated of it, or why it has none."""
+    low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
+    return Median(value=found.value, low=low, high=high, level=confidence, n=n, unit=unit, reason=found.reason)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perflab.results.curve import Saturation
 from perflab.statistics.design import Design, design
 from perflab.statistics.difference import attainable_p, rank_p, shift
 from perflab.statistics.equivalence import one_sided_p
@@ -29,16 +30,6 @@ from perflab.statistics.sample import Sample
 from perflab.units import format_confidence
 
 MIN_LEVELS = 3
-
-
-@dataclass(frozen=True)
-class Saturation:
-    """`level` is the one that is shown, and so the upper end of [low, high]."""
-
-    level: float
-    low: float
-    high: float
-    confidence: float
 
 
 @dataclass(frozen=True)

@@ -8,29 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from perflab.results.comparison import Estimate, Spread, Test
 from perflab.statistics.estimate import RESAMPLES, bootstrap, mad
-from perflab.statistics.sample import Estimate, Floats, Test
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Ratios above 1: the treatment scatters more."""
-
-    sd_baseline: float | None
-    sd_treatment: float | None
-    mad_baseline: float | None
-    mad_treatment: float | None
-    sd_ratio: Estimate
-    mad_ratio: Estimate
-    brown_forsythe: Test  # Levene's test about the medians
-    permutation_sd: Test  # of |log ratio|, of the deviations from either median; approximate, for these are estimated
-    permutation_mad: Test
+from perflab.statistics.sample import Floats
 
 
 def compare_spread(a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0) -> Spread:

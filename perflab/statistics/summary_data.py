@@ -16,11 +16,11 @@ import numpy as np
 from scipy import stats
 from statsmodels.stats.oneway import anova_generic
 
+from perflab.models import as_json
+from perflab.results.comparison import Estimate, Interval, Margin, Power, Test
 from perflab.statistics import effect, power
 from perflab.statistics.comparison import holm
-from perflab.statistics.equivalence import Margin
-from perflab.statistics.power import Power
-from perflab.statistics.sample import Estimate, Interval, Json, Test, as_json
+from perflab.statistics.sample import Json
 
 
 @dataclass(frozen=True)

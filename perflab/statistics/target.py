@@ -6,13 +6,11 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perflab.statistics.totals import counted, largest, owners
-
-Json = dict[str, Any]
+from perflab.results.trial import Distribution, HasCounts, ProcessResources, added, counted, largest, owners
 
 
 def measured(
-    result: Json, processes: Sequence[Json], cpus: int | None, *, one_class_of_loss: bool = False
+    result: HasCounts, processes: Sequence[ProcessResources], cpus: int | None, *, one_class_of_loss: bool = False
 ) -> dict[str, float | None]:
     """Every figure by the name of its column, over subscriptions and clients, as latency_total.txt is; None: not
     measured.
@@ -20,18 +18,18 @@ def measured(
     CPU is of `processes` together and of all `cpus` of the machine, memory that of the largest of them.
     `one_class_of_loss`: only gaps are known, as of a run that another program made.
     """
-    one = total([p["cpu_percent_mean"] for p in processes])
-    machine = total([p.get("cpu_percent_of_machine") for p in processes])
+    one = added([p.cpu_percent_mean for p in processes])
+    machine = added([p.cpu_percent_of_machine for p in processes])
     if machine is None and one is not None and cpus is not None:
         machine = one / cpus
-    received = counted(result, lambda owner: owner["received"])
-    late = counted(result, lambda owner: owner["late"])
-    too_late = counted(result, lambda owner: owner["too_late"])
-    lost = counted(result, lambda owner: _lost(owner["lost"], one_class_of_loss))
+    received = counted(result, lambda owner: owner.received)
+    late = counted(result, lambda owner: owner.late)
+    too_late = counted(result, lambda owner: owner.too_late)
+    lost = counted(result, lambda owner: owner.lost.gap if one_class_of_loss else owner.all_lost)
     mean_ns = _mean_ns(result)
     return {
         "cpu_perc": machine,
-        "rss_KB": largest([p["rss_kb_max"] for p in processes]),
+        "rss_KB": largest([p.rss_kb_max for p in processes]),
         "mean_us": None if mean_ns is None else mean_ns / 1000,
         "late_msgs": late,
         "late_perc": _percent(late, received),
@@ -43,7 +41,7 @@ def measured(
 
 
 def exceeded(
-    bounds: Mapping[str, float], result: Json, processes: Sequence[Json], cpus: int | None
+    bounds: Mapping[str, float], result: HasCounts, processes: Sequence[ProcessResources], cpus: int | None
 ) -> tuple[list[str], list[str]]:
     """The columns that lie above their bounds, and those that were not measured."""
     values = measured(result, processes, cpus)
@@ -65,42 +63,29 @@ def machine_cpus(manifest: Mapping[str, Any]) -> int | None:
     return count or None
 
 
-def processes_of(result: Json, topology: str | None) -> list[Json]:
+def processes_of(result: HasCounts, topology: str | None) -> Sequence[ProcessResources]:
     """The process that is named like a target's topology; where there is none, all."""
-    processes: list[Json] = result["resources"]["processes"]
-    return [p for p in processes if p["process"] == topology] or processes
+    processes = result.resources.processes
+    return [p for p in processes if p.process == topology] or processes
 
 
-def total(values: Sequence[float | None]) -> float | None:
-    """The sum; None where there is no value or one is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
-
-
-def _mean_ns(result: Json) -> float | None:
+def _mean_ns(result: HasCounts) -> float | None:
     """Of all messages and replies; None where some of them have no known mean."""
     means: list[float] = []
     counts: list[int | None] = []
     for owner in owners(result):
-        times = owner["round_trip_ns" if "round_trip_ns" in owner else "latency_ns"] or {}
-        count = times.get("count")
-        if count is None:
-            count = owner["received"]
+        times = owner.times_ns or Distribution()
+        count = owner.received if times.count is None else times.count
         if count == 0:
             continue
-        if times.get("mean") is None:
+        if times.mean is None:
             return None
-        means.append(times["mean"])
+        means.append(times.mean)
         counts.append(count)
     if len(means) < 2:
         return means[0] if means else None
     known = [count for count in counts if count is not None]
     return sum(map(operator.mul, known, means)) / sum(known) if len(known) == len(counts) else None
-
-
-def _lost(classes: Json, one_class: bool) -> int | None:
-    values = [classes["gap"]] if one_class else list(classes.values())
-    return None if None in values else sum(values)
 
 
 def _percent(part: int | None, whole: int | None) -> float | None:

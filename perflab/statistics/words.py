@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perflab.statistics.comparison import Comparison
-from perflab.statistics.equivalence import NOT_POSITIVE, Margin
+from perflab.results.comparison import CLAIMS, Comparison, Estimate, Interval, Lattice, Margin
+from perflab.statistics.equivalence import NOT_POSITIVE
 from perflab.statistics.influence import NOTABLE_RATIO
-from perflab.statistics.judgement import CLAIMS
-from perflab.statistics.lattice import Lattice
-from perflab.statistics.sample import Estimate, Interval
 from perflab.statistics.summary_data import SummaryComparison
 
 Form = Callable[[float], str]

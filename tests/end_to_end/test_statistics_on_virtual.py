@@ -20,11 +20,12 @@ import pytest
 
 from perflab import native as native_programs
 from perflab.formats import records
+from perflab.results.comparison import Margin
 from perflab.statistics import histogram as hg
 from perflab.statistics import power
-from perflab.statistics.comparison import Sample, compare, holm
-from perflab.statistics.equivalence import Margin
+from perflab.statistics.comparison import compare, holm
 from perflab.statistics.judgement import Judgement, Rules, judge
+from perflab.statistics.sample import Sample
 from perflab.workload import topology
 
 PAIR = """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from made_experiment import result, trial
+from made_experiment import read_results, result, trial
 
+from perflab.models import as_json
 from perflab.statistics import executor_costs
 
 Json = dict[str, Any]
@@ -82,9 +83,9 @@ def summary(*, observed: bool = True, results: list[Json] | None = None) -> Json
         for executor in ("inline", "single_threaded", "events"):
             extra = costing(20, 30.0, purpose="extra", families=families())
             made.append(result([extra], executor=executor, purpose="extra", observers=["cpu_profile"]))
-            traced = costing(21, 30.0, purpose="extra", phases=executor_costs.phases_of(answer()))
+            traced = costing(21, 30.0, purpose="extra", phases=as_json(executor_costs.phases_of(answer())))
             made.append(result([traced], executor=executor, purpose="extra", observers=["tracing"]))
     return {
         "schema": 1, "run": "made", "valid": True, "results": made, "findings": None,
-        "executor_costs": executor_costs.of(made),
+        "executor_costs": as_json(executor_costs.of(read_results(made))),
     }  # fmt: skip

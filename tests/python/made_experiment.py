@@ -1,4 +1,4 @@
-"""Summaries of experiments with known effects, for tests of what is said about them."""
+"""Summaries of experiments with known effects, as their files have them, for tests of what is said about them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import json
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from perflab import models
+from perflab.experiment import collect
+from perflab.results import summary as summaries
+from perflab.results.summary import Summary
+from perflab.results.trial import Result, Trial
 from perflab.statistics import findings
+from perflab.statistics.metric_comparison import ALPHA, MARGIN
+from perflab.statistics.metrics import chosen
 
 Json = dict[str, Any]
 
@@ -198,20 +205,28 @@ def result(trials: list[Json], **changes: Any) -> Json:
     }
 
 
-def with_findings(summary: Json) -> Json:
-    """A copy with the findings. Those of many trials take seconds, so equal summaries are looked at once."""
-    found: Json = json.loads(_with_findings(json.dumps(summary)))
-    return found
+def read_results(results: Sequence[Json]) -> tuple[Result, ...]:
+    """The records of such results."""
+    return tuple(models.read(Result, made) for made in results)
+
+
+def read_trial(made: Json) -> Trial:
+    return models.read(Trial, made)
+
+
+def with_findings(summary: Json) -> Summary:
+    """The summary with its findings. Those of many trials take seconds, so equal ones are looked at once."""
+    return _with_findings(json.dumps(summary))
 
 
 @functools.cache
-def _with_findings(summary: str) -> str:
-    document = json.loads(summary)
-    findings.add(document)
-    return json.dumps(document)
+def _with_findings(document: str) -> Summary:
+    summary = summaries.read(json.loads(document))
+    made = collect.with_findings(summary, chosen(None), alpha=ALPHA, margin=MARGIN, seed=0)
+    return replace(made, findings=made.findings or findings.find(made.results))  # of a single trial too
 
 
-def write_run(path: Path, summary: Json, **manifest: Any) -> Path:
+def write_run(path: Path, summary: Summary | Json, **manifest: Any) -> Path:
     """A run directory that holds this summary; no trial is in it."""
     document = {
         "schema": 1,
@@ -227,5 +242,5 @@ def write_run(path: Path, summary: Json, **manifest: Any) -> Path:
     }
     path.mkdir(parents=True)
     (path / "manifest.json").write_text(json.dumps(document))
-    (path / "summary.json").write_text(json.dumps({**summary, "run": path.name}))
+    (path / "summary.json").write_text(json.dumps({**models.as_json(summary), "run": path.name}))
     return path

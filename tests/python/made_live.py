@@ -101,9 +101,10 @@ class LiveRun:
         """Ends the run as perflab does."""
         from perflab.experiment.collect import collect_run
         from perflab.experiment.rundir import RunDirectory
+        from perflab.models import as_json
 
         summary, _ = collect_run(RunDirectory(self.path, created=False))
-        write_json(self.path / "summary.json", {**summary, **more})
+        write_json(self.path / "summary.json", {**as_json(summary), **more})
 
     def folder(self, number: int) -> Path:
         return next(self.path.glob(f"trials/{number:04d}_*"))

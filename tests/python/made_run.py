@@ -13,6 +13,7 @@ from support import graph, node
 from perflab.experiment.collect import collect, collect_run
 from perflab.experiment.rundir import RunDirectory, TrialDirectory
 from perflab.formats import tables
+from perflab.models import as_json
 from perflab.statistics import histogram as hg
 from perflab.statistics.irobot import Arrival
 
@@ -105,7 +106,7 @@ def make_run(
         _write_trial(path, number, trial, processes, duration_s, workload, with_tables)
     if with_summary:
         summary, _ = collect_run(RunDirectory(path, created=False))
-        (path / "summary.json").write_text(json.dumps(summary))
+        (path / "summary.json").write_text(json.dumps(as_json(summary)))
     return path
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from perflab.models import read
+from perflab.results.curve import BreakingPoint, Curve
+
 Json = dict[str, Any]
 
 LEVELS = (0, 500, 1000, 1500, 2000, 2500, 3000)
 
 
-def made_curve(variant: str = "cyclonedds", knee: float | None = 1500, **changes: Any) -> Json:
+def made_curve(variant: str = "cyclonedds", knee: float | None = 1500, **changes: Any) -> Curve:
+    return read(Curve, curve_document(variant, knee, **changes))
+
+
+def curve_document(variant: str = "cyclonedds", knee: float | None = 1500, **changes: Any) -> Json:
     """A curve over the rate of a flood: p99 is 80 µs up to the knee and then rises; flat without one."""
     p99 = [80_000.0 * math.exp(max(0.0, level - (knee or math.inf)) / 500) for level in LEVELS]
     curve: Json = {
@@ -61,7 +68,11 @@ def _metric(unit: str, values: list[float]) -> Json:
     }
 
 
-def made_breaking_point(variant: str = "cyclonedds", value: float | None = 1480, **changes: Any) -> Json:
+def made_breaking_point(variant: str = "cyclonedds", value: float | None = 1480, **changes: Any) -> BreakingPoint:
+    return read(BreakingPoint, search_document(variant, value, **changes))
+
+
+def search_document(variant: str = "cyclonedds", value: float | None = 1480, **changes: Any) -> Json:
     """A search between 100 and 3000 that found `value`, or with None that nothing breaks."""
     at = math.inf if value is None else value
 
@@ -89,9 +100,12 @@ def made_breaking_point(variant: str = "cyclonedds", value: float | None = 1480,
     found = value is not None
     entry: Json = {
         "variant": variant,
+        "treatment": "message_flood",
         "factor": "message_flood.rate",
         "others": {},
         "criterion": "success",
+        "falls": False,
+        "max_trials": 60,
         "share": 0.9,
         "low": 100,
         "high": 3000,

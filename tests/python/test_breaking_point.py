@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from perflab.models import as_json
 from perflab.statistics.breaking_point import Aim, Found, Search, Space
 
 Truth = Callable[[float], float]  # P(met) at a level
@@ -49,7 +50,7 @@ def test_the_sentence_names_the_criterion(criterion: str | None, falls: str) -> 
     found = run(Space(0, 100), Aim(0.5, precision=0.01), step(37.5))
     begins = falls if criterion == "latency.p99 <= 5ms" else falls.capitalize()
     assert found.words(criterion=criterion)[0].startswith(f"{begins} at 37.")
-    assert found.document(criterion=criterion)["words"] == found.words(criterion=criterion)
+    assert list(found.record(criterion=criterion or "success").words) == found.words(criterion=criterion or "success")
     unsettled = run(Space(0, 100), Aim(0.5, max_trials=8), lambda level: 1 / (1 + math.exp((level - 50) / 10)))
     assert unsettled.words(criterion=criterion)[0].startswith(f"Unsettled after 8 trials: {falls} somewhere in [")
     below = run(Space(0, 100), Aim(0.5), lambda level: 0.0)
@@ -275,7 +276,8 @@ def test_levels_are_written_with_three_digits() -> None:
 
 def test_the_document_can_be_written_and_has_every_trial() -> None:
     found = run(Space(0, 100, integer=True), Aim(0.5), step(12.5))
-    document = json.loads(json.dumps(found.document(lambda x: f"{x:.0f} Hz"), allow_nan=False))
+    record = found.record(lambda x: f"{x:.0f} Hz", criterion="success")
+    document = json.loads(json.dumps(as_json(record), allow_nan=False))
     assert document["state"] == "found" and document["value"] == 13 and document["integer"] is True
     assert document["interval"]["level"] == 0.95 and document["interval"]["beyond"] is None
     assert sum(level["n"] for level in document["levels"]) == document["trials"] == len(document["course"])

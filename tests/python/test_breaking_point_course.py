@@ -18,6 +18,7 @@ from perflab.experiment.design import BASELINE, Planned, Treatment
 from perflab.experiment.document import BreakingPoint, Scalar
 from perflab.experiment.variant import Variant
 from perflab.middleware import Middleware
+from perflab.models import as_json
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import Accounts, account
 from perflab.statistics.summary import TrialData
@@ -89,11 +90,16 @@ def test_a_plan_is_gone_through_in_its_order() -> None:
     assert seen == planned
 
 
+def found_by(*of: Any, **named: Any) -> list[dict[str, Any]]:
+    """As the summary has them."""
+    return [as_json(found) for found in results(*of, **named)]
+
+
 def test_a_search_begins_with_the_baseline_and_finds_what_breaks() -> None:
     done = run(course(goal(asked(share=0.5), False, None)), steep)
     assert done[0].factors == {}
     assert [t.order for t in done] == list(range(1, len(done) + 1))
-    (found,) = results(goal(asked(share=0.5), False, None), done, seed=1)
+    (found,) = found_by(goal(asked(share=0.5), False, None), done, seed=1)
     assert found["state"] == "found"
     assert found["interval"]["low"] <= BREAKS_AT <= found["interval"]["high"]
     assert (found["factor"], found["criterion"], found["variant"]) == ("workload.timer_speed", "success", "one")
@@ -109,7 +115,7 @@ def test_trials_that_say_nothing_change_nothing_but_the_order() -> None:
         return "invalid" if n in (3, 7) else "harness_error" if n == 5 else steep(level, n)
 
     done = run(course(wanted), spoilt)
-    (without,), (found,) = results(wanted, plain, 1), results(wanted, done, 1)
+    (without,), (found,) = found_by(wanted, plain, 1), found_by(wanted, done, 1)
     assert found["left_out"] == {"invalid": 2, "harness_error": 1}
     assert {k: found[k] for k in ("state", "value", "interval", "trials")} == {
         k: without[k] for k in ("state", "value", "interval", "trials")
@@ -134,7 +140,7 @@ def test_several_searches_take_turns_and_know_nothing_of_each_other() -> None:
     names = [t.middleware for t in done[1:]]
     shorter = min(names.count("one"), names.count("other"))
     assert names[: 2 * shorter] == ["one", "other"] * shorter
-    one, other = results(wanted, done, 1)
+    one, other = found_by(wanted, done, 1)
     assert one["interval"]["low"] <= BREAKS_AT <= one["interval"]["high"]
     assert other["interval"]["low"] <= 20.0 <= other["interval"]["high"]
 
@@ -148,9 +154,9 @@ def test_searches_under_different_conditions_are_called_differently() -> None:
         planned = Planned(order, order, Treatment(label, VARIANTS[0], GRAPH, factors=level))
         return trial(planned, conditions=(name, "message_flood"))
 
-    one, other = results(wanted, [under("cpu_load", 1), under("cpu_pinning", 2)], 1)
+    one, other = found_by(wanted, [under("cpu_load", 1), under("cpu_pinning", 2)], 1)
     assert (one["variant"], other["variant"]) == ("one, cpu_load+message_flood", "one, cpu_pinning+message_flood")
-    (alone,) = results(wanted, [under("cpu_load", 1)], 1)
+    (alone,) = found_by(wanted, [under("cpu_load", 1)], 1)
     assert alone["variant"] == "one"
 
 
@@ -232,7 +238,7 @@ def test_levels_with_a_unit_are_given_with_it_and_told_as_numbers_of_it() -> Non
         level = str(planned.treatment.factors.get("workload.timer_speed", "0ms"))
         done.append(trial(planned, "success" if float(level.removesuffix("ms")) < 7 else "failed"))
         searching.ended(planned, done[-1])
-    (found,) = results(wanted, done, 1)
+    (found,) = found_by(wanted, done, 1)
     assert found["unit"] == "ms"
     assert found["interval"]["low"] <= 7 <= found["interval"]["high"]
     assert " ms [" in found["words"][0]
@@ -267,7 +273,7 @@ def test_a_trial_that_cannot_be_judged_is_told_without_a_verdict() -> None:
         done.append(trial(planned, accounts=accounts_of(sent, sent)))
         if sent > 10:
             searching.ended(planned, done[-1])
-    (found,) = results(wanted, done, 1)
+    (found,) = found_by(wanted, done, 1)
     assert [step["met"] for step in found["course"]] == [True, True, None]
     assert (found["trials"], found["left_out"]) == (2, {"invalid": 0, "harness_error": 0})
 

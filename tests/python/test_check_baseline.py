@@ -11,13 +11,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from made_experiment import Effect, Made, write_run
+from made_experiment import Effect, Made, read_results, write_run
+from made_experiment import result as made_result
 from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.cli import main
 from perflab.cli.show import complete_metric
 from perflab.report import junit
 from perflab.report.junit import Case, Suite
+from perflab.results.trial import Result
 from perflab.statistics import metrics
 from perflab.statistics.runs import gate
 from perflab.statistics.selection import Match
@@ -98,13 +100,13 @@ def test_a_margin_is_not_taken_of_values_below_0() -> None:
     """1.05 times -10 is less than -10: the same values would be "worse by more than 5 %"."""
     metric = metrics.named("latency.mean")
 
-    def result(values: list[float]) -> Json:
+    def result(values: list[float]) -> Result:
         details = [
             {"trial": i, "order": i, "outcome": "success", "totals": {"latency_ns": {"count": 10, "mean": v}}}
-            for i, v in enumerate(values)
+            for i, v in enumerate(values, start=1)
         ]
-        outcomes = {"success": len(values), "failed": 0, "invalid": 0, "harness_error": 0}
-        return {"trials_detail": details, "outcomes": outcomes}
+        (made,) = read_results([made_result([{**d, "resources": {}} for d in details])])
+        return made
 
     for offset, verdict in ((-10.0, "undecided"), (100.0, "passed")):
         values = [offset + i / 100 for i in range(12)]
@@ -139,13 +141,23 @@ def test_one_trial_each_is_not_enough_and_says_so(tmp_path: Path, capsys: Captur
 
 def with_key_figure(made: Made, times: float) -> Json:
     """Every trial says how late a hot path was, which is its latency so many times."""
+    path = {
+        "kind": "path",
+        "words": "w",
+        "from": ["a"],
+        "to": "b",
+        "edges": [],
+        "possible": 9,
+        "arrived": 9,
+        "missed": 0,
+    }
     summary = made.summary()
     for result in summary["results"]:
         for trial in result["trials_detail"]:
             latency = trial["totals"]["latency_ns"]
             late = {key: ns if ns is None or key == "count" else ns * times for key, ns in latency.items()}
-            trial["key_figures"] = {"hot_path": {"kind": "path", "response_ns": late, "missed": 0}}
-        result["key_figures"] = {"hot_path": {"kind": "path"}}
+            trial["key_figures"] = {"hot_path": {**path, "response_ns": late}}
+        result["key_figures"] = {"hot_path": {**path, "response_ns": None}}
     return summary
 
 
@@ -256,7 +268,7 @@ def test_a_damaged_run_is_one_line(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "new" / "summary.json").write_text(json.dumps(summary))
     assert check(paths) == 2
     error = capsys.readouterr().err
-    assert "is damaged: KeyError" in error
+    assert "summary.json is damaged, or of another version: it has no results.0.trials_detail" in error
     assert error.count("\n") == 1
 
 

@@ -165,7 +165,7 @@ DAMAGES: list[Change | str] = [
     _document(schema=1, results=[{}]),
     _document(schema=1, results=[3]),
     lambda s: s["results"][0]["totals"]["latency_ns"].update(p50="x"),
-    lambda s: s["results"][0]["edges"][1].pop("lost"),
+    lambda s: s["results"][0]["edges"][1].pop("topic"),
     lambda s: s["results"][0]["edges"][-1].update(late="many"),
 ]
 

@@ -8,6 +8,7 @@ import pytest
 
 from perflab.formats import tables
 from perflab.formats.records import ProcessRecords
+from perflab.results.trial import Totals, Trial
 from perflab.statistics import cost
 from perflab.statistics.metrics import METRICS
 
@@ -53,7 +54,7 @@ def test_time_within_the_measured_part_is_that_of_the_second_record_less_the_fir
     assert {t.name: t.cpu_ns for t in found.threads} == {"main": 20, "exec": 400, "recv": 100}
     trial = cost.of_trial([found])
     assert trial is not None
-    assert trial["roles"] == {"executor": 400, "middleware": 100, "perflab": 20, "tracer": 0, "ended": 80}
+    assert trial.roles == {"executor": 400, "middleware": 100, "perflab": 20, "tracer": 0, "ended": 80}
 
 
 def test_threads_of_one_role_that_ended_within_it_keep_their_role() -> None:
@@ -63,19 +64,19 @@ def test_threads_of_one_role_that_ended_within_it_keep_their_role() -> None:
     found = cost.of_process("p", [record("start", 1000, 100, [main, timers]), end])
     trial = cost.of_trial([found])
     assert trial is not None
-    assert trial["roles"] == {"executor": 580, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 0}
+    assert trial.roles == {"executor": 580, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 0}
     # Of two roles nobody knows whose it was.
     trial = cost.of_trial([cost.of_process("p", [record("start", 1000, 100, [main, timers, other]), end])])
     assert trial is not None
-    assert trial["roles"] == {"executor": 0, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 580}
+    assert trial.roles == {"executor": 0, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 580}
 
 
 def test_what_is_not_counted_is_null_with_the_reason() -> None:
     trial = cost.of_trial([cost.of_process("p", both())])
     assert trial is not None
-    assert trial["cycles"] is None
-    assert trial["cycles_reason"] == "this machine has no such counter"
-    of = {"cost": trial, "totals": {"received": 10, "lost": {}}, "services": []}
+    assert trial.cycles is None
+    assert trial.cycles_reason == "this machine has no such counter"
+    of = Trial(trial=1, order=1, outcome="success", cost=trial, totals=Totals(received=10))
     reading = METRICS["cycles_per_message"].read(of)
     assert reading.value is None
     assert reading.reason == "not counted: this machine has no such counter"
@@ -103,9 +104,9 @@ def test_user_space_alone_is_a_note() -> None:
     ends = {"cycles": count(5, 0, kernel=False)}, {"cycles": count(905, 10, kernel=False)}
     trial = cost.of_trial([cost.of_process("p", both(*ends))])
     assert trial is not None
-    assert trial["cycles"] == 900
-    assert trial["notes"] == ["cycles of user space alone: the kernel's are not allowed to be counted"]
-    of = {"cost": trial, "totals": {"received": 9, "lost": {}}, "services": []}
+    assert trial.cycles == 900
+    assert trial.notes == ("cycles of user space alone: the kernel's are not allowed to be counted",)
+    of = Trial(trial=1, order=1, outcome="success", cost=trial, totals=Totals(received=9))
     assert METRICS["cycles_per_message"].read(of).value == 100
 
 
@@ -114,10 +115,10 @@ def test_processes_are_added_and_one_that_is_missing_makes_the_sum_unknown() -> 
     other = cost.of_process("q", both())
     two = cost.of_trial([counted, counted])
     assert two is not None
-    assert (two["cpu_ns"], two["cycles"]) == (1200, 100)
+    assert (two.cpu_ns, two.cycles) == (1200, 100)
     mixed = cost.of_trial([counted, other])
     assert mixed is not None
-    assert mixed["cycles"] is None
+    assert mixed.cycles is None
     assert cost.of_trial([counted, cost.of_process("r", both()[:1])]) is None
     assert cost.of_trial([]) is None
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from perflab.results.curve import Knee, Saturation
 from perflab.statistics import knee, saturation
-from perflab.statistics.knee import Knee
 from perflab.statistics.sample import Sample
-from perflab.statistics.saturation import NotShown, Saturation
+from perflab.statistics.saturation import NotShown
 
 SWEEPS = 200
 Shape = Callable[[float], float]

@@ -6,12 +6,14 @@ import io
 from typing import Any
 
 import pytest
-from made_experiment import Effect
+from made_experiment import Effect, read_results
 from made_levels import KNEE_AT_60, LOAD, loads, sweep
-from made_sweep import made_breaking_point, made_curve
+from made_sweep import curve_document, made_breaking_point, made_curve
 from rich.console import Console
 
+from perflab.models import as_json
 from perflab.report.sweep import print_breaking_points, print_curves
+from perflab.results.summary import read
 from perflab.statistics import curves
 
 Json = dict[str, Any]
@@ -20,8 +22,9 @@ Json = dict[str, Any]
 def printed(summary: Json, width: int = 80) -> list[str]:
     target = io.StringIO()
     out = Console(file=target, width=width, no_color=True, force_terminal=False, highlight=False)
-    print_curves(out, summary)
-    print_breaking_points(out, summary)
+    whole = read({"run": "made", "valid": True, "results": [], **as_json(summary)})
+    print_curves(out, whole)
+    print_breaking_points(out, whole)
     return [line.rstrip() for line in target.getvalue().rstrip().splitlines()]
 
 
@@ -33,7 +36,7 @@ def degrading() -> Json:
     spoilt[0] |= {"outcome": "failed"}
     spoilt[1] |= {"outcome": "invalid", "measured": False}
     results[-1]["outcomes"] = {"success": 4, "failed": 1, "invalid": 1, "harness_error": 0}
-    return {"curves": curves.of(results, {LOAD: list(KNEE_AT_60)})}
+    return {"curves": as_json(curves.of(read_results(results), {LOAD: list(KNEE_AT_60)}))}
 
 
 GOLDEN_80 = """\
@@ -89,7 +92,7 @@ def eighths(row: str) -> int:
 
 
 def test_a_bar_starts_at_0_so_that_twice_as_long_is_twice_as_large() -> None:
-    curve = made_curve()
+    curve = curve_document()
     values = (0.0, 1.0, 2000.0, 2500.0, 5000.0, 10_000.0, 20_000.0)
     for point, value in zip(curve["metrics"]["latency.p99"]["points"], values, strict=True):
         point |= {"value": value, "low": None, "high": None}
@@ -107,7 +110,7 @@ def test_a_level_without_a_value_has_a_dash_and_no_bar() -> None:
     for t in results[6]["trials_detail"]:
         t |= {"outcome": "failed", "measured": False}
     results[6]["outcomes"] = {"success": 0, "failed": 5, "invalid": 0, "harness_error": 0}
-    lines = printed({"curves": curves.of(results, {LOAD: []})}, 200)
+    lines = printed({"curves": as_json(curves.of(read_results(results), {LOAD: []}))}, 200)
     row = next(line for line in lines if line.startswith("90 %"))
     assert row.split() == ["90", "%", "0", "0/5", "[0,", "43", "%]", "–", "–", "–", "–", "–"]
     assert "- latency p99: no value at 90" in lines

@@ -7,15 +7,16 @@ from typing import Any
 import made_costs
 import pytest
 from made_costs import nothing_sent, of_executor, summary
-from made_experiment import result
+from made_experiment import read_results, result
 
+from perflab.models import as_json
 from perflab.statistics import executor_costs
 
 Json = dict[str, Any]
 
 
 def rows_of(results: list[Json]) -> list[Json]:
-    found = executor_costs.of(results)
+    found = as_json(executor_costs.of(read_results(results)))
     assert found is not None
     rows: list[Json] = found["rows"]
     return rows
@@ -166,12 +167,12 @@ def test_extra_trials_are_in_no_figure_but_give_families_and_phases() -> None:
 
 def test_no_costs_where_no_cpu_time_was_measured() -> None:
     of = result([{**made_costs.costing(1, 1.0), "resources": {"cpu_percent_mean": None}, "cost": None}])
-    assert executor_costs.of([of]) is None
-    assert executor_costs.of([]) is None
+    assert as_json(executor_costs.of(read_results([of]))) is None
+    assert as_json(executor_costs.of(read_results([]))) is None
 
 
 def test_phases_are_those_of_the_published_table_over_all_threads() -> None:
-    phases = executor_costs.phases_of(made_costs.answer())
+    phases = as_json(executor_costs.phases_of(made_costs.answer()))
     assert phases is not None
     assert phases["reason"] is None
     by_name = {row["function"]: row for row in phases["rows"]}
@@ -188,7 +189,7 @@ def test_phases_are_those_of_the_published_table_over_all_threads() -> None:
 
 @pytest.mark.parametrize("known", [None, 80.0])
 def test_phases_without_the_schedulers_events_have_no_cpu_time(known: float | None) -> None:
-    phases = executor_costs.phases_of(made_costs.answer(known))
+    phases = as_json(executor_costs.phases_of(made_costs.answer(known)))
     assert phases is not None
     assert {row["on_cpu_ns"] for row in phases["rows"]} == {None}
     assert {row["of_thread"] for row in phases["rows"]} == {None}
@@ -208,7 +209,7 @@ def test_families_of_a_profile_are_those_of_all_threads_and_of_each_role() -> No
             {"threads": [thread(3, kernel_network=20)]},
         ],
     }
-    found = executor_costs.families_of(document, {1: "executor", 2: "middleware"})
+    found = as_json(executor_costs.families_of(document, {1: "executor", 2: "middleware"}))
     assert found is not None
     assert found["shares"] == {"cyclonedds": 0.4, "rclcpp": 0.3, "kernel_network": 0.2, "rcl": 0.1}
     assert found["titles"]["rclcpp"] == "rclcpp and rclpy"

@@ -15,11 +15,12 @@ from perflab.report import draw_static, executor_costs
 from perflab.report.latex import costs as latex_costs
 from perflab.report.run_page import costs as page_costs
 from perflab.report.run_page import page, runs
+from perflab.results.summary import read
 
 
 def printed(summary: dict[str, object], width: int) -> str:
     out = Console(file=io.StringIO(), width=width, no_color=True, highlight=False)
-    executor_costs.print_costs(out, summary)
+    executor_costs.print_costs(out, read(summary))
     assert isinstance(out.file, io.StringIO)
     return out.file.getvalue()
 
@@ -52,8 +53,8 @@ def test_nothing_is_printed_of_a_run_with_one_executor(executors: list[str | Non
     summary = made_costs.summary(observed=False, results=results)
     assert summary["executor_costs"] is not None
     assert printed(summary, 160) == ""
-    assert executor_costs.figure(summary) is None
-    assert latex_costs.tables(summary) == []
+    assert executor_costs.figure(read(summary)) is None
+    assert latex_costs.tables(read(summary)) == []
 
 
 def test_a_single_executor_is_shown_where_the_workload_has_cases() -> None:
@@ -93,7 +94,7 @@ def test_middlewares_that_tell_rows_apart_are_shown_however_narrow_it_is() -> No
 
 
 def test_the_picture_stacks_families_where_all_were_profiled_and_roles_elsewhere() -> None:
-    profiled = executor_costs.figure(made_costs.summary())
+    profiled = executor_costs.figure(read(made_costs.summary()))
     assert profiled is not None
     assert profiled.title == "CPU time per message, by families of functions"
     # Bars are as long as the CPU time of a message: its parts touch and end there.
@@ -102,7 +103,7 @@ def test_the_picture_stacks_families_where_all_were_profiled_and_roles_elsewhere
     assert ends[0][0] == 0.0
     assert all(one[1] == pytest.approx(other[0]) for one, other in itertools.pairwise(ends))
     assert ends[-1][1] == pytest.approx(100.35e3 / unit, rel=1e-3)
-    by_role = executor_costs.figure(made_costs.summary(observed=False))
+    by_role = executor_costs.figure(read(made_costs.summary(observed=False)))
     assert by_role is not None
     assert by_role.title == "CPU time per message, by the role of threads"
     assert [name for _, name in by_role.groups] == ["executor's threads", "middleware's threads", "perflab's threads"]
@@ -114,7 +115,7 @@ def test_the_picture_of_timers_is_of_their_cpu_time() -> None:
         made_costs.of_executor(e, [], trials_detail=[made_costs.nothing_sent(1, cpu)])
         for e, cpu in (("inline", 2.0), ("events", 5.0))
     ]
-    figure = executor_costs.figure(made_costs.summary(observed=False, results=results))
+    figure = executor_costs.figure(read(made_costs.summary(observed=False, results=results)))
     assert figure is not None
     assert figure.x.title == "CPU time (% of one CPU)"
     assert max(span.end for spans in figure.spans for span in spans.spans) == pytest.approx(5.0)
@@ -135,7 +136,7 @@ def test_the_page_has_a_section_with_tables_and_the_picture(tmp_path: Path) -> N
 
 
 def test_papers_have_the_tables() -> None:
-    tables = latex_costs.tables(made_costs.summary())
+    tables = latex_costs.tables(read(made_costs.summary()))
     assert [table.name for table in tables] == ["executor_costs", "executor_families", "executor_phases"]
     text = tables[0].floats("tab:x")
     assert r"single\_threaded" in text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from completion import completed
-from made_experiment import Effect, result, trial
+from made_experiment import Effect, read_results, result, trial
 from typer.testing import CliRunner
 
 from perflab import catalog
@@ -25,7 +25,8 @@ from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.settings import Experiment
 from perflab.middleware import Middleware
 from perflab.native import Native
-from perflab.statistics.pairs import FACTOR, VARIANT, pairs_of, places_of
+from perflab.results.comparison import FACTOR, VARIANT
+from perflab.statistics.pairs import pairs_of, places_of
 from perflab.workload import generated
 from perflab.workload.generated import Generated
 
@@ -426,9 +427,9 @@ def at(case: str, middleware: str, executor: str | None) -> dict[str, Any]:
     return result(trials, middleware=middleware, executor=executor, factors={"workload.case": case})
 
 
-def compared(*results: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    pairs = pairs_of(places_of(results))
-    return [(p.kind, p.baseline.result["executor"], p.place, p.names[1]) for p in pairs if p.kind in (FACTOR, VARIANT)]
+def compared(*results: dict[str, Any]) -> list[tuple[str, str | None, str, str]]:
+    pairs = pairs_of(places_of(read_results(results)))
+    return [(p.kind, p.baseline.result.executor, p.place, p.names[1]) for p in pairs if p.kind in (FACTOR, VARIANT)]
 
 
 def test_cases_of_each_executor_are_compared_with_the_case_without_one() -> None:
@@ -446,10 +447,8 @@ def test_cases_of_each_executor_are_compared_with_the_case_without_one() -> None
 
 def test_the_baseline_is_that_of_the_variant_most_alike() -> None:
     results = [at("middleware", m, "inline") for m in ("cyclonedds", "fastdds")] + [at("ros", "fastdds", "events")]
-    pairs = [p for p in pairs_of(places_of(results)) if p.kind == FACTOR]
-    assert [(p.baseline.result["middleware"], p.treatment.result["middleware"]) for p in pairs] == [
-        ("fastdds", "fastdds")
-    ]
+    pairs = [p for p in pairs_of(places_of(read_results(results))) if p.kind == FACTOR]
+    assert [(p.baseline.result.middleware, p.treatment.result.middleware) for p in pairs] == [("fastdds", "fastdds")]
 
 
 def test_a_level_that_each_variant_has_is_compared_within_it() -> None:

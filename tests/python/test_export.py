@@ -12,6 +12,7 @@ from test_irobot_formats import DATA
 from perflab.cli import main
 from perflab.formats.irobot import parse
 from perflab.formats.rundata import open_run
+from perflab.models import as_json
 from perflab.statistics.irobot import UINT32, Arrival, Options, replay
 
 Captured = pytest.CaptureFixture[str]
@@ -65,14 +66,14 @@ def test_what_is_exported_says_the_phase_of_its_timers(tmp_path: Path, capsys: C
         note = "Note: trial 1: irobot_benchmark's timers have the phase as_created; these had aligned\n"
         assert (note in capsys.readouterr().out) is (phase == "aligned")
         back = open_run(tmp_path / "out" / phase)
-        assert back.summary["results"][0]["phase"] == phase
+        assert back.summary.results[0].phase == phase
         assert f"phase: {phase}" in (tmp_path / "out" / phase / "left_log" / "metadata.txt").read_text()
 
 
 def test_what_is_exported_comes_back_with_the_same_counts(run_path: Path) -> None:
     assert export(run_path) == 0
-    before = open_run(run_path).summary["results"][0]
-    after = open_run(run_path / "export" / "irobot").summary["results"][0]
+    before = as_json(open_run(run_path).summary)["results"][0]
+    after = as_json(open_run(run_path / "export" / "irobot").summary)["results"][0]
     for key in ("received", "late", "too_late", "on_time"):
         assert after["totals"][key] == before["totals"][key], key
     assert after["totals"]["lost"]["gap"] == sum(before["totals"]["lost"].values()) == 1
@@ -95,7 +96,7 @@ def test_what_is_exported_comes_back_with_the_same_counts(run_path: Path) -> Non
 @pytest.mark.parametrize("options", [["--csv"], ["--format", "irobot-legacy"], ["--format", "irobot-legacy", "--csv"]])
 def test_every_dialect_comes_back_with_the_same_counts(options: list[str], run_path: Path, tmp_path: Path) -> None:
     assert export(run_path, *options, "--output", tmp_path / "out") == 0
-    totals = open_run(tmp_path / "out").summary["results"][0]["totals"]
+    totals = as_json(open_run(tmp_path / "out").summary)["results"][0]["totals"]
     assert (totals["received"], totals["late"], totals["too_late"], totals["lost"]["gap"]) == (15, 1, 1, 1)
 
 
@@ -191,7 +192,7 @@ def test_without_tracking_there_are_zeros_and_no_events(run_path: Path) -> None:
         rows = parse.parse(folder).subscriptions or ()
         assert {(r.late, r.too_late, r.lost) for r in rows} == {(0, 0, 0)}
         assert max(r.max_us for r in rows) == 12_000
-        totals = open_run(run_path / "export/irobot").summary["results"][0]["totals"]
+        totals = as_json(open_run(run_path / "export/irobot").summary)["results"][0]["totals"]
         assert totals["late"] is None  # read back it is what it is: not measured
 
 
@@ -292,7 +293,7 @@ def test_losses_that_are_not_known_are_no_number(tmp_path: Path) -> None:
     assert [row.lost for row in right.subscriptions or ()] == [None, None]
     assert right.total is not None
     assert right.total.lost is None
-    assert open_run(path / "export/irobot").summary["results"][0]["totals"]["lost"]["gap"] is None
+    assert as_json(open_run(path / "export/irobot").summary)["results"][0]["totals"]["lost"]["gap"] is None
 
 
 def test_an_unknown_number_of_cpus_leaves_cpu_open(tmp_path: Path) -> None:

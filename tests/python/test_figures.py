@@ -24,6 +24,7 @@ from perflab.formats.rundata import RunData, TrialTables
 from perflab.report import axes, distributions, palette, parts, pictures, resources, results, timelines
 from perflab.report.figures import Figure, Series, Target
 from perflab.report.results import Result, results_of
+from perflab.results.summary import Summary
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
 
@@ -73,7 +74,7 @@ def trial(
 
 def run(*trials: TrialTables, name: str = "r", cpus: str | None = "0-3", path: Path = Path("nowhere")) -> RunData:
     manifest = {"host": {"cpus_online": cpus}} if cpus else {}
-    return RunData(name, path, rundata.PERFLAB, {}, manifest, tuple(trials), ())
+    return RunData(name, path, rundata.PERFLAB, Summary(run=name, valid=True, results=()), manifest, tuple(trials), ())
 
 
 def one_result(*trials: TrialTables) -> list[Result]:

@@ -7,8 +7,9 @@ import random
 from typing import Any
 
 import pytest
-from made_experiment import Effect, Made, result, trial
+from made_experiment import Effect, Made, read_results, result, trial, with_findings
 
+from perflab.models import as_json
 from perflab.statistics import findings
 from perflab.statistics.metrics import METRICS, Metric
 from perflab.statistics.proportion import wilson
@@ -23,7 +24,8 @@ LOST = (METRICS["lost"],)
 
 
 def found(made: Made, metrics: tuple[Metric, ...] = P99) -> Json:
-    return findings.find(made.summary()["results"], metrics=metrics)
+    document: Json = as_json(findings.find(read_results(made.summary()["results"]), metrics=metrics))
+    return document
 
 
 def only(document: Json, **wanted: str) -> Json:
@@ -93,19 +95,19 @@ def test_losses_are_compared_as_differences_and_never_called_equivalent() -> Non
 
 
 def test_constant_losses_of_two_runs_are_the_same_in_every_trial() -> None:
-    run = Made(blocks=5).summary()["results"]
+    run = read_results(Made(blocks=5).summary()["results"])
     (one,) = compare_runs(match(run, run).pairs, LOST, ("a", "b"))
-    document = one.comparison.to_dict()
-    assert document["verdict"] == "not_shown"
+    document = one.comparison
+    assert document.verdict == "not_shown"
     assert no_difference_words(0.05)[no_difference_of(document)] == "the same in every trial"
     (other,) = compare_runs(match(run, run).pairs, P99, ("a", "b"))
-    assert no_difference_of(other.comparison.to_dict()) == other.comparison.verdict
+    assert no_difference_of(other.comparison) == other.comparison.verdict
 
 
 def test_one_trial_each_says_nothing() -> None:
     document = found(Made({"cpu_load": Effect(latency=9)}, blocks=1, variants={"cyclonedds": Effect()}), P99)
     results = [result([trial(1)]), result([trial(2, effect=Effect(9))], conditions=["x"], treatment="x")]
-    alone = findings.find(results, metrics=P99)
+    alone = as_json(findings.find(read_results(results), metrics=P99))
     assert alone["comparisons"] == []
     assert alone["family_size"] == 0
     assert alone["remarks"] == [{"kind": "one_trial", "words": ONE_TRIAL}]
@@ -133,7 +135,8 @@ def test_a_block_with_several_baselines_is_one_block_in_the_advice() -> None:
         for n, name in enumerate(disturbances, 1):
             trials = [trial(1000 * n + b, b, Effect(latency=3, cpu=3)) for b in range(1, blocks + 1)]
             results.append(result(trials, conditions=[name], treatment=name))
-        return findings.find(results, metrics=metrics)
+        found: Json = as_json(findings.find(read_results(results), metrics=metrics))
+        return found
 
     once = document(1)
     assert once["family_size"] == 16  # of blocks with 5 arrangements 2 * 16 / 5 ** 4 is just above 0.05
@@ -158,11 +161,19 @@ def test_interrupted_trials_are_no_failures_of_the_laboratory() -> None:
         result([trial(n, n) for n in range(1, 9)]),
         result(disturbed, conditions=["cpu_load"], treatment="cpu_load"),
     ]
-    said = [r["words"] for r in findings.find(results, metrics=P99)["remarks"] if r["kind"] == "harness_error"]
+    said = [
+        r["words"]
+        for r in as_json(findings.find(read_results(results), metrics=P99))["remarks"]
+        if r["kind"] == "harness_error"
+    ]
     assert said == ["cpu_load: 2 of 8 trials were interrupted; `--resume` runs them"]
     disturbed.append(trial(30, 8, **cut, reason="disk full"))
     results[1] = result(disturbed, conditions=["cpu_load"], treatment="cpu_load")
-    said = [r["words"] for r in findings.find(results, metrics=P99)["remarks"] if r["kind"] == "harness_error"]
+    said = [
+        r["words"]
+        for r in as_json(findings.find(read_results(results), metrics=P99))["remarks"]
+        if r["kind"] == "harness_error"
+    ]
     assert said[0] == "cpu_load: 2 of 9 trials were interrupted; `--resume` runs them"
     assert said[1] == "cpu_load: 1 of 9 trials failed by the laboratory, not by what it measures (disk full)"
 
@@ -173,18 +184,18 @@ def test_blocks_that_are_not_used_are_named() -> None:
         result([trial(n, n) for n in range(1, 9)]),
         result(disturbed, conditions=["cpu_load"], treatment="cpu_load"),
     ]
-    document = findings.find(results, metrics=P99)
+    document = as_json(findings.find(read_results(results), metrics=P99))
     assert words(document, "unused") == "compared within blocks; block 1 was not complete and is not used"
     assert "unused" not in kinds(found(Made({"cpu_load": Effect()})))
 
 
 def test_a_single_result_has_intervals_and_no_comparison() -> None:
-    summary = Made(blocks=8).summary()
-    findings.add(summary, metrics=P99)
-    interval = summary["results"][0]["intervals"]["latency.p99"]
-    assert (interval["n"], interval["unit"], interval["level"]) == (8, "ns", 0.95)
-    assert interval["low"] < interval["value"] < interval["high"]
-    assert summary["findings"]["comparisons"] == []
+    summary = with_findings(Made(blocks=8).summary())
+    interval = summary.results[0].intervals["latency.p99"]
+    assert (interval.n, interval.unit, interval.level) == (8, "ns", 0.95)
+    assert interval.low < interval.value < interval.high  # type: ignore[operator]
+    assert summary.findings is not None
+    assert summary.findings.comparisons == ()
 
 
 def test_invalid_failed_and_extra_trials_never_enter() -> None:
@@ -201,7 +212,7 @@ def test_invalid_failed_and_extra_trials_never_enter() -> None:
         result(disturbed, conditions=["cpu_load"], treatment="cpu_load"),
         result([trial(50 + n, n, wild) for n in range(1, 9)], purpose="extra", observers=["trace"]),
     ]
-    document = findings.find(results, metrics=P99)
+    document = as_json(findings.find(read_results(results), metrics=P99))
     assert document["comparisons"][0]["treatment"]["n"] == 8
     assert document["comparisons"][0]["verdict"] == "equivalent"
     assert len(document["comparisons"]) == 1
@@ -219,7 +230,7 @@ def test_a_trial_that_missed_a_criterion_was_measured() -> None:
         result([trial(n, n) for n in range(1, 9)]),
         result(trials, conditions=["cpu_load"], treatment="cpu_load"),
     ]
-    document = findings.find(results, metrics=P99)
+    document = as_json(findings.find(read_results(results), metrics=P99))
     assert document["comparisons"][0]["treatment"]["n"] == 8
     assert "0 of 8 trials succeeded" in words(document, "success")
 
@@ -281,9 +292,9 @@ def test_the_cells_of_histograms_are_no_lattice_and_a_polling_period_is_one() ->
             t["totals"]["latency_ns"]["p99"] = 1_500_000 + step * ((n * 7) % 11)
         return trials
 
-    cells = findings.find([result(values(1024))], metrics=P99)
+    cells = as_json(findings.find(read_results([result(values(1024))]), metrics=P99))
     assert cells["lattices"] == []
-    polled = findings.find([result(values(50_000))], metrics=P99)
+    polled = as_json(findings.find(read_results([result(values(50_000))]), metrics=P99))
     assert polled["lattices"][0]["period"] == pytest.approx(50_000)
     assert "comes in steps of 50.0 µs" in words(polled, "lattice")
 
@@ -291,9 +302,9 @@ def test_the_cells_of_histograms_are_no_lattice_and_a_polling_period_is_one() ->
 def test_outliers_are_named_and_stay() -> None:
     trials = [trial(n, n) for n in range(1, 11)]
     trials[3]["totals"]["latency_ns"]["p99"] *= 20
-    document = findings.find([result(trials)], metrics=P99)
+    document = as_json(findings.find(read_results([result(trials)]), metrics=P99))
     assert "trial 4 (baseline): latency p99" in words(document, "outliers")
-    assert findings.intervals(result(trials), P99)["latency.p99"]["n"] == 10
+    assert findings.intervals(read_results([result(trials)])[0], P99)["latency.p99"].n == 10
 
 
 def test_findings_are_json_and_the_same_for_the_same_trials() -> None:
@@ -337,7 +348,7 @@ def in_blocks(middleware: str, values: dict[str, list[int]], **changes: Any) -> 
 def test_equal_values_of_one_seed_are_no_evidence_and_that_is_said() -> None:
     seeded = [500_000, 510_000, 505_000, 520_000, 490_000, 515_000]
     values = {"baseline": seeded, "null": seeded, "effect": [2 * v for v in seeded]}
-    document = findings.find(in_blocks("virtual", values), metrics=P99)
+    document = as_json(findings.find(read_results(in_blocks("virtual", values)), metrics=P99))
     assert only(document, treatment="null")["verdict"] == "equivalent"
     assert words(document, "same_seed").startswith(
         "1 of 2 comparisons on virtual are of equal values in every block: all trials of a block have one seed"
@@ -353,12 +364,14 @@ def test_equal_values_of_one_seed_are_no_evidence_and_that_is_said() -> None:
 )
 def test_values_that_seeds_did_not_make_equal_are_left_alone(middleware: str, null: list[int]) -> None:
     values = {"baseline": [500_000, 510_000, 505_000, 520_000, 490_000, 515_000], "null": null}
-    assert "same_seed" not in kinds(findings.find(in_blocks(middleware, values), metrics=P99))
+    assert "same_seed" not in kinds(as_json(findings.find(read_results(in_blocks(middleware, values)), metrics=P99)))
 
 
 def test_the_same_value_in_every_trial_is_said_once() -> None:
     constant = [500_000] * 6
-    found = findings.find(in_blocks("virtual", {"baseline": constant, "null": constant}), metrics=P99)
+    found = as_json(
+        findings.find(read_results(in_blocks("virtual", {"baseline": constant, "null": constant})), metrics=P99)
+    )
     assert "same" in kinds(found)
     assert "same_seed" not in kinds(found)
 
@@ -375,7 +388,7 @@ def test_the_noise_floor_of_two_places_is_that_of_the_noisier_on_the_scale_of_th
         return result(trials, middleware=middleware)
 
     few, many = variant("few", 100, 40), variant("many", 100_000, 4000)
-    document = findings.find([few, many], metrics=(METRICS["received"],))
+    document = as_json(findings.find(read_results([few, many]), metrics=(METRICS["received"],)))
     floors = {name: each["received"]["difference"] for name, each in document["noise_floor"].items()}
     assert max(floors.values()) > 10 * min(floors.values())
     (comparison,) = document["comparisons"]

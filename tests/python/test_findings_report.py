@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from made_experiment import Effect, Made, with_findings
 
 from perflab.report import findings as report
-
-Json = dict[str, Any]
+from perflab.results.comparison import Remark
+from perflab.results.summary import Summary, read
 
 
 @pytest.fixture(scope="module")
-def experiment() -> Json:
+def experiment() -> Summary:
     made = Made(
         {"cpu_load": Effect(latency=1.8), "message_flood": Effect(lost=5)},
         {"cyclonedds": Effect(), "fastdds": Effect(latency=1.3)},
@@ -69,11 +67,11 @@ fastdds against cyclonedds)
 """
 
 
-def test_a_terminal_of_80_columns(experiment: Json) -> None:
+def test_a_terminal_of_80_columns(experiment: Summary) -> None:
     assert "\n".join(report.lines(experiment, 80)) + "\n" == GOLDEN_80
 
 
-def test_a_wide_terminal_has_every_metric(experiment: Json) -> None:
+def test_a_wide_terminal_has_every_metric(experiment: Summary) -> None:
     lines = report.lines(experiment, 140)
     header = next(line for line in lines if "latency p99" in line)
     assert header.split() == [
@@ -83,7 +81,7 @@ def test_a_wide_terminal_has_every_metric(experiment: Json) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
-def test_tables_never_wrap(experiment: Json, width: int) -> None:
+def test_tables_never_wrap(experiment: Summary, width: int) -> None:
     lines = report.lines(experiment, width)
     assert all(len(line) <= width for line in lines)
     rows = [line for line in lines if line.startswith(("baseline  ", "cpu_load  ", "message_flood  "))]
@@ -91,8 +89,8 @@ def test_tables_never_wrap(experiment: Json, width: int) -> None:
 
 
 def test_no_more_than_eight_sentences_and_what_is_left_out_is_said() -> None:
-    remarks = [{"kind": "worse", "words": f"claim {n}."} for n in range(10)]
-    remarks += [{"kind": "equivalent", "words": "no difference"}, {"kind": "outliers", "words": "far"}]
+    remarks = [Remark("worse", f"claim {n}.") for n in range(10)]
+    remarks += [Remark("equivalent", "no difference"), Remark("outliers", "far")]
     shown = [words for _, words in report.sentences(remarks)]
     assert shown == [*(f"claim {n}." for n in range(6)), "no difference", "far",
                      "… and 4 more differences; `--json` has all of them"]  # fmt: skip
@@ -107,7 +105,7 @@ def test_one_trial_each_prints_one_sentence_and_no_table() -> None:
 
 
 def test_a_summary_without_findings_prints_nothing() -> None:
-    assert report.lines(Made(blocks=1).summary()) == []
+    assert report.lines(read(Made(blocks=1).summary())) == []
 
 
 def test_the_success_column_names_what_is_not_counted() -> None:

@@ -16,6 +16,7 @@ from perflab.formats.irobot import find, parse, write
 from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.model import Output, Sample
 from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, open_run
+from perflab.models import as_json
 from perflab.statistics.irobot import Row, Total
 from tests.schemas import published
 
@@ -80,7 +81,7 @@ def test_a_caller_that_touches_its_code_is_told_apart() -> None:
 
 def test_the_current_dialect_becomes_a_run() -> None:
     run = open_run(DATA / "two")
-    result = run.summary["results"][0]
+    result = as_json(run.summary)["results"][0]
     assert (run.origin, run.name) == (IROBOT, "two")
     assert (result["workload"], result["middleware"], result["executor"], result["ipc"]) == (
         "base+arm",
@@ -102,7 +103,7 @@ def test_the_current_dialect_becomes_a_run() -> None:
 
 
 def test_means_are_weighted_by_the_messages_that_they_are_of() -> None:
-    latency = open_run(DATA / "two").summary["results"][0]["totals"]["latency_ns"]
+    latency = as_json(open_run(DATA / "two").summary)["results"][0]["totals"]["latency_ns"]
     count = 1000 + 100 + 1000 + 2000
     assert latency["count"] == count
     assert latency["mean"] == pytest.approx(1000 * (1000 * 48 + 100 * 310 + 1000 * 52 + 2000 * 30) / count)
@@ -135,7 +136,7 @@ def test_the_tables_of_a_foreign_run_have_the_columns_of_perflab() -> None:
 
 
 def test_cpu_is_of_the_machine_and_weighted_by_time() -> None:
-    resources = open_run(DATA / "two").summary["results"][0]["resources"]
+    resources = as_json(open_run(DATA / "two").summary)["results"][0]["resources"]
     arm = resources["processes"][0]
     assert arm["cpu_percent_of_machine"] == pytest.approx((4.1 + 2.1 + 0.11) / 3)
     assert arm["cpu_percent_mean"] is None  # nothing says how many CPUs there were
@@ -145,14 +146,14 @@ def test_cpu_is_of_the_machine_and_weighted_by_time() -> None:
 def test_the_older_dialect_counts_cpu_from_the_start() -> None:
     run = open_run(DATA / "legacy")
     assert run.origin == IROBOT_LEGACY
-    assert run.summary["results"][0]["resources"]["processes"][0]["cpu_percent_of_machine"] == 50
-    assert run.summary["results"][0]["duration_s"] == 60
-    assert run.summary["results"][0]["totals"]["late"] == 12
+    assert as_json(run.summary)["results"][0]["resources"]["processes"][0]["cpu_percent_of_machine"] == 50
+    assert as_json(run.summary)["results"][0]["duration_s"] == 60
+    assert as_json(run.summary)["results"][0]["totals"]["late"] == 12
 
 
 def test_zeros_of_a_run_without_tracking_are_not_measured() -> None:
     run = open_run(DATA / "csv")
-    totals = run.summary["results"][0]["totals"]
+    totals = as_json(run.summary)["results"][0]["totals"]
     assert (totals["received"], totals["late"], totals["too_late"], totals["on_time"]) == (2001, None, None, None)
     assert set(totals["lost"].values()) == {None}
     assert any("without --tracking on" in note for note in run.notes)
@@ -162,21 +163,21 @@ def test_zeros_are_not_believed_where_nothing_says_that_they_were_counted(tmp_pa
     directory = copied(DATA / "csv/base_log", tmp_path / "base_log")
     (directory / "metadata.txt").unlink()
     run = open_run(directory)
-    assert run.summary["results"][0]["totals"]["late"] is None
+    assert as_json(run.summary)["results"][0]["totals"]["late"] is None
     assert any("nothing says whether it ran with --tracking on" in note for note in run.notes)
 
 
 def test_a_subscription_without_messages_takes_size_and_frequency_from_its_publisher() -> None:
-    edge = open_run(DATA / "csv/base_log").summary["results"][0]["edges"][1]
+    edge = as_json(open_run(DATA / "csv/base_log").summary)["results"][0]["edges"][1]
     assert (edge["subscription"], edge["size_bytes"], edge["received"]) == ("silent", 16, 0)
     assert edge["latency_ns"]["mean"] is None
 
 
 def test_one_directory_alone_is_a_run_too(tmp_path: Path) -> None:
     run = open_run(DATA / "two" / "base_log")
-    assert run.summary["results"][0]["workload"] == "base"
+    assert as_json(run.summary)["results"][0]["workload"] == "base"
     renamed = copied(DATA / "csv/base_log", tmp_path / "elsewhere")
-    assert open_run(renamed).summary["results"][0]["workload"] == "base"  # as the metadata say
+    assert as_json(open_run(renamed).summary)["results"][0]["workload"] == "base"  # as the metadata say
 
 
 def test_totals_alone_are_enough(tmp_path: Path) -> None:
@@ -184,9 +185,9 @@ def test_totals_alone_are_enough(tmp_path: Path) -> None:
     for name in ("latency_all.txt", "resources.txt"):
         (directory / name).unlink()
     run = open_run(directory)
-    totals = run.summary["results"][0]["totals"]
+    totals = as_json(run.summary)["results"][0]["totals"]
     assert (totals["received"], totals["late"], totals["latency_ns"]["mean"]) == (2121, 3, 65_000)
-    assert run.summary["results"][0]["resources"]["processes"][0]["rss_kb_max"] is None
+    assert as_json(run.summary)["results"][0]["resources"]["processes"][0]["rss_kb_max"] is None
     assert "missing: latency_all.txt, resources.txt" in run.notes
 
 
@@ -194,7 +195,7 @@ def test_names_of_december_2023_are_known(tmp_path: Path) -> None:
     directory = copied(DATA / "csv/base_log", tmp_path / "base_log")
     path = directory / "latency_all.txt"
     path.write_text(path.read_text().replace("_msgs", "_num"))
-    assert open_run(directory).summary["results"][0]["totals"]["received"] == 2001
+    assert as_json(open_run(directory).summary)["results"][0]["totals"]["received"] == 2001
 
 
 @pytest.mark.parametrize(
@@ -329,7 +330,7 @@ def test_a_target_that_is_no_json_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["two", "csv", "legacy"])
 def test_summaries_of_both_dialects_have_the_documented_keys(name: str) -> None:
-    summary = open_run(DATA / name).summary
+    summary = as_json(open_run(DATA / name).summary)
     published("summary").validate(summary)
     (result,) = summary["results"]
     assert result["middleware"] is None

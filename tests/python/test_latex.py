@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_experiment import Effect, Made, with_findings, write_run
@@ -18,9 +18,11 @@ from perflab.report import latex
 from perflab.report.latex.table import Column, Names, Table, Texts, Value, Values
 from perflab.report.latex.tables import unit_of
 from perflab.report.latex.text import aligned, breakable, decimals, escape, number
+from perflab.results.comparison import CONDITION, Remark
+from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, State
+from perflab.results.summary import Summary
+from perflab.results.trial import Median
 from perflab.statistics.metrics import METRICS
-
-Json = dict[str, Any]
 
 HOSTILE = r"""100% _of_ #{\x$y^2}~&<a|b>"µ×–…é中☃ --opt ?` \end{document} \input{/etc/passwd}"""
 PDFLATEX = shutil.which("pdflatex")
@@ -37,79 +39,83 @@ def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(latex, "pictures", lambda runs: [])
 
 
-def with_curves(summary: Json) -> Json:
+def with_curves(summary: Summary) -> Summary:
     """With one curve and three searches, as sweeps and searches write them."""
-    point = {"value": 45_000.0, "low": 44_000.0, "high": 46_500.0, "n": 8}
-    return {
-        **summary,
-        "curves": [
-            {
-                "variant": "cyclonedds",
-                "factor": "message_flood.rate",
-                "others": {"cpu_load.load": 80},
-                "scale": "log",
-                "levels": [
-                    {
-                        "level": level,
-                        "treatment": f"message_flood.rate={level}",
-                        "n": 8,
-                        "successes": 6,
-                        "judged": 8,
-                        "success_low": 0.409,
-                        "success_high": 0.929,
-                        "invalid": 1 if level == 2500.5 else 0,
-                        "harness_errors": 0,
-                    }
-                    for level in (0, 100, 2500.5)
-                ],
-                "metrics": {
-                    "latency.p50": {
-                        "unit": "ns",
-                        "points": [point, {**point, "value": 145_000.0, "low": 120_000.0, "high": 200_000.0}, None],
-                        "confidence": 0.95,
-                        "knee": {"level": 640.0, "low": 410.0, "high": 880.0, "confidence": 0.95},
-                        "knee_reason": None,
-                        "saturation": None,
-                        "saturation_reason": "it rises to the last level",
-                        "words": ["latency p50 rises from 640 [410, 880] on."],
-                    }
-                },
-            }
-        ],
-        "breaking_points": [
-            {
-                "variant": "cyclonedds",
-                "factor": "message_flood.rate",
-                "others": {},
-                "criterion": "latency.p99 <= 5ms",
-                "share": 0.5,
-                "low": 100,
-                "high": 3000,
-                "scale": "log",
-                "integer": integer,
-                "state": state,
-                "value": value,
-                "interval": interval,
-                "precision": 0.1,
-                "stopped": "precise enough",
-                "trials": 41,
-                "left_out": {"invalid": 2, "harness_error": 0},
-                "levels": [],
-                "course": [],
-                "fit": None,
-                "monotone_p": None,
-                "words": [f"{state} & so on"],
-            }
-            for integer, state, value, interval in (
-                (False, "found", 1834.2, {"low": 1650.0, "high": 1990.0, "level": 0.95}),
-                (True, "found", 12, {"low": 11, "high": 14, "level": 0.95}),
-                (False, "not_reached", None, None),
-            )
-        ],
-    }
+    levels = tuple(
+        CurveLevel(
+            level=level,
+            treatment=f"message_flood.rate={level}",
+            n=8,
+            successes=6,
+            judged=8,
+            success_low=0.409,
+            success_high=0.929,
+            invalid=1 if level == 2500.5 else 0,
+            harness_errors=0,
+        )
+        for level in (0, 100, 2500.5)
+    )
+    points = (
+        Median(value=45_000.0, low=44_000.0, high=46_500.0, n=8),
+        Median(value=145_000.0, low=120_000.0, high=200_000.0, n=8),
+        None,
+    )
+    latency = CurveMetric(
+        unit="ns",
+        points=points,
+        confidence=0.95,
+        knee=Knee(640.0, 410.0, 880.0, 0.95),
+        knee_reason=None,
+        saturation=None,
+        saturation_reason="it rises to the last level",
+        words=("latency p50 rises from 640 [410, 880] on.",),
+    )
+    curve = Curve(
+        variant="cyclonedds",
+        factor="message_flood.rate",
+        others={"cpu_load.load": 80},
+        scale="log",
+        levels=levels,
+        metrics={"latency.p50": latency},
+    )
+    searches = (
+        search(integer=False, state="found", value=1834.2, interval=Bounds(1650.0, 1990.0, 0.95)),
+        search(integer=True, state="found", value=12, interval=Bounds(11, 14, 0.95)),
+        search(integer=False, state="not_reached", value=None, interval=None),
+    )
+    return replace(summary, curves=(curve,), breaking_points=searches)
 
 
-def two_variants() -> Json:
+def search(*, integer: bool, state: State, value: float | None, interval: Bounds | None) -> BreakingPoint:
+    return BreakingPoint(
+        variant="cyclonedds",
+        treatment="message_flood",
+        factor="message_flood.rate",
+        others={},
+        criterion="latency.p99 <= 5ms",
+        share=0.5,
+        low=100,
+        high=3000,
+        scale="log",
+        integer=integer,
+        falls=False,
+        state=state,
+        value=value,
+        interval=interval,
+        precision=0.1,
+        max_trials=60,
+        stopped="precise enough",
+        trials=41,
+        left_out=LeftOutTrials(2, 0),
+        levels=(),
+        course=(),
+        fit=None,
+        monotone_p=None,
+        words=(f"{state} & so on",),
+    )
+
+
+def two_variants() -> Summary:
     made = Made(
         treatments={"cpu_load": Effect(latency=1.8), "message_flood": Effect(lost=3)},
         variants={"cyclonedds": Effect(), "fastdds": Effect(latency=1.3)},
@@ -232,21 +238,24 @@ def test_long_tables_become_several_floats_that_repeat_the_group() -> None:
 
 def test_tables_say_what_the_summary_says(run: RunData, tmp_path: Path) -> None:
     files = texts(latex.write([run], tmp_path / "out"))
-    median = next(r for r in run.summary["results"] if r["treatment"] == "cpu_load")["intervals"]["latency.p50"]
-    value = Value(median["value"] / 1e3, median["low"] / 1e3, median["high"] / 1e3).texts()
+    median = next(r for r in run.summary.results if r.treatment == "cpu_load").intervals["latency.p50"]
+    assert median.value is not None and median.low is not None and median.high is not None
+    value = Value(median.value / 1e3, median.low / 1e3, median.high / 1e3).texts()
     row = next(line for line in files["results.tex"].splitlines() if line.startswith(r"cpu\_load &"))
     assert value[0] in row
     assert value[1] in row
     assert "6/6 [61, 100]" in row
+    assert run.summary.findings is not None
     compared = next(
         c
-        for c in run.summary["findings"]["comparisons"]
-        if c["kind"] == "condition" and c["treatment"]["name"] == "cpu_load" and c["metric"] == "latency.p50"
+        for c in run.summary.findings.comparisons
+        if c.kind == CONDITION and c.treatment.name == "cpu_load" and c.metric == "latency.p50"
     )
-    assert compared["verdict"] == "higher"
+    assert compared.verdict == "higher"
     line = next(line for line in files["comparisons.tex"].splitlines() if line.startswith(r"cpu\_load &"))
-    estimate = compared["estimate"]
-    shown = Value(estimate["value"], estimate["interval"]["low"], estimate["interval"]["high"], factor=True).texts()
+    interval = compared.estimate.interval
+    assert interval is not None
+    shown = Value(compared.estimate.value, interval.low, interval.high, factor=True).texts()
     assert line.split(" & ")[2:4] == list(shown)
     assert r"\textbf{higher}" in line
     assert "2500.5" in files["curve.tex"]
@@ -301,7 +310,9 @@ def test_the_document_reads_everything_that_was_written(run: RunData, tmp_path: 
 
 def test_a_run_with_invalid_trials_says_so_first(tmp_path: Path) -> None:
     summary = with_findings(Made(treatments={"cpu_load": Effect()}, blocks=3).summary())
-    summary["results"][0]["outcomes"]["invalid"] = 2
+    first, *others = summary.results
+    invalid = replace(first, outcomes=replace(first.outcomes, invalid=2))
+    summary = replace(summary, results=(invalid, *others))
     files = texts(latex.write([open_run(write_run(tmp_path / "run", summary))], tmp_path / "out"))
     body = files["report.tex"].partition(r"\end{center}")[2].strip()
     assert body.startswith(r"\textbf{Not every trial was a success: 2 invalid.}")
@@ -343,15 +354,15 @@ def test_foreign_runs_have_tables_too(tmp_path: Path) -> None:
 
 
 def test_nothing_to_tell_is_bad_input(tmp_path: Path) -> None:
-    opened = open_run(write_run(tmp_path / "run", {"schema": 1, "valid": False, "results": [], "findings": None}))
+    opened = open_run(write_run(tmp_path / "run", Summary(run="run", valid=False, results=())))
     with pytest.raises(BadInput, match="recorded no trial"):
         latex.write([opened], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_damaged_summary_is_bad_input(run: RunData, tmp_path: Path) -> None:
-    del run.summary["results"][0]["outcomes"]
-    with pytest.raises(BadInput, match="is damaged: KeyError: 'outcomes'"):
+def test_a_damaged_manifest_is_bad_input(run: RunData, tmp_path: Path) -> None:
+    run.manifest["middlewares"] = [{"version": "1.0"}]
+    with pytest.raises(BadInput, match="is damaged: KeyError: 'name'"):
         latex.write([run], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -365,18 +376,25 @@ def test_a_folder_that_cannot_be_made_is_told(run: RunData, tmp_path: Path) -> N
 # -- LaTeX -----------------------------------------------------------------------------------------------------------
 
 
-def hostile(summary: Json) -> Json:
+def hostile(summary: Summary) -> Summary:
     """The same with a name that has everything in it in place of a treatment's, and as workload, remark and run."""
-    for result in summary["results"]:
-        result["workload"] = HOSTILE
-        if result["treatment"] == "message_flood":
-            result["treatment"] = HOSTILE
-    for c in summary["findings"]["comparisons"]:
-        for side in ("baseline", "treatment"):
-            if c[side]["name"] == "message_flood":
-                c[side]["name"] = HOSTILE
-    summary["findings"]["remarks"].append({"kind": "x", "words": HOSTILE})
-    return summary
+    assert summary.findings is not None
+
+    def renamed(name: str) -> str:
+        return HOSTILE if name == "message_flood" else name
+
+    results = tuple(replace(r, workload=HOSTILE, treatment=renamed(r.label)) for r in summary.results)
+    comparisons = tuple(
+        replace(
+            c,
+            baseline=replace(c.baseline, name=renamed(c.baseline.name)),
+            treatment=replace(c.treatment, name=renamed(c.treatment.name)),
+        )
+        for c in summary.findings.comparisons
+    )
+    remarks = (*summary.findings.remarks, Remark("x", HOSTILE))
+    findings = replace(summary.findings, comparisons=comparisons, remarks=remarks)
+    return replace(summary, results=results, findings=findings)
 
 
 @pytest.fixture

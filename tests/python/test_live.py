@@ -17,11 +17,12 @@ from support import SOURCE
 from perflab.experiment.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.report import live
 from perflab.report.progress import LiveLine, RunProgress
+from perflab.results.trial import Distribution, Lost, Totals
 from perflab.statistics import histogram as hg
 
 LABELS = ("baseline", "cpu_load", "message_flood+cpu_pinning", "one_cpu")
 VARIANTS = ("cyclonedds, events, ipc on", "fastdds, multi_threaded:2")
-TOTALS = {"latency_ns": {"p50": 45_200, "p99": 130_000}, "lost": {"pre_match": 0, "gap": 3, "tail": 0}}
+TOTALS = Totals(latency_ns=Distribution(p50=45_200, p99=130_000), lost=Lost(pre_match=0, gap=3, tail=0))
 
 
 def plan(trials: int, had: int = 0) -> RunPlan:
@@ -56,7 +57,7 @@ def test_the_block_says_what_is_now_and_next_and_how_the_last_ones_went() -> Non
     run.start(11)
     run.finish(11, "invalid", "cpu_load: 61 % of the promised 80 %", TOTALS, 11.5)
     run.start(12)
-    run.finish(12, "harness_error", "the disk is full", None, 3.0)
+    run.finish(12, "harness_error", "the disk is full", Totals(), 3.0)
     run.start(13)
     text = shown(run, 120, state="3/10 s  p50 45.2 µs")
     out = [line.rstrip() for line in text.splitlines()]
@@ -99,7 +100,7 @@ def test_a_run_of_one_trial_is_one_line() -> None:
 def test_names_are_not_markup() -> None:
     run = RunProgress(RunPlan(2, tuple(PlannedTrial(n, "[bold]l", "[red]v", 1.0) for n in (1, 2))))
     run.start(1)
-    run.finish(1, "failed", "[red]why", None, 1.0)
+    run.finish(1, "failed", "[red]why", Totals(), 1.0)
     run.start(2)
     text = shown(run, state="[x]")
     assert all(word in text for word in ("[bold]l", "[red]v", "[red]why", "[x]"))
@@ -121,7 +122,7 @@ def test_a_search_whose_trials_told_nothing_goes_on_beyond_its_plan() -> None:
     for order in (1, 2, 3):
         run.planned(PlannedTrial(order, f"rate={order}", "sim", 1.0))
         assert run.start(order).label == f"rate={order}"
-        run.finish(order, "invalid", None, None, 1.0)
+        run.finish(order, "invalid", None, Totals(), 1.0)
     assert (run.done, run.plan.total) == (3, 3)
     assert run.next is None
 
@@ -141,7 +142,7 @@ def test_time_left_counts_what_trials_really_take() -> None:
 def test_a_trial_that_broke_off_is_no_measure_of_the_others() -> None:
     run = run_of(10, 1, took_s=15.0)
     run.start(2)
-    run.finish(2, "harness_error", "it did not start", None, 1.0)
+    run.finish(2, "harness_error", "it did not start", Totals(), 1.0)
     assert run.left_s() == pytest.approx(8 * 15.0)
 
 
@@ -187,7 +188,7 @@ def tell(display: live.Display) -> None:
     display.note("[bold]something")
     display.trial_finished(2, "success", None, TOTALS, 11.0)
     display.trial_started(3)
-    display.trial_finished(3, "invalid", "no load", None, 11.0)
+    display.trial_finished(3, "invalid", "no load", Totals(), 11.0)
     display.close()
 
 

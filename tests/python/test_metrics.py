@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from perflab.errors import BadInput
+from perflab.models import as_json, read
+from perflab.results.trial import Trial
 from perflab.statistics import metrics
 from perflab.statistics.metrics import METRICS, Judgement, parse, parse_criterion
 
@@ -18,7 +20,7 @@ def distribution(count: int | None = 2000, **changes: Any) -> Json:
     return {"count": count, **values, "p99_99": 9_000_000, "max": 10_000_000, **changes}
 
 
-def trial(**changes: Any) -> Json:
+def trial(**changes: Any) -> Trial:
     """2,000 of 2,010 messages received, 10 late; 30 % of a CPU for 2 s."""
     totals: Json = {
         "received": 2000,
@@ -30,11 +32,15 @@ def trial(**changes: Any) -> Json:
         "dispatch_ns": None,
     }
     resources = {"cpu_percent_mean": 30.0, "rss_kb_max": 7000}
-    return {"measured_s": 2.0, "totals": totals, "resources": resources, "services": [], **changes}
+    known = {"trial": 1, "order": 1, "outcome": "success", "measured_s": 2.0}
+    return read(Trial, {**known, "totals": totals, "resources": resources, **changes})
 
 
 def service(count: int, **changes: Any) -> Json:
     return {
+        "client": "c",
+        "service": "s",
+        "server": "d",
         "received": count,
         "late": 1,
         "too_late": 0,
@@ -43,11 +49,11 @@ def service(count: int, **changes: Any) -> Json:
     }
 
 
-def value(name: str, of: Json) -> float | None:
+def value(name: str, of: Trial) -> float | None:
     return parse(name).read(of).value
 
 
-def reason(name: str, of: Json) -> str | None:
+def reason(name: str, of: Trial) -> str | None:
     reading = parse(name).read(of)
     assert reading.value is None
     return reading.reason
@@ -87,7 +93,7 @@ def test_a_metric_is_one_number_of_a_trial(name: str, expected: float) -> None:
 
 
 def test_every_metric_of_a_trial_that_recorded_nothing_is_none_with_a_reason() -> None:
-    nothing: Json = {"totals": {"received": None, "lost": dict.fromkeys(("pre_match", "gap", "tail"))}, "resources": {}}
+    nothing = Trial(trial=1, order=1, outcome="failed")
     for metric in METRICS.values():
         reading = metric.read(nothing)
         assert reading.value is None
@@ -99,15 +105,15 @@ def test_every_metric_of_a_trial_that_recorded_nothing_is_none_with_a_reason() -
 )
 def test_a_percentile_needs_ten_messages_above_it(statistic: str, fewest: int) -> None:
     assert metrics.needed(statistic) == fewest
-    enough = trial(totals={**trial()["totals"], "latency_ns": distribution(fewest)})
-    too_few = trial(totals={**trial()["totals"], "latency_ns": distribution(fewest - 1)})
+    enough = trial(totals={**as_json(trial().totals), "latency_ns": distribution(fewest)})
+    too_few = trial(totals={**as_json(trial().totals), "latency_ns": distribution(fewest - 1)})
     assert value(f"latency.{statistic}", enough) is not None
     assert "messages in a trial, there are" in str(reason(f"latency.{statistic}", too_few))
     assert value("latency.max", too_few) == 1e7
 
 
 def test_losses_that_are_not_all_known_are_none() -> None:
-    cut_off = trial(totals={**trial()["totals"], "lost": {"pre_match": 0, "gap": 3, "tail": None}})
+    cut_off = trial(totals={**as_json(trial().totals), "lost": {"pre_match": 0, "gap": 3, "tail": None}})
     assert reason("lost", cut_off) == "what was lost at the end is not known"
     assert value("lost_share", cut_off) is None
 
@@ -123,7 +129,7 @@ def test_the_round_trip_is_that_of_the_slowest_service_and_its_mean_that_of_all(
 
 
 def test_services_alone_have_counts_and_no_latency() -> None:
-    totals = {**trial()["totals"], "received": None, "lost": dict.fromkeys(("pre_match", "gap", "tail"))}
+    totals = {**as_json(trial().totals), "received": None, "lost": dict.fromkeys(("pre_match", "gap", "tail"))}
     of = trial(totals={**totals, "latency_ns": None}, services=[service(1000)])
     assert value("lost", of) == 5
     assert reason("latency.p50", of) == "not measured"
@@ -178,7 +184,7 @@ def test_a_criterion_is_kept_or_not(text: str, met: bool) -> None:
 def test_a_criterion_says_what_was_wanted_and_measured() -> None:
     judged = parse_criterion("latency.p99 <= 5ms").evaluate(trial())
     assert judged.words == "latency p99 <= 5.00 ms: not met with 7.00 ms"
-    close = trial(totals={**trial()["totals"], "latency_ns": distribution(p99=7_000_001)})
+    close = trial(totals={**as_json(trial().totals), "latency_ns": distribution(p99=7_000_001)})
     assert parse_criterion("latency.p99 <= 7ms").evaluate(close).words.endswith("not met with 7000001 ns")
 
 

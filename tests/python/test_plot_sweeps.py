@@ -12,16 +12,18 @@ from xml.etree import ElementTree
 
 import pytest
 from made_run import MadeTrial, Stream, arrivals, make_run
-from made_sweep import LEVELS, made_breaking_point, made_curve
+from made_sweep import LEVELS, curve_document, made_breaking_point, made_curve, search_document
 from test_plot import HOSTILE, Page, svg_text
 
 from perflab.cli import main
 from perflab.formats.rundata import open_run
+from perflab.models import as_json, read
 from perflab.report import draw_html, draw_static, draw_still, report_figures
 from perflab.report.degradation import APART, curves, level_text, levels_axis, value_at
 from perflab.report.figures import Figure, Series
 from perflab.report.palette import DARK, LIGHT
 from perflab.report.thresholds import MIN_TRIALS, breaking_points
+from perflab.results.curve import BreakingPoint, Curve
 from tests.marks import long_but
 
 DEFAULT = made_curve()
@@ -127,8 +129,9 @@ def test_the_success_rate_has_wilsons_intervals_on_an_axis_of_shares() -> None:
 
 
 def test_what_was_invalid_is_said_and_what_is_not_known_breaks_the_line() -> None:
-    curve = made_curve()
-    curve["metrics"]["latency.p99"]["points"][2] = None
+    document = curve_document()
+    document["metrics"]["latency.p99"]["points"][2] = None
+    curve = read(Curve, document)
     figure = named(curves([("", curve)]), "curve_message_flood_rate_latency_p99")
     values = only(figure, shape="line").y
     assert values[2] is None
@@ -137,8 +140,9 @@ def test_what_was_invalid_is_said_and_what_is_not_known_breaks_the_line() -> Non
 
 
 def test_a_metric_without_any_value_has_no_picture() -> None:
-    curve = made_curve()
-    curve["metrics"]["latency.p99"]["points"] = [None] * len(LEVELS)
+    document = curve_document()
+    document["metrics"]["latency.p99"]["points"] = [None] * len(LEVELS)
+    curve = read(Curve, document)
     assert "curve_message_flood_rate_latency_p99" not in [figure.name for figure in curves([("", curve)])]
 
 
@@ -153,7 +157,7 @@ def test_on_a_logarithmic_axis_a_factor_that_is_off_stands_apart() -> None:
 
 
 def test_between_levels_a_curve_is_read_as_it_is_drawn() -> None:
-    own = DEFAULT["metrics"]["latency.p99"]
+    own = DEFAULT.metrics["latency.p99"]
     at_1750 = value_at(DEFAULT, own, 1750, logarithmic=True)
     assert at_1750 == pytest.approx(80_000 * math.exp(0.5))
     assert value_at(DEFAULT, own, 1250, logarithmic=False) == pytest.approx(80_000)
@@ -183,16 +187,17 @@ def test_a_breaking_point_stands_at_the_wanted_share_with_its_interval() -> None
 
 
 def test_levels_have_their_shares_larger_marks_for_more_trials_and_intervals_where_there_are_enough() -> None:
-    entry = made_breaking_point()
-    entry["levels"][0] |= {"met": 1, "n": 1}
+    document = search_document()
+    document["levels"][0] |= {"met": 1, "n": 1}
+    entry = read(BreakingPoint, document)
     share, _ = breaking_points([("", entry)])
     bare, measured = only(share, shape="points"), only(share, shape="whiskers", across=False)
     assert (bare.x, bare.y) == ((800,), (100,))
     assert list(measured.x) == [1300, 1350, 1400, 1450, 1500, 1550, 1600, 1700, 2200]
     by_level = dict(zip(measured.x, measured.sizes, strict=True))
     assert by_level[1500] > by_level[1300] > bare.sizes[0]
-    first = entry["levels"][1]
-    assert measured.low[0] == pytest.approx(100 * first["low"])
+    first = entry.levels[1]
+    assert measured.low[0] == pytest.approx(100 * (first.low or 0))
     assert f"Levels with fewer than {MIN_TRIALS} trials are drawn without an interval." in share.notes
 
 
@@ -200,10 +205,10 @@ def test_the_course_tells_apart_what_met_it_what_did_not_and_what_says_nothing()
     entry = made_breaking_point()
     _, course = breaking_points([("", entry)])
     for met, sign in ((True, "full"), (False, "hollow"), (None, "cross")):
-        steps = [step for step in entry["course"] if step["met"] is met]
+        steps = [step for step in entry.course if step.met is met]
         marks = only(course, sign=sign)
-        assert marks.x == tuple(step["order"] for step in steps)
-        assert marks.y == tuple(step["level"] for step in steps)
+        assert marks.x == tuple(step.order for step in steps)
+        assert marks.y == tuple(step.level for step in steps)
     band = only(course, shape="band")
     assert (band.low, band.high) == ((1410, 1410), (1540, 1540))
     assert course.notes == ("Precise enough.",)
@@ -273,7 +278,7 @@ def swept(tmp_path: Path) -> Path:
     path = make_run(tmp_path / "swept", {"mouth": ["talker"], "ear": ["listener"]}, [trial])
     summary = json.loads((path / "summary.json").read_text())
     summary |= {"curves": [made_curve()], "breaking_points": [made_breaking_point()]}
-    (path / "summary.json").write_text(json.dumps(summary))
+    (path / "summary.json").write_text(json.dumps(as_json(summary)))
     return path
 
 

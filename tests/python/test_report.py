@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from made_experiment import Effect, Made, with_findings
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -17,9 +18,10 @@ from perflab.experiment.display import LiveProgress
 from perflab.report import terminal
 from perflab.report.live import LiveLine
 from perflab.report.table import Column, print_table
+from perflab.results.trial import Judged, Passing, ThreadGroup
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
-from perflab.statistics.summary import Thread, TrialData, summarize
+from perflab.statistics.summary import TrialData, summarize
 
 MANIFEST = {
     "middlewares": [{"name": "m", "version": "1.2.3"}],
@@ -132,7 +134,7 @@ def test_cpu_per_message_counts_the_seconds_of_every_trial_whose_messages_it_cou
     missed: dict[str, Any] = {
         "outcome": "failed",
         "reason": "late",
-        "criteria": ({"criterion": "c", "met": False, "words": "late"},),
+        "criteria": (Judged(criterion="c", met=False, words="late"),),
     }
     trials = variants({"ipc": "off"}, {"ipc": "on"})
     trials += [replace(large(4), number=3, order=3, ipc="on", measured_s=3.0, **missed)]
@@ -148,14 +150,15 @@ def test_the_comparison_says_that_it_pools_trials_where_findings_follow() -> Non
     summary = summarize(
         "run", [*variants({"ipc": "off"}, {"ipc": "on"}), replace(large(4), number=3, order=3, ipc="on")]
     )
-    cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({}, "Compared:"),
-        ({"comparisons": [{}]}, "All messages of all trials together"),
+    pair = Made({"cpu_load": Effect()}, blocks=3).summary()
+    cases = (
+        (None, "Compared:"),
+        (with_findings(pair).findings, "All messages of all trials together"),
     )
     for findings, title in cases:
         out = io.StringIO()
-        judged = terminal._has_comparisons({"findings": findings})
-        terminal._print_comparison(Console(file=out, width=160), summary["results"], judged=judged)
+        judged = terminal._has_comparisons(replace(summary, findings=findings))
+        terminal._print_comparison(Console(file=out, width=160), summary.results, judged=judged)
         lines = out.getvalue().splitlines()
         assert lines[0].startswith(title)
         assert [line.split()[:3] for line in lines if line.startswith("ipc")] == [
@@ -193,9 +196,9 @@ def test_services_have_a_table_of_their_own(width: int) -> None:
         )
 
 
-def thread(name: str, role: str, asked: dict[str, Any] | None, **more: Any) -> Thread:
-    state = {"policy": "OTHER", "priority": 0, "cpus": (0, 1), "tids": (1,)}
-    return Thread(process="ping", name=name, role=role, asked=asked, **{**state, **more})
+def thread(name: str, role: str, asked: dict[str, Any] | None, **more: Any) -> ThreadGroup:
+    state: dict[str, Any] = {"policy": "OTHER", "priority": 0, "cpus": (0, 1), "tids": (1,)}
+    return ThreadGroup(process="ping", name=name, role=role, asked=asked, **{**state, **more})
 
 
 def test_threads_are_shown_where_something_was_asked_for() -> None:
@@ -207,9 +210,24 @@ def test_threads_are_shown_where_something_was_asked_for() -> None:
     assert "Threads" not in render(160, replace(trial(), threads=tuple(receivers)))
 
 
-def passed(intra_process: int, copies: int, middleware: int, asked: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"node": "/a", "topic": "/t", "asked": asked, "intra_process": intra_process, "copies": copies,
-            "middleware": middleware, "loaned": False, **more}  # fmt: skip
+def passed(
+    intra_process: int,
+    copies: int,
+    middleware: int,
+    asked: str | None = None,
+    *,
+    topic: str = "t",
+    loaned: bool = False,
+) -> Passing:
+    return Passing(
+        node="a",
+        topic=topic,
+        asked=asked,
+        intra_process=intra_process,
+        copies=copies,
+        middleware=middleware,
+        loaned=loaned,
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +236,7 @@ def passed(intra_process: int, copies: int, middleware: int, asked: str | None =
         ({"ipc": "on"}, [passed(16, 1, 1)], "Intra-process: 16 of 17 subscriptions, 1.00 copies per message"),
         (
             {"ipc": "on"},
-            [passed(2, 0, 0), passed(2, 3, 0, topic="/unknown")],
+            [passed(2, 0, 0), passed(2, 3, 0, topic="unknown")],
             "Intra-process: 4 of 4 subscriptions\n",
         ),
         ({"ipc": "on"}, [passed(0, 0, 3)], "Note: --ipc on had no effect: no subscription is in the process"),
@@ -228,9 +246,7 @@ def passed(intra_process: int, copies: int, middleware: int, asked: str | None =
         ({}, [passed(0, 0, 3, "loaned")], "Note: loaned: 0 of 1 publishers write into memory of the middleware"),
     ],
 )
-def test_what_took_effect_is_said_in_words(
-    way: dict[str, Any], passing: list[dict[str, Any]], expected: str | None
-) -> None:
+def test_what_took_effect_is_said_in_words(way: dict[str, Any], passing: list[Passing], expected: str | None) -> None:
     text = render(160, replace(trial(), passing=tuple(passing), **way))
     if expected is None:
         assert not any(word in text for word in ("Intra-process", "ipc", "Passing", "Loaned"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.report.run_page.page import report
 from perflab.report.run_page.runs import open_all
+from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, LevelTried
+from perflab.results.trial import Median
 
 Json = dict[str, Any]
 
@@ -366,31 +369,30 @@ def test_noise_of_the_machine_is_shown_with_what_helps(tmp_path: Path) -> None:
 
 
 def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> None:
-    summary = with_findings(loaded())
-    points = [{"value": 1e5, "low": 9e4, "high": 1.1e5, "n": 5}, None]
-    level = {"treatment": "x", "n": 5, "successes": 4, "judged": 5, "success_low": 0.38, "success_high": 0.96}
-    summary["curves"] = [
-        {
-            "variant": "cyclonedds", "factor": "message_flood.rate", "others": {}, "scale": "linear",
-            "levels": [{**level, "level": n, "invalid": 1, "harness_errors": 0} for n in (100, 1000)],
-            "metrics": {"latency.p99": {
-                "unit": "ns", "points": points, "confidence": 0.95, "knee": {"level": 400, "low": 300, "high": 500,
-                "confidence": 0.95}, "knee_reason": None, "saturation": None,
-                "saturation_reason": "it never levels off",
-                "words": ["latency p99 rises from 400 /s on"],
-            }},
-        }
-    ]  # fmt: skip
-    summary["breaking_points"] = [
-        {
-            "variant": "cyclonedds", "factor": "message_flood.rate", "others": {}, "criterion": "lost == 0",
-            "share": 0.5, "low": 100, "high": 3000, "scale": "log", "integer": False, "state": "found", "value": 740.0,
-            "interval": {"low": 700.0, "high": 790.0, "level": 0.95}, "precision": 0.1, "stopped": "narrow enough",
-            "trials": 24, "left_out": {"invalid": 2, "harness_error": 0},
-            "levels": [{"level": 740, "met": 3, "n": 6, "low": 0.19, "high": 0.81, "invalid": 0}], "course": [],
-            "fit": None, "monotone_p": None, "words": ["breaks at 740 /s [700, 790]"],
-        }
-    ]  # fmt: skip
+    latency = CurveMetric(
+        unit="ns", points=(Median(value=1e5, low=9e4, high=1.1e5, n=5), None), confidence=0.95,
+        knee=Knee(400, 300, 500, 0.95), knee_reason=None, saturation=None, saturation_reason="it never levels off",
+        words=("latency p99 rises from 400 /s on",),
+    )  # fmt: skip
+    levels = tuple(
+        CurveLevel(
+            level=level, treatment="x", n=5, successes=4, judged=5, success_low=0.38, success_high=0.96, invalid=1,
+            harness_errors=0,
+        )
+        for level in (100, 1000)
+    )  # fmt: skip
+    curve = Curve(
+        variant="cyclonedds", factor="message_flood.rate", others={}, scale="linear", levels=levels,
+        metrics={"latency.p99": latency},
+    )  # fmt: skip
+    search = BreakingPoint(
+        variant="cyclonedds", treatment="message_flood", factor="message_flood.rate", others={}, criterion="lost == 0",
+        share=0.5, low=100, high=3000, scale="log", integer=False, falls=False, state="found", value=740.0,
+        interval=Bounds(700.0, 790.0, 0.95), precision=0.1, max_trials=60, stopped="narrow enough", trials=24,
+        left_out=LeftOutTrials(2, 0), levels=(LevelTried(740, 3, 6, 0.19, 0.81, 0),), course=(), fit=None,
+        monotone_p=None, words=("breaks at 740 /s [700, 790]",),
+    )  # fmt: skip
+    summary = replace(with_findings(loaded()), curves=(curve,), breaking_points=(search,))
     page = page_of(write_run(tmp_path / "run", summary))
     said = page.said("findings")
     assert "Over message_flood.rate worse: latency p99. Of" in page.said("")
@@ -413,7 +415,8 @@ def test_why_messages_were_late_is_told_with_its_causes(tmp_path: Path) -> None:
         "each_p50_ns": 2_200_000, "each_max_ns": 4_000_000, "stages": "sender",
     }  # fmt: skip
     why = {
-        "sentence": "Of 10 late messages 10 waited for CPU 1 behind stress-ng", "late": 10, "messages": 1054,
+        "sentence": "Of 10 late messages 10 waited for CPU 1 behind stress-ng", "limit": "1.00 ms", "messages": 1054,
+        "late": 10, "total_ns": 24_000_000,
         "causes": [{"cause": "cpu", **share}], "totals": [{"what": "CPU 1: stress-ng", **share}],
     }  # fmt: skip
     summary = {"schema": 1, "run": "run", "valid": True, "results": [result([trial(1, why=why)])]}
@@ -424,18 +427,20 @@ def test_why_messages_were_late_is_told_with_its_causes(tmp_path: Path) -> None:
 
 
 def test_what_is_damaged_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
-    summary = loaded()
-    path = made(tmp_path / "run", summary)
-    document = json.loads((path / "summary.json").read_text())
-    del document["results"][0]["edges"]
-    document["findings"]["success_rates"][0].pop("n")
-    (path / "summary.json").write_text(json.dumps(document))
-    whole = report(open_all([str(path)]))
+    """What is a record is looked at when the run is read; what is not is left to those who show it."""
+    why = {"sentence": "", "limit": "1.00 ms", "messages": 1, "late": 1, "total_ns": 1, "causes": [{"cause": "cpu"}]}
+    trials = [trial(1, why=why, evidence={"cpu_load": {"promised": 80}})]
+    summary = {"schema": 1, "run": "run", "valid": True, "results": [result(trials)]}
+    whole = report(open_all([str(without_findings(tmp_path / "run", summary, middlewares=[{"version": "1.0"}]))]))
     page = Page(whole.page)
-    assert any(note.startswith("the findings: damaged data: KeyError: 'n'") for note in whole.notes)
-    assert any(note.startswith("the tables: damaged data: KeyError: 'edges'") for note in whole.notes)
+    assert whole.notes == (
+        "what was run: damaged data: KeyError: 'name'",
+        "the evidence of conditions: damaged data: AttributeError: 'int' object has no attribute 'items'",
+        "why messages were late: damaged data: KeyError: 'messages'",
+        "how to repeat it: damaged data: KeyError: 'name'",
+    )
     assert "not everything could be shown" in page.said("")
-    assert "cyclonedds" in page.said("setup")
+    assert "One trial: there is nothing to compare" in page.said("findings")
 
 
 def test_a_run_without_a_trial_says_so(tmp_path: Path) -> None:

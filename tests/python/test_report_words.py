@@ -23,6 +23,7 @@ from perflab.report.run_page.elements import (
 )
 from perflab.report.run_page.evidence import observed
 from perflab.report.run_page.words import _WORDS, condition_in_words, in_words, plain, treatment_in_words
+from perflab.results.trial import Circumstances
 
 FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "readers": "external", "churn": 0.0}
 
@@ -88,8 +89,14 @@ def test_no_condition_is_without_words() -> None:
     assert set(_WORDS) == set(REGISTRY)
 
 
-def disturbed(name: str, **parameters: Any) -> dict[str, Any]:
-    return {"treatment": name, "conditions": ["cpu_load"], "condition_parameters": {"cpu_load": parameters}}
+def disturbed(name: str, **parameters: Any) -> Circumstances:
+    return Circumstances(
+        workload="made",
+        middleware="cyclonedds",
+        treatment=name,
+        conditions=("cpu_load",),
+        condition_parameters={"cpu_load": parameters},
+    )
 
 
 def test_a_treatment_that_has_a_name_keeps_it() -> None:

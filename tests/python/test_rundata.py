@@ -13,6 +13,7 @@ import perflab
 from perflab.errors import BadInput
 from perflab.formats import tables
 from perflab.formats.rundata import PERFLAB, TABLES, open_run
+from perflab.models import as_json
 
 
 def talk(latencies_us: Sequence[float], sent: int | None = None) -> Stream:
@@ -43,7 +44,7 @@ def test_a_run_of_perflab_opens_with_all_its_tables(run_path: Path) -> None:
     assert first.edges["received"].to_list() == [3]
     assert second.edges["tail"].to_list() == [1]
     assert first.resources["process"].unique().sort().to_list() == ["ear", "mouth"]
-    assert run.summary["results"][0]["totals"]["late"] == 1
+    assert as_json(run.summary)["results"][0]["totals"]["late"] == 1
 
 
 def test_the_public_name_is_the_same_loader(run_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_a_name_below_runs_is_enough(run_path: Path, monkeypatch: pytest.MonkeyP
 def test_tables_can_be_left_out(run_path: Path) -> None:
     run = open_run(run_path, with_tables=False)
     assert run.trials == ()
-    assert len(run.summary["results"]) == 2
+    assert len(as_json(run.summary)["results"]) == 2
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "services"])
@@ -97,7 +98,7 @@ def test_a_run_without_summary_is_rebuilt_and_says_so(tmp_path: Path) -> None:
     path = make_run(tmp_path / "cut", PROCESSES, [trial], with_tables=False, with_summary=False)
     run = open_run(path)
     assert any("no usable summary.json" in note for note in run.notes)
-    assert run.summary["results"][0]["totals"]["received"] == 2
+    assert as_json(run.summary)["results"][0]["totals"]["received"] == 2
     assert run.trials[0].edges["received"].to_list() == [2]
     assert run.trials[0].outcome == "failed"
 
@@ -150,7 +151,7 @@ def test_one_damaged_trial_is_named_and_left_out(run_path: Path, damage: str, wo
         path.write_text(damage)
     whole = open_run(run_path)
     assert [t.number for t in whole.trials] == [2]
-    assert len(whole.summary["results"]) == 2
+    assert len(as_json(whole.summary)["results"]) == 2
     (note,) = _damaged_trials(run_path)
     assert note.startswith(f"{path} is damaged: ")
     assert words in note
@@ -158,7 +159,7 @@ def test_one_damaged_trial_is_named_and_left_out(run_path: Path, damage: str, wo
     (run_path / "summary.json").unlink()
     rebuilt = open_run(run_path)
     assert [t.number for t in rebuilt.trials] == [2]
-    assert [d["trial"] for r in rebuilt.summary["results"] for d in r["trials_detail"]] == [2]
+    assert [d["trial"] for r in as_json(rebuilt.summary)["results"] for d in r["trials_detail"]] == [2]
     (note,) = _damaged_trials(run_path)
     assert note.endswith("; the trial is left out")
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import made_experiment
 import pytest
 from conftest import Perflab
+from made_sweep import made_breaking_point
 
 from perflab.cli import main, smoke_checks
 from perflab.cli.smoke_checks import (
@@ -35,6 +36,7 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.native import Native
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.report.live import silent
+from perflab.results.summary import Summary, read
 
 Json = dict[str, Any]
 
@@ -53,12 +55,15 @@ def summary(**totals: Any) -> Json:
         "latency_ns": {"p99": 45_000},
         **totals,
     }
-    edge = {"publisher": "a", "topic": "/t", "frequency_hz": 100.0, "published": 100, "not_sent": 0}
-    return {"results": [{"totals": counts, "duration_s": 1.0, "edges": [edge], "trials_detail": [{}]}]}
+    edge = {"publisher": "a", "topic": "/t", "subscription": "b", "size_bytes": 8, "frequency_hz": 100.0}
+    edge |= {"published": 100, "not_sent": 0}
+    trial: Json = {"trial": 1, "order": 1, "outcome": "success", "totals": {}, "resources": {}}
+    made = made_experiment.result([trial], totals=counts, resources={}, duration_s=1.0, edges=[edge])
+    return {"run": "r", "valid": True, "results": [made]}
 
 
 def test_exact_counts_are_told() -> None:
-    assert exact_counts(NOWHERE, summary()) == "100 of 100 messages, p99 45.0 µs"
+    assert exact_counts(NOWHERE, read(summary())) == "100 of 100 messages, p99 45.0 µs"
 
 
 @pytest.mark.parametrize(
@@ -73,29 +78,29 @@ def test_exact_counts_are_told() -> None:
 )
 def test_counts_that_are_not_exact_fail(totals: Json, expected: str) -> None:
     with pytest.raises(NotAsExpected, match=expected):
-        exact_counts(NOWHERE, summary(**totals))
+        exact_counts(NOWHERE, read(summary(**totals)))
 
 
 def test_a_publisher_that_did_not_do_its_part_fails() -> None:
     made = summary()
     made["results"][0]["edges"][0]["published"] = 90
     with pytest.raises(NotAsExpected, match="published 90 messages on /t and left out 0, 100 were due"):
-        exact_counts(NOWHERE, made)
+        exact_counts(NOWHERE, read(made))
     made["results"][0]["edges"][0]["not_sent"] = 10  # late timers say so
-    exact_counts(NOWHERE, made)
+    exact_counts(NOWHERE, read(made))
 
 
 def test_a_condition_must_have_evidence_of_its_effect() -> None:
     made = summary()
     evidence = {"promised": {"demand_cpus": 0.3}, "achieved": {"cpus_wanted": 0.48}, "in_effect": True}
     made["results"][0]["trials_detail"][0]["evidence"] = {"cpu_load": evidence}
-    assert condition_in_effect(NOWHERE, made) == "CPUs wanted 0.48 (0.3 promised)"
+    assert condition_in_effect(NOWHERE, read(made)) == "CPUs wanted 0.48 (0.3 promised)"
     evidence |= {"in_effect": False, "reason": "worker 1 slept"}
     with pytest.raises(NotAsExpected, match="cpu_load: worker 1 slept"):
-        condition_in_effect(NOWHERE, made)
+        condition_in_effect(NOWHERE, read(made))
     made["results"][0]["trials_detail"][0]["evidence"] = {}
     with pytest.raises(NotAsExpected, match="no evidence"):
-        condition_in_effect(NOWHERE, made)
+        condition_in_effect(NOWHERE, read(made))
 
 
 def test_a_trace_must_have_every_message(tmp_path: Path) -> None:
@@ -104,25 +109,34 @@ def test_a_trace_must_have_every_message(tmp_path: Path) -> None:
     (trial / "trial.json").write_text(json.dumps({"artifacts": [{"kind": "trace", "path": str(trial / "trace")}]}))
     directory = RunDirectory(tmp_path, created=False)
     made = summary()
-    made["results"][0]["trials_detail"][0] = {"why": {"messages": 100}, "totals": {"received": 100}}
-    assert "100 messages in the trace" in traced_messages(directory, made)
+    why = {"sentence": "w", "limit": "1 ms", "messages": 100, "late": 0, "total_ns": 0}
+    made["results"][0]["trials_detail"][0] |= {"why": why, "totals": {"received": 100}}
+    assert "100 messages in the trace" in traced_messages(directory, read(made))
     made["results"][0]["trials_detail"][0]["why"]["messages"] = 99
     with pytest.raises(NotAsExpected, match="99 messages in the trace, 100 were received"):
-        traced_messages(directory, made)
+        traced_messages(directory, read(made))
     (trial / "trace").rmdir()
     with pytest.raises(NotAsExpected, match="left no trace"):
-        traced_messages(directory, made)
+        traced_messages(directory, read(made))
 
 
 def test_a_breaking_point_must_be_the_known_one() -> None:
-    found = {"state": "found", "value": 0.098, "interval": {"low": 0.09, "high": 0.11}, "trials": 12, "words": ["w"]}
-    assert "known to be 0.1" in known_breaking_point(NOWHERE, {"breaking_points": [found]})
+    found = {"value": 0.098, "interval": {"low": 0.09, "high": 0.11, "level": 0.95}, "trials": 12, "words": ["w"]}
+
+    def searched(**changes: Any) -> Summary:
+        point = made_breaking_point(**{**found, **changes})
+        return Summary(run="r", valid=True, results=(), breaking_points=(point,))
+
+    assert "known to be 0.1" in known_breaking_point(NOWHERE, searched())
     for changes, complaint in (
-        ({"interval": {"low": 0.101, "high": 0.11}}, r"0\.098 \[0\.101, 0\.11\] after 12 trials, known to be 0\.1"),
-        ({"interval": None, "state": "not_reached"}, "a known breaking point was not found: w"),
+        (
+            {"interval": {"low": 0.101, "high": 0.11, "level": 0.95}},
+            r"0\.098 \[0\.101, 0\.11\] after 12 trials, known to be 0\.1",
+        ),
+        ({"interval": None, "value": None, "state": "not_reached"}, "a known breaking point was not found: w"),
     ):
         with pytest.raises(NotAsExpected, match=complaint):
-            known_breaking_point(NOWHERE, {"breaking_points": [{**found, **changes}]})
+            known_breaking_point(NOWHERE, searched(**changes))
 
 
 def test_every_middleware_condition_and_observer_is_looked_at(native_folder: Path) -> None:
@@ -159,7 +173,7 @@ class Made:
     def _execute(self, output: Path, *_: object) -> RunResult:
         if self._error is not None and self._raises:
             raise self._error
-        return RunResult(RunDirectory(output, created=True), summary(), self._error)  # type: ignore[arg-type]
+        return RunResult(RunDirectory(output, created=True), read(summary()), self._error)  # type: ignore[arg-type]
 
 
 def answer(tmp_path: Path, judge: Any = exact_counts) -> tuple[str, str]:
@@ -171,12 +185,15 @@ def answer(tmp_path: Path, judge: Any = exact_counts) -> tuple[str, str]:
 def test_how_a_check_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from perflab.errors import BadInput, Unavailable
 
-    def broken(_: RunDirectory, made: Json) -> str:
-        return str(copy.copy(made)["no such key"])
+    def broken(_: RunDirectory, made: Summary) -> str:
+        return made.results[7].workload
 
     Made(monkeypatch, None, raises=False)
     assert answer(tmp_path)[0] == OK
-    assert answer(tmp_path, broken) == (FAILED, "its results are not what they must be: KeyError: 'no such key'")
+    assert answer(tmp_path, broken) == (
+        FAILED,
+        "its results are not what they must be: IndexError: tuple index out of range",
+    )
     Made(monkeypatch, Unavailable("stress-ng is missing; apt install stress-ng"), raises=True)
     assert answer(tmp_path) == (UNAVAILABLE, "stress-ng is missing; apt install stress-ng")
     Made(monkeypatch, BadInput("no such condition"), raises=True)

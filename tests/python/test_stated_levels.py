@@ -5,20 +5,24 @@ from __future__ import annotations
 import ast
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_experiment import result, trial
+from made_experiment import read_results, result, trial
 from made_levels import LOAD, loads
-from made_sweep import made_breaking_point, made_curve
+from made_sweep import curve_document, made_breaking_point, made_curve
 from rich.console import Console
 from support import SOURCE
 
+from perflab.models import as_json, read
 from perflab.report import sweep, thresholds
 from perflab.report.degradation import curves as pictures
 from perflab.report.figures import Figure
 from perflab.report.latex import tables
 from perflab.report.latex.table import Table
+from perflab.results.curve import Curve
+from perflab.results.summary import Summary
 from perflab.statistics import curves, estimate, findings
 from perflab.statistics.breaking_point import Aim, Search, Space
 from perflab.statistics.design import Block, Design
@@ -33,7 +37,7 @@ def whisker(figure: Figure) -> str:
     return words
 
 
-def success_of(curve: dict[str, object]) -> Figure:
+def success_of(curve: Curve) -> Figure:
     return next(figure for figure in pictures([("", curve)]) if figure.name.endswith("success"))
 
 
@@ -67,21 +71,21 @@ def test_too_few_trials_are_too_few_for_the_level_that_was_asked_for() -> None:
 def test_a_remark_on_successes_has_the_interval_of_alpha() -> None:
     trials = [trial(n, n) for n in range(1, 10)] + [trial(10, 10, outcome="failed", reason="late")]
     for alpha, level in ((0.05, "95 %"), (0.2, "80 %")):
-        found = findings.find([result(trials)], alpha=alpha, metrics=(METRICS["latency.p99"],))
+        found = as_json(findings.find(read_results([result(trials)]), alpha=alpha, metrics=(METRICS["latency.p99"],)))
         (said,) = [r["words"] for r in found["remarks"] if r["kind"] == "success"]
         low, high = wilson(9, 10, 1 - alpha) or (0.0, 0.0)
         assert f"9 of 10 trials succeeded ({level} interval {100 * low:.0f}–{100 * high:.0f} %)" in said
 
 
 def test_curves_say_the_level_of_their_shares_and_pictures_and_tables_repeat_it() -> None:
-    (curve,) = curves.of(loads(n=6), {LOAD: []}, alpha=0.2)
-    assert curve["success_confidence"] == pytest.approx(0.8)
+    (curve,) = curves.of(read_results(loads(n=6)), {LOAD: []}, alpha=0.2)
+    assert curve.success_confidence == pytest.approx(0.8)
     assert whisker(success_of(curve)) == "80 % interval (Wilson)"
-    assert "success_confidence" not in made_curve()  # of an older run, which does not say it
+    assert made_curve().success_confidence is None  # of an older run, which does not say it
     assert whisker(success_of(made_curve())) == "interval (Wilson)"
-    made = made_curve(success_confidence=0.8)
+    made = curve_document(success_confidence=0.8)
     made["metrics"]["latency.p50"]["confidence"] = 0.9
-    (table,) = tables.curves({"curves": [made]})
+    (table,) = tables.curves(Summary(run="r", valid=True, results=(), curves=(read(Curve, made),)))
     assert isinstance(table, Table)
     assert "90 % or 95 % intervals at each level" in table.caption.replace("\\%", "%")
     assert "Wilson's 80 % interval" in table.caption.replace("\\%", "%")
@@ -89,7 +93,7 @@ def test_curves_say_the_level_of_their_shares_and_pictures_and_tables_repeat_it(
 
 def test_a_search_says_its_confidence_and_pictures_repeat_it() -> None:
     search = Search(Space(0.0, 10.0), Aim(0.9, confidence=0.8), seed=1)
-    assert search.result().document()["confidence"] == 0.8
+    assert search.result().record(criterion="success").confidence == 0.8
     for entry, words in (
         (made_breaking_point(confidence=0.8), "its 80 % interval (Wilson)"),
         (made_breaking_point(), "its interval (Wilson)"),
@@ -100,10 +104,11 @@ def test_a_search_says_its_confidence_and_pictures_repeat_it() -> None:
 
 def test_a_share_without_an_interval_gets_none_made_up() -> None:
     entry = made_breaking_point(confidence=0.8)
-    for level in entry["levels"]:
-        level["low"] = level["high"] = None
+    entry = replace(entry, levels=tuple(replace(level, low=None, high=None) for level in entry.levels))
     out = io.StringIO()
-    sweep.print_breaking_points(Console(file=out, width=120), {"breaking_points": [entry]})
+    sweep.print_breaking_points(
+        Console(file=out, width=120), Summary(run="r", valid=True, results=(), breaking_points=(entry,))
+    )
     shares = [line for line in out.getvalue().splitlines() if re.search(r"\d/\d+ .*%", line)]
     assert shares
     assert not any("[" in line for line in shares)

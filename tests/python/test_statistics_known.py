@@ -10,10 +10,12 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from perflab.results.comparison import Margin
 from perflab.statistics import effect, estimate, power
-from perflab.statistics.comparison import Margin, compare, compare_family, corrected, holm, noise_floor
+from perflab.statistics.comparison import compare, compare_family, corrected, holm
 from perflab.statistics.design import Design, design
 from perflab.statistics.difference import attainable_p, hodges_lehmann, permutation_test, rank_test, shift, welch
+from perflab.statistics.noise import noise_floor
 from perflab.statistics.outliers import find_outliers
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import brown_forsythe

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perflab.statistics.comparison import Margin, compare
+from perflab.results.comparison import Margin
+from perflab.statistics.comparison import compare
 from perflab.statistics.lattice import detect
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.summary_data import Moments, compare_moments
@@ -47,7 +48,7 @@ def test_what_floating_point_leaves_of_an_offset_of_0_is_0() -> None:
 @pytest.mark.parametrize("scale", [1e-59, 1e-9, 1.0, 1e9, 1e59])
 def test_every_figure_of_a_table_is_a_number_up_to_the_ends_of_what_it_may_hold(scale: float) -> None:
     a, b = ([scale * (k + x / 10) for x in range(9)] for k in (1, 2))
-    found = compare(Sample.of(a), Sample.of(b), margin=Margin(0.1, relative=True)).to_dict()
+    found = compare(Sample.of(a), Sample.of(b), margin=Margin(0.1, relative=True)).document()
     for figure in ("p", "shift.value", "ratio.value", "welch.p", "hedges_g.value", "power.sd", "spread.sd_ratio.value"):
         value: Any = found
         for key in figure.split("."):

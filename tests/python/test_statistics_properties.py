@@ -8,11 +8,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from perflab.results.comparison import Margin
 from perflab.statistics import estimate, power
-from perflab.statistics.comparison import Margin, compare, corrected, holm, noise_floor
+from perflab.statistics.comparison import compare, corrected, holm
 from perflab.statistics.design import Block, Design
 from perflab.statistics.difference import permutation_test, rank_test, shift, welch
 from perflab.statistics.judgement import Rules, judge
+from perflab.statistics.noise import noise_floor
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import brown_forsythe, compare_spread
 from perflab.statistics.summary_data import Moments, compare_moments
@@ -74,7 +76,7 @@ def test_units_and_order_of_trials_do_not_matter(seed: int) -> None:
 def test_the_same_seed_gives_the_same_result() -> None:
     rng = np.random.default_rng(0)
     a, b = sample(rng.normal(10, 1, 14)), sample(rng.normal(10, 2, 14))
-    assert compare(a, b, seed=5).to_dict() == compare(a, b, seed=5).to_dict()
+    assert compare(a, b, seed=5).document() == compare(a, b, seed=5).document()
     assert compare(a, b, seed=5).permutation.p != compare(a, b, seed=6).permutation.p
 
 

@@ -13,8 +13,9 @@ from perflab.cli import main
 from perflab.errors import BadInput
 from perflab.formats.table_file import read_table
 from perflab.formats.where import parse_where
+from perflab.results.comparison import Margin
 from perflab.statistics import words
-from perflab.statistics.comparison import Margin, compare, corrected
+from perflab.statistics.comparison import compare, corrected
 from perflab.statistics.sample import Sample
 
 Captured = pytest.CaptureFixture[str]

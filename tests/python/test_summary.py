@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from support import checkpoint, edge, publisher, service
 
+from perflab.models import as_json
+from perflab.results.trial import Passing, ProcessResources
 from perflab.statistics import histogram as hg
 from perflab.statistics import target
 from perflab.statistics.accounting import account
 from perflab.statistics.summary import (
-    ProcessResources,
     TrialData,
-    quantiles,
+    distribution,
     resources_of,
     summarize,
     threads_of,
@@ -38,7 +39,10 @@ def trial(number: int = 1, received: int = 10, outcome: str = "success", **more:
         "measured_s": 1.0,
         "started_ns": 5_000_000_000,
         "accounts": account([checkpoint([publisher(10)], [record])]),
-        "resources": (ProcessResources("p", 12.5, 100), ProcessResources("q", 2.5, 300)),
+        "resources": (
+            ProcessResources(process="p", cpu_percent_mean=12.5, rss_kb_max=100),
+            ProcessResources(process="q", cpu_percent_mean=2.5, rss_kb_max=300),
+        ),
     }
     return TrialData(**{**fields, **more})
 
@@ -51,7 +55,7 @@ def only_result(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_totals_of_a_trial() -> None:
-    totals = only_result(summarize("run", [trial(received=8)]))["totals"]
+    totals = only_result(as_json(summarize("run", [trial(received=8)])))["totals"]
     assert (totals["sent"], totals["received"], totals["published"]) == (10, 8, 10)
     assert totals["lost"] == {"pre_match": 0, "gap": 0, "tail": 2}
     latency = totals["latency_ns"]
@@ -61,7 +65,7 @@ def test_totals_of_a_trial() -> None:
 
 
 def test_trials_are_merged_not_averaged() -> None:
-    result = only_result(summarize("run", [trial(1), trial(2)]))
+    result = only_result(as_json(summarize("run", [trial(1), trial(2)])))
     assert (result["trials"], result["totals"]["received"]) == (2, 20)
     assert result["totals"]["latency_ns"]["mean"] == (5500 + 11000) / 2
     assert result["totals"]["latency_ns"]["p50"] == hg.value_at_percentile(
@@ -71,41 +75,42 @@ def test_trials_are_merged_not_averaged() -> None:
 
 
 def test_only_successful_trials_are_merged_when_there_are_any() -> None:
-    result = only_result(summarize("run", [trial(1), trial(2, 5, "failed")]))
+    result = only_result(as_json(summarize("run", [trial(1), trial(2, 5, "failed")])))
     assert result["coverage"] == {"trials_merged": 1, "complete": True}
     assert result["totals"]["received"] == 10
     assert result["outcomes"] == {"success": 1, "failed": 1, "invalid": 0, "harness_error": 0}
 
 
 def test_without_a_success_the_numbers_are_those_of_what_was_recorded() -> None:
-    summary = summarize("run", [trial(1, 5, "failed")])
+    summary = as_json(summarize("run", [trial(1, 5, "failed")]))
     assert summary["valid"] is False
     assert only_result(summary)["totals"]["received"] == 5
 
 
 def test_a_trial_that_recorded_nothing_has_nulls_not_zeros() -> None:
-    result = only_result(summarize("run", [trial(1, outcome="failed", accounts=None, resources=())]))
+    result = only_result(as_json(summarize("run", [trial(1, outcome="failed", accounts=None, resources=())])))
     totals = result["totals"]
     assert (totals["sent"], totals["received"], totals["lost"]["tail"]) == (None, None, None)
     assert totals["latency_ns"] is None
-    assert result["resources"] == {"cpu_percent_mean": None, "rss_kb_max": None, "processes": []}
+    nothing = dict.fromkeys(("cpu_percent_mean", "rss_kb_max", "cpu_percent_of_machine"))
+    assert result["resources"] == {**nothing, "processes": []}
 
 
 def test_totals_that_depend_on_complete_data_are_null_without_it() -> None:
     accounts = account([checkpoint([publisher(10)], [edge(5, 0, 4)], final=False)])
-    totals = only_result(summarize("run", [trial(1, outcome="failed", accounts=accounts)]))["totals"]
+    totals = only_result(as_json(summarize("run", [trial(1, outcome="failed", accounts=accounts)])))["totals"]
     assert (totals["sent"], totals["received"], totals["published"]) == (None, 5, 10)
     assert totals["lost"] == {"pre_match": None, "gap": 0, "tail": None}
 
 
 def test_a_run_that_lacks_planned_trials_is_not_valid() -> None:
-    assert summarize("run", [trial(1)], planned_trials=2)["valid"] is False
-    assert summarize("run", [trial(1)], planned_trials=1)["valid"] is True
-    assert summarize("run", [])["valid"] is False
+    assert as_json(summarize("run", [trial(1)], planned_trials=2))["valid"] is False
+    assert as_json(summarize("run", [trial(1)], planned_trials=1))["valid"] is True
+    assert as_json(summarize("run", []))["valid"] is False
 
 
 def test_middlewares_are_results_of_their_own() -> None:
-    summary = summarize("run", [trial(1), trial(2, middleware="n"), trial(3)])
+    summary = as_json(summarize("run", [trial(1), trial(2, middleware="n"), trial(3)]))
     assert [(r["middleware"], r["trials"]) for r in summary["results"]] == [("m", 2), ("n", 1)]
 
 
@@ -117,7 +122,7 @@ def test_every_variant_is_a_result_of_its_own() -> None:
         {"ipc": "on", "pass_by": "unique"},
         {"ipc": "off", "conditions": ("noise",)},
     ]
-    summary = summarize("run", [trial(n, **way) for n, way in enumerate(ways * 2, start=1)])
+    summary = as_json(summarize("run", [trial(n, **way) for n, way in enumerate(ways * 2, start=1)]))
     published("summary").validate(summary)
     keys = ("ipc", "executor", "pass_by", "conditions")
     assert [tuple(r[k] for k in keys) for r in summary["results"]] == [
@@ -136,7 +141,7 @@ def test_services_are_merged_over_trials_and_in_no_total() -> None:
         record = service(publisher(12), edge(10, 0, 9, latency=h, response=h))
         return trial(number, accounts=account([checkpoint([publisher(10)], [edge(10, 0, 9)], [record])]))
 
-    result = only_result(summarize("run", [asking(1), asking(2)]))
+    result = only_result(as_json(summarize("run", [asking(1), asking(2)])))
     assert (result["totals"]["sent"], result["totals"]["published"]) == (20, 20)
     (answered,) = result["services"]
     assert (answered["client"], answered["service"], answered["server"]) == ("a", "add", "s")
@@ -148,7 +153,7 @@ def test_services_are_merged_over_trials_and_in_no_total() -> None:
 
 def test_a_trial_of_services_alone_has_no_totals_of_topics() -> None:
     accounts = account([checkpoint(services=[service(publisher(5), edge(5, 0, 4))])])
-    result = only_result(summarize("run", [trial(accounts=accounts)]))
+    result = only_result(as_json(summarize("run", [trial(accounts=accounts)])))
     assert (result["totals"]["sent"], result["totals"]["latency_ns"]) == (None, None)
     assert result["services"][0]["received"] == 5
 
@@ -166,7 +171,7 @@ def test_threads_that_are_alike_are_one_entry() -> None:
         ("a", "RR", (9,)),
         ("b", "OTHER", (10,)),
     ]
-    result = only_result(summarize("run", [trial(), trial(2, threads=tuple(threads))]))
+    result = only_result(as_json(summarize("run", [trial(), trial(2, threads=tuple(threads))])))
     assert result["threads"][1] == {
         "process": "p",
         "name": "a",
@@ -180,31 +185,37 @@ def test_threads_that_are_alike_are_one_entry() -> None:
 
 
 def test_what_was_not_recorded_of_threads_and_passing_is_null() -> None:
-    result = only_result(summarize("run", [trial()]))
+    result = only_result(as_json(summarize("run", [trial()])))
     assert (result["threads"], result["passing"]) == (None, None)
-    passing = {"asked": None, "intra_process": 1, "copies": 0, "middleware": 2, "loaned": False}
-    result = only_result(summarize("run", [trial(passing=({"node": "/a", "topic": "/t", **passing},))]))
+    passing: dict[str, Any] = {"asked": None, "intra_process": 1, "copies": 0, "middleware": 2, "loaned": False}
+    result = only_result(as_json(summarize("run", [trial(passing=(Passing(node="a", topic="t", **passing),))])))
     assert result["passing"] == [{"node": "a", "topic": "t", **passing}]
 
 
 def test_resources_are_summed_over_processes_and_averaged_over_trials() -> None:
-    second = trial(2, resources=(ProcessResources("p", 37.5, 200), ProcessResources("q", 2.5, 100)))
-    resources = only_result(summarize("run", [trial(1), second]))["resources"]
+    second = trial(
+        2,
+        resources=(
+            ProcessResources(process="p", cpu_percent_mean=37.5, rss_kb_max=200),
+            ProcessResources(process="q", cpu_percent_mean=2.5, rss_kb_max=100),
+        ),
+    )
+    resources = only_result(as_json(summarize("run", [trial(1), second])))["resources"]
     assert resources["cpu_percent_mean"] == 25.0 + 2.5
     assert resources["rss_kb_max"] == 300
 
 
 def test_a_percentile_is_never_above_the_exact_maximum() -> None:
-    summary = quantiles(hg.from_values([1_000_001]))
+    summary = as_json(distribution(hg.from_values([1_000_001])))
     assert summary is not None
     assert summary["p50"] == summary["max"] == 1_000_001
 
 
 def test_quantiles_of_an_empty_histogram_are_null() -> None:
-    summary = quantiles(hg.empty())
+    summary = as_json(distribution(hg.empty()))
     assert summary is not None
     assert (summary["count"], summary["p50"], summary["mean"], summary["max_at_s"]) == (0, None, None, None)
-    assert quantiles(None) is None
+    assert as_json(distribution(None)) is None
 
 
 def test_resource_samples_count_where_they_lie_in_the_measured_part() -> None:
@@ -218,15 +229,19 @@ def test_resource_samples_count_where_they_lie_in_the_measured_part() -> None:
 
     records = [sample(0.1, None, None), sample(1.0, 500), sample(1.6, 50), sample(2.1, 100), sample(3.0, 500)]
     used = resources_of("p", records, 1_000_000_000, 2_000_000_000)
-    assert used == ProcessResources("p", 15.0, 300)
+    assert used == ProcessResources(process="p", cpu_percent_mean=15.0, rss_kb_max=300)
     assert resources_of("p", [], 0, 1).cpu_percent_mean is None
 
 
 def test_the_largest_memory_is_not_known_where_that_of_one_process_is_not() -> None:
-    used = (ProcessResources("p", 12.5, None), ProcessResources("q", 2.5, 300))
-    result = only_result(summarize("run", [trial(resources=used)]))
+    used = (
+        ProcessResources(process="p", cpu_percent_mean=12.5, rss_kb_max=None),
+        ProcessResources(process="q", cpu_percent_mean=2.5, rss_kb_max=300),
+    )
+    result = only_result(as_json(summarize("run", [trial(resources=used)])))
     assert result["resources"]["rss_kb_max"] is None
     assert [p["rss_kb_max"] for p in result["resources"]["processes"]] == [None, 300]
-    figures = target.measured(result, result["resources"]["processes"], cpus=4)
+    (record,) = summarize("run", [trial(resources=used)]).results
+    figures = target.measured(record, record.resources.processes, cpus=4)
     assert figures["rss_KB"] is None
-    assert target.measured(result, result["resources"]["processes"][1:], cpus=4)["rss_KB"] == 300
+    assert target.measured(record, record.resources.processes[1:], cpus=4)["rss_KB"] == 300

@@ -26,7 +26,7 @@ from perflab.experiment.variant import Variant
 from perflab.host import Host
 from perflab.middleware import Middleware
 from perflab.native import Native
-from perflab.statistics.selection import outer_factors, place_of
+from perflab.results.trial import Circumstances
 from perflab.workload import Graph
 from perflab.workload.command import Command, CommandParameters
 
@@ -167,9 +167,12 @@ def test_of_two_factors_one_may_be_nothing() -> None:
         ({"cpu_load.load": 50, "message_flood.rate": 0}, ["cpu_load"]),
         ({"cpu_load.load": 50, "message_flood.rate": 100}, ["cpu_load", "message_flood"]),
     ]
-    results = [{"middleware": "one", "conditions": [c.name for c in t.conditions], "factors": t.factors} for t in found]
-    assert [outer_factors(r) for r in results] == [{}] * 4, "all have the same baseline"
-    assert len({place_of(r) for r in results}) == 1
+    made = [
+        Circumstances(workload="w", middleware="one", conditions=tuple(c.name for c in t.conditions), factors=t.factors)
+        for t in found
+    ]
+    assert [r.outer_factors for r in made] == [{}] * 4, "all have the same baseline"
+    assert len({r.place for r in made}) == 1
 
 
 def test_without_a_baseline_the_level_of_nothing_is_refused() -> None:

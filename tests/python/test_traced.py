@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import made_costs
+import made_experiment
+from made_experiment import read_results
 from rich.console import Console
 
 from perflab.experiment import traced
@@ -49,12 +51,13 @@ def graph(*publishers: Json) -> Graph:
 
 
 def result(why: Json | None, **members: object) -> Json:
-    return {"workload": "w", "middleware": "m", "trials_detail": [{"why": why}], **members}
+    trial = {"trial": 1, "order": 1, "outcome": "success", "why": why}
+    return made_experiment.result([{**trial, "totals": {}, "resources": {}}], workload="w", middleware="m", **members)
 
 
 def printed(results: list[Json], width: int = 100) -> str:
     out = Console(file=io.StringIO(), width=width, no_color=True, highlight=False)
-    print_why(out, results)
+    print_why(out, read_results(results))
     file = out.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()
@@ -92,9 +95,9 @@ def test_the_summary_has_the_verdict_and_the_first_causes(tmp_path: Path) -> Non
     (tmp_path / traced.FOLDER / traced.FILE).write_text(json.dumps(answer(totals=50)))
     why = traced.why(tmp_path)
     assert why is not None
-    assert {key: why[key] for key in VERDICT} == VERDICT
-    assert why["causes"] == CAUSES
-    assert len(why["totals"]) == traced.TOTALS_KEPT
+    assert {key: getattr(why, key) for key in VERDICT} == VERDICT
+    assert list(why.causes) == CAUSES
+    assert len(why.totals) == traced.TOTALS_KEPT
 
 
 def test_a_damaged_answer_is_none(tmp_path: Path) -> None:
@@ -111,7 +114,7 @@ def test_what_executors_did_is_in_the_summary_and_a_damaged_answer_is_none(tmp_p
     kept.write_text(json.dumps(made_costs.answer()))
     phases = traced.phases(tmp_path)
     assert phases is not None
-    assert phases["threads"] == 2
+    assert phases.threads == 2
     for text in ("", "{}", '{"executor": {"rows": [{}]}}', "[]"):
         kept.write_text(text)
         assert traced.phases(tmp_path) is None, text
@@ -136,13 +139,10 @@ def test_the_terminal_has_a_sentence_and_the_shares_of_each_traced_trial() -> No
 
 
 def test_several_traced_trials_of_one_result_are_told_apart() -> None:
-    details = [{"trial": number, "why": {**VERDICT, "causes": CAUSES, "totals": []}} for number in (2, 5)]
-    text = printed(
-        [
-            {"middleware": "sim", "treatment": "baseline", "purpose": "measured", "trials_detail": details},
-            {"middleware": "sim", "treatment": "baseline", "purpose": "control", "trials_detail": [{"why": None}]},
-        ]
-    )
+    told = result({**VERDICT, "causes": CAUSES, "totals": []})
+    (trial,) = told["trials_detail"]
+    told["trials_detail"] = [{**trial, "trial": number} for number in (2, 5)]
+    text = printed([told, result(None, purpose="control")])
     assert "baseline, trial 2: of 4 late messages" in text
     assert "baseline, trial 5: of 4 late messages" in text
 

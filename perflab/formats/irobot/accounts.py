@@ -385,7 +385,7 @@ def _metadata(
         return default if value is None else switch(value) if isinstance(value, bool) else str(value)
 
     kind = trial.executor or _kinds(run.manifest)
-    ros = _of_ros(run.manifest, trial.middleware)
+    ros = _of_ros(run.manifest, str(trial.middleware))
     lines = {
         "topology_json_list": " ".join(Path(source["path"]).name for source in sources),
         "system_executor": _EXECUTORS.get(kind, kind),

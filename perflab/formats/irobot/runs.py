@@ -1,5 +1,4 @@
-"""Output directories of irobot_benchmark as a run: summary and tables with the keys of perflab, null where they do not
-say.
+"""Output directories of irobot_benchmark as a run: summary and tables of perflab, null where they do not say.
 
 What differs from perflab's own figures, and is said in the notes: `lost` holds gaps and what was sent before the match,
 and stands in `gap`; losses at the end are not seen; too late messages are in the counts but not in the times; there
@@ -19,10 +18,26 @@ from typing import TYPE_CHECKING, Any
 from perflab.formats.irobot import dialect
 from perflab.formats.irobot.model import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
 from perflab.formats.irobot.parse import parse
-from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, TrialTables, empty_tables
+from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, Tables, TrialTables, empty_tables
+from perflab.results.summary import Summary
+from perflab.results.trial import (
+    SUCCESS,
+    Counts,
+    Coverage,
+    Distribution,
+    EdgeResult,
+    Lost,
+    Outcomes,
+    ProcessResources,
+    Resources,
+    Result,
+    ServiceResult,
+    Totals,
+    Trial,
+    added,
+    largest,
+)
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row
-from perflab.statistics.summary import OUTCOMES, SCHEMA
-from perflab.statistics.totals import largest
 from perflab.workload import ALIGNED, AS_CREATED
 
 if TYPE_CHECKING:
@@ -47,7 +62,6 @@ _DISCOVERY_CODES = (("PDP", "all_participants_found"), ("EDP", "all_endpoints_ma
 _LATE_TEXT = re.compile(r"msg (\d+) (?:too )?late\. (\d+)us > (\d+)us")
 _LOST_TEXT = re.compile(r"msgs? (\d+)(?: to (\d+))? lost\.")
 _WRAPPED = 1 << 31
-_TIMES = ("latency", "response", "publish_delay", "publish_call", "dispatch", "work")
 
 
 def read(path: Path, directories: Sequence[Path]) -> RunData:
@@ -67,58 +81,40 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
     services = [_service(row, tracked) for output in outputs for row in output.clients]
     totals = _totals(edges, outputs, tracked)
     resources = _resources(outputs)
-    result = {
-        "workload": workload,
-        "middleware": middleware,
-        "executor": executor,
-        "ipc": ipc,
-        "pass_by": None,
-        "phase": phase,
-        "conditions": [],
-        "trials": 1,
-        "outcomes": {outcome: int(outcome == "success") for outcome in OUTCOMES},
-        "duration_s": duration_s,
-        "coverage": {"trials_merged": 1, "complete": True},
-        "totals": totals,
-        "trials_detail": [
-            {
-                "trial": 1,
-                "order": 1,
-                "outcome": "success",
-                "reason": None,
-                "drain": None,
-                "measured_s": duration_s,
-                "discovery_ns": {"participants": None, "endpoints": None},
-                "complete": True,
-                "totals": totals,
-                "resources": resources,
-            }
-        ],
-        "intervals": {},
-        "services": services,
-        "edges": edges,
-        "resources": resources,
-        "threads": None,
-        "passing": None,
-    }
+    result = Result(
+        workload=workload,
+        middleware=middleware,
+        executor=executor,
+        ipc=ipc,
+        phase=phase,
+        trials=1,
+        outcomes=Outcomes(success=1),
+        duration_s=duration_s,
+        coverage=Coverage(trials_merged=1, complete=True),
+        totals=totals,
+        trials_detail=(
+            Trial(
+                trial=1,
+                order=1,
+                outcome=SUCCESS,
+                measured_s=duration_s,
+                complete=True,
+                totals=totals,
+                resources=resources,
+            ),
+        ),
+        services=tuple(services),
+        edges=tuple(edges),
+        resources=resources,
+    )
     name = path.resolve().name
     trial = TrialTables(
         number=1,
         workload=workload,
         middleware=middleware or UNKNOWN,
-        treatment=None,
-        factors={},
-        observers=(),
-        purpose="measured",
-        missed_criterion=False,
-        block=None,
-        order=None,
-        after=None,
         executor=executor,
         ipc=ipc,
-        pass_by=None,
         phase=phase,
-        conditions=(),
         outcome="success",
         started_ns=None,
         duration_s=duration_s if duration_s is not None else math.nan,
@@ -128,7 +124,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
         name=name,
         path=path,
         origin=origin,
-        summary={"schema": SCHEMA, "run": name, "valid": True, "results": [result]},
+        summary=Summary(run=name, valid=True, results=(result,)),
         manifest={
             "schema": 1,
             "run": name,
@@ -205,15 +201,9 @@ def _ns(us: float) -> int | None:
     return None if math.isnan(us) else round(us * 1000)
 
 
-def _distribution(count: int | None, mean: float | None, low: int | None, high: int | None, sd: float | None) -> Json:
-    nothing = dict.fromkeys(("p50", "p90", "p99", "p99_9", "p99_99"))
-    rest = dict.fromkeys(("max_at_s", "saturated", "negative"))
-    return {"count": count, "min": low, "mean": mean, **nothing, "max": high, **rest, "sd": sd}
-
-
-def _of_row(row: Row, count: int | None) -> Json:
+def _of_row(row: Row, count: int | None) -> Distribution:
     mean, sd = (None if math.isnan(us) else us * 1000 for us in (row.mean_us, row.sd_us))
-    return _distribution(count, mean, _ns(row.min_us), _ns(row.max_us), sd)
+    return Distribution(count=count, min=_ns(row.min_us), mean=mean, max=_ns(row.max_us), sd=sd)
 
 
 def _publisher_of(topic: str, outputs: Sequence[Output]) -> Row | None:
@@ -222,48 +212,33 @@ def _publisher_of(topic: str, outputs: Sequence[Output]) -> Row | None:
     return found[0] if len(found) == 1 else None
 
 
-def _edge(row: Row, outputs: Sequence[Output], tracked: bool | None) -> Json:
+def _edge(row: Row, outputs: Sequence[Output], tracked: bool | None) -> EdgeResult:
     publisher = _publisher_of(row.topic, outputs)
     # The size and frequency of a subscription are those of its first message: 0 where there was none.
     source = row if row.received or publisher is None else publisher
-    return {
-        "publisher": None if publisher is None else publisher.node,
-        "topic": row.topic,
-        "subscription": row.node,
-        "size_bytes": source.size_bytes if source.size_bytes or row.received else None,
-        "frequency_hz": source.frequency_hz or None,
+    return EdgeResult(
+        publisher=None if publisher is None else publisher.node,
+        topic=row.topic,
+        subscription=row.node,
+        size_bytes=source.size_bytes if source.size_bytes or row.received else None,
+        frequency_hz=source.frequency_hz or None,
         **_counts(row.received, row.late, row.too_late, row.lost, tracked),
-        "latency_ns": _of_row(row, _samples(row, tracked)),
-        **dict.fromkeys(("response_ns", "publish_delay_ns")),
-        "publish_call_ns": None if publisher is None else _of_row(publisher, None),
-        **dict.fromkeys(("dispatch_ns", "work_ns")),
-    }
+        latency_ns=_of_row(row, _samples(row, tracked)),
+        publish_call_ns=None if publisher is None else _of_row(publisher, None),
+    )
 
 
 def _counts(
     received: int | None, late: int | None, too_late: int | None, lost: int | None, tracked: bool | None
-) -> Json:
+) -> dict[str, Any]:
     if not tracked:
         late = too_late = lost = None
     on_time = None if received is None or late is None or too_late is None else received - late - too_late
-    return {
-        "sent": None,
-        "received": received,
-        "on_time": on_time,
-        "late": late,
-        "too_late": too_late,
-        "lost": {"pre_match": None, "gap": lost, "tail": None},
-        **dict.fromkeys(("reordered", "duplicate", "beyond_window", "published", "not_sent", "write_errors")),
-    }
+    return {"received": received, "on_time": on_time, "late": late, "too_late": too_late, "lost": Lost(gap=lost)}
 
 
-def _totals(edges: Sequence[Json], outputs: Sequence[Output], tracked: bool | None) -> Json:
+def _totals(edges: Sequence[EdgeResult], outputs: Sequence[Output], tracked: bool | None) -> Totals:
     """Over all edges; where latency_all.txt is missing, what latency_total.txt says."""
-
-    def added(values: Iterable[int | None]) -> int | None:
-        known = list(values)
-        return None if not known or None in known else sum(n for n in known if n is not None)
-
     if not edges:
         # With clients they are those of the replies, which stand with the services.
         totals = [output.total for output in outputs if output.total is not None and not output.clients]
@@ -275,56 +250,48 @@ def _totals(edges: Sequence[Json], outputs: Sequence[Output], tracked: bool | No
             tracked,
         )
         mean = totals[0].mean_us * 1000 if len(totals) == 1 and not math.isnan(totals[0].mean_us) else None
-        latency = _distribution(None, mean, None, None, None) if totals else None
-        return {**counts, **{f"{name}_ns": None for name in _TIMES}, "latency_ns": latency}
+        return Totals(**counts, latency_ns=Distribution(mean=mean) if totals else None)
     counts = _counts(
-        added(e["received"] for e in edges),
-        added(e["late"] for e in edges),
-        added(e["too_late"] for e in edges),
-        added(e["lost"]["gap"] for e in edges),
+        added(e.received for e in edges),
+        added(e.late for e in edges),
+        added(e.too_late for e in edges),
+        added(e.lost.gap for e in edges),
         tracked,
     )
-    latency = _pooled([(_weight(e), e["latency_ns"]) for e in edges], added(e["latency_ns"]["count"] for e in edges))
+    times = [(e.received or 0, e.latency_ns or Distribution()) for e in edges]
+    # Of all messages where the too late ones are not known.
+    latency = _pooled([(n if d.count is None else d.count, d) for n, d in times], added(d.count for _, d in times))
     calls = [_of_row(row, None) for output in outputs for row in output.publishers]
-    return {
+    return Totals(
         **counts,
-        **{f"{name}_ns": None for name in _TIMES},
-        "latency_ns": latency,
-        "publish_call_ns": _pooled([(0, call) for call in calls], None) if calls else None,
-    }
+        latency_ns=latency,
+        publish_call_ns=_pooled([(0, call) for call in calls], None) if calls else None,
+    )
 
 
-def _weight(edge: Json) -> int:
-    """How many messages the mean of an edge stands for; all of them where the too late ones are not known."""
-    count = edge["latency_ns"]["count"]
-    return int(edge["received"] if count is None else count)
-
-
-def _pooled(parts: Sequence[tuple[int, Json]], count: int | None) -> Json:
+def _pooled(parts: Sequence[tuple[int, Distribution]], count: int | None) -> Distribution:
     """The distribution of all messages of some rows, each (number of messages, distribution)."""
-    lows = [d["min"] for _, d in parts if d["min"] is not None]
-    highs = [d["max"] for _, d in parts if d["max"] is not None]
-    filled = [(n, d["mean"], d["sd"]) for n, d in parts if n and d["mean"] is not None and d["sd"] is not None]
+    lows = [d.min for _, d in parts if d.min is not None]
+    highs = [d.max for _, d in parts if d.max is not None]
+    filled = [(n, d.mean, d.sd) for n, d in parts if n and d.mean is not None and d.sd is not None]
     weight = sum(n for n, _, _ in filled)
     mean = sd = None
     if weight:
         mean = sum(n * m for n, m, _ in filled) / weight
         sd = math.sqrt(max(0.0, sum(n * (s * s + m * m) for n, m, s in filled) / weight - mean * mean))
-    return _distribution(count, mean, min(lows, default=None), max(highs, default=None), sd)
+    return Distribution(count=count, min=min(lows, default=None), mean=mean, max=max(highs, default=None), sd=sd)
 
 
-def _service(row: Row, tracked: bool | None) -> Json:
-    return {
-        "client": row.node,
-        "service": row.topic,
-        "server": None,
-        "size_bytes": row.size_bytes,
-        "frequency_hz": row.frequency_hz or None,
+def _service(row: Row, tracked: bool | None) -> ServiceResult:
+    return ServiceResult(
+        client=row.node,
+        service=row.topic,
+        server=None,
+        size_bytes=row.size_bytes,
+        frequency_hz=row.frequency_hz or None,
         **_counts(row.received, row.late, row.too_late, row.lost, tracked),
-        "round_trip_ns": _of_row(row, _samples(row, tracked)),
-        "round_trip_response_ns": None,
-        **dict.fromkeys(("publish_delay_ns", "publish_call_ns", "dispatch_ns", "work_ns")),
-    }
+        round_trip_ns=_of_row(row, _samples(row, tracked)),
+    )
 
 
 def _cpus(output: Output) -> int | None:
@@ -341,32 +308,25 @@ def measured_samples(output: Output) -> list[Sample]:
     return samples
 
 
-def _resources(outputs: Sequence[Output]) -> Json:
-    processes: list[Json] = []
+def _resources(outputs: Sequence[Output]) -> Resources:
+    processes = []
     for output in outputs:
-        samples = measured_samples(output)
-        machine = cpu_percent_of_machine(output)
-        cpus = _cpus(output)
-        peaks = [sample.rss_kb for sample in samples if sample.rss_kb is not None]
+        machine, cpus = cpu_percent_of_machine(output), _cpus(output)
+        peaks = [sample.rss_kb for sample in measured_samples(output) if sample.rss_kb is not None]
         processes.append(
-            {
-                "process": output.process,
-                "cpu_percent_mean": None if machine is None or cpus is None else machine * cpus,
-                "cpu_percent_of_machine": machine,
-                "rss_kb_max": max(peaks, default=None),
-            }
+            ProcessResources(
+                process=output.process,
+                cpu_percent_mean=None if machine is None or cpus is None else machine * cpus,
+                cpu_percent_of_machine=machine,
+                rss_kb_max=max(peaks, default=None),
+            )
         )
-
-    def added(key: str) -> float | None:
-        values: list[Any] = [process[key] for process in processes]
-        return None if not values or None in values else sum(values)
-
-    return {
-        "cpu_percent_mean": added("cpu_percent_mean"),
-        "cpu_percent_of_machine": added("cpu_percent_of_machine"),
-        "rss_kb_max": largest([p["rss_kb_max"] for p in processes]),
-        "processes": processes,
-    }
+    return Resources(
+        cpu_percent_mean=added(p.cpu_percent_mean for p in processes),
+        cpu_percent_of_machine=added(p.cpu_percent_of_machine for p in processes),
+        rss_kb_max=largest([p.rss_kb_max for p in processes]),
+        processes=tuple(processes),
+    )
 
 
 def cpu_percent_of_machine(output: Output) -> float | None:
@@ -388,7 +348,7 @@ def cpu_percent_of_machine(output: Output) -> float | None:
     return used / before if before else None
 
 
-def _tables(outputs: Sequence[Output], edges: Sequence[Json], services: Sequence[Json]) -> dict[str, pl.DataFrame]:
+def _tables(outputs: Sequence[Output], edges: Sequence[EdgeResult], services: Sequence[ServiceResult]) -> Tables:
     frames = empty_tables()
     frames["edges"] = _frame(frames["edges"], [_edge_line(edge) for edge in edges], {"latency_mean": "Float64"})
     frames["publishers"] = _frame(
@@ -428,30 +388,33 @@ def _frame(empty: pl.DataFrame, lines: Sequence[Json], more: dict[str, str] | No
     return pl.DataFrame(whole, schema=schema, orient="row")
 
 
-def _edge_line(edge: Json) -> Json:
-    publisher, latency = edge["publisher"], edge["latency_ns"]
+_COUNTED = ("size_bytes", "frequency_hz", "received", "on_time", "late", "too_late")
+
+
+def _edge_line(edge: EdgeResult) -> Json:
     return {
-        "publisher": None if publisher is None else f"/{publisher}",
-        "topic": f"/{edge['topic']}",
-        "subscription": f"/{edge['subscription']}",
-        **{key: edge[key] for key in ("size_bytes", "frequency_hz", "received", "on_time", "late", "too_late")},
-        "gap": edge["lost"]["gap"],
-        "latency_count": latency["count"],
-        "latency_mean": latency["mean"],
-        "latency_min": latency["min"],
-        "latency_max": latency["max"],
+        "publisher": None if edge.publisher is None else f"/{edge.publisher}",
+        "topic": f"/{edge.topic}",
+        "subscription": f"/{edge.subscription}",
+        **{key: getattr(edge, key) for key in _COUNTED},
+        "gap": edge.lost.gap,
+        **_times_of(edge, "latency"),
     }
 
 
-def _service_line(service: Json) -> Json:
-    round_trip = service["round_trip_ns"]
+def _service_line(service: ServiceResult) -> Json:
     return {
-        "client": f"/{service['client']}",
-        "service": f"/{service['service']}",
-        **{key: service[key] for key in ("size_bytes", "frequency_hz", "received", "on_time", "late", "too_late")},
-        "gap": service["lost"]["gap"],
-        **{f"round_trip_{side}": round_trip[side] for side in ("count", "mean", "min", "max")},
+        "client": f"/{service.client}",
+        "service": f"/{service.service}",
+        **{key: getattr(service, key) for key in _COUNTED},
+        "gap": service.lost.gap,
+        **_times_of(service, "round_trip"),
     }
+
+
+def _times_of(counts: Counts, name: str) -> Json:
+    times = counts.times_ns or Distribution()
+    return {f"{name}_{side}": getattr(times, side) for side in ("count", "mean", "min", "max")}
 
 
 def _resource_lines(output: Output) -> Iterable[Json]:

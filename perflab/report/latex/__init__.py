@@ -5,7 +5,7 @@ Every file of tables needs `booktabs` alone. What is printed comes from summary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from perflab.report import whole_file
 from perflab.report.latex import costs
 from perflab.report.latex.figures import Picture, pictures
 from perflab.report.latex.machine import inventory_of, machine
-from perflab.report.latex.table import Table
 from perflab.report.latex.tables import breaking_points, comparisons, conditions, curves, results
 from perflab.report.latex.text import breakable, escape
 from perflab.report.latex.values import COMMANDS, values
+from perflab.results.summary import Summary
+from perflab.results.trial import Outcomes
 from perflab.units import format_duration
 
 Json = dict[str, Any]
@@ -52,7 +53,7 @@ def write(runs: Sequence[RunData], folder: Path) -> list[Path]:
     Files of an earlier call are replaced, others are left alone. Raises BadInput where there is nothing to tell or a
     run is damaged, and PerflabError where the folder cannot be written.
     """
-    if not any(run.summary["results"] for run in runs):
+    if not any(run.summary.results for run in runs):
         names = ", ".join(run.name for run in runs)
         raise BadInput(f"nothing to write: {names} recorded no trial")
     with damage_of(*(run.path for run in runs)):
@@ -80,11 +81,15 @@ def _letter(i: int) -> str:
 
 def _part(run: RunData, prefix: str) -> _Part:
     summary = run.summary
-    one: tuple[Callable[[Json], Table | None], ...] = (results, comparisons)
-    tables = [table for make in one if (table := make(summary)) is not None]
-    tables += curves(summary)
-    tables += costs.tables(summary)
-    tables += [table for make in (breaking_points, conditions) if (table := make(summary)) is not None]
+    found = [
+        results(summary),
+        comparisons(summary),
+        *curves(summary),
+        *costs.tables(summary),
+        breaking_points(summary),
+        conditions(summary),
+    ]
+    tables = [table for table in found if table is not None]
     if prefix:
         tables = [replace(t, caption=f"{_title(prefix)}: {t.caption}") for t in tables]
     files = {f"{prefix}{t.name}": _HEAD + t.floats(_label("tab", f"{prefix}{t.name}")) for t in tables}
@@ -150,10 +155,10 @@ def _introduction(run: RunData) -> str:
     sentences = []
     if wrong := _wrong(summary, manifest):
         sentences.append(rf"\textbf{{{escape(wrong)}}}")
-    found = summary["results"]
-    workloads = ", ".join(dict.fromkeys(str(r["workload"]) for r in found))
-    seconds = sorted({r["duration_s"] for r in found if r.get("duration_s")})
-    trials = sum(r["trials"] for r in found)
+    found = summary.results
+    workloads = ", ".join(dict.fromkeys(r.workload for r in found))
+    seconds = sorted({r.duration_s for r in found if r.duration_s})
+    trials = sum(r.trials for r in found)
     of = f" of {' and '.join(format_duration(s) for s in seconds)}" if seconds else ""
     # Each once: with other options it is listed again.
     middlewares = dict.fromkeys(
@@ -176,18 +181,16 @@ def _quoted(command: Sequence[str]) -> str:
     return shlex.join(str(word) for word in command)
 
 
-def _wrong(summary: Json, manifest: Json) -> str:
-    outcomes: dict[str, int] = {}
-    for result in summary["results"]:
-        for outcome, n in result["outcomes"].items():
-            outcomes[outcome] = outcomes.get(outcome, 0) + n
-    parts = [
-        f"{outcomes[key]} {words}" for key, words in (("failed", "failed"), ("invalid", "invalid")) if outcomes.get(key)
-    ]
-    if outcomes.get("harness_error"):
-        parts.append(f"{outcomes['harness_error']} with an error of the laboratory")
+def _wrong(summary: Summary, manifest: Json) -> str:
+    outcomes = Outcomes.together([r.outcomes for r in summary.results])
+    counts = (
+        (outcomes.failed, "failed"),
+        (outcomes.invalid, "invalid"),
+        (outcomes.harness_error, "with an error of the laboratory"),
+    )
+    parts = [f"{n} {words}" for n, words in counts if n]
     sentences = [f"Not every trial was a success: {', '.join(parts)}."] if parts else []
-    planned, ran = len(manifest.get("trials") or ()), sum(r["trials"] for r in summary["results"])
+    planned, ran = len(manifest.get("trials") or ()), sum(r.trials for r in summary.results)
     if planned > ran:
         sentences.insert(0, f"The run was not finished: {ran} of {planned} planned trials are in it.")
     return " ".join(sentences)
@@ -198,15 +201,15 @@ def _sentence(text: str) -> str:
 
 
 def _findings(run: RunData) -> str:
-    remarks = (run.summary.get("findings") or {}).get("remarks") or ()
+    remarks = () if run.summary.findings is None else run.summary.findings.remarks
     of_curves = [
-        f"{c['variant']}, {c['factor']}: {words}"
-        for c in run.summary.get("curves") or ()
-        for of in c["metrics"].values()
-        for words in of.get("words") or ()
+        f"{c.variant}, {c.factor}: {words}"
+        for c in run.summary.curves
+        for of in c.metrics.values()
+        for words in of.words
     ]
-    of_points = [words for p in run.summary.get("breaking_points") or () for words in p.get("words") or ()]
-    sentences = [*(str(r["words"]) for r in remarks), *of_curves, *of_points]
+    of_points = [words for p in run.summary.breaking_points for words in p.words]
+    sentences = [*(r.words for r in remarks), *of_curves, *of_points]
     if not sentences:
         return ""
     items = "\n".join(rf"\item {breakable(_sentence(s))}" for s in sentences)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perflab.report import executor_costs
 from perflab.report.executor_costs import DEEPER, CostColumn
 from perflab.report.latex.table import Names, Table, Texts, Values
 from perflab.report.latex.text import escape
-
-Json = dict[str, Any]
+from perflab.results.summary import Summary
 
 SHOWN = 8  # columns that fit a page
 
 
-def tables(summary: Json) -> list[Table]:
+def tables(summary: Summary) -> list[Table]:
     """The costs, the families and the phases of a run that is about executors; those that it has."""
     rows = executor_costs.shown(summary)
     if not rows:
@@ -30,7 +28,7 @@ def tables(summary: Json) -> list[Table]:
         ),
         ("executor_phases", executor_costs.PHASES_TITLE, executor_costs.phases(rows), [executor_costs.PHASES_NOTE]),
     ]
-    captions = {"executor_costs": f"{rows[0]['workload']}: what executors cost, medians over trials."}
+    captions = {"executor_costs": f"{rows[0].workload}: what executors cost, medians over trials."}
     return [
         Table(name, escape(captions.get(name, f"{title}.")), _columns(columns), notes=tuple(escape(n) for n in notes))
         for name, title, columns, notes in found

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from perflab.report.evidence import Quantity, by_quantity, of_trials
+from perflab.report.evidence import Quantity, by_quantity
 from perflab.report.latex.table import Names, Table, Texts, Value, Values, own_decimals
 from perflab.report.latex.text import escape, listed, number
+from perflab.results.comparison import (
+    CONDITION,
+    DIFFERENCES,
+    FACTOR,
+    OBSERVER,
+    VARIANT,
+    Finding,
+    Kind,
+    Verdict,
+)
+from perflab.results.curve import BreakingPoint, Curve, CurveLevel, State
+from perflab.results.summary import Summary
+from perflab.results.trial import BASELINE, Median, Result
+from perflab.statistics.metric_comparison import ALPHA
 from perflab.statistics.metrics import COUNT, DEFAULT, KILOBYTES, NS, PERCENT, Metric, find, named
-from perflab.statistics.pairs import CONDITION, FACTOR, OBSERVER, VARIANT, Result, places_of
+from perflab.statistics.pairs import Entering, Place, places_of
 from perflab.statistics.proportion import wilson
-from perflab.statistics.selection import BASELINE, CONTROL, purpose_of, sample_of
 from perflab.statistics.words import p_in_words
 from perflab.units import format_confidence
 
-Json = dict[str, Any]
-
 _TIMES = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
-_VERDICTS = {
+_VERDICTS: dict[Verdict, str] = {
     "higher": "higher",
     "lower": "lower",
     "equivalent": "no difference",
@@ -27,7 +38,7 @@ _VERDICTS = {
     "not_shown": "not shown",
     "too_few_trials": "too few trials",
 }
-_STATES = {
+_STATES: dict[State, str] = {
     "found": "found",
     "not_reached": "not reached",
     "below_low": "below the range",
@@ -52,10 +63,10 @@ def unit_of(metric: Metric, values: Sequence[float | None]) -> tuple[float, str]
 # -- results ---------------------------------------------------------------------------------------------------------
 
 
-def results(summary: Json) -> Table | None:
+def results(summary: Summary) -> Table | None:
     """Treatments and metrics: medians over trials with their intervals, and how many trials succeeded."""
-    places = places_of(summary["results"])
-    rows = [(place, r) for place in places for r in place.results if r.result.get("trials")]
+    places = places_of(summary.results)
+    rows = [(place, r) for place in places for r in place.results if r.result.trials]
     if not rows:
         return None
     metrics = [m for m in metrics_of(summary) if any(median_of(r, m) is not None for _, r in rows)]
@@ -74,14 +85,13 @@ def results(summary: Json) -> Table | None:
     columns: list[Names | Texts | Values] = [
         Names("treatment", names),
         Texts("trials", [str(len(r.trials)) for _, r in rows], right=True),
-        Texts("success", [_success(r, level) for _, r in rows], unit=f"{format_confidence(level)} interval"),
+        Texts("success", [success(r, level) for _, r in rows], unit=f"{format_confidence(level)} interval"),
         *(_metric_column(m, [median_of(r, m) for _, r in rows]) for m in metrics),
     ]
-    left_out = [_left_out(r) for _, r in rows]
-    if any(left_out):
-        columns.insert(3, Texts("left out", [escape(words) or "--" for words in left_out]))
+    outcomes = [r.result.outcomes for _, r in rows]
+    columns[3:3] = _left_out([(o.invalid, o.harness_error) for o in outcomes])
     medians = [median_of(r, m) for _, r in rows for m in metrics]
-    with_interval = any(median is not None and median["low"] is not None for median in medians)
+    with_interval = any(median is not None and median.low is not None for median in medians)
     between = (
         f" with {format_confidence(level)} intervals in brackets"
         if with_interval
@@ -94,72 +104,70 @@ def results(summary: Json) -> Table | None:
     return Table("results", escape(caption), columns, tuple(groups) if len(places) > 1 else ())
 
 
-def metrics_of(summary: Json) -> list[Metric]:
+def metrics_of(summary: Summary) -> list[Metric]:
     """Those that the run compared; of one without findings those that are compared as a rule."""
-    names = (summary.get("findings") or {}).get("metrics") or DEFAULT
+    names = (() if summary.findings is None else summary.findings.metrics) or DEFAULT
     return [named(name) for name in names if find(name) is not None]
 
 
-def confidence_of(summary: Json) -> float:
-    return 1 - float((summary.get("findings") or {}).get("alpha") or 0.05)
+def confidence_of(summary: Summary) -> float:
+    return 1 - (ALPHA if summary.findings is None else summary.findings.alpha)
 
 
-def median_of(result: Result, metric: Metric) -> Json | None:
+def median_of(result: Entering, metric: Metric) -> Median | None:
     """The median over trials; of a summary that has none the median without an interval."""
-    stored = (result.result.get("intervals") or {}).get(metric.name)
-    if stored is not None and stored["value"] is not None:
-        return dict(stored)
-    values = sorted(sample_of(result.trials, metric, "").values)
-    if not values:
-        return None
-    middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
-    return {"value": middle, "low": None, "high": None, "n": len(values)}
+    stored = result.result.intervals.get(metric.name)
+    if stored is not None and stored.value is not None:
+        return stored
+    values = result.sample(metric, "").values
+    return Median(value=statistics.median(values), low=None, high=None, n=len(values)) if values else None
 
 
-def _metric_column(metric: Metric, found: Sequence[Json | None]) -> Values:
-    per, unit = unit_of(metric, [None if f is None else f["value"] for f in found])
-    exact = metric.unit == COUNT
-    return Values(metric.words, unit, [Value(None) if f is None else _value(f, per, exact=exact) for f in found])
+def _metric_column(metric: Metric, found: Sequence[Median | None]) -> Values:
+    per, unit = unit_of(metric, [None if f is None else f.value for f in found])
+    return Values(metric.words, unit, [Value(None) if f is None else value_of(metric, f, per) for f in found])
 
 
-def _value(found: Mapping[str, Any], per: float, *, exact: bool = False, signed: bool = False) -> Value:
-    low, high = found.get("low"), found.get("high")
-    if low is None or high is None:
-        return Value(found["value"] / per, exact=exact, signed=signed)
-    return Value(found["value"] / per, low / per, high / per, exact=exact, signed=signed)
+def value_of(metric: Metric, found: Median, per: float) -> Value:
+    """In a unit of so many of the metric's."""
+    if found.value is None or found.low is None or found.high is None:
+        return Value(None if found.value is None else found.value / per, exact=metric.unit == COUNT)
+    return Value(found.value / per, found.low / per, found.high / per, exact=metric.unit == COUNT)
 
 
-def _name(result: Result) -> str:
-    return f"{result.treatment}, no observers" if purpose_of(result.result) == CONTROL else result.treatment
+def _name(result: Entering) -> str:
+    return f"{result.treatment}, no observers" if result.result.is_control else result.treatment
 
 
-def _success(result: Result, level: float) -> str:
-    outcomes = result.result["outcomes"]
-    n = outcomes["success"] + outcomes["failed"]
-    return share(outcomes["success"], n, wilson(outcomes["success"], n, level))
-
-
-def share(successes: int, n: int, interval: tuple[float, float] | None) -> str:
+def success(result: Entering, level: float) -> str:
     r""" "9/9 [70, 100]\,\%" """
+    outcomes = result.result.outcomes
+    return _share(outcomes.success, outcomes.judged, wilson(outcomes.success, outcomes.judged, level))
+
+
+def _share(successes: int, n: int, interval: tuple[float, float] | None) -> str:
     if interval is None:
         return f"{successes}/{n}"
     low, high = (number(100 * x, 0) for x in interval)
     return rf"{successes}/{n} [{low}, {high}]\,\%"
 
 
-def _left_out(result: Result) -> str:
-    outcomes = result.result["outcomes"]
-    kinds = ((outcomes["invalid"], "invalid"), (outcomes["harness_error"], "harness error"))
-    return ", ".join(f"{count} {what}" for count, what in kinds if count)
+def _left_out(counts: Sequence[tuple[int, int]]) -> list[Texts]:
+    """A column of how many trials of each row were invalid, and of how many failed in the laboratory, if any did."""
+    words = [
+        ", ".join(f"{n} {what}" for n, what in ((invalid, "invalid"), (errors, "harness error")) if n)
+        for invalid, errors in counts
+    ]
+    return [Texts("left out", [escape(text) or "--" for text in words])] if any(words) else []
 
 
-def _workloads(rows: Sequence[tuple[Any, Result]]) -> str:
-    return listed(list(dict.fromkeys(str(r.result["workload"]) for _, r in rows)))
+def _workloads(rows: Sequence[tuple[Place, Entering]]) -> str:
+    return listed(list(dict.fromkeys(r.result.workload for _, r in rows)))
 
 
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
-_TITLES = {
+_TITLES: dict[Kind, str] = {
     CONDITION: "against the baseline",
     OBSERVER: "what observing costs",
     VARIANT: "baselines of variants",
@@ -167,24 +175,25 @@ _TITLES = {
 }
 
 
-def comparisons(summary: Json) -> Table | None:
+def comparisons(summary: Summary) -> Table | None:
     """Every comparison: how large the difference is, and what may be said of it."""
-    findings = summary.get("findings") or {}
-    found = [c for c in findings.get("comparisons") or () if find(c["metric"]) is not None]
+    findings = summary.findings
+    if findings is None:
+        return None
+    found = [c for c in findings.comparisons if find(c.metric) is not None]
     if not found:
         return None
-    found.sort(key=lambda c: (list(_TITLES).index(c["kind"]) if c["kind"] in _TITLES else 9, c["variant"] or ""))
+    found.sort(key=lambda c: (list(_TITLES).index(c.kind) if c.kind in _TITLES else 9, c.variant or ""))
     groups: list[tuple[int, str]] = []
     for i, c in enumerate(found):
-        name = ": ".join(filter(None, (c["variant"], _TITLES.get(c["kind"], c["kind"]))))
+        name = ": ".join(filter(None, (c.variant, _TITLES.get(c.kind, c.kind))))
         if not groups or groups[-1][1] != name:
             groups.append((i, name))
-    claims = ("higher", "lower")
     caption = (
         f"Differences, one value per trial: of times and resources a factor, of counts and shares a difference, "
         f"each with the {format_confidence(confidence_of(summary))} interval of this comparison by itself. p is "
         "adjusted by Holm over "
-        f"{findings['family_size']} comparisons; no difference: none larger than {100 * findings['margin']:.3g} % is "
+        f"{findings.family_size} comparisons; no difference: none larger than {100 * findings.margin:.3g} % is "
         "shown."
     )
     return Table(
@@ -193,15 +202,15 @@ def comparisons(summary: Json) -> Table | None:
         [
             Names("compared", [_compared(c) for c in found], once=frozenset(row for row, _ in groups)),
             Names("metric", [_in_unit(c) for c in found]),
-            Values("effect", "", [_effect(c) for c in found]),
-            Texts("p", [_p(c["p_adjusted"]) for c in found], right=True),
-            Texts("n", [rf"{c['baseline']['n']}, {c['treatment']['n']}" for c in found], right=True),
+            Values("effect", "", [effect(c)[0] for c in found]),
+            Texts("p", [_p(c.p_adjusted) for c in found], right=True),
+            Texts("n", [rf"{c.baseline.n}, {c.treatment.n}" for c in found], right=True),
             Texts(
                 "verdict",
                 [
-                    rf"\textbf{{{words}}}" if c["verdict"] in claims else words
+                    rf"\textbf{{{words}}}" if c.verdict in DIFFERENCES else words
                     for c in found
-                    for words in [escape(_VERDICTS.get(c["verdict"], c["verdict"]))]
+                    for words in [escape(_VERDICTS[c.verdict])]
                 ],
             ),
         ],
@@ -209,32 +218,35 @@ def comparisons(summary: Json) -> Table | None:
     )
 
 
-def _compared(c: Json) -> str:
-    if c["kind"] in (CONDITION, OBSERVER):
-        return str(c["treatment"]["name"])
-    return f"{c['treatment']['name']} against {c['baseline']['name']}"
+def _compared(c: Finding) -> str:
+    if c.kind in (CONDITION, OBSERVER):
+        return c.treatment.name
+    return f"{c.treatment.name} against {c.baseline.name}"
 
 
-def _effect_unit(c: Json) -> tuple[float, str]:
-    return unit_of(named(c["metric"]), [c["estimate"]["value"]])
-
-
-def _in_unit(c: Json) -> str:
-    metric = named(c["metric"])
-    if c["scale"] == "ratio":
+def _in_unit(c: Finding) -> str:
+    metric = named(c.metric)
+    if c.scale == "ratio":
         return f"{metric.words} (×)"
-    unit = _effect_unit(c)[1]
+    unit = effect(c)[1]
     return f"{metric.words} (difference{f', {unit}' if unit else ''})"
 
 
-def _effect(c: Json) -> Value:
-    value, interval = c["estimate"]["value"], c["estimate"]["interval"] or {}
-    if value is None:
-        return Value(None)
-    found = {"value": value, "low": interval.get("low"), "high": interval.get("high")}
-    if c["scale"] == "ratio":
-        return replace(_value(found, 1.0), factor=True)
-    return _value(found, _effect_unit(c)[0], exact=named(c["metric"]).unit == COUNT, signed=True)
+def effect(c: Finding) -> tuple[Value, str]:
+    """A factor, or a difference and its unit."""
+    is_ratio, metric = c.scale == "ratio", named(c.metric)
+    per, unit = (1.0, "") if is_ratio else unit_of(metric, [c.estimate.value])
+    scaled = c.estimate.mapped(lambda x: x / per)
+    interval = scaled.interval
+    value = Value(
+        scaled.value,
+        None if interval is None else interval.low,
+        None if interval is None else interval.high,
+        signed=not is_ratio,
+        exact=not is_ratio and metric.unit == COUNT,
+        factor=is_ratio,
+    )
+    return value, unit
 
 
 def _p(p: float | None) -> str:
@@ -247,61 +259,46 @@ def _p(p: float | None) -> str:
 # -- curves and breaking points --------------------------------------------------------------------------------------
 
 
-def curves(summary: Json) -> list[Table]:
+def curves(summary: Summary) -> list[Table]:
     """One table of levels for each curve."""
-    found = [c for c in summary.get("curves") or () if c["levels"]]
+    found = [c for c in summary.curves if c.levels]
     return [_curve(c, n if len(found) > 1 else None, summary) for n, c in enumerate(found, start=1)]
 
 
-def _curve(curve: Json, number_: int | None, summary: Json) -> Table:
-    levels = curve["levels"]
+def _curve(curve: Curve, number_: int | None, summary: Summary) -> Table:
+    levels = curve.levels
     columns: list[Names | Texts | Values] = [
-        Values(curve["factor"], "", [Value(float(lv["level"]), exact=True) for lv in levels]),
-        Texts("trials", [str(lv["n"]) for lv in levels], right=True),
+        Values(curve.factor, "", [Value(float(lv.level), exact=True) for lv in levels]),
+        Texts("trials", [str(lv.n) for lv in levels], right=True),
         Texts("success", [_level_success(lv) for lv in levels]),
     ]
-    confidences = [m["confidence"] for m in curve["metrics"].values() if m.get("confidence")]
-    for name, of in curve["metrics"].items():
-        if find(name) is not None and any(p is not None for p in of["points"]):
-            columns.append(_metric_column(named(name), of["points"]))
+    confidences = [m.confidence for m in curve.metrics.values()]
+    for name, of in curve.metrics.items():
+        if find(name) is not None and any(p is not None for p in of.points):
+            columns.append(_metric_column(named(name), of.points))
     level = format_confidence(*(confidences or [confidence_of(summary)]))
-    of_success = format_confidence(curve.get("success_confidence") or confidence_of(summary))
-    left_out = [
-        ", ".join(
-            f"{lv[key]} {words}"
-            for key, words in (("invalid", "invalid"), ("harness_errors", "harness error"))
-            if lv.get(key)
-        )
-        for lv in levels
-    ]
-    if any(left_out):
-        columns.insert(3, Texts("left out", [escape(words) or "--" for words in left_out]))
-    notes = [escape(s) for of in curve["metrics"].values() for s in of.get("words") or ()]
+    of_success = format_confidence(curve.success_confidence or confidence_of(summary))
+    columns[3:3] = _left_out([(lv.invalid, lv.harness_errors) for lv in levels])
+    notes = [escape(s) for of in curve.metrics.values() for s in of.words]
     caption = (
-        f"{curve['factor']} ({place_of(curve)}): median over trials with {level} intervals at each level, "
+        f"{curve.factor} ({curve.place}): median over trials with {level} intervals at each level, "
         f"and trials that succeeded with Wilson's {of_success} interval."
     )
     name = "curve" if number_ is None else f"curve_{number_}"
     return Table(name, escape(caption), columns, notes=tuple(notes))
 
 
-def _level_success(lv: Json) -> str:
-    low, high = lv.get("success_low"), lv.get("success_high")
-    return share(lv["successes"], lv["judged"], None if low is None or high is None else (low, high))
+def _level_success(lv: CurveLevel) -> str:
+    low, high = lv.success_low, lv.success_high
+    return _share(lv.successes, lv.judged, None if low is None or high is None else (low, high))
 
 
-def place_of(curve: Json) -> str:
-    """Variant and the levels of the other factors."""
-    others = [f"{path}={level}" for path, level in (curve.get("others") or {}).items()]
-    return ", ".join([str(curve["variant"]), *others])
-
-
-def breaking_points(summary: Json) -> Table | None:
+def breaking_points(summary: Summary) -> Table | None:
     """Every search, what it found, and from how many trials."""
-    found = summary.get("breaking_points") or []
+    found = summary.breaking_points
     if not found:
         return None
-    levels = sorted({p["interval"]["level"] for p in found if p["interval"]})
+    levels = sorted({p.interval.level for p in found if p.interval})
     words = f", with its {listed([format_confidence(lv) for lv in levels])} interval" if levels else ""
     caption = (
         "Breaking points: the level of the factor at which the share of trials that meet the criterion falls to the "
@@ -311,23 +308,21 @@ def breaking_points(summary: Json) -> Table | None:
         "breaking_points",
         escape(caption),
         [
-            Names("search", [f"{place_of(p)}, {p['factor']}" for p in found]),
-            Texts("range", [f"{_plain(p['low'])} to {_plain(p['high'])}" for p in found]),
-            Names("criterion", [p["criterion"] for p in found]),
-            Texts("share", [rf"{number(100 * p['share'], 0)}\,\%" for p in found], right=True),
-            Values("breaking point", "", [_point(p) for p in found]),
-            Texts("state", [escape(_STATES.get(p["state"], p["state"])) for p in found]),
-            Texts("trials", [str(p["trials"]) for p in found], right=True),
+            Names("search", [f"{p.place}, {p.factor}" for p in found]),
+            Texts("range", [f"{_plain(p.low)} to {_plain(p.high)}" for p in found]),
+            Names("criterion", [p.criterion for p in found]),
+            Texts("share", [rf"{number(100 * p.share, 0)}\,\%" for p in found], right=True),
+            Values("breaking point", "", [point(p) for p in found]),
+            Texts("state", [escape(_STATES[p.state]) for p in found]),
+            Texts("trials", [str(p.trials) for p in found], right=True),
         ],
-        notes=tuple(escape(s) for p in found for s in p.get("words") or ()),
+        notes=tuple(escape(s) for p in found for s in p.words),
     )
 
 
-def _point(p: Json) -> Value:
-    if p["value"] is None:
-        return Value(None)
-    interval = p["interval"] or {}
-    return Value(p["value"], interval.get("low"), interval.get("high"), exact=bool(p["integer"]))
+def point(p: BreakingPoint) -> Value:
+    low, high = (None, None) if p.interval is None else (p.interval.low, p.interval.high)
+    return Value(p.value, low, high, exact=p.integer)
 
 
 def _plain(value: float) -> str:
@@ -337,14 +332,14 @@ def _plain(value: float) -> str:
 # -- conditions ------------------------------------------------------------------------------------------------------
 
 
-def conditions(summary: Json) -> Table | None:
+def conditions(summary: Summary) -> Table | None:
     """What each condition promised and achieved, over the trials of each treatment."""
     rows: list[tuple[str, str, list[Quantity], int, int]] = []
     groups: list[tuple[int, str]] = []
-    for place in places_of(summary["results"]):
+    for place in places_of(summary.results):
         for result in place.results:
             begin = len(rows)
-            for label, evidence in of_trials(result.result["trials_detail"]).items():
+            for label, evidence in _evidence(result.result).items():
                 held = sum(e.get("in_effect") is True for e in evidence)
                 for (words, unit), found in by_quantity(label, evidence).items() or [(("", ""), [])]:
                     rows.append((label, f"{words} ({unit})" if unit else words, found, held, len(evidence)))
@@ -370,11 +365,20 @@ def conditions(summary: Json) -> Table | None:
     )
 
 
+def _evidence(result: Result) -> dict[str, list[Mapping[str, Any]]]:
+    """By condition that of each trial that has any."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in result.trials_detail:
+        for label, evidence in trial.evidence.items():
+            found.setdefault(label, []).append(evidence)
+    return found
+
+
 def _over(found: Sequence[Quantity], side: Callable[[Quantity], float | None], *, alone: bool = False) -> Value:
     values = sorted(v for q in found if (v := side(q)) is not None)
     if not values:
         return Value(None)
-    middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    middle = statistics.median(values)
     whole = all(v == round(v, 2) for v in values)
     if alone or values[0] == values[-1]:
         return Value(middle, exact=whole)

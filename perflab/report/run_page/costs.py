@@ -15,11 +15,11 @@ def section(runs: Sequence[ReportRun]) -> str:
     """Of every run that is about executors the costs, the families and the phases; empty where there is none."""
     made = []
     for run in runs:
-        rows = executor_costs.shown(run.summary)
-        if not rows:
+        found, rows = run.summary.executor_costs, executor_costs.shown(run.summary)
+        if found is None or not rows:
             continue
         before = f"{run.name}: " if len(runs) > 1 else ""
-        level = format_confidence(rows[0]["ratio"]["level"])
+        level = format_confidence(found.level)
         explained = f"Medians over trials with their {level} intervals; 100 % is one CPU."
         for title, columns, notes in (
             (executor_costs.TITLE, executor_costs.costs(rows), [explained, *executor_costs.notes(rows)]),

@@ -5,39 +5,73 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from perflab.report.label import treatment
-from perflab.report.run_page.elements import box, details, escape, inline, items, paragraph
+from perflab.report.run_page.elements import Tone, box, details, escape, inline, items, paragraph
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.words import (
     certainty,
     change,
     from_to,
     in_words,
-    is_claim,
-    metric_of,
     numbers,
     plain,
     size,
 )
+from perflab.results.comparison import (
+    BETTER,
+    CONDITION,
+    DIFFERENCES,
+    FACTOR,
+    OBSERVER,
+    WORSE,
+    Comparison,
+    Effect,
+    Finding,
+    Remark,
+    SuccessRate,
+    Verdict,
+)
+from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.trial import (
+    CONTROL,
+    FAILED,
+    HARNESS_ERROR,
+    INVALID,
+    MEASURED,
+    Outcome,
+    Outcomes,
+    Result,
+    Trial,
+)
 from perflab.statistics.curves_words import SAME, UNITS, level_words
-from perflab.statistics.metric_comparison import BETTER, WORSE
-from perflab.statistics.metrics import LOWER, Metric, chosen
-from perflab.statistics.pairs import CONDITION, FACTOR, OBSERVER
-from perflab.statistics.selection import place_words, purpose_of
+from perflab.statistics.metric_comparison import effect_of
+from perflab.statistics.metrics import LOWER, Metric, chosen, find
+from perflab.statistics.remarks import VIRTUAL
+from perflab.statistics.runs import compare_runs
+from perflab.statistics.selection import match, names_of, place_words
 from perflab.units import format_count
-
-Json = dict[str, Any]
 
 MAX_CLAIMS = 10  # the others are folded
 MAX_REASONS = 3  # of trials that do not count, above the findings; the others are folded
 
+DIFFERS = "differs"  # between levels, and neither up nor down over all of them
+
+# Sign, word and tone of a statement on a difference.
+_KINDS: dict[str, tuple[str, str, Tone]] = {
+    WORSE: ("▲", "worse", "bad"),
+    BETTER: ("▼", "better", "good"),
+    DIFFERS: ("≠", "not steady", ""),
+    "equivalent": ("=", "no difference", ""),
+    "same": ("=", "the same", ""),
+    "not_shown": ("?", "not shown", "faint"),
+    "too_few_trials": ("?", "too few trials", "faint"),
+}
+
 # Which remarks of the summary stand here, with the sign and the word before them. Those of differences are said anew,
 # those about the data stand with its quality.
-_REMARKS = {
+_REMARKS: dict[str, tuple[str, str, Tone]] = {
     "carry_over": ("!", "carry-over", "warn"),
     "same_seed": ("!", "same seeds", "warn"),
     "same": ("=", "the same", ""),
@@ -47,12 +81,12 @@ _FIRST = ("harness_error", "invalid", "ended_early")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Statement:
     """A sentence, the detail behind it, and what kind of statement it is."""
 
     sign: str
     kind: str
-    tone: str
+    tone: Tone
     words: str
     detail: str = ""
 
@@ -102,17 +136,16 @@ def is_running(run: ReportRun) -> bool:
 
 def count_trials(run: ReportRun) -> int:
     """Planned trials that came to an end: extra and invalid ones too, interrupted ones not."""
-    return sum(len(r["trials_detail"]) for r in run.results) - len(_interrupted(run))
+    return sum(len(r.trials_detail) for r in run.results) - len(_interrupted(run))
 
 
-def _interrupted(run: ReportRun) -> list[Json]:
+def _interrupted(run: ReportRun) -> list[Trial]:
     return [t for _, _, t in run.trials if is_interrupted(run, t)]
 
 
-def is_interrupted(run: ReportRun, trial: Json) -> bool:
-    reason = str(trial.get("reason") or "")
-    return trial["outcome"] == "harness_error" and (
-        bool(run.file(trial).get("interrupted")) or reason.startswith("interrupted by ")
+def is_interrupted(run: ReportRun, trial: Trial) -> bool:
+    return trial.outcome == HARNESS_ERROR and (
+        bool(run.file(trial).get("interrupted")) or (trial.reason or "").startswith("interrupted by ")
     )
 
 
@@ -127,44 +160,45 @@ def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
         if is_running(run):
             return [f"This run is still going on: {here}"], []
         cut = _interrupted(run)
-        during = f" during trial {cut[-1]['trial']}" if cut else ""
+        during = f" during trial {cut[-1].trial}" if cut else ""
         said.append(
             f"This run was ended before it was complete{during}: {here} "
             f"`perflab {run.verb} --resume {shlex.quote(str(run.data.path))}` goes on with the rest."
         )
-    for outcome, words in (
-        ("invalid", "invalid: a condition was not in effect, so they are in no statistics"),
-        ("harness_error", "failed by the laboratory, not by what it measures; in no statistics"),
-        ("failed", "failed before their end and have no figures; what is said below is of the others"),
-    ):
+    troubles: tuple[tuple[Outcome, str], ...] = (
+        (INVALID, "invalid: a condition was not in effect, so they are in no statistics"),
+        (HARNESS_ERROR, "failed by the laboratory, not by what it measures; in no statistics"),
+        (FAILED, "failed before their end and have no figures; what is said below is of the others"),
+    )
+    for outcome, words in troubles:
         found = [
             (label, t)
             for label, _, t in run.trials
-            if t["outcome"] == outcome
+            if t.outcome == outcome
             and not is_interrupted(run, t)
-            and not (outcome == "failed" and t.get("measured", True))
+            and not (outcome == FAILED and t.measured is not False)
         ]
         if found:
             told, rest = _listed(found, words, len(run.trials))
             said += told
             folded += rest
-    said += [str(r["words"]) for r in _remarks(run) if r["kind"] in _FIRST and not run.trials]
+    said += [r.words for r in run.remarks if r.kind in _FIRST and not run.trials]
     return said, folded
 
 
-def _listed(found: Sequence[tuple[str, Json]], words: str, all_trials: int) -> tuple[list[str], list[str]]:
+def _listed(found: Sequence[tuple[str, Trial]], words: str, all_trials: int) -> tuple[list[str], list[str]]:
     """ "3 of 12 trials were invalid: …. Trials 5, 7 and 9 (message_flood): 1078176 messages were sent …".
 
     Where there are several reasons each is a line of its own; where there are many, the most frequent kinds of them
     with an example, and each of them to be folded.
     """
-    by_label: dict[str, list[Json]] = {}
+    by_label: dict[str, list[Trial]] = {}
     for label, trial in found:
         by_label.setdefault(label, []).append(trial)
     parts: list[str] = []
     for label, trials in by_label.items():
-        reason = next((str(t["reason"]) for t in trials if t.get("reason")), "")
-        which = numbered([t["trial"] for t in trials])
+        reason = next((t.reason for t in trials if t.reason), "")
+        which = numbered([t.trial for t in trials])
         parts.append(f"{which.capitalize()} ({label}){f': {reason}' if reason else ''}.")
     verb = "was" if len(found) == 1 else "were"
     head = words.replace("they are", "it is").replace("their", "its").replace("have", "has") if verb == "was" else words
@@ -176,18 +210,18 @@ def _listed(found: Sequence[tuple[str, Json]], words: str, all_trials: int) -> t
     return ([told, *parts], []) if len(parts) <= MAX_REASONS else ([told, *_most_frequent(found)], parts)
 
 
-def _most_frequent(found: Sequence[tuple[str, Json]]) -> list[str]:
+def _most_frequent(found: Sequence[tuple[str, Trial]]) -> list[str]:
     """Reasons that differ in their numbers alone are one kind."""
-    kinds: dict[str, list[tuple[str, Json]]] = {}
+    kinds: dict[str, list[tuple[str, Trial]]] = {}
     for label, trial in found:
-        kinds.setdefault(re.sub(r"\d[\d.]*", "0", str(trial.get("reason") or "")), []).append((label, trial))
+        kinds.setdefault(re.sub(r"\d[\d.]*", "0", trial.reason or ""), []).append((label, trial))
     ordered = sorted(kinds.values(), key=len, reverse=True)
     said = []
     for members in ordered[:MAX_REASONS]:
         label, trial = members[0]
-        reason = str(trial.get("reason") or "no reason was recorded")
+        reason = trial.reason or "no reason was recorded"
         such = "such as " if len(members) > 1 else ""
-        said.append(f"{_trials(len(members))}, {such}trial {trial['trial']} ({label}): {reason}.")
+        said.append(f"{_trials(len(members))}, {such}trial {trial.trial} ({label}): {reason}.")
     if rest := sum(map(len, ordered[MAX_REASONS:])):
         said.append(f"{_trials(rest)} for other reasons.")
     return said
@@ -204,34 +238,29 @@ def numbered(trials: Sequence[int], most: int = 8) -> str:
 
 def verdict(runs: Sequence[ReportRun]) -> str:
     """One line: how many trials, with which outcomes, and what was found."""
-    outcomes: dict[str, int] = {}
-    for run in runs:
-        for result in run.results:
-            for name, count in result["outcomes"].items():
-                outcomes[name] = outcomes.get(name, 0) + count
-    if cut := sum(len(_interrupted(run)) for run in runs):
-        outcomes["harness_error"] -= cut
-        outcomes["interrupted"] = cut
-    total = sum(outcomes.values())
+    outcomes = Outcomes.together([result.outcomes for run in runs for result in run.results])
+    cut = sum(len(_interrupted(run)) for run in runs)
+    counts = (
+        (outcomes.success, "successful"),
+        (outcomes.failed, "failed"),
+        (outcomes.invalid, "invalid"),
+        (outcomes.harness_error - cut, "failed by the laboratory"),
+        (cut, "interrupted"),
+    )
+    total = sum(n for n, _ in counts)
     if not total:
         return "No trial was recorded."
-    words = {
-        "success": "successful",
-        "failed": "failed",
-        "invalid": "invalid",
-        "harness_error": "failed by the laboratory",
-    }
-    parts = [f"{format_count(n)} {words.get(name, name)}" for name, n in outcomes.items() if n]
+    parts = [f"{format_count(n)} {what}" for n, what in counts if n]
     trials = _trials(total)
-    head = f"{trials}, all successful" if outcomes.get("success") == total > 1 else f"{trials}: {', '.join(parts)}"
-    curves = [curve for run in runs for curve in run.summary.get("curves") or ()]
+    head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {', '.join(parts)}"
+    curves = [curve for run in runs for curve in run.summary.curves]
     head = ". ".join([head, *_courses(curves)])
-    comparisons = [c for run in runs for c in _comparisons(run) if c["kind"] != OBSERVER]
+    comparisons = [c for run in runs for c in run.comparisons if c.kind != OBSERVER]
     if not comparisons:
         return f"{head}."
-    worse = sum(c["effect"] == WORSE for c in comparisons)
-    better = sum(c["effect"] == BETTER for c in comparisons)
-    none = sum(c["verdict"] == "equivalent" or _is_constant(c) for c in comparisons)
+    worse = sum(c.effect == WORSE for c in comparisons)
+    better = sum(c.effect == BETTER for c in comparisons)
+    none = sum(c.verdict == "equivalent" or c.constant is not None for c in comparisons)
     found = [
         f"{n} {what}"
         for n, what in ((worse, "worse"), (better, "better"), (none, "without a difference that matters"))
@@ -244,14 +273,14 @@ def verdict(runs: Sequence[ReportRun]) -> str:
     return f"{head}. Of {which} {', '.join(found)}."
 
 
-def _courses(curves: Sequence[Json]) -> list[str]:
+def _courses(curves: Sequence[Curve]) -> list[str]:
     """ "Over `message_flood.rate` worse: latency p50, latency p99"; of several variants those of any of them."""
     said = []
-    for factor in dict.fromkeys(str(curve["factor"]) for curve in curves):
+    for factor in dict.fromkeys(curve.factor for curve in curves):
         by_kind: dict[str, dict[str, None]] = {WORSE: {}, BETTER: {}, DIFFERS: {}}
         for curve in curves:
-            for name, of_metric in curve["metrics"].items() if curve["factor"] == factor else ():
-                metric, words = metric_of(name), of_metric.get("words")
+            for name, of_metric in curve.metrics.items() if curve.factor == factor else ():
+                metric, words = find(name), of_metric.words
                 if metric is not None and words and (kind := _course(metric, words[0])) in by_kind:
                     by_kind[kind].setdefault(metric.words)
         parts = [f"{kind}: {', '.join(names)}" for kind, names in by_kind.items() if names]
@@ -274,9 +303,9 @@ def _of_run(run: ReportRun) -> str:
     findings = [*_of_searches(run), *_of_curves(run)]
     claims, others = _of_comparisons(run)
     remarks = [
-        Finding(*_REMARKS[r["kind"]][:2], _REMARKS[r["kind"]][2], _sentence(_remark(run, r)))
-        for r in _remarks(run)
-        if r["kind"] in _REMARKS
+        Statement(*_REMARKS[remark.kind], _sentence(_remark(run, remark)))
+        for remark in run.remarks
+        if remark.kind in _REMARKS
     ]
     if findings:  # they say in a sentence what the levels say one by one
         levels = [*_failures(run), *claims, *others, *remarks]
@@ -287,36 +316,36 @@ def _of_run(run: ReportRun) -> str:
     return text + _nothing_to_compare(run)
 
 
-def _failures(run: ReportRun) -> list[Finding]:
+def _failures(run: ReportRun) -> list[Statement]:
     """Results of which some trials failed, with Wilson's interval of the share that succeeded."""
-    names = in_words([r for r in run.results if r.get("conditions")])
-    rates = [r for r in (run.summary.get("findings") or {}).get("success_rates") or () if r["successes"] < r["n"]]
-    several = len({p["variant"] for p in (run.summary.get("findings") or {}).get("success_rates") or ()}) > 1
+    names = in_words([r for r in run.results if r.is_disturbed])
+    rates = () if run.summary.findings is None else run.summary.findings.success_rates
+    several = len({rate.variant for rate in rates}) > 1
     found = []
     for rate in rates:
-        name = names.get(rate["treatment"])
-        place = (
-            "without observers" if rate["purpose"] == "control" else "at the baseline" if not name else f"under {name}"
-        )
-        where = f"{rate['variant']}, {place}" if several else place[:1].upper() + place[1:]
-        interval = rate.get("interval")
-        between = f" [{100 * interval['low']:.0f} %, {100 * interval['high']:.0f} %]" if interval else ""
-        share = f"{100 * rate['successes'] / rate['n']:.0f} %{between}"
+        if rate.successes == rate.n:
+            continue
+        name = names.get(rate.treatment)
+        place = "without observers" if rate.purpose == CONTROL else "at the baseline" if not name else f"under {name}"
+        where = f"{rate.variant}, {place}" if several else place[:1].upper() + place[1:]
+        interval = rate.interval
+        between = f" [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %]" if interval else ""
+        share = f"{100 * rate.successes / rate.n:.0f} %{between}"
         reason = _first_failure(run, rate)
-        detail = f"n = {rate['n']}{f'; for example {reason}' if reason else ''}"
-        words = f"{where}: {rate['successes']} of {_trials(rate['n'])} succeeded, {share}."
-        found.append(Finding("✖", "failed", "bad", words, detail))
+        detail = f"n = {rate.n}{f'; for example {reason}' if reason else ''}"
+        words = f"{where}: {rate.successes} of {_trials(rate.n)} succeeded, {share}."
+        found.append(Statement("✖", "failed", "bad", words, detail))
     return found
 
 
-def _first_failure(run: ReportRun, rate: Json) -> str:
+def _first_failure(run: ReportRun, rate: SuccessRate) -> str:
     for result in run.results:
         if (
-            treatment(result) == rate["treatment"]
-            and purpose_of(result) == rate["purpose"]
-            and (str(rate["variant"]).endswith(place_words(result)))
+            result.label == rate.treatment
+            and (result.purpose or MEASURED) == (rate.purpose or MEASURED)
+            and rate.variant.endswith(place_words(result))
         ):
-            told = (str(t["reason"]) for t in result["trials_detail"] if t["outcome"] == "failed" and t.get("reason"))
+            told = (t.reason for t in result.trials_detail if t.outcome == FAILED and t.reason)
             return next(told, "")
     return ""
 
@@ -325,29 +354,19 @@ def _trials(n: int) -> str:
     return "1 trial" if n == 1 else f"{format_count(n)} trials"
 
 
-def _list(findings: Sequence[Finding]) -> str:
+def _list(findings: Sequence[Statement]) -> str:
     return f'<ul class="findings">{"".join(f.html() for f in findings)}</ul>' if findings else ""
 
 
-def _remarks(run: ReportRun) -> list[Json]:
-    remarks: list[Json] = (run.summary.get("findings") or {}).get("remarks") or []
-    return remarks
-
-
-def _comparisons(run: ReportRun) -> list[Json]:
-    comparisons: list[Json] = (run.summary.get("findings") or {}).get("comparisons") or []
-    return comparisons
-
-
-def _remark(run: ReportRun, remark: Json) -> str:
+def _remark(run: ReportRun, remark: Remark) -> str:
     """Its words without what the sign before it says already; of what is the same everywhere with the value."""
-    head, _, what = str(remark["words"]).partition(f"{SAME}: ")
-    if remark["kind"] != "same" or head:
-        return str(remark["words"])
+    head, _, what = remark.words.partition(f"{SAME}: ")
+    if remark.kind != "same" or head:
+        return remark.words
     values: dict[str, set[str]] = {}
-    for c in _comparisons(run):
-        if _is_constant(c) and (metric := metric_of(c["metric"])) is not None:
-            values.setdefault(metric.words, set()).add(metric.format(c["baseline"]["smallest"]))
+    for c in run.comparisons:
+        if c.constant is not None and (metric := find(c.metric)) is not None:
+            values.setdefault(metric.words, set()).add(metric.format(c.constant))
     names = what.removesuffix(" (everywhere)").split(", ")
     if what.endswith(" (everywhere)") and all(len(values.get(name, ())) == 1 for name in names):
         return f"{', '.join(f'{name} {next(iter(values[name]))}' for name in names)} in every trial"
@@ -359,100 +378,95 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def _of_comparisons(run: ReportRun) -> tuple[list[Finding], list[Finding]]:
+def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
     """Differences that are shown, the largest of each treatment first; and, by treatment, where there is none."""
-    comparisons = [c for c in _comparisons(run) if c["kind"] != OBSERVER]
-    several = len({c["variant"] for c in comparisons if c["kind"] == CONDITION}) > 1
-    names = in_words([r for r in run.results if r.get("conditions")])
-    claims = [c for c in comparisons if is_claim(c)]
-    ordered = _by_turns(claims)
-    ordered.sort(key=lambda c: c["effect"] != WORSE)
+    if run.summary.findings is None:
+        return [], []
+    comparisons = [c for c in run.comparisons if c.kind != OBSERVER]
+    several = len({c.variant for c in comparisons if c.kind == CONDITION}) > 1
+    names = in_words([r for r in run.results if r.is_disturbed])
+    shown = [c for c in comparisons if c.verdict in DIFFERENCES]
+    ordered = sorted(_by_turns(shown), key=lambda c: c.effect != WORSE)
     found = [_claim(c, names, several) for c in ordered]
-    margin = 100 * float((run.summary.get("findings") or {}).get("margin") or 0)
-    too_few = next((str(r["words"]) for r in _remarks(run) if r["kind"] == "too_few_trials"), "")
+    margin = 100 * run.summary.findings.margin
+    too_few = next((r.words for r in run.remarks if r.kind == "too_few_trials"), "")
     advice = "; --trials" + too_few.rpartition("--trials")[2] if "--trials" in too_few else ""
-    others: list[Finding] = []
-    for kind, sign, word, head in (
+    others: list[Statement] = []
+    undecided: tuple[tuple[Verdict, str, str, str], ...] = (
         ("equivalent", "=", "no difference", f"no difference larger than {margin:.3g} % in"),
         ("below_noise_floor", "≈", "within noise", "no more than baselines differ among themselves:"),
         ("not_shown", "?", "not shown", "neither a difference nor its absence is shown in"),
         ("too_few_trials", "?", "too few trials", "not enough trials to tell; seen were"),
-    ):
-        groups: dict[str, list[Json]] = {}
+    )
+    for decided, sign, word, head in undecided:
+        groups: dict[str, list[Finding]] = {}
         for c in comparisons:
-            if c["verdict"] == kind and not _is_constant(c):
+            if c.verdict == decided and c.constant is None:
                 groups.setdefault(_place(c, names, several), []).append(c)
         for place, members in groups.items():
             figures = ", ".join(f"{_words(c)} ({_size(c)})" for c in members)
-            tone = "" if kind == "equivalent" else "faint"
-            detail = numbers(members[0]) + (advice if kind == "too_few_trials" else "")
-            others.append(Finding(sign, word, tone, f"{place}: {head} {figures}.", detail))
+            tone: Tone = "" if decided == "equivalent" else "faint"
+            detail = numbers(members[0]) + (advice if decided == "too_few_trials" else "")
+            others.append(Statement(sign, word, tone, f"{place}: {head} {figures}.", detail))
     return found, others
 
 
-def _claim(comparison: Json, names: dict[str, str], several: bool) -> Finding:
-    metric = metric_of(comparison["metric"])
-    worse = comparison["effect"] == WORSE
+def _claim(comparison: Finding, names: dict[str, str], several: bool) -> Statement:
+    metric = find(comparison.metric)
     if metric is None:  # of a version that knows more
-        return Finding("▲" if worse else "▼", comparison["effect"] or "", "", str(comparison.get("words")))
-    between = comparison["kind"] != CONDITION
-    middle = from_to(metric, comparison, between=between)
-    detail = ", ".join(part for part in (middle, certainty(comparison)) if part)
-    hangs = str(comparison.get("words") or "").partition("; it ")[2]
+        return Statement(_kind(comparison.effect)[0], comparison.effect or "", "", comparison.words)
+    between = comparison.kind != CONDITION
+    hangs = comparison.words.partition("; it ")[2]
     extra = f"; it {hangs.removesuffix('.')}" if hangs else ""
-    place = _place(comparison, names, several)
-    return Finding(
-        "▲" if worse else "▼",
-        "worse" if worse else "better",
-        "bad" if worse else "good",
-        f"{place}{':' if between else ','} {change(metric, comparison, between=between)}{extra}.",
-        detail,
-    )
+    place = f"{_place(comparison, names, several)}{':' if between else ','}"
+    words = f"{place} {change(metric, comparison, between=between)}{extra}."
+    return Statement(*_kind(comparison.effect), words, _detail(metric, comparison, between=between))
 
 
-def _place(comparison: Json, names: dict[str, str], several: bool) -> str:
+def _kind(effect: Effect | None) -> tuple[str, str, Tone]:
+    return _KINDS[WORSE if effect == WORSE else BETTER]
+
+
+def _detail(metric: Metric, comparison: Comparison, *, between: bool) -> str:
+    """ "from 502 µs to 893 µs, n = 8 and 24, p = 0.001 after Holm"."""
+    return ", ".join(part for part in (from_to(metric, comparison, between=between), certainty(comparison)) if part)
+
+
+def _place(comparison: Finding, names: dict[str, str], several: bool) -> str:
     """ "Under 4 × 80 % CPU load", "cyclonedds, events: under …", "fastdds against cyclonedds"."""
-    name = comparison["treatment"]["name"]
-    if comparison["kind"] != CONDITION:
-        against = f"{name} against {comparison['baseline']['name']}"
-        return (
-            f"{comparison['variant']}: {against}" if comparison["kind"] == FACTOR and comparison["variant"] else against
-        )
+    name = comparison.treatment.name
+    if comparison.kind != CONDITION:
+        against = f"{name} against {comparison.baseline.name}"
+        return f"{comparison.variant}: {against}" if comparison.kind == FACTOR and comparison.variant else against
     under = f"nder {names.get(name, name)}"
-    return f"{comparison['variant']}: u{under}" if several and comparison["variant"] else f"U{under}"
+    return f"{comparison.variant}: u{under}" if several and comparison.variant else f"U{under}"
 
 
-def _words(comparison: Json) -> str:
-    metric = metric_of(comparison["metric"])
-    return comparison["metric"] if metric is None else metric.words
+def _words(comparison: Finding) -> str:
+    metric = find(comparison.metric)
+    return comparison.metric if metric is None else metric.words
 
 
-def _size(comparison: Json) -> str:
-    metric = metric_of(comparison["metric"])
+def _size(comparison: Finding) -> str:
+    metric = find(comparison.metric)
     return "" if metric is None else size(metric, comparison)
 
 
-def _is_constant(comparison: Json) -> bool:
-    return len({comparison[side][end] for side in ("baseline", "treatment") for end in ("smallest", "largest")}) == 1
-
-
-def _by_turns(claims: Iterable[Json]) -> list[Json]:
+def _by_turns(claims: Sequence[Finding]) -> list[Finding]:
     """The largest difference of each treatment, then the second largest of each, and so on."""
 
-    def amount(comparison: Json) -> float:
-        value = comparison["estimate"]["value"]
+    def amount(comparison: Finding) -> float:
+        value = comparison.estimate.value
         if value is None:
             return 0.0
-        return abs(math.log(value)) if comparison["scale"] == "ratio" and value > 0 else math.inf
+        return abs(math.log(value)) if comparison.scale == "ratio" and value > 0 else math.inf
 
-    groups: dict[tuple[str, str], list[Json]] = {}
+    groups: dict[tuple[str | None, str], list[Finding]] = {}
     for comparison in sorted(claims, key=amount, reverse=True):
-        groups.setdefault((str(comparison["variant"]), comparison["treatment"]["name"]), []).append(comparison)
+        groups.setdefault((comparison.variant, comparison.treatment.name), []).append(comparison)
     longest = max(map(len, groups.values()), default=0)
     return [group[i] for i in range(longest) for group in groups.values() if i < len(group)]
 
-
-DIFFERS = "differs"  # between levels, and neither up nor down over all of them
 
 # How the first sentence on a metric of a curve goes on after its name, and what that is; the rest is not shown.
 _COURSES = (
@@ -467,46 +481,36 @@ _COURSES = (
     (f": {SAME}", "same"),
     (": not enough trials", "too_few_trials"),
 )
-_KINDS_OF_CURVES = {
-    WORSE: ("▲", "worse", "bad"),
-    BETTER: ("▼", "better", "good"),
-    DIFFERS: ("≠", "not steady", ""),
-    "equivalent": ("=", "no difference", ""),
-    "same": ("=", "the same", ""),
-    "not_shown": ("?", "not shown", "faint"),
-    "too_few_trials": ("?", "too few trials", "faint"),
-}
 
 
-def _of_curves(run: ReportRun) -> list[Finding]:
+def _of_curves(run: ReportRun) -> list[Statement]:
     """One for each metric of a curve: how it goes over the levels; behind it knee and saturation."""
-    found: list[tuple[str, Finding]] = []
-    curves = run.summary.get("curves") or []
-    several = len({c["variant"] for c in curves}) > 1
+    found: list[tuple[str, Statement]] = []
+    curves = run.summary.curves
+    several = len({c.variant for c in curves}) > 1
     for curve in curves:
-        for name, of_metric in curve["metrics"].items():
-            if words := [_as_signs(text) for text in of_metric.get("words") or ()]:
-                metric = metric_of(name)
+        for name, of_metric in curve.metrics.items():
+            if words := [_as_signs(text) for text in of_metric.words]:
+                metric = find(name)
                 kind = _course(metric, words[0])
                 head = f"{_over(curve, several)}, {_sentence_within(words[0])}"
                 own = f"{name if metric is None else metric.words}: "
                 detail = " ".join(_sentence(text.removeprefix(own)) for text in words[1:])
-                found.append((kind, Finding(*_KINDS_OF_CURVES[kind], head, detail)))
-    order = list(_KINDS_OF_CURVES)
+                found.append((kind, Statement(*_KINDS[kind], head, detail)))
+    order = list(_KINDS)
     ordered = [one for _, one in sorted(found, key=lambda entry: order.index(entry[0]))]
     return [*(said for curve in curves if (said := _successes(curve, several)) is not None), *ordered]
 
 
-def _successes(curve: Json, several: bool) -> Finding | None:
+def _successes(curve: Curve, several: bool) -> Statement | None:
     """ "Over `message_flood.rate`, 26 of 36 trials succeeded." with the shares at the levels; None where all did."""
-    levels = [level for level in curve["levels"] if level.get("judged")]
-    judged, successes = sum(level["judged"] for level in levels), sum(level["successes"] for level in levels)
+    levels = [level for level in curve.levels if level.judged]
+    judged, successes = sum(level.judged for level in levels), sum(level.successes for level in levels)
     if successes == judged:
         return None
-    factor = str(curve["factor"])
-    each = ", ".join(f"{v['successes']}/{v['judged']} at {level_words(factor, v['level'])}" for v in levels)
+    each = ", ".join(f"{v.successes}/{v.judged} at {level_words(curve.factor, v.level)}" for v in levels)
     words = f"{_over(curve, several)}, {successes} of {_trials(judged)} succeeded."
-    return Finding("✖", "failed", "bad", words, each)
+    return Statement("✖", "failed", "bad", words, each)
 
 
 def _course(metric: Metric | None, words: str) -> str:
@@ -518,26 +522,29 @@ def _course(metric: Metric | None, words: str) -> str:
     return WORSE if (course == "higher") == (metric.better == LOWER) else BETTER
 
 
-def _over(part: Json, several: bool) -> str:
+def _over(part: Curve | BreakingPoint, several: bool) -> str:
     """ "Over `message_flood.rate`", "fastdds: over `cpu_load.load` with `message_flood.publishers` = 4"."""
-    others = ", ".join(f"`{path}` = {plain(level)}" for path, level in (part.get("others") or {}).items())
-    factor = f"ver `{part['factor']}`{f' with {others}' if others else ''}"
-    return f"{part['variant']}: o{factor}" if several and part["variant"] else f"O{factor}"
+    others = ", ".join(f"`{path}` = {plain(level)}" for path, level in part.others.items())
+    factor = f"ver `{part.factor}`{f' with {others}' if others else ''}"
+    return f"{part.variant}: o{factor}" if several and part.variant else f"O{factor}"
 
 
-def _of_searches(run: ReportRun) -> list[Finding]:
+_FOUND: tuple[str, str, Tone] = ("⊥", "breaking point", "bad")
+_NOT_FOUND: tuple[str, str, Tone] = ("?", "not found", "warn")
+
+
+def _of_searches(run: ReportRun) -> list[Statement]:
     found = []
-    searches = run.summary.get("breaking_points") or []
-    several = len({s["variant"] for s in searches}) > 1
+    searches = run.summary.breaking_points
+    several = len({s.variant for s in searches}) > 1
     for search in searches:
-        if words := search.get("words"):
-            decided = search["state"] == "found"
-            sign, kind, tone = ("⊥", "breaking point", "bad") if decided else ("?", "not found", "warn")
-            unit = UNITS.get(str(search["factor"]), "").strip()
+        if words := search.words:
+            unit = UNITS.get(search.factor, "").strip()
             over = f"{_over(search, several)}{f' in {unit}' if unit else ''}"
-            head = f"{over}, `{search['criterion']}`: {_sentence_within(words[0])}"
+            head = f"{over}, `{search.criterion}`: {_sentence_within(words[0])}"
             detail = " ".join(map(_sentence, words[1:]))
-            found.append(Finding(sign, kind, tone, head, detail))
+            kind = _FOUND if search.state == "found" else _NOT_FOUND
+            found.append(Statement(*kind, head, detail))
     return found
 
 
@@ -554,15 +561,15 @@ def _as_signs(text: str) -> str:
 
 def _nothing_to_compare(run: ReportRun) -> str:
     """What to run, where there is one result, or one trial of each."""
-    if not run.results or _comparisons(run):
+    if not run.results or run.comparisons:
         return ""
-    most = max(len(r["trials_detail"]) for r in run.results)
+    most = max(len(r.trials_detail) for r in run.results)
     if not run.own:
         return paragraph("This run holds means and maxima of one execution: there is nothing to compare within it.")
-    virtual = all(r["middleware"] == "virtual" for r in run.results)
+    virtual = all(r.middleware == VIRTUAL for r in run.results)
     condition = "--middleware virtual --condition message_flood" if virtual else "--condition cpu_load:load=80"
     command = f"`perflab run {_workload(run)} --trials 10 {condition}`"
-    if run.summary.get("curves") or run.summary.get("breaking_points"):
+    if run.summary.curves or run.summary.breaking_points:
         return ""
     if most <= 1:
         many = "One trial" if len(run.results) == 1 else "One trial each"
@@ -588,18 +595,16 @@ def _workload(run: ReportRun) -> str:
     return " ".join(map(shlex.quote, names)) if names and kind == "topology" else "WORKLOAD"
 
 
-def _spreads(result: Json) -> list[str]:
+def _spreads(result: Result) -> list[str]:
     found = []
     for metric in chosen(None):
-        interval = (result.get("intervals") or {}).get(metric.name)
-        if interval is None or interval["n"] < 2:
+        interval = result.intervals.get(metric.name)
+        if interval is None or interval.n < 2:
             continue
-        between = (
-            "" if interval["low"] is None else f" [{metric.format(interval['low'])}, {metric.format(interval['high'])}]"
-        )
+        between = "" if interval.low is None else f" [{metric.format(interval.low)}, {metric.format(interval.high)}]"
         name = metric.words[:1].upper() + metric.words[1:]
-        middle = f"{metric.format(interval['value'])}{between}"
-        found.append(f"{name}: median {middle} over n = {interval['n']} trials.")
+        middle = f"{metric.format(interval.value)}{between}"
+        found.append(f"{name}: median {middle} over n = {interval.n} trials.")
     return found
 
 
@@ -608,51 +613,43 @@ def _spreads(result: Json) -> list[str]:
 
 def _against_each_other(runs: Sequence[ReportRun]) -> str:
     """Each later run against the first, result by result."""
-    from perflab.statistics.metric_comparison import effect_of
-    from perflab.statistics.runs import compare_runs
-    from perflab.statistics.selection import entering, match, names_of
-
     reference, made = runs[0], []
     for run in runs[1:]:
         text = f"{run.name} against {reference.name}"
         matches = match(reference.results, run.results).pairs
         names = dict(zip(map(id, matches), names_of([m.first for m in matches]), strict=True)) if matches else {}
-        pairs = [m for m in matches if m.first["duration_s"] == m.second["duration_s"]]
+        pairs = [m for m in matches if m.first.duration_s == m.second.duration_s]
         if not pairs:
             why = "their trials have different lengths" if matches else "they measured nothing that is alike"
             made.append(f"<h3>{escape(text)}</h3>{paragraph(f'Not compared: {why}.')}")
             continue
-        if max(min(len(entering(m.first)), len(entering(m.second))) for m in pairs) < 2:
+        if max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) < 2:
             why = "one of them has a single trial of each result; --trials 5 or more"
             made.append(f"<h3>{escape(text)}</h3>{paragraph(f'Not compared: {why}.')}")
             continue
-        found: list[Finding] = [
-            Finding("▲", "not the same", "bad", f"{names[id(m)]}: {words}.") for m in pairs for words in m.differing
+        found: list[Statement] = [
+            Statement("▲", "not the same", "bad", f"{names[id(m)]}: {words}.") for m in pairs for words in m.differing
         ]
-        groups: dict[tuple[str, str], list[str]] = {}
+        groups: dict[tuple[str, Verdict], list[str]] = {}
         compared = compare_runs(pairs, chosen(None), (reference.name, run.name), paired=_is_paired(reference, run))
         for one in compared:
-            c = {**one.comparison.to_dict(), "metric": one.metric.name}
-            c["effect"] = effect_of(one.metric, one.comparison)
+            metric, c = one.metric, one.comparison
             where = f"{names[id(one.match)]}: " if len(matches) > 1 else ""
-            if is_claim(c):
-                worse = c["effect"] == WORSE
-                detail = ", ".join(part for part in (from_to(one.metric, c, between=True), certainty(c)) if part)
-                words = f"{where}{change(one.metric, c, between=True)}."
-                kind = ("▲", "worse", "bad") if worse else ("▼", "better", "good")
-                found.append(Finding(*kind, words, detail))
-            elif not _is_constant(c):
-                groups.setdefault((where, c["verdict"]), []).append(f"{one.metric.words} ({size(one.metric, c)})")
+            if c.verdict in DIFFERENCES:
+                words = f"{where}{change(metric, c, between=True)}."
+                found.append(Statement(*_kind(effect_of(metric, c)), words, _detail(metric, c, between=True)))
+            elif c.constant is None:
+                groups.setdefault((where, c.verdict), []).append(f"{metric.words} ({size(metric, c)})")
         for (where, decided), figures in groups.items():
             head = {
                 "equivalent": "no difference larger than 5 % in",
                 "too_few_trials": "not enough trials to tell:",
             }.get(decided, "neither a difference nor its absence is shown in")
-            sign, kind_ = ("=", "no difference") if decided == "equivalent" else ("?", "not shown")
-            found.append(Finding(sign, kind_, "" if sign == "=" else "faint", f"{where}{head} {', '.join(figures)}."))
+            sign = _KINDS["equivalent" if decided == "equivalent" else "not_shown"]
+            found.append(Statement(*sign, f"{where}{head} {', '.join(figures)}."))
         note = (
             "The runs were not interleaved: whatever changed on the machine between them is in these differences, too."
-            if run.own and any(r["middleware"] != "virtual" for r in run.results)
+            if run.own and any(r.middleware != VIRTUAL for r in run.results)
             else ""
         )
         made.append(f"<h3>{escape(text)}</h3>{_list(found)}{paragraph(note, 'faint')}")
@@ -661,6 +658,6 @@ def _against_each_other(runs: Sequence[ReportRun]) -> str:
 
 def _is_paired(first_run: ReportRun, second: ReportRun) -> bool:
     """Whether blocks belong together: only of what simulates the same disturbances, from one seed."""
-    virtual = all(r["middleware"] == "virtual" for run in (first_run, second) for r in run.results)
+    virtual = all(r.middleware == VIRTUAL for run in (first_run, second) for r in run.results)
     seeds = [(run.manifest.get("settings") or {}).get("seed") for run in (first_run, second)]
     return virtual and seeds[0] is not None and seeds[0] == seeds[1]

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from perflab.report.key_figures import Shown, entry_of, explained, names_in, shown
+from perflab.report.key_figures import Shown, explained, names_in, shown
 from perflab.report.run_page.elements import Cell, Column, Table, number, word
 from perflab.report.run_page.runs import ReportRun, of_all
 from perflab.statistics.key_figures import SHOWN
-
-Json = dict[str, Any]
 
 
 def tables(runs: Sequence[ReportRun]) -> list[Table]:
     """One for each key figure, with one row per result; none where no graph declares one."""
     results = [result for run in runs for result in run.results]
-    return [_table(runs, results, name) for name in names_in(results)]
+    return [_table(runs, name) for name in names_in(results)]
 
 
-def _table(runs: Sequence[ReportRun], results: Sequence[Json], name: str) -> Table:
-    first = entry_of(results, name)
-    having = [found for found in of_all(runs) if name in (found[2].get("key_figures") or ())]
-    over_trials = any(result["key_figures"][name].get("metrics") for _, _, result in having)
+def _table(runs: Sequence[ReportRun], name: str) -> Table:
+    having = [found for found in of_all(runs) if name in found[2].key_figures]
+    entries = [result.key_figures[name] for _, _, result in having]
+    over_trials = any(entry.metrics for entry in entries)
     columns = [Column("result", False), *([Column("run", False)] if len(runs) > 1 else []), Column("trials")]
-    values = [shown(name, result["key_figures"][name], over_trials=over_trials) for _, _, result in having]
+    values = [shown(name, entry, over_trials=over_trials) for entry in entries]
+    statistics = SHOWN[entries[0].kind]
     # A statistic may have too few messages in every trial.
-    known = [i for i in range(len(SHOWN[first["kind"]])) if any(row[i].value is not None for row in values)]
-    columns += [Column((SHOWN[first["kind"]][i] or "lost").replace("_", ".")) for i in known]
+    known = [i for i in range(len(statistics)) if any(row[i].value is not None for row in values)]
+    columns += [Column((statistics[i] or "lost").replace("_", ".")) for i in known]
     rows = []
     for (run, label, result), row in zip(having, values, strict=True):
-        merged = result["coverage"]["trials_merged"]
+        merged = result.coverage.trials_merged
         cells = [word(label), *([word(run.name)] if len(runs) > 1 else []), number(str(merged), merged)]
         rows.append([*cells, *(_cell(row[i]) for i in known)])
     note = (
@@ -38,12 +36,7 @@ def _table(runs: Sequence[ReportRun], results: Sequence[Json], name: str) -> Tab
         if over_trials
         else "All messages of all trials together."
     )
-    return Table(
-        f"Key figure {name}: {explained([result['key_figures'][name] for _, _, result in having])}",
-        columns,
-        rows,
-        [note],
-    )
+    return Table(f"Key figure {name}: {explained(entries)}", columns, rows, [note])
 
 
 def _cell(one: Shown) -> Cell:

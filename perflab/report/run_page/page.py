@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.formats.rundata import RunData
@@ -19,8 +18,6 @@ from perflab.report.figures import Figure
 from perflab.report.run_page import costs, curves, findings, profiles, quality, setup, tables
 from perflab.report.run_page.elements import box, escape, paragraph
 from perflab.report.run_page.runs import ReportRun
-
-Json = dict[str, Any]
 
 # Pictures by the sections of the page; what is in neither list stands at the end of the first one.
 OF_CURVES = ("curves", "breaking_points", "executor_costs")
@@ -135,7 +132,7 @@ def _pictures(by_key: dict[str, list[str]]) -> str:
 
 
 def _title(runs: Sequence[ReportRun]) -> str:
-    workloads = list(dict.fromkeys(str(r["workload"]) for run in runs for r in run.results))
+    workloads = list(dict.fromkeys(r.workload for run in runs for r in run.results))
     if not workloads:
         return " and ".join(run.name for run in runs)
     return " and ".join(workloads) if len(workloads) < 4 else f"{', '.join(workloads[:3])} and others"

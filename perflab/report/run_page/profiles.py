@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.profile import flamegraph, result
-from perflab.report.run_page.elements import Column, Table, escape, facts, number, paragraph, paragraphs, word
+from perflab.report.run_page.elements import Cell, Column, Table, escape, facts, number, paragraph, paragraphs, word
 from perflab.report.run_page.runs import ReportRun
+from perflab.results.trial import Why
 from perflab.trace.causes import CAUSES
 from perflab.units import format_confidence, format_count, format_time
 
@@ -27,13 +28,13 @@ def why(runs: Sequence[ReportRun]) -> str:
     made = []
     for run in runs:
         for label, _, trial in run.trials:
-            if told := trial.get("why"):
+            if trial.why is not None:
                 name = f"{run.name}, {label}" if len(runs) > 1 else label
-                made.append(_why(f"{name}, trial {trial['trial']}", told))
+                made.append(_why(f"{name}, trial {trial.trial}", trial.why))
     return "".join(made)
 
 
-def _why(title: str, told: Json) -> str:
+def _why(title: str, told: Why) -> str:
     columns = [
         Column("cause", False),
         Column("decided", title="late messages of which it is the largest part"),
@@ -45,7 +46,7 @@ def _why(title: str, told: Json) -> str:
         Column("max each"),
     ]
 
-    def rows(entries: Sequence[Json], name: str) -> list[list[Any]]:
+    def rows(entries: Sequence[Mapping[str, Any]], name: str) -> list[list[Cell]]:
         return [
             [
                 word(CAUSES[e[name]].short if e[name] in CAUSES else str(e[name])),
@@ -60,11 +61,10 @@ def _why(title: str, told: Json) -> str:
             for e in entries
         ]
 
-    causes = Table(f"{title}: by cause", columns, rows(told.get("causes") or (), "cause"))
+    causes = Table(f"{title}: by cause", columns, rows(told.causes, "cause"))
     columns = [Column("what it was", False), *columns[1:]]
-    totals = Table(f"{title}: by who it was", columns, rows(told.get("totals") or (), "what"), long=12)
-    sentence = str(told["sentence"])
-    said = paragraph(sentence if sentence.endswith(".") else f"{sentence}.")
+    totals = Table(f"{title}: by who it was", columns, rows(told.totals, "what"), long=12)
+    said = paragraph(told.sentence if told.sentence.endswith(".") else f"{told.sentence}.")
     return f"<h3>{escape(title)}</h3>{said}{causes.html()}{totals.html()}"
 
 
@@ -81,11 +81,11 @@ def profiles(runs: Sequence[ReportRun]) -> str:
     room = MOST_BYTES
     for run in runs:
         for label, _, trial in run.trials:
-            file = run.files.get(trial["trial"])
+            file = run.files.get(trial.trial)
             folder = None if file is None else file.path / FOLDER
             if folder is None or not (folder / result.FILE).is_file():
                 continue
-            title = f"{f'{run.name}, ' if len(runs) > 1 else ''}{label}, trial {trial['trial']}"
+            title = f"{f'{run.name}, ' if len(runs) > 1 else ''}{label}, trial {trial.trial}"
             try:
                 text, used = _profile(title, folder, room)
             except BadInput as problem:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from perflab.errors import DAMAGE, one_line
 from perflab.formats.recording import FILE
@@ -12,12 +11,8 @@ from perflab.report.run_page.elements import Column, Table, escape, items, parag
 from perflab.report.run_page.findings import OF_QUALITY, numbered
 from perflab.report.run_page.runs import ReportRun, of_all
 from perflab.report.run_page.tables import count, run_cell, run_column, time
-from perflab.statistics.totals import owners
+from perflab.results.trial import Counts, Distribution, Totals, added, owners
 from perflab.units import format_count
-
-Json = dict[str, Any]
-
-_DISTRIBUTIONS = ("latency_ns", "response_ns", "publish_delay_ns", "publish_call_ns", "dispatch_ns", "work_ns")
 
 
 def section(runs: Sequence[ReportRun]) -> str:
@@ -50,22 +45,25 @@ def accounting(runs: Sequence[ReportRun]) -> Table:
     ]
     rows = []
     for run, label, result in of_all(runs):
-        coverage = result["coverage"]
-        parts = owners(result)
-        complete = "complete" if coverage["complete"] else "not complete" if coverage["trials_merged"] else "none"
+        coverage, parts = result.coverage, owners(result)
+        complete = "complete" if coverage.complete else "not complete" if coverage.trials_merged else "none"
         rows.append(
             [
                 word(label),
                 *run_cell(runs, run),
-                word(complete, "" if coverage["complete"] else "warn"),
-                count(_sum(parts, "sent")),
-                count(_sum(parts, "received")),
-                count(_lost(parts, "gap"), "bad"),
-                count(_lost(parts, "tail"), "bad"),
-                count(_lost(parts, "pre_match"), "warn"),
-                *(count(_sum(parts, key), "warn") for key in ("reordered", "duplicate", "beyond_window")),
-                *(count(_sum(parts, key), "bad") for key in ("not_sent", "write_errors")),
-                *(count(_of_histograms(parts, key), "warn") for key in ("saturated", "negative")),
+                word(complete, "" if coverage.complete else "warn"),
+                count(added(part.sent for part in parts)),
+                count(added(part.received for part in parts)),
+                count(added(part.lost.gap for part in parts), "bad"),
+                count(added(part.lost.tail for part in parts), "bad"),
+                count(added(part.lost.pre_match for part in parts), "warn"),
+                count(added(part.reordered for part in parts), "warn"),
+                count(added(part.duplicate for part in parts), "warn"),
+                count(added(part.beyond_window for part in parts), "warn"),
+                count(added(part.not_sent for part in parts), "bad"),
+                count(added(part.write_errors for part in parts), "bad"),
+                count(_of_histograms(parts, lambda d: d.saturated), "warn"),
+                count(_of_histograms(parts, lambda d: d.negative), "warn"),
             ]
         )
     return Table("Where every message went", columns, rows)
@@ -86,55 +84,46 @@ def hiccups(runs: Sequence[ReportRun]) -> Table:
         [
             word(label),
             *run_cell(runs, run),
-            count(h["count"]),
-            *(time(h.get(q)) for q in ("p50", "p99", "p99_9", "max")),
+            count(late.count),
+            time(late.p50),
+            time(late.p99),
+            time(late.p99_9),
+            time(late.max),
         ]
         for run, label, result in of_all(runs)
-        if (h := result.get("hiccup_ns"))
+        if (late := result.hiccup_ns) is not None
     ]
     return Table("How late a thread that only sleeps woke up", columns, rows)
 
 
-def _sum(parts: Sequence[Json], key: str) -> int | None:
-    values = [part.get(key) for part in parts]
-    known = [v for v in values if v is not None]
-    return sum(known) if known and len(known) == len(values) else None
+def _of_histograms(parts: Sequence[Counts], count_of: Callable[[Distribution], int | None]) -> int | None:
+    """Values of all histograms together, as far as they are known."""
+    counts = [count_of(d) for part in parts for d in _distributions(part) if d is not None]
+    known = [n for n in counts if n is not None]
+    return sum(known) if known else None
 
 
-def _lost(parts: Sequence[Json], kind: str) -> int | None:
-    return _sum([part.get("lost") or {} for part in parts], kind)
-
-
-def _of_histograms(parts: Sequence[Json], key: str) -> int | None:
-    found = [
-        d[key]
-        for p in parts
-        for name in (*_DISTRIBUTIONS, "round_trip_ns")
-        if (d := p.get(name)) and d.get(key) is not None
-    ]
-    return sum(found) if found else None
+def _distributions(part: Counts) -> list[Distribution | None]:
+    found = [part.times_ns, part.publish_delay_ns, part.publish_call_ns, part.dispatch_ns, part.work_ns]
+    return [*found, part.response_ns] if isinstance(part, Totals) else found
 
 
 def sentences(run: ReportRun) -> list[str]:
-    said = [
-        _sentence(str(r["words"]))
-        for r in (run.summary.get("findings") or {}).get("remarks") or ()
-        if r["kind"] in OF_QUALITY
-    ]
+    said = [_sentence(remark.words) for remark in run.remarks if remark.kind in OF_QUALITY]
     said += _cool_downs(run) + _traces(run)
     notes: dict[str, list[int]] = {}
     for _, _, trial in run.trials:
         for note in run.file(trial).get("notes") or ():
-            notes.setdefault(str(note), []).append(trial["trial"])
+            notes.setdefault(str(note), []).append(trial.trial)
     said += [_sentence(f"{numbered(trials)}: {note}") for note, trials in notes.items()]
     for label, _, trial in run.trials:
-        if trial.get("drain") not in (None, "rest") and ((trial.get("totals") or {}).get("lost") or {}).get("tail"):
-            said.append(f"Trial {trial['trial']} ({label}): it was stopped before its messages had come to rest.")
+        if trial.drain not in (None, "rest") and trial.totals.lost.tail:
+            said.append(f"Trial {trial.trial} ({label}): it was stopped before its messages had come to rest.")
     return list(dict.fromkeys(said))
 
 
 def _cool_downs(run: ReportRun) -> list[str]:
-    loud = [t["trial"] for _, _, t in run.trials if (run.file(t).get("cool_down") or {}).get("reached") is False]
+    loud = [t.trial for _, _, t in run.trials if (run.file(t).get("cool_down") or {}).get("reached") is False]
     if not loud:
         return []
     began = "It" if len(loud) == 1 else "They"

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, PerflabError
-from perflab.experiment import rundir
 from perflab.experiment.collect import left_out, own_trials
 from perflab.experiment.rundir import RunDirectory
 from perflab.formats.rundata import PERFLAB, RunData
 from perflab.report.label import labels
+from perflab.results.comparison import Finding, Remark
+from perflab.results.summary import Summary
+from perflab.results.trial import Result, Trial
 
 Json = dict[str, Any]
 
@@ -45,13 +47,22 @@ class ReportRun:
         return self.data.manifest
 
     @property
-    def summary(self) -> Json:
+    def summary(self) -> Summary:
         return self.data.summary
 
     @property
-    def results(self) -> list[Json]:
-        results: list[Json] = self.summary.get("results") or []
-        return results
+    def results(self) -> list[Result]:
+        return list(self.summary.results)
+
+    @property
+    def comparisons(self) -> tuple[Finding, ...]:
+        """Empty where nothing was compared."""
+        return () if self.summary.findings is None else self.summary.findings.comparisons
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """Empty where nothing was compared."""
+        return () if self.summary.findings is None else self.summary.findings.remarks
 
     @property
     def own(self) -> bool:
@@ -72,22 +83,20 @@ class ReportRun:
         return verb if verb in VERBS else "run"
 
     @property
-    def trials(self) -> list[tuple[str, Json, Json]]:
+    def trials(self) -> list[tuple[str, Result, Trial]]:
         """Every trial with its result and the label of it, in the order in which they ran."""
-        found = [(label, r, t) for label, r in zip(self.labels, self.results, strict=True) for t in r["trials_detail"]]
-        return sorted(found, key=lambda entry: (entry[2].get("order") or 0, entry[2].get("trial") or 0))
+        found = [(label, r, t) for label, r in zip(self.labels, self.results, strict=True) for t in r.trials_detail]
+        return sorted(found, key=lambda entry: (entry[2].order, entry[2].trial))
 
-    def file(self, trial: Json) -> Json:
+    def file(self, trial: Trial) -> Json:
         """trial.json of an entry of trials_detail; empty where there is none."""
-        found = self.files.get(trial["trial"])
+        found = self.files.get(trial.trial)
         return {} if found is None else found.document
 
 
 def read(data: RunData) -> ReportRun:
-    """What a report needs beside the data. Raises PerflabError or one of DAMAGE where the summary cannot be read."""
-    results = data.summary["results"]
-    for result in results:  # what no part of a report can do without
-        _ = result["workload"], result["outcomes"].items(), [t["trial"] + 0 for t in result["trials_detail"]]
+    """What a report needs beside the data."""
+    results = data.summary.results
     names = labels(results, [data.name] * len(results)) if results else []
     notes: list[str] = list(data.notes)
     files = dict(_files(data, notes)) if data.origin == PERFLAB else {}
@@ -107,7 +116,7 @@ def _files(data: RunData, notes: list[str]) -> Iterator[tuple[int, TrialFile]]:
     notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]
 
 
-def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Json]]:
+def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Result]]:
     """Every result of every run, with its label."""
     for run in runs:
         for label, result in zip(run.labels, run.results, strict=True):
@@ -116,7 +125,6 @@ def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Json]]:
 
 def open_all(words: Sequence[str]) -> list[ReportRun]:
     """The runs of these paths or names, each once. Raises BadInput with one line."""
-    from perflab.errors import DAMAGE
     from perflab.formats.rundata import open_run
 
     found: list[ReportRun] = []
@@ -127,9 +135,5 @@ def open_all(words: Sequence[str]) -> list[ReportRun]:
         if place in seen:
             raise BadInput(f"{data.name} is named twice; name each run once")
         seen[place] = text
-        try:
-            found.append(read(data))
-        except DAMAGE as error:
-            where = data.path / rundir.SUMMARY
-            raise BadInput(f"{where} is damaged: {type(error).__name__}: {error}") from error
+        found.append(read(data))
     return found

@@ -32,6 +32,9 @@ from perflab.report.run_page.elements import (
 from perflab.report.run_page.evidence import observed
 from perflab.report.run_page.runs import ReportRun, of_all
 from perflab.report.run_page.words import condition_in_words, in_words, plain, seconds
+from perflab.results.curve import BreakingPoint
+from perflab.results.trial import Circumstances
+from perflab.statistics.remarks import VIRTUAL
 from perflab.units import format_bytes, format_duration
 
 Json = dict[str, Any]
@@ -69,7 +72,7 @@ def _what(run: ReportRun) -> list[tuple[str, object]]:
     document = _mapping(_mapping(manifest.get("experiment")).get("document"))
     measured = seconds(settings.get("duration_ns")) or _durations(run)
     warmup = settings.get("warmup_ns")
-    names = dict.fromkeys(str(r["workload"]) for r in run.results)
+    names = dict.fromkeys(r.workload for r in run.results)
     variants = dict.fromkeys(_variant(r) for r in run.results)
     return [
         ("run", run.name),
@@ -82,11 +85,11 @@ def _what(run: ReportRun) -> list[tuple[str, object]]:
             f"{measured} per trial{f', after {seconds(warmup)} of warm-up' if warmup else ''}" if measured else None,
         ),
         ("trials", _trials(run, document)),
-        ("searched", "; ".join(map(_searched, run.summary.get("breaking_points") or ()))),
+        ("searched", "; ".join(map(_searched, run.summary.breaking_points))),
         ("order", _order(document) if document else None),
         ("seed", settings.get("seed")),
         ("factors", _factors(document)),
-        ("observers", "; ".join(dict.fromkeys(o for r in run.results for o in r.get("observers") or ()))),
+        ("observers", "; ".join(dict.fromkeys(o for r in run.results for o in r.observers))),
         ("success means", ", ".join(map(plain, document.get("success") or ())) or None),
         ("cool-down", _cool_down(settings)),
         ("statistics", _statistics(run)),
@@ -99,7 +102,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _durations(run: ReportRun) -> str:
-    known = sorted({r["duration_s"] for r in run.results if r.get("duration_s")})
+    known = sorted({r.duration_s for r in run.results if r.duration_s})
     return " to ".join(format_duration(s) for s in dict.fromkeys((known[0], known[-1]))) if known else ""
 
 
@@ -118,14 +121,15 @@ def _many(n: int, one: str, more: str = "") -> str:
     return f"{n} {one if n == 1 else more or f'{one}s'}"
 
 
-def _variant(result: Json) -> str:
+def _variant(result: Circumstances) -> str:
+    """Nothing of a middleware that was not recorded."""
     parts = (
-        result.get("middleware"),
-        result.get("executor"),
-        "ipc on" if result.get("ipc") == "on" else None,
-        f"by {result['pass_by']}" if result.get("pass_by") else None,
+        result.middleware,
+        result.executor,
+        "ipc on" if result.ipc == "on" else None,
+        f"by {result.pass_by}" if result.pass_by else None,
     )
-    return ", ".join(str(part) for part in parts if part)
+    return ", ".join(part for part in parts if part)
 
 
 def _versions(manifest: Json) -> str | None:
@@ -145,13 +149,13 @@ def _trials(run: ReportRun, document: Mapping[str, Any]) -> str | None:
     return f"{ran}{of}" + (f", in {_many(blocks, 'block')}" if isinstance(blocks, int) else "")
 
 
-def _searched(search: Json) -> str:
+def _searched(search: BreakingPoint) -> str:
     """ "the message_flood.rate from 100 to 4000 at which `lost == 0` is met in 50 % of trials; at most 40 trials"."""
-    between = f"{search['factor']} from {plain(search.get('low'))} to {plain(search.get('high'))}"
-    share = f" is met in {100 * search['share']:.3g} % of trials" if search.get("share") is not None else ""
-    most = f"; at most {search['max_trials']} trials" if search.get("max_trials") else ""
-    variant = f" ({search['variant']})" if search.get("variant") else ""
-    return f"{between}: where “{search.get('criterion')}”{share}{most}{variant}"
+    between = f"{search.factor} from {plain(search.low)} to {plain(search.high)}"
+    share = f"is met in {100 * search.share:.3g} % of trials"
+    most = f"; at most {search.max_trials} trials" if search.max_trials else ""
+    variant = f" ({search.variant})" if search.variant else ""
+    return f"{between}: where “{search.criterion}” {share}{most}{variant}"
 
 
 def _order(document: Mapping[str, Any]) -> str:
@@ -181,13 +185,13 @@ def _cool_down(settings: Mapping[str, Any]) -> str | None:
 
 
 def _statistics(run: ReportRun) -> str | None:
-    findings = run.summary.get("findings")
-    if not findings:
+    found = run.summary.findings
+    if found is None:
         return None
-    family = findings["family_size"]
+    family = found.family_size
     holm = f", Holm over {_many(family, 'comparison')}" if family > 1 else ""
-    none = f"; a difference below {100 * findings['margin']:.3g} % is called none" if family else ""
-    return f"one value per trial; α = {findings['alpha']:g}{holm}{none}"
+    none = f"; a difference below {100 * found.margin:.3g} % is called none" if family else ""
+    return f"one value per trial; α = {found.alpha:g}{holm}{none}"
 
 
 def _unavailable(manifest: Json) -> str | None:
@@ -198,10 +202,10 @@ def _unavailable(manifest: Json) -> str | None:
 def _conditions(run: ReportRun) -> str:
     """Each treatment with all parameters of its conditions; of many that differ in levels alone what is common once."""
     treatments: dict[str, Mapping[str, Any]] = {}
-    for result in run.results:
-        if result.get("conditions"):
-            treatments.setdefault(str(result.get("treatment")), _mapping(result.get("condition_parameters")))
-    words = in_words([r for r in run.results if r.get("conditions")])
+    disturbed = [r for r in run.results if r.is_disturbed]
+    for result in disturbed:
+        treatments.setdefault(result.label, result.condition_parameters)
+    words = in_words(disturbed)
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, given in treatments.items():
         alike.setdefault(tuple(given), []).append(name)
@@ -271,7 +275,7 @@ def _machine(run: ReportRun) -> str:
     if checks and not warned:
         said = f"All {len(checks)} checks of the machine found nothing that disturbs measurements."
     shown += details("The whole inventory", _inventory(run.manifest))
-    virtual = bool(run.results) and all(r["middleware"] == "virtual" for r in run.results)
+    virtual = bool(run.results) and all(r.middleware == VIRTUAL for r in run.results)
     if virtual:
         note = "The virtual middleware simulates time: neither the machine nor its noise is in these figures."
         return paragraph(note) + details("The machine all the same", shown + noise + paragraph(said, "faint"))
@@ -356,11 +360,9 @@ def _evidence_of(run: ReportRun) -> str:
     for label, _, trial in run.trials:
         if findings.is_interrupted(run, trial):
             continue
-        for condition, given in (trial.get("evidence") or {}).items():
-            found.setdefault((condition, label), []).append({**given, "trial": trial["trial"]})
-    parameters = {
-        (c, label): p for _, label, r in of_all([run]) for c, p in (r.get("condition_parameters") or {}).items()
-    }
+        for condition, given in trial.evidence.items():
+            found.setdefault((condition, label), []).append({**given, "trial": trial.trial})
+    parameters = {(c, label): p for _, label, r in of_all([run]) for c, p in r.condition_parameters.items()}
     blocks = {key: _condition(*key, entries, parameters.get(key)) for key, entries in found.items()}
     if len(blocks) <= MOST_BLOCKS:
         return "".join(blocks.values())

@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from perflab.report.run_page import key_figures
 from perflab.report.run_page.elements import SIGNS, Cell, Column, Table, Tone, number, word
 from perflab.report.run_page.runs import ReportRun, of_all
-from perflab.report.run_page.words import metric_of, size
-from perflab.statistics.metric_comparison import BETTER, WORSE
-from perflab.statistics.metrics import Metric
-from perflab.statistics.pairs import CONDITION
+from perflab.report.run_page.words import size
+from perflab.results.comparison import BETTER, CONDITION, WORSE, Effect, Finding
+from perflab.results.trial import (
+    MEASURED,
+    Counts,
+    Distribution,
+    Outcome,
+    ProcessResources,
+    Resources,
+    Result,
+    counted,
+    expected,
+    least_lost,
+    owners,
+    received,
+)
+from perflab.statistics.metrics import Metric, find
 from perflab.statistics.remarks import SAME, no_difference_of
-from perflab.statistics.selection import CONTROL, place_words, purpose_of
-from perflab.statistics.totals import all_lost, counted, delivered, expected, lost
+from perflab.statistics.selection import place_words
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
-OUTCOMES: dict[str, tuple[str, str, Tone]] = {
+OUTCOMES: dict[Outcome, tuple[str, str, Tone]] = {
     "success": ("✔", "success", "good"),
     "failed": ("✖", "failed", "bad"),
     "invalid": ("!", "invalid", "warn"),
     "harness_error": ("!", "harness error", "warn"),
 }
-_QUANTILES = ("p50", "p90", "p99", "p99_9", "max")
+_Quantile = Callable[[Distribution], float | None]
+_QUANTILES: dict[str, _Quantile] = {
+    "mean": attrgetter("mean"),
+    "p50": attrgetter("p50"),
+    "p90": attrgetter("p90"),
+    "p99": attrgetter("p99"),
+    "p99.9": attrgetter("p99_9"),
+    "max": attrgetter("max"),
+}
+_FEW = ("mean", "p50", "p99", "max")
 
 
 def section(runs: Sequence[ReportRun]) -> str:
@@ -66,8 +88,8 @@ def size_of(kilobytes: float | None) -> Cell:
     return number(format_bytes(None if kilobytes is None else kilobytes * 1024), kilobytes)
 
 
-def outcome(name: str) -> Cell:
-    sign, words, tone = OUTCOMES.get(name, ("?", name, ""))
+def outcome(name: Outcome) -> Cell:
+    sign, words, tone = OUTCOMES[name]
     return Cell(words, words, tone, sign=sign)
 
 
@@ -77,7 +99,7 @@ def outcome(name: str) -> Cell:
 def results(runs: Sequence[ReportRun]) -> Table:
     """The median over trials of every compared metric with its interval, and how it differs from the baseline."""
     names = dict.fromkeys(name for run in runs for name in _metric_names(run))
-    metrics = [metric for name in names if (metric := metric_of(name)) is not None]
+    metrics = [metric for name in names if (metric := find(name)) is not None]
     columns = [Column("result", False), *run_column(runs), Column("n", title="trials that enter"), Column("success")]
     columns += [Column(metric.words, title="median over trials [interval]") for metric in metrics]
     rows = []
@@ -86,7 +108,7 @@ def results(runs: Sequence[ReportRun]) -> Table:
         cells = [word(label), *run_cell(runs, run), _entered(result), _successes(result)]
         cells += [_interval(result, metric, compared.get(metric.name)) for metric in metrics]
         rows.append(cells)
-    told = any(c["kind"] == CONDITION for run in runs for c in _comparisons(run))
+    told = any(c.kind == CONDITION for run in runs for c in run.comparisons)
     notes = (
         [
             "Medians over trials, one value per trial, with their intervals; below them the change against the "
@@ -100,58 +122,51 @@ def results(runs: Sequence[ReportRun]) -> Table:
 
 
 def _metric_names(run: ReportRun) -> list[str]:
-    return list(dict.fromkeys(name for result in run.results for name in result.get("intervals") or ()))
+    return list(dict.fromkeys(name for result in run.results for name in result.intervals))
 
 
-def _comparisons(run: ReportRun) -> list[Json]:
-    comparisons: list[Json] = (run.summary.get("findings") or {}).get("comparisons") or []
-    return comparisons
-
-
-def _compared(run: ReportRun, result: Json) -> dict[str, Json]:
+def _compared(run: ReportRun, result: Result) -> dict[str, Finding]:
     """The comparisons of a disturbed result with its baseline, by metric."""
-    if not result.get("conditions") or purpose_of(result) == CONTROL:
+    if not result.is_disturbed or result.is_control:
         return {}
     place = place_words(result)
     return {
-        c["metric"]: c
-        for c in _comparisons(run)
-        if c["kind"] == CONDITION
-        and c["treatment"]["name"] == result["treatment"]
-        and str(c["variant"]) in (place, f"{result.get('workload')}, {place}")
+        c.metric: c
+        for c in run.comparisons
+        if c.kind == CONDITION
+        and c.treatment.name == result.treatment
+        and c.variant in (place, f"{result.workload}, {place}")
     }
 
 
-def _interval(result: Json, metric: Metric, comparison: Json | None) -> Cell:
-    found = (result.get("intervals") or {}).get(metric.name)
-    if found is None:
+def _interval(result: Result, metric: Metric, comparison: Finding | None) -> Cell:
+    found = result.intervals.get(metric.name)
+    if found is None or found.value is None:
         return number("–", None)
-    text = metric.format(found["value"])
-    between = "" if found["low"] is None else f"[{metric.format(found['low'])}, {metric.format(found['high'])}]"
+    text = metric.format(found.value)
+    between = "" if found.low is None else f"[{metric.format(found.low)}, {metric.format(found.high)}]"
     if comparison is None:
-        return Cell(text, float(found["value"]), below=(between,))
-    tones: dict[str | None, Tone] = {WORSE: "bad", BETTER: "good"}
-    tone = tones.get(comparison["effect"], "")
-    alike = comparison["verdict"] == "equivalent" or no_difference_of(comparison) == SAME
-    sign = SIGNS[tone] if tone else "=" if alike else "≈" if comparison["verdict"] == "below_noise_floor" else "?"
-    return Cell(text, float(found["value"]), tone, (between, f"{sign} {size(metric, comparison)}"))
+        return Cell(text, found.value, below=(between,))
+    tones: dict[Effect | None, Tone] = {WORSE: "bad", BETTER: "good", None: ""}
+    tone = tones[comparison.effect]
+    alike = comparison.verdict == "equivalent" or no_difference_of(comparison) == SAME
+    sign = SIGNS[tone] if tone else "=" if alike else "≈" if comparison.verdict == "below_noise_floor" else "?"
+    return Cell(text, found.value, tone, (between, f"{sign} {size(metric, comparison)}"))
 
 
-def _entered(result: Json) -> Cell:
-    from perflab.statistics.selection import entering
-
-    n = len(entering(result))
+def _entered(result: Result) -> Cell:
+    n = len(result.entering)
     return number(str(n), n)
 
 
-def _successes(result: Json) -> Cell:
-    outcomes = result["outcomes"]
-    n = outcomes["success"] + outcomes["failed"]
-    kinds = (("invalid", "invalid"), ("harness_error", "harness error"))
-    more = ", ".join(f"+{outcomes[kind]} {what}" for kind, what in kinds if outcomes[kind])
-    text = f"{outcomes['success']}/{n}" + (f" ({more})" if more else "")
-    tone: Tone = "bad" if outcomes["failed"] else "warn" if more else ""
-    return Cell(text, outcomes["success"] / n if n else None, tone, sign={"bad": "✖", "warn": "!"}.get(tone, ""))
+def _successes(result: Result) -> Cell:
+    outcomes = result.outcomes
+    n = outcomes.judged
+    kinds = ((outcomes.invalid, "invalid"), (outcomes.harness_error, "harness error"))
+    more = ", ".join(f"+{count} {what}" for count, what in kinds if count)
+    text = f"{outcomes.success}/{n}" + (f" ({more})" if more else "")
+    tone: Tone = "bad" if outcomes.failed else "warn" if more else ""
+    return Cell(text, outcomes.success / n if n else None, tone, sign={"bad": "✖", "warn": "!"}.get(tone, ""))
 
 
 def everything(runs: Sequence[ReportRun]) -> Table:
@@ -165,7 +180,7 @@ def everything(runs: Sequence[ReportRun]) -> Table:
         Column("lost"),
         Column("late"),
         Column("too late"),
-        *(Column(f"latency {_dotted(q)}") for q in ("mean", *_QUANTILES)),
+        *(Column(f"latency {quantile}") for quantile in _QUANTILES),
         Column("response p99"),
         Column("response max"),
         Column("round trip p99", title="of the slowest service"),
@@ -174,41 +189,41 @@ def everything(runs: Sequence[ReportRun]) -> Table:
     ]
     rows = []
     for run, label, result in of_all(runs):
-        latency, response = result["totals"].get("latency_ns") or {}, result["totals"].get("response_ns") or {}
-        trips = [q for s in result["services"] if (q := (s.get("round_trip_ns") or {}).get("p99")) is not None]
-        merged = result["coverage"]["trials_merged"]
+        response = result.totals.response_ns or Distribution()
+        round_trips = [s.round_trip_ns.p99 for s in result.services if s.round_trip_ns is not None]
+        slowest = max((p99 for p99 in round_trips if p99 is not None), default=None)
+        merged = result.coverage.trials_merged
         rows.append(
             [
                 word(label),
                 *run_cell(runs, run),
                 number(str(merged), merged),
-                count(delivered(result)),
+                count(received(result)),
                 count(expected(result)),
-                count(all_lost(result), "bad"),
-                count(counted(result, lambda owner: owner["late"]), "warn"),
-                count(counted(result, lambda owner: owner["too_late"]), "bad"),
-                *(time(latency.get(q)) for q in ("mean", *_QUANTILES)),
-                time(response.get("p99")),
-                time(response.get("max")),
-                time(max(trips, default=None)),
-                _cpu(result["resources"]),
-                size_of(result["resources"].get("rss_kb_max")),
+                count(least_lost(*owners(result)), "bad"),
+                count(counted(result, lambda owner: owner.late), "warn"),
+                count(counted(result, lambda owner: owner.too_late), "bad"),
+                *_times(result.totals.latency_ns, _QUANTILES),
+                time(response.p99),
+                time(response.max),
+                time(slowest),
+                _cpu(result.resources),
+                size_of(result.resources.rss_kb_max),
             ]
         )
     note = "All messages of all trials together: a maximum is that of more messages where there are more trials."
     return Table("All messages together", columns, rows, [note] if len(rows) > 1 else [])
 
 
-def _dotted(quantile: str) -> str:
-    return quantile.replace("_", ".")
+def _times(distribution: Distribution | None, quantiles: Iterable[str]) -> list[Cell]:
+    return [time(_QUANTILES[quantile](distribution or Distribution())) for quantile in quantiles]
 
 
-def _cpu(resources: Json) -> Cell:
+def _cpu(resources: Resources | ProcessResources) -> Cell:
     """Per cent of one CPU; of foreign runs, of all CPUs, as they say it."""
-    if resources.get("cpu_percent_mean") is None and resources.get("cpu_percent_of_machine") is not None:
-        share = float(resources["cpu_percent_of_machine"])
-        return number(f"{share:.3g} % of all", share)
-    return percent(resources.get("cpu_percent_mean"))
+    if resources.cpu_percent_mean is None and resources.cpu_percent_of_machine is not None:
+        return number(f"{resources.cpu_percent_of_machine:.3g} % of all", resources.cpu_percent_of_machine)
+    return percent(resources.cpu_percent_mean)
 
 
 # ---- edges and services
@@ -228,28 +243,24 @@ def edges(runs: Sequence[ReportRun]) -> Table:
         Column("lost"),
         Column("late"),
         Column("too late"),
-        *(Column(f"latency {q}") for q in ("mean", "p50", "p99", "max")),
-        Column("response p50"),
-        Column("response p99"),
-        Column("response max"),
+        *(Column(f"latency {quantile}") for quantile in _FEW),
+        *(Column(f"response {quantile}") for quantile in _FEW[1:]),
     ]
-    rows = []
-    for run, label, result in of_all(runs):
-        for edge in result["edges"]:
-            latency, response = edge.get("latency_ns") or {}, edge.get("response_ns") or {}
-            rows.append(
-                [
-                    word(f"{edge.get('publisher') or '?'} → {edge.get('subscription') or '?'}"),
-                    word(edge.get("topic")),
-                    *run_cell(runs, run),
-                    *([word(label)] if several else []),
-                    number(format_bytes(edge.get("size_bytes")), edge.get("size_bytes")),
-                    number(format_rate(edge.get("frequency_hz") or None), edge.get("frequency_hz") or None),
-                    *_counts(edge),
-                    *(time(latency.get(q)) for q in ("mean", "p50", "p99", "max")),
-                    *(time(response.get(q)) for q in ("p50", "p99", "max")),
-                ]
-            )
+    rows = [
+        [
+            word(f"{edge.publisher or '?'} → {edge.subscription or '?'}"),
+            word(edge.topic),
+            *run_cell(runs, run),
+            *([word(label)] if several else []),
+            number(format_bytes(edge.size_bytes), edge.size_bytes),
+            number(format_rate(edge.frequency_hz or None), edge.frequency_hz or None),
+            *_counts(edge),
+            *_times(edge.latency_ns, _FEW),
+            *_times(edge.response_ns, _FEW[1:]),
+        ]
+        for run, label, result in of_all(runs)
+        for edge in result.edges
+    ]
     return Table("Edges", columns, rows)
 
 
@@ -266,33 +277,31 @@ def services(runs: Sequence[ReportRun]) -> Table:
         Column("lost"),
         Column("late"),
         Column("too late"),
-        *(Column(f"round trip {q}") for q in ("mean", "p50", "p99", "max")),
+        *(Column(f"round trip {quantile}") for quantile in _FEW),
     ]
-    rows = []
-    for run, label, result in of_all(runs):
-        for service in result["services"]:
-            trip = service.get("round_trip_ns") or {}
-            rows.append(
-                [
-                    word(f"{service.get('client') or '?'} → {service.get('server') or '?'}"),
-                    word(service.get("service")),
-                    *run_cell(runs, run),
-                    *([word(label)] if several else []),
-                    number(format_rate(service.get("frequency_hz") or None), service.get("frequency_hz") or None),
-                    *_counts(service),
-                    *(time(trip.get(q)) for q in ("mean", "p50", "p99", "max")),
-                ]
-            )
+    rows = [
+        [
+            word(f"{service.client or '?'} → {service.server or '?'}"),
+            word(service.service),
+            *run_cell(runs, run),
+            *([word(label)] if several else []),
+            number(format_rate(service.frequency_hz or None), service.frequency_hz or None),
+            *_counts(service),
+            *_times(service.round_trip_ns, _FEW),
+        ]
+        for run, label, result in of_all(runs)
+        for service in result.services
+    ]
     return Table("Services", columns, rows)
 
 
-def _counts(owner: Json) -> list[Cell]:
+def _counts(owner: Counts) -> list[Cell]:
     return [
-        count(owner.get("sent")),
-        count(owner.get("received")),
-        count(lost(owner), "bad"),
-        count(owner.get("late"), "warn"),
-        count(owner.get("too_late"), "bad"),
+        count(owner.sent),
+        count(owner.received),
+        count(least_lost(owner), "bad"),
+        count(owner.late, "warn"),
+        count(owner.too_late, "bad"),
     ]
 
 
@@ -305,9 +314,9 @@ def resources(runs: Sequence[ReportRun]) -> Table:
         Column("RSS peak"),
     ]
     rows = [
-        [word(p["process"]), *run_cell(runs, run), word(label), _cpu(p), size_of(p.get("rss_kb_max"))]
+        [word(p.process), *run_cell(runs, run), word(label), _cpu(p), size_of(p.rss_kb_max)]
         for run, label, result in of_all(runs)
-        for p in result["resources"].get("processes") or ()
+        for p in result.resources.processes
     ]
     return Table("Resources of each process", columns, rows)
 
@@ -337,37 +346,31 @@ def trials(runs: Sequence[ReportRun]) -> Table:
     rows = []
     for run in runs:
         for label, _, trial in run.trials:
-            document, latency = run.file(trial), (trial.get("totals") or {}).get("latency_ns") or {}
-            owner = {"totals": trial["totals"], "services": trial.get("services") or [], "edges": []}
-            purpose = "" if trial.get("purpose") in (None, "measured") else f"{trial['purpose']} trial"
+            document, latency = run.file(trial), trial.totals.latency_ns or Distribution()
+            purpose = "" if trial.purpose in (None, MEASURED) else f"{trial.purpose} trial"
             result = Cell(label, label, below=() if purpose in label or purpose == "control trial" else (purpose,))
-            judged = outcome(trial["outcome"])
+            judged = outcome(trial.outcome)
             rows.append(
                 [
-                    number(str(trial["trial"]), trial["trial"]),
+                    number(str(trial.trial), trial.trial),
                     *run_cell(runs, run),
-                    number(_plain(trial.get("order")), trial.get("order")),
-                    number(_plain(trial.get("block")), trial.get("block")),
+                    number(_plain(trial.order), trial.order),
+                    number(_plain(trial.block), trial.block),
                     result,
-                    word(trial.get("after")),
-                    Cell(judged.text, judged.by, judged.tone, (str(trial.get("reason") or ""),), judged.sign),
-                    time(latency.get("p50")),
-                    time(latency.get("p99")),
-                    time(latency.get("max")),
-                    _over(owner, delivered),
-                    _over(owner, all_lost, "bad"),
-                    _over(owner, lambda o: counted(o, lambda part: part["late"]), "warn"),
-                    _cpu(trial["resources"]),
+                    word(trial.after),
+                    Cell(judged.text, judged.by, judged.tone, (trial.reason or "",), judged.sign),
+                    time(latency.p50),
+                    time(latency.p99),
+                    time(latency.max),
+                    count(received(trial)),
+                    count(least_lost(*owners(trial)), "bad"),
+                    count(counted(trial, lambda owner: owner.late), "warn"),
+                    _cpu(trial.resources),
                     cooled(document.get("cool_down")),
                     word(_clock(document.get("started_utc"))),
                 ]
             )
     return Table("Trials", columns, rows)
-
-
-def _over(owner: Json, read: Callable[[Json], int | None], tone: Tone = "") -> Cell:
-    """A count over topics and services of a trial; not known where it recorded nothing."""
-    return count(read(owner) if owner["totals"] else None, tone)
 
 
 def _plain(value: object) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perflab.errors import BadInput
-from perflab.report.label import BASELINE, treatment
-from perflab.statistics.metric_comparison import CLAIMS
-from perflab.statistics.metrics import Metric, find
+from perflab.results.comparison import Comparison
+from perflab.results.trial import BASELINE, Circumstances
+from perflab.statistics.metric_comparison import effect_words
+from perflab.statistics.metrics import Metric
 from perflab.statistics.words import p_in_words
 from perflab.units import (
     NS_PER_S,
@@ -20,8 +21,6 @@ from perflab.units import (
     parse_duration,
     quantity,
 )
-
-Json = dict[str, Any]
 
 
 def _cpus(value: object) -> str:
@@ -119,46 +118,40 @@ def condition_in_words(label: str, parameters: object) -> str:
         return f"{label} (its parameters cannot be read)"
 
 
-def treatment_in_words(result: Json) -> str:
+def treatment_in_words(result: Circumstances) -> str:
     """ "4 × 80 % CPU load and pinning to 1 CPU"; the treatment's name where it was given one. "" of a baseline."""
-    conditions = result.get("conditions") or ()
-    if not conditions:
+    if not result.is_disturbed:
         return ""
-    given = result.get("condition_parameters") or {}
+    given = result.condition_parameters
     words = " and ".join(condition_in_words(label, parameters) for label, parameters in given.items())
-    name = treatment(result)
-    known = any(name.startswith(condition) for condition in conditions)
+    name = result.label
+    known = any(name.startswith(condition) for condition in result.conditions)
     return (words or name) if known else f"“{name}” ({words})" if words else f"“{name}”"
 
 
-def in_words(results: Sequence[Json]) -> dict[str, str]:
+def in_words(results: Sequence[Circumstances]) -> dict[str, str]:
     """By the names of treatments what to call them; where two would be called alike, with their names."""
-    words = {treatment(r): treatment_in_words(r) for r in results}
+    words = {r.label: treatment_in_words(r) for r in results}
     counts: dict[str, int] = {}
     for text in words.values():
         counts[text] = counts.get(text, 0) + 1
     return {name: f"{text} ({name})" if text and counts[text] > 1 else text or BASELINE for name, text in words.items()}
 
 
-def size(metric: Metric, comparison: Json) -> str:
+def size(metric: Metric, comparison: Comparison) -> str:
     """ "2.1× [1.8, 2.5]", "+12 [+3, +20]"."""
-    from perflab.statistics.metric_comparison import size_words
-
-    return (
-        size_words(metric, comparison).replace("x", "×", 1)
-        if comparison["scale"] == "ratio"
-        else size_words(metric, comparison)
-    )
+    words = effect_words(metric, comparison)
+    return words.replace("x", "×", 1) if comparison.scale == "ratio" else words
 
 
-def change(metric: Metric, comparison: Json, *, between: bool = False) -> str:
+def change(metric: Metric, comparison: Comparison, *, between: bool = False) -> str:
     """ "latency p99 rose 2.1× [1.8, 2.5]", "lost rose: +12 [+3, +20]".
 
     `between` two that are there at once nothing rises: "latency p99 is 2.1× [1.8, 2.5]".
     """
-    higher = comparison["verdict"] == "higher"
-    value = comparison["estimate"]["value"]
-    ratio = comparison["scale"] == "ratio"
+    higher = comparison.verdict == "higher"
+    value = comparison.estimate.value
+    ratio = comparison.scale == "ratio"
     verb = ("is" if ratio else "differs:") if between else "rose" if higher else "fell"
     if value is None or value == (1.0 if ratio else 0.0):
         return f"{metric.words} {'is higher' if higher else 'is lower'} in rank"
@@ -167,43 +160,35 @@ def change(metric: Metric, comparison: Json, *, between: bool = False) -> str:
     return f"{metric.words} {verb}{(' ' if higher else ' to ') if ratio else ': '}{size(metric, comparison)}"
 
 
-def from_to(metric: Metric, comparison: Json, *, between: bool = False) -> str:
+def from_to(metric: Metric, comparison: Comparison, *, between: bool = False) -> str:
     """ "from 502 µs to 893 µs", the medians; "893 µs against 502 µs" between two; empty where one is not known."""
-    medians = [(comparison[side].get("median") or {}).get("value") for side in ("baseline", "treatment")]
-    if None in medians:
+    baseline, treatment = comparison.baseline.median.value, comparison.treatment.median.value
+    if baseline is None or treatment is None:
         return ""
     if between:
-        return f"{metric.format(medians[1])} against {metric.format(medians[0])}"
-    return f"from {metric.format(medians[0])} to {metric.format(medians[1])}"
+        return f"{metric.format(treatment)} against {metric.format(baseline)}"
+    return f"from {metric.format(baseline)} to {metric.format(treatment)}"
 
 
-def numbers(comparison: Json) -> str:
+def numbers(comparison: Comparison) -> str:
     """ "n = 8 and 24"; the treatment's is the first one."""
-    return f"n = {comparison['treatment']['n']} and {comparison['baseline']['n']}"
+    return f"n = {comparison.treatment.n} and {comparison.baseline.n}"
 
 
-def certainty(comparison: Json) -> str:
+def certainty(comparison: Comparison) -> str:
     """ "n = 8 and 24, p = 0.001 after Holm"."""
-    p = comparison.get("p_adjusted")
-    if comparison["verdict"] == "equivalent":
-        p = (comparison.get("equivalence") or {}).get("p_adjusted")
-    after = " after Holm" if comparison.get("family_size", 1) > 1 else ""
+    p = comparison.p_adjusted
+    if comparison.verdict == "equivalent":
+        p = None if comparison.equivalence is None else comparison.equivalence.p_adjusted
+    after = " after Holm" if comparison.family_size > 1 else ""
     return numbers(comparison) + ("" if p is None else f", {p_in_words(p)}{after}")
-
-
-def is_claim(comparison: Json) -> bool:
-    return comparison["verdict"] in CLAIMS
-
-
-def metric_of(name: str) -> Metric | None:
-    return find(name)
 
 
 def seconds(ns: float | None) -> str:
     return "" if ns is None else format_duration(ns / NS_PER_S)
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """A value of a manifest or of evidence for people: switches, lists, numbers with at most four digits."""
     if value is None:
         return "–"

@@ -5,18 +5,30 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from perflab.experiment.collect import collect, expected_of
 from perflab.experiment.rundir import TrialDirectory
 from perflab.report import label
 from perflab.report.serve import searching
+from perflab.results.trial import (
+    FAILED,
+    HARNESS_ERROR,
+    INVALID,
+    SUCCESS,
+    Circumstances,
+    Distribution,
+    Lost,
+    Totals,
+    least_lost,
+    owners,
+    received,
+)
 from perflab.statistics import key_figures
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.proportion import wilson
-from perflab.statistics.summary import MEASURED, TrialData, figures_of
-from perflab.statistics.totals import all_lost, delivered
+from perflab.statistics.summary import TrialData, figures_of
 
 if TYPE_CHECKING:
     from perflab.experiment.breaking_point import Goal
@@ -24,7 +36,6 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 KEYS = ("middleware", "executor", "ipc", "pass_by", "treatment", "factors", "observers", "purpose")
-SUCCESS, FAILED = "success", "failed"
 QUANTILES = ("p50", "p99")
 
 
@@ -58,9 +69,11 @@ class Finished:
         return key_of(self.place)
 
     @property
-    def totals(self) -> Json:
-        """As much of a summary's totals as report/progress.py asks for."""
-        return {"latency_ns": {"p50": self.p50_ns, "p99": self.p99_ns}, "lost": {"all": self.lost}}
+    def totals(self) -> Totals:
+        """As much of a trial's totals as report/progress.py asks for."""
+        p50, p99 = (None if ns is None else round(ns) for ns in (self.p50_ns, self.p99_ns))
+        lost = Lost() if self.lost is None else Lost(pre_match=0, gap=self.lost, tail=0)
+        return Totals(latency_ns=Distribution(p50=p50, p99=p99), lost=lost)
 
 
 def place_of(document: Mapping[str, Any]) -> Json:
@@ -80,14 +93,14 @@ def read(directory: TrialDirectory, document: Json, manifest: Json, goal: Goal |
     edges, services = expected_of(directory, manifest)
     told = dict(document)
     if told["status"] != "finished":
-        told["outcome"] = told["outcome"] or "harness_error"
+        told["outcome"] = told["outcome"] or HARNESS_ERROR
         told["reason"] = told["reason"] or "perflab ended before the trial did"
     declared = key_figures.declared(manifest["workload"]["graph"])
     data = collect(directory, told, edges, services, declared).data
     figures = figures_of(data)
     figure = "latency" if edges or not services else "round_trip"
     readings = {q: METRICS[f"{figure}.{q}"].read(figures) for q in QUANTILES}
-    shown = figures["totals"]["latency_ns"] or {} if figure == "latency" else {}
+    shown = figures.totals.latency_ns or Distribution()
     return Finished(
         number=directory.number,
         order=data.order,
@@ -102,10 +115,10 @@ def read(directory: TrialDirectory, document: Json, manifest: Json, goal: Goal |
         took_s=_took_s(directory, document) if document["status"] == "finished" else None,
         measured=data.measured,
         figure=figure,
-        p50_ns=shown.get("p50") if figure == "latency" else readings["p50"].value,
-        p99_ns=shown.get("p99") if figure == "latency" else readings["p99"].value,
-        lost=all_lost({**figures, "edges": edges}) if data.accounts is not None else None,
-        received=delivered({**figures, "edges": edges}) if data.accounts is not None else None,
+        p50_ns=shown.p50 if figure == "latency" else readings["p50"].value,
+        p99_ns=shown.p99 if figure == "latency" else readings["p99"].value,
+        lost=least_lost(*owners(figures)),
+        received=received(figures),
         p99_reason=readings["p99"].reason,
         met=None if goal is None else searching.judged(goal, data),
         data=None if goal is None else searching.slim(data),
@@ -134,11 +147,17 @@ def results(trials: Sequence[Finished], treatments: Sequence[Mapping[str, Any]],
         places[key_of(place)] = {**place, **_conditions(entry.get("conditions"), entry.get("condition_parameters"))}
     for trial in trials:
         places.setdefault(trial.key, {**trial.place, **_conditions(trial.conditions, trial.condition_parameters)})
-    names = label.labels([{**place, "duration_s": None} for place in places.values()])
+    names = label.labels([circumstances(place) for place in places.values()])
     return [
         {"label": name, **place, **_together([t for t in trials if t.key == key], alpha)}
         for name, (key, place) in zip(names, places.items(), strict=True)
     ]
+
+
+def circumstances(place: Mapping[str, Any]) -> Circumstances:
+    """Of a result of this page."""
+    known = {field.name for field in fields(Circumstances)} - {"workload"}
+    return Circumstances(workload="", **{key: value for key, value in place.items() if key in known})
 
 
 def _conditions(names: Sequence[str] | None, parameters: Mapping[str, Any] | None) -> Json:
@@ -154,8 +173,8 @@ def _together(trials: Sequence[Finished], alpha: float) -> Json:
     lost = [t.lost for t in measured if t.lost is not None]
     return {
         "trials": len(valid),
-        "invalid": sum(t.outcome == "invalid" for t in valid),
-        "harness_errors": sum(t.outcome == "harness_error" for t in valid),
+        "invalid": sum(t.outcome == INVALID for t in valid),
+        "harness_errors": sum(t.outcome == HARNESS_ERROR for t in valid),
         "judged": len(judged),
         "successes": successes,
         "success_low": None if interval is None else interval[0],
@@ -196,8 +215,10 @@ def needed(alpha: float) -> int:
 
 def levels(made: Sequence[Json]) -> list[Json]:
     """For each factor with numeric levels the curves that a sweep has: which results stand at which level."""
-    measured = [result | {"at": n} for n, result in enumerate(made) if result["purpose"] == MEASURED]
-    factors = dict.fromkeys(path for result in measured for path in result["factors"] or {})
+    everything = [circumstances(result) for result in made]
+    places = {id(result): n for n, result in enumerate(everything)}
+    measured = [result for result in everything if result.is_regular]
+    factors = dict.fromkeys(path for result in measured for path in result.factors or {})
     if not factors:
         return []
     from perflab.statistics import curves  # scipy takes half a second to import
@@ -209,7 +230,7 @@ def levels(made: Sequence[Json]) -> list[Json]:
         told = [
             {
                 "label": _curve_label(words if len(variants) > 1 else "", others, [o for _, o, _ in placed]),
-                "points": [{"level": level, "result": r["at"]} for level, of in by_level.items() for r in of],
+                "points": [{"level": level, "result": places[id(r)]} for level, of in by_level.items() for r in of],
             }
             for words, others, by_level in placed
         ]

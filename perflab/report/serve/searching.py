@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
+from perflab.models import as_json
 from perflab.statistics.summary import TrialData
 
 if TYPE_CHECKING:
@@ -73,4 +74,4 @@ def found(goal: Goal, trials: Sequence[tuple[TrialData, bool | None]], manifest:
         points = results(told, [data for data, _ in trials], int(manifest["settings"]["seed"]))
     except (BadInput, *DAMAGE):
         return []  # trials of another search, which the end of the run will tell
-    return [{key: point.get(key) for key in SHOWN} for point in points]
+    return [{key: as_json(getattr(point, key)) for key in SHOWN} for point in points]

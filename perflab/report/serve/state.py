@@ -27,6 +27,7 @@ from perflab.report.progress import RunProgress
 from perflab.report.serve import finished, searching
 from perflab.report.serve.finished import Finished
 from perflab.report.serve.present import PresentTrial
+from perflab.results.trial import SUCCESS
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -483,7 +484,7 @@ def _words(kind: str, trials: Sequence[Finished], run: Json, unread: int) -> str
         case "elsewhere":
             return f"runs on another machine or in another container, or did: {of} are here so far"
         case "finished":
-            bad = sum(t.outcome != finished.SUCCESS for t in valid)
+            bad = sum(t.outcome != SUCCESS for t in valid)
             return f"finished: {of}" + (f", {bad} of them no success" if bad else ", all successes")
         case "ended_early":
             return f"ended before its plan did: {of}"

@@ -1,0 +1,137 @@
+"""Records that describe themselves: frozen dataclasses whose types and docstrings are the published schema.
+
+A field is what its type says; the string below it is its description in the schema. What was not measured is None. A
+field with a default may be missing in a file of an older version; keys that a reader does not know are ignored. A name
+that Python keeps for itself ends with an underscore, which the file does not have (`from_`).
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import math
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from annotated_types import Ge, Le
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+T = TypeVar("T")
+
+Count = Annotated[int, Ge(0)]
+Ordinal = Annotated[int, Ge(1)]
+Share = Annotated[float, Ge(0), Le(1)]
+Number = int | float
+
+
+class Damaged(ValueError):
+    """A document that is no such record. One line: where, what was given, what would be right."""
+
+
+def as_json(value: object) -> Any:
+    """Records, tuples and numbers of numpy as what json writes; a number that is not finite becomes None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name.rstrip("_"): as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if hasattr(value, "item"):  # of numpy
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
+
+
+def read(record: type[T], document: object) -> T:
+    """The record that a document of json holds. Raises Damaged."""
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(record).validate_python(document)
+    except ValidationError as error:
+        raise Damaged(what_is_wrong(error)) from error
+
+
+def schema(record: type, title: str) -> dict[str, Any]:
+    """The JSON Schema of the documents of a record."""
+    from pydantic.json_schema import GenerateJsonSchema
+    from pydantic_core import core_schema
+
+    class Described(GenerateJsonSchema):
+        """With the docstrings of fields, those that a record inherits too, and without titles made of names."""
+
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+        def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
+            inner = self.generate_inner(schema["schema"])
+            if isinstance(inner.get("type"), str) and "enum" not in inner and "const" not in inner:
+                return {**inner, "type": [inner["type"], "null"]}
+            return self.get_flattened_anyof([inner, {"type": "null"}])
+
+        def union_schema(self, schema: core_schema.UnionSchema) -> dict[str, Any]:
+            made = super().union_schema(schema)
+            return {"type": "number"} if made.get("anyOf") == [{"type": "integer"}, {"type": "number"}] else made
+
+        def dataclass_schema(self, schema: core_schema.DataclassSchema) -> dict[str, Any]:
+            made = super().dataclass_schema(schema)
+            made.pop("title", None)
+            for member in made["properties"].values():
+                member.pop("default", None)  # that it need not be there says enough
+            for name, words in docstrings(schema["cls"]).items():
+                if (member := made["properties"].get(name.rstrip("_"))) is not None:
+                    member["description"] = words
+            return made
+
+    made = _adapter(record).json_schema(schema_generator=Described)
+    definitions = made.pop("$defs", {})
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return {**head, **made, "$defs": definitions}
+
+
+def docstrings(record: type) -> dict[str, str]:
+    """What stands below each field of a record, in one line each; of those that it inherits too."""
+    found: dict[str, str] = {}
+    for cls in reversed(record.__mro__):
+        if not dataclasses.is_dataclass(cls):
+            continue
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        assert isinstance(definition, ast.ClassDef)
+        for field, below in zip(definition.body, definition.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+                and isinstance(below.value.value, str)
+            ):
+                found[field.target.id] = " ".join(below.value.value.split())
+    return found
+
+
+_adapters: dict[type, TypeAdapter[Any]] = {}
+
+
+def _adapter(record: type[T]) -> TypeAdapter[T]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    if record not in _adapters:
+        config = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
+        record.__pydantic_config__ = config  # type: ignore[attr-defined]
+        _adapters[record] = TypeAdapter(record)
+    return _adapters[record]
+
+
+def what_is_wrong(error: ValidationError) -> str:
+    """The first problem of a document: where, what would be right, and what was given."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return f"it has no {where}"
+    said, given = str(first["msg"]), repr(first["input"])
+    given = given if len(given) < 40 else f"{given[:36]}..."
+    return f"{where}: {said[:1].lower()}{said[1:]}, not {given}"

@@ -1,0 +1,1 @@
+"""What runs found, as records: summary.json is one of them (perflab.models). Nothing here calculates."""

@@ -1,0 +1,414 @@
+"""Comparisons of treatments: estimates with intervals, tests, verdicts, and what must be known about them.
+
+The trial is the unit: a figure of a trial (its p99, its mean) enters as one value. docs/statistics.md says how these
+are calculated, docs/findings.md what is compared with what.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from perflab.models import Count
+from perflab.results.trial import Purpose
+
+Verdict = Literal["higher", "lower", "equivalent", "below_noise_floor", "not_shown", "too_few_trials"]
+Direction = Literal["both", "higher", "lower"]
+Scale = Literal["ratio", "difference"]
+Effect = Literal["worse", "better"]
+WORSE: Effect = "worse"
+BETTER: Effect = "better"
+Kind = Literal["condition", "factor", "variant", "observer", "carry_over"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CONDITION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = KINDS
+
+DIFFERENCES: tuple[Verdict, ...] = ("higher", "lower")
+CLAIMS: tuple[Verdict, ...] = (*DIFFERENCES, "equivalent")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval that covers the true value in at least or about `confidence` of all experiments like this one."""
+
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+    def mapped(self, function: Callable[[float], float]) -> Interval:
+        """Of an increasing function of the value."""
+        return dataclasses.replace(self, low=function(self.low), high=function(self.high))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its interval."""
+
+    value: float | None
+    interval: Interval | None = None
+    """Null where these trials allow none."""
+    reason: str | None = None
+    """Why there is no value, or no interval."""
+
+    def mapped(self, function: Callable[[float], float]) -> Estimate:
+        """Of an increasing function of the value."""
+        return Estimate(
+            None if self.value is None else function(self.value),
+            None if self.interval is None else self.interval.mapped(function),
+            self.reason,
+        )
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test of "no difference"."""
+
+    __test__ = False  # not a test of pytest
+
+    name: str
+    p: float | None
+    statistic: float | None = None
+    exact: bool = False
+    """p is that of the complete null distribution, not of an approximation or of resampling."""
+    reason: str | None = None
+    """Why there is no p."""
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A trial far from the others of its sample. Named, never dropped."""
+
+    sample: str
+    """The treatment."""
+    label: str
+    """The trial."""
+    value: float
+    modified_z: float | None
+    """Signed; null where the median absolute deviation is 0."""
+    by_mad: bool
+    fence: Literal["inner", "outer"] | None
+    """Tukey's fence that it is beyond."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """One sample by itself: one value per trial."""
+
+    name: str
+    n: Count
+    missing: Count
+    """Trials that did not measure it."""
+    median: Estimate
+    mean: Estimate
+    sd: float | None
+    smallest: float | None
+    largest: float | None
+    outliers: tuple[Outlier, ...]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Values at k period + offset. Of kind resolution: it is how finely they were written, not how they came about."""
+
+    kind: Literal["lattice", "resolution"]
+    period: float
+    """The roundest number within two standard errors of fitted_period."""
+    fitted_period: float
+    period_error: float
+    """Its standard error; 0 where every value is on the lattice exactly."""
+    offset: float
+    """The middle residue, in [0, period)."""
+    offset_low: float
+    """The residues of the values on the lattice lie in [offset_low, offset_high]; low may be below 0."""
+    offset_high: float
+    levels: int
+    """How many different k."""
+    on_lattice: int
+    n: int
+    p: float
+    """The chance of such a lattice where there is none, corrected for the search."""
+    resolution: float | None
+    """How finely the values are written; null where that cannot be told."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The comparison without one trial; the estimate is a difference, or a ratio where the comparison is of ratios."""
+
+    sample: str
+    """baseline or treatment."""
+    label: str
+    estimate: float | None
+    p: float | None
+    attainable_p: float | None
+    equivalence_p: float | None
+    test: Test
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What single trials do to the conclusion."""
+
+    largest_estimate: LeftOut | None
+    """Without this trial the estimate changes most."""
+    largest_p: LeftOut | None
+    """Without this trial p changes most."""
+    flips: tuple[LeftOut, ...]
+    """Trials without which the verdict is another, other than for want of trials."""
+    reason: str | None = None
+    """Why nothing is listed."""
+
+    @property
+    def carries(self) -> LeftOut | None:
+        """The one trial without which a claim is none, if it is only one."""
+        lost = [trial for trial in self.flips if trial.verdict not in CLAIMS]
+        return lost[0] if len(lost) == 1 else None
+
+
+@dataclass(frozen=True)
+class SpreadLeftOut:
+    """The ratio of the standard deviations without one trial."""
+
+    sample: str
+    label: str
+    sd_ratio: float
+    p: float | None
+    """Brown and Forsythe's."""
+
+
+@dataclass(frozen=True)
+class SpreadInfluence:
+    largest: SpreadLeftOut | None
+    carried_by: SpreadLeftOut | None
+    """The one trial without which less than half of a notable ratio is left, on the log scale."""
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """What baselines differ among themselves; below it no difference is claimed."""
+
+    difference: float
+    ratio: float | None
+    """A factor of at least 1; null where a value is not positive."""
+    trials: int
+    splits: int
+    exact: bool
+    """Every split was taken."""
+    n_baseline: int
+    """The sizes that it is scaled to."""
+    n_treatment: int
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The largest difference that does not matter: absolute, or relative (0.05: a factor of 1.05 either way)."""
+
+    value: float
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.value) and self.value > 0):
+            raise ValueError(f"a margin is positive, not {self.value}")
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether the difference is shown to be within [low, high]."""
+
+    margin: Margin
+    low: float | None
+    high: float | None
+    p: float | None
+    """The larger one of the two one-sided tests."""
+    interval: Interval | None
+    """Of confidence 1 - 2 alpha."""
+    shown: bool
+    p_adjusted: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Power:
+    """For shifts on the scale of the analysis; each null where it is not known."""
+
+    sd: float | None
+    """Of one trial, within samples and blocks."""
+    detectable: float | None
+    """What these numbers of trials find with the chance target."""
+    effect: float | None
+    """What was asked about: the margin."""
+    power: float | None
+    """Chance of finding it."""
+    needed: int | None
+    """Trials of either sample to find it with the chance target."""
+    alpha: float
+    """At which p is judged: in a family that of Holm's first step, alpha / family_size."""
+    target: float = 0.8
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much the values scatter. Ratios above 1: the treatment scatters more."""
+
+    sd_baseline: float | None
+    sd_treatment: float | None
+    mad_baseline: float | None
+    mad_treatment: float | None
+    sd_ratio: Estimate
+    mad_ratio: Estimate
+    brown_forsythe: Test
+    """Levene's test about the medians."""
+    permutation_sd: Test
+    """Of |log ratio|, of the deviations from either median; approximate, for these are estimated."""
+    permutation_mad: Test
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A treatment against its baseline. Positive, or a ratio above 1: the treatment's values are larger."""
+
+    verdict: Verdict
+    metric: str
+    baseline: Described
+    treatment: Described
+    alpha: float
+    direction: Direction
+    """Which difference the test looks for."""
+    scale: Scale
+    """That of estimate, noise_floor, equivalence and power: factors, or differences in the unit."""
+    estimate: Estimate
+    shift: Estimate
+    ratio: Estimate
+    """Its value is null where a value is not positive."""
+    mean_difference: Estimate
+    p: float | None
+    """Of rank_test, which decides; the other tests stand beside it."""
+    p_adjusted: float | None
+    """After Holm, for the family; p itself in a family of one."""
+    attainable_p: float | None
+    """The smallest p that these numbers of trials can give."""
+    attainable_adjusted: float | None
+    """After Holm, were p as small as that and all others as they are."""
+    family_size: Count
+    rank_test: Test
+    permutation: Test
+    welch: Test
+    hedges_g: Estimate
+    cliffs_delta: Estimate
+    blocks: int | None
+    """Blocks that have both samples; null where trials are not blocked."""
+    unused: tuple[str, ...]
+    """Trials whose block lacks the other sample."""
+    noise_floor: float | None
+    """On scale."""
+    equivalence: Equivalence | None
+    """Whether no difference larger than the margin is shown; null without a margin."""
+    power: Power
+    spread: Spread
+    influence: Influence
+    spread_influence: SpreadInfluence
+    lattice: Lattice | None
+    """Of both samples together."""
+
+    @property
+    def constant(self) -> float | None:
+        """The one value of all trials of both; None where they differ or there are none."""
+        ends = {x for side in (self.baseline, self.treatment) for x in (side.smallest, side.largest)}
+        return next(iter(ends)) if len(ends) == 1 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Comparison):
+    """What an experiment shows of a treatment and its baseline in one metric."""
+
+    kind: Kind
+    """What is compared with what (docs/findings.md)."""
+    variant: str | None
+    """The place that both share, in words; null between variants."""
+    unit: str
+    better: Literal["lower", "higher"]
+    effect: Effect | None
+    """Where a difference is shown: whether it is worse or better."""
+    words: str
+    """All of this as a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFinding(Comparison):
+    """What two runs show of a result that both measured."""
+
+    result: str
+    baseline_run: str
+    run: str
+    effect: Effect | None
+    words: str
+
+
+@dataclass(frozen=True)
+class ShareInterval:
+    """Of a share, from 0 to 1."""
+
+    low: float
+    high: float
+    level: float
+    """0.95: 95 %."""
+    method: str = "Wilson"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuccessRate:
+    variant: str
+    treatment: str
+    purpose: Purpose | None
+    successes: Count
+    n: Count
+    """Successes and failures."""
+    interval: ShareInterval | None
+    invalid: Count
+    harness_errors: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundLattice(Lattice):
+    variant: str
+    metric: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundOutlier(Outlier):
+    variant: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Remark:
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the trials say about differences: comparisons with intervals, success rates, noise floors
+    (docs/findings.md)."""
+
+    alpha: float
+    """Rate of false claims over all comparisons together."""
+    margin: float
+    """0.05: a factor of 1.05 counts as no difference."""
+    metrics: tuple[str, ...]
+    family_size: Count
+    """How many p's Holm's correction is over."""
+    noise_floor: Mapping[str, Mapping[str, NoiseFloor]] = field(default_factory=dict)
+    """By variant and metric."""
+    comparisons: tuple[Finding, ...] = ()
+    carry_over: tuple[Finding, ...] = ()
+    """Baselines right after a disturbance against the others, a family of its own."""
+    success_rates: tuple[SuccessRate, ...] = ()
+    lattices: tuple[FoundLattice, ...] = ()
+    outliers: tuple[FoundOutlier, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    """What must be known, in words, the most important first."""

@@ -1,0 +1,55 @@
+"""What executors cost (docs/executors.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from perflab.models import Ordinal, Share
+from perflab.results.trial import Circumstances, Families, Median, Phases
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostRatio(Median):
+    """To the reference."""
+
+    of: str
+    """The figure that is compared."""
+    paired: bool
+    """Within blocks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostRow(Circumstances):
+    """What one treatment cost."""
+
+    trials: Ordinal
+    cpu_per_message_ns: Median
+    cpu_per_tick_ns: Median
+    cpu_percent: Median
+    cycles_per_message: Median
+    instructions_per_message: Median
+    latency_p50_ns: Median
+    latency_p99_ns: Median
+    response_p50_ns: Median
+    response_p99_ns: Median
+    reference: int | None = None
+    """Index in `rows` of the treatment on the same middleware without an executor."""
+    ratio: CostRatio | None = None
+    roles: Mapping[str, Share] | None
+    """Shares of the CPU time by the role of threads, from 0 to 1."""
+    roles_reason: str | None
+    families: Families | None
+    families_reason: str | None
+    phases: Phases | None
+    phases_reason: str | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutorCosts:
+    """What each treatment cost, beside the same middleware without an executor."""
+
+    level: float
+    """Of the intervals."""
+    rows: tuple[CostRow, ...]

@@ -1,0 +1,199 @@
+"""Curves over the levels of a factor (docs/sweeps.md), and breaking points that were searched
+(docs/breaking_point.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from perflab.models import Count, Number
+from perflab.results.trial import Median
+
+State = Literal["found", "not_reached", "below_low", "not_monotone", "unsettled", "not_producible"]
+
+
+@dataclass(frozen=True)
+class Knee:
+    """Where a curve bends."""
+
+    level: float
+    low: float
+    high: float
+    confidence: float
+    p: float | None = None
+    """Of a curve at least so bent, were it straight."""
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """From where on a curve is flat."""
+
+    level: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveLevel:
+    level: Number
+    treatment: str | None
+    """Label."""
+    n: Count
+    """Trials that enter the statistics."""
+    successes: Count
+    judged: Count
+    """Successes and failures."""
+    success_low: float | None
+    """Wilson's interval of the share of successes, 0 to 1; null where nothing was judged."""
+    success_high: float | None
+    invalid: Count
+    harness_errors: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveMetric:
+    unit: str
+    """Empty of plain numbers; times in ns."""
+    points: tuple[Median | None, ...]
+    """One per level; null where no trial measured it."""
+    confidence: float
+    """Of the intervals of the points."""
+    knee: Knee | None
+    knee_reason: str | None
+    """Why there is none."""
+    saturation: Saturation | None
+    saturation_reason: str | None
+    """Why there is none."""
+    words: tuple[str, ...]
+    """Sentences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Metrics over the levels of a factor."""
+
+    variant: str
+    factor: str
+    """Path, e.g. message_flood.rate."""
+    others: Mapping[str, Any]
+    """Levels of the other factors, by path."""
+    scale: Literal["linear", "log"]
+    levels: tuple[CurveLevel, ...]
+    """Ascending."""
+    success_confidence: float | None = None
+    """Of the intervals of successes: 0.95 is 95 %."""
+    metrics: Mapping[str, CurveMetric]
+    """By name, e.g. latency.p99."""
+
+    @property
+    def place(self) -> str:
+        """Variant and the levels of the other factors."""
+        return _place(self.variant, self.others)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An interval of levels."""
+
+    low: Number
+    high: Number
+    level: float
+    """0.95: 95 %."""
+    beyond: Literal["low", "high", "both"] | None = None
+    """Where it goes on outside of the range, whose end stands for it."""
+
+
+@dataclass(frozen=True)
+class LevelTried:
+    """What came of the trials at one level."""
+
+    level: Number
+    met: Count
+    n: Count
+    low: float | None
+    """Wilson's interval of the share that met the criterion; null where no trial entered."""
+    high: float | None
+    invalid: Count
+
+
+@dataclass(frozen=True)
+class Step:
+    """A trial of the search."""
+
+    order: Count
+    level: Number
+    met: bool | None
+    """Null of one that says nothing."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The probability to meet the criterion over the levels, by the model, and its pointwise credible band."""
+
+    level: tuple[float, ...]
+    share: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LeftOutTrials:
+    """Trials that never count as breaking."""
+
+    invalid: Count
+    harness_error: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakingPoint:
+    """What a search found."""
+
+    variant: str
+    treatment: str
+    """Label but for the level."""
+    factor: str
+    unit: str | None = None
+    """Of all levels here, e.g. "ms"; null: levels are as the factor takes them."""
+    others: Mapping[str, Any]
+    """Levels of the other factors, by path."""
+    criterion: str
+    share: float
+    """Of trials that meet the criterion at the breaking point."""
+    low: Number
+    high: Number
+    scale: Literal["linear", "log"]
+    integer: bool
+    falls: bool
+    """Whether small levels break."""
+    state: State
+    value: Number | None
+    interval: Bounds | None
+    confidence: float | None = None
+    """Of all intervals here, those of the levels too: 0.95 is 95 %."""
+    precision: float
+    """Width of the interval that is good enough, as a part of the range."""
+    max_trials: Count
+    stopped: str
+    """Why it ended."""
+    trials: Count
+    """That entered."""
+    left_out: LeftOutTrials
+    levels: tuple[LevelTried, ...]
+    course: tuple[Step, ...]
+    """Trials in their order."""
+    fit: Fit | None
+    monotone_p: float | None
+    words: tuple[str, ...]
+    """Sentences."""
+
+    @property
+    def place(self) -> str:
+        """Variant and the levels of the other factors."""
+        return _place(self.variant, self.others)
+
+
+def _place(variant: str, others: Mapping[str, Any]) -> str:
+    return ", ".join([variant, *(f"{path}={level}" for path, level in others.items())])

@@ -1,0 +1,60 @@
+"""summary.json (docs/schema/summary.schema.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from perflab import models
+from perflab.results.comparison import Findings
+from perflab.results.costs import ExecutorCosts
+from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.trial import Result
+from perflab.workload import ALIGNED
+
+SCHEMA: Literal[1] = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Machine-readable results; also printed by `perflab run --json` and `perflab show RUN --json`. What was not
+    measured is null. Readers ignore keys that they do not know."""
+
+    schema: Literal[1] = SCHEMA
+    run: str
+    """Name of the run directory."""
+    valid: bool
+    """Every planned trial took place and was a success."""
+    results: tuple[Result, ...]
+    """One per workload, variant (middleware, executor, ipc, pass_by), treatment, levels of factors and observers."""
+    findings: Findings | None = None
+    """Null where there is a single trial, and of a search."""
+    curves: tuple[Curve, ...] = ()
+    """Of a run with factors whose levels are numbers: one per place (variant, conditions, levels of the other factors)
+    and factor (docs/sweeps.md)."""
+    breaking_points: tuple[BreakingPoint, ...] = ()
+    """Of a search: one per variant, entry of `conditions` and combination of the other factors' levels
+    (docs/breaking_point.md)."""
+    executor_costs: ExecutorCosts | None = None
+    """Null where no CPU time was measured, of searches, and of runs from before."""
+
+
+def read(document: Mapping[str, Any]) -> Summary:
+    """The summary that a file holds, of older versions too. Raises models.Damaged."""
+    results = document.get("results")
+    if isinstance(results, list) and all(isinstance(result, Mapping) for result in results):
+        document = {**document, "results": [_as_today(result) for result in results]}
+    return models.read(Summary, document)
+
+
+def _as_today(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Graphs that were run before there were phases had aligned timers."""
+    if "phase" in result or result.get("ipc") is None:
+        return result
+    return {**result, "phase": ALIGNED}
+
+
+def json_schema() -> dict[str, Any]:
+    """docs/schema/summary.schema.json."""
+    return models.schema(Summary, "summary.json of a perflab run")
