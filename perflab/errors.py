@@ -41,6 +41,10 @@ class Interrupted(PerflabError):
         self.exit_code = 128 + signum
 
 
+class ProtocolError(PerflabError):
+    """A program of perflab's own said something that is not in the protocol."""
+
+
 class LeftOut(UserWarning):
     """What another package adds to perflab cannot be used. The text is one line."""
 

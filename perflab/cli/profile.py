@@ -281,7 +281,8 @@ def _of_processes(
     keep_raw: bool,
 ) -> dict[str, Any]:
     from perflab import native
-    from perflab.experiment.companion import GuardedCompanion, read_process
+    from perflab.experiment.companion import GuardedCompanion
+    from perflab.processes import read_process
     from perflab.profile import record, result
 
     started: list[GuardedCompanion] = []
@@ -314,7 +315,7 @@ def _of_processes(
 
 
 def _ended(status: int) -> str:
-    from perflab.experiment.process import describe_status
+    from perflab.processes import describe_status
 
     return describe_status(status)
 

@@ -9,24 +9,21 @@ from pydantic import Field, model_validator
 
 from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.condition.evidence import (
-    Task,
     allowed_cpus,
     catch_up,
     count_words,
     cpu_words,
-    descendants,
     longest_gap_s,
     outcome,
     require_cpus,
     require_processes,
     rounded,
-    task,
-    thread_started_ns,
     threads_of,
 )
 from perflab.errors import BadInput
 from perflab.host import Host, parse_cpu_list
 from perflab.parameters import Cpus, Names, Switch
+from perflab.processes import descendants, read_process, read_thread
 from perflab.registry import Kind
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
@@ -198,15 +195,15 @@ class Pinned(Applied):
         # A new thread is found by the next sample, and one that began while that was taken by the one after it.
         old_ns = last_ns - 2 * interval_ns
         unseen = [(pid, tid) for pid, tid, _, _ in at_end if tid not in watched]
-        began = (thread_started_ns(pid, tid) for pid, tid in unseen)
-        return sum(at_ns is not None and at_ns < old_ns for at_ns in began)
+        began = (read_thread(pid, tid) for pid, tid in unseen)
+        return sum(thread is not None and thread.started_ns < old_ns for thread in began)
 
     def _read_now(self, name: str) -> Iterator[tuple[int, int, str, frozenset[int]]]:
         """Process, number, name and CPUs of every thread of a process and its descendants, from /proc."""
         root = self.trial.processes.get(name)
-        if root is None or (first := task(root)) is None:
+        if root is None or (first := read_process(root)) is None:
             return
-        tree: list[Task] = [first, *descendants(root)]
+        tree = [first, *descendants(root)]
         for process in tree:
             for tid, status in threads_of(process.pid):
                 if "Cpus_allowed_list" in status:

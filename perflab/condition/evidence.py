@@ -7,17 +7,15 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perflab.condition import Companion, Evidence, NotInEffect, Trial, Window
 from perflab.errors import BadInput
 from perflab.host import Host
+from perflab.processes import PROC
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
-
-PROC = Path("/proc")
 
 SETTLE_LIMIT_S = 15.0  # a disturbance that is not there by then does not come
 SETTLE_STEP_S = 0.1
@@ -166,50 +164,6 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
 # -- /proc -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Task:
-    """A process, told apart from a later one with its number by when it began."""
-
-    pid: int
-    start_ticks: int
-
-    @property
-    def alive(self) -> bool:
-        """Whether it exists and is not a zombie."""
-        now = _stat(self.pid)
-        return now is not None and now.start_ticks == self.start_ticks and now.state not in "ZX"
-
-    @property
-    def stopped(self) -> bool:
-        now = _stat(self.pid)
-        return now is not None and now.start_ticks == self.start_ticks and now.state in "Tt"
-
-
-@dataclass(frozen=True)
-class _Stat:
-    parent: int
-    name: str
-    state: str
-    start_ticks: int
-
-
-def descendants(root: int) -> dict[Task, tuple[int, str]]:
-    """The processes below `root`, without it: parent and name of each."""
-    found = {pid: stat for entry in PROC.iterdir() if (pid := _number(entry.name)) and (stat := _stat(pid))}
-    below: dict[Task, tuple[int, str]] = {}
-    level = {root}
-    while level:
-        level = {pid for pid, stat in found.items() if stat.parent in level and pid != root}
-        below |= {Task(pid, found[pid].start_ticks): (found[pid].parent, found[pid].name) for pid in level}
-    return below
-
-
-def task(pid: int) -> Task | None:
-    """The process that has this number now."""
-    stat = _stat(pid)
-    return None if stat is None else Task(pid, stat.start_ticks)
-
-
 def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
     """Number and /proc status of every thread of a process; those that end meanwhile are left out."""
     try:
@@ -220,16 +174,6 @@ def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
         status = table(PROC / str(pid) / "task" / str(tid) / "status")
         if status:
             yield tid, status
-
-
-def thread_started_ns(pid: int, tid: int) -> int | None:
-    """When a thread began, on CLOCK_MONOTONIC, to a tick of the kernel; None where it has ended."""
-    stat = _stat_of(PROC / str(pid) / "task" / str(tid) / "stat")
-    if stat is None:
-        return None
-    # The kernel counts from boot, suspended time included.
-    age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - stat.start_ticks * NS_PER_S // os.sysconf("SC_CLK_TCK")
-    return time.monotonic_ns() - age_ns
 
 
 def table(path: Path) -> dict[str, str]:
@@ -250,24 +194,6 @@ def kilobytes(text: str | None) -> int | None:
 def available_memory(host: Host) -> int | None:
     """MemAvailable in bytes."""
     return kilobytes(table(host.root / "proc/meminfo").get("MemAvailable"))
-
-
-def _stat(pid: int) -> _Stat | None:
-    return _stat_of(PROC / str(pid) / "stat")
-
-
-def _stat_of(path: Path) -> _Stat | None:
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    name, _, rest = text.partition("(")[2].rpartition(")")
-    fields = rest.split()
-    return _Stat(int(fields[1]), name, fields[0], int(fields[19]))
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
 
 
 def _status_words(status: int) -> str:

@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from perflab.condition import Condition, Evidence, Trial, Window
 from perflab.condition import cpu_demand as demand
 from perflab.condition.evidence import (
-    PROC,
     allowed_cpus,
     available_memory,
     kilobytes,
@@ -22,6 +21,7 @@ from perflab.condition.stress_ng import Load, find
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.parameters import Bytes, Percent
+from perflab.processes import PROC
 from perflab.registry import Kind
 from perflab.units import format_bytes, is_zero
 from perflab.workload import Graph

@@ -21,8 +21,6 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 from perflab import programs
 from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.condition.evidence import (
-    PROC,
-    descendants,
     has_ended,
     outcome,
     require_processes,
@@ -33,6 +31,7 @@ from perflab.errors import BadInput, Unavailable, one_line
 from perflab.host import Host
 from perflab.option import Form
 from perflab.parameters import Bytes, DurationNs, Percent
+from perflab.processes import PROC, descendants
 from perflab.registry import Kind
 from perflab.units import NS_PER_S
 from perflab.workload import Graph
@@ -84,6 +83,7 @@ class Snapshot:
     at_ns: int
     disciplines: Mapping[str, Mapping[str, Any]]  # by kind, as tc prints them
     interface_packets: int
+    passed_meanwhile: int = 0  # while the disciplines were read, which takes long on a busy machine
 
     def count(self, key: str) -> int | None:
         """A counter of the outermost discipline; None where there is none."""
@@ -267,7 +267,8 @@ class Shaped(Applied):
             "overlimits": _difference(before, after, "overlimits"),
             "backlog_bytes": after.count("backlog"),
             "bytes_per_s": rounded(None if passed is None else passed / seconds, 1),
-            "interface_packets": after.interface_packets - before.interface_packets,
+            # Without what passed while either was read: that the discipline may have counted, or not.
+            "interface_packets": after.interface_packets - before.interface_packets - before.passed_meanwhile,
             "delay_ns": None,
             "jitter_ns": None,
         }
@@ -338,8 +339,8 @@ def enter(holder: int) -> list[str]:
 
 def take_snapshot(holder: int) -> Snapshot:
     """Raises NotInEffect where the namespace's disciplines cannot be read."""
-    done = _run([*enter(holder), _find(*_TC), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
     packets = _packets_sent(holder)
+    done = _run([*enter(holder), _find(*_TC), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
     try:
         listed = json.loads(done.stdout) if done.returncode == 0 else None
     except ValueError:
@@ -348,7 +349,7 @@ def take_snapshot(holder: int) -> Snapshot:
         raise NotInEffect(f"tc cannot read the namespace: {one_line(done.stderr) or done.returncode}")
     # noqueue, which an interface has that was not given any, is no discipline.
     found = {str(d["kind"]): d for d in listed if d.get("kind") != "noqueue"}
-    return Snapshot(time.monotonic_ns(), found, packets)
+    return Snapshot(time.monotonic_ns(), found, packets, _packets_sent(holder) - packets)
 
 
 @functools.cache

@@ -14,10 +14,8 @@ from typing import Any, ClassVar
 from perflab import programs
 from perflab.condition import Applied, Companion, Evidence, Trial, Window, temporary
 from perflab.condition.evidence import (
-    Task,
     catch_up,
     count_words,
-    descendants,
     has_ended,
     longest_gap_s,
     outcome,
@@ -27,6 +25,7 @@ from perflab.condition.evidence import (
 )
 from perflab.errors import Unavailable
 from perflab.formats.monitor import ThreadSeen
+from perflab.processes import Process, descendants
 from perflab.units import NS_PER_S
 
 _ANSWER_LIMIT_S = 20.0
@@ -76,8 +75,8 @@ class Load(Applied):
         self.kind = kind
         self.expected = workers
         self.scheduling: dict[int, dict[str, Any]] = {}  # of each worker, when it had settled
-        self.workers: list[Task] = []
-        self.helpers: list[Task] = []  # processes of it that do not work, e.g. that watch a worker
+        self.workers: list[Process] = []
+        self.helpers: list[Process] = []  # processes of it that do not work, e.g. that watch a worker
         self.folder = temporary.make(trial, label)
         try:
             self.companion: Companion = trial.start(
@@ -192,11 +191,11 @@ class Load(Applied):
         if (reason := has_ended(self.companion, "stress-ng")) is not None:
             return reason
         root = self.companion.pid
-        below = {} if root is None else descendants(root)
+        below = [] if root is None else list(descendants(root))
         name = f"stress-ng-{self.kind}"[:15]
-        parents = {parent for parent, _ in below.values()}
-        self.workers = [t for t, (_, own) in below.items() if own == name and t.pid not in parents]
-        self.helpers = [t for t in below if t not in self.workers]
+        parents = {process.parent for process in below}
+        self.workers = [process for process in below if process.name == name and process.pid not in parents]
+        self.helpers = [process for process in below if process not in self.workers]
         found = len(self.workers)
         if found == self.expected:
             return None

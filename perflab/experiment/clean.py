@@ -33,6 +33,7 @@ from perflab.experiment.rundir import (
     write_json,
 )
 from perflab.host import Host
+from perflab.processes import Process, living
 from perflab.tracer import lttng
 from perflab.waiting import Wait
 
@@ -97,8 +98,7 @@ def controller_state(manifest: Mapping[str, Any], host: Host) -> str:
     pid, ticks = controller.get("pid"), controller.get("start_ticks")
     if not isinstance(pid, int) or not isinstance(ticks, int):
         return GONE
-    process = _process(pid)
-    return RUNNING if process is not None and process.start_ticks == ticks else GONE
+    return RUNNING if Process(pid, ticks).alive else GONE
 
 
 def pid_namespace() -> str | None:
@@ -172,7 +172,7 @@ def _left_of(run: RunDirectory, trial: TrialDirectory, document: Json, this_boot
             if process.get("mark") is not None:
                 continue  # a command, which stands under a guard as companions do
             pid, ticks = process.get("pid"), process.get("start_ticks")
-            if isinstance(pid, int) and isinstance(ticks, int) and _alive(pid, ticks):
+            if isinstance(pid, int) and isinstance(ticks, int) and Process(pid, ticks).alive:
                 what = f"process {name} (pid {pid}) of trial {trial.path.name}"
                 yield Leftover(PROCESS, run.path, what, trial.path, pid=pid, start_ticks=ticks)
         yield from _companions(run, trial, document)
@@ -318,7 +318,7 @@ def _remove_process(left: Leftover) -> Removal:
         ended = _end_tree(left.pid, left.start_ticks)
     except OSError as error:
         return Removal(left, f"cannot end {left.what}: {error.strerror}", error.strerror)
-    if _alive(left.pid, left.start_ticks):
+    if Process(left.pid, left.start_ticks).alive:
         return Removal(left, f"{left.what} does not end", "it survives SIGKILL")
     if not ended:
         return Removal(left, f"{left.what} had ended already")
@@ -418,51 +418,19 @@ _REMOVERS = {
 # -- processes -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Process:
-    """A process, the same one as long as number and start are the same."""
-
-    pid: int
-    start_ticks: int
-    parent: int = field(compare=False)  # another one when its parent has ended
-    session: int = field(compare=False)
-
-
-def _process(pid: int) -> _Process | None:
-    """None where there is none, and where it has ended and only waits for its parent."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        fields = text.rpartition(")")[2].split()
-        if fields[0] in ("Z", "X"):
-            return None
-        return _Process(pid, int(fields[19]), parent=int(fields[1]), session=int(fields[3]))
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _alive(pid: int, start_ticks: int) -> bool:
-    process = _process(pid)
-    return process is not None and process.start_ticks == start_ticks
-
-
-def _processes() -> dict[int, _Process]:
-    found = (_process(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit())
-    return {process.pid: process for process in found if process is not None}
-
-
-def _tree(roots: Iterable[_Process]) -> list[_Process]:
+def _tree(roots: Iterable[Process]) -> list[Process]:
     """These processes as far as they still exist, their descendants, and their sessions, which may hold orphans.
 
     Neither this process nor one that it descends from.
     """
-    all_ = _processes()
-    children: dict[int, list[_Process]] = {}
-    sessions: dict[int, list[_Process]] = {}
+    all_ = {process.pid: process for process in living()}
+    children: dict[int, list[Process]] = {}
+    sessions: dict[int, list[Process]] = {}
     for process in all_.values():
         children.setdefault(process.parent, []).append(process)
         sessions.setdefault(process.session, []).append(process)
-    tree: dict[int, _Process] = {}
-    waiting = [p for root in roots if (p := all_.get(root.pid)) is not None and p.start_ticks == root.start_ticks]
+    tree: dict[int, Process] = {}
+    waiting = [p for root in roots if (p := all_.get(root.pid)) == root and p is not None]
     while waiting:
         process = waiting.pop()
         if process.pid in tree:
@@ -471,7 +439,7 @@ def _tree(roots: Iterable[_Process]) -> list[_Process]:
         waiting += children.get(process.pid, ())
         if process.session == process.pid:
             waiting += sessions[process.pid]
-    own: _Process | None = all_.get(os.getpid())
+    own: Process | None = all_.get(os.getpid())
     while own is not None:
         tree.pop(own.pid, None)
         own = all_.get(own.parent)
@@ -482,9 +450,9 @@ def _tree(roots: Iterable[_Process]) -> list[_Process]:
 class _Held:
     """Processes held by pidfd: whatever becomes of their numbers, signals reach them or nobody."""
 
-    pidfds: dict[_Process, int] = field(default_factory=dict)
+    pidfds: dict[Process, int] = field(default_factory=dict)
 
-    def take(self, roots: Iterable[_Process]) -> None:
+    def take(self, roots: Iterable[Process]) -> None:
         """These and what descends from them; again and again, for they may start others meanwhile."""
         for _ in range(ROUNDS):
             known = len(self.pidfds)
@@ -493,13 +461,13 @@ class _Held:
             if len(self.pidfds) == known:
                 return
 
-    def _take_one(self, process: _Process) -> None:
+    def _take_one(self, process: Process) -> None:
         if process in self.pidfds:
             return
         with contextlib.suppress(ProcessLookupError):
             pidfd = os.pidfd_open(process.pid)
             # What is that process now, with the descriptor open, is what the descriptor means for ever.
-            if _alive(process.pid, process.start_ticks):
+            if process.alive:
                 self.pidfds[process] = pidfd
             else:
                 os.close(pidfd)
@@ -529,8 +497,8 @@ class _Held:
 
 def _end_tree(pid: int, start_ticks: int) -> int:
     """Ends a process and its descendants, by SIGTERM and then by SIGKILL; returns how many. Raises OSError."""
-    root = _process(pid)
-    if root is None or root.start_ticks != start_ticks:
+    root = Process(pid, start_ticks)
+    if not root.alive:
         return 0
     held = _Held()
     try:

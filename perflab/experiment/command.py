@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from perflab.condition import Launch, Window
-from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable
+from perflab.errors import BadInput, Interrupted, PerflabError, ProtocolError, Unavailable
 from perflab.experiment import command_records
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.display import LiveProgress
 from perflab.experiment.nodes import Nodes
-from perflab.experiment.process import ProtocolError, describe_status, log_tail, on_cpus
 from perflab.experiment.running import RunningTrial
 from perflab.experiment.supervisor import CompanionEnded, Event, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.observer import Artifact
+from perflab.processes import describe_status, last_words, log_tail, on_cpus
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload.command import Command
 
@@ -168,11 +168,7 @@ class CommandRun:
         after = ""
         if self.started_ns is not None and self.ended_ns is not None:
             after = f" {format_duration((self.ended_ns - self.started_ns) / NS_PER_S)} after it was started"
-        return f"{how}{after}{self.last_words()}"
-
-    def last_words(self) -> str:
-        tail = log_tail(self.log)
-        return f"; its log ends with: {tail[-1]}" if tail else "; its log is empty"
+        return f"{how}{after}{last_words(self.log)}"
 
     @property
     def run_s(self) -> float | None:
@@ -361,7 +357,7 @@ class CommandSystem(System):
         if not trial.until(ready, time.monotonic() + wait_ns / NS_PER_S, LOOK_INTERVAL_S):
             waited = format_duration(wait_ns / NS_PER_S)
             missing = run.not_ready()
-            raise Failed("failed", f"{self._words} was not ready within {waited}: {missing}{run.last_words()}")
+            raise Failed("failed", f"{self._words} was not ready within {waited}: {missing}{last_words(run.log)}")
 
     def _is_over(self) -> bool:
         """Whether it has ended by itself, as it should."""
@@ -380,7 +376,7 @@ class CommandSystem(System):
         run = self._run
         if run.ended_ns is None:
             limit = format_duration((planned.end_ns - (run.started_ns or 0)) / NS_PER_S)
-            raise Failed("failed", f"{self._words} has not ended by itself within {limit}{run.last_words()}")
+            raise Failed("failed", f"{self._words} has not ended by itself within {limit}{last_words(run.log)}")
         if run.status != 0:
             raise Failed("failed", f"{self._words} {run.how_it_ended()}")
         if run.ended_ns <= planned.begin_ns:

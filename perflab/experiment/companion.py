@@ -24,18 +24,28 @@ import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from perflab import waiting
-from perflab.errors import PerflabError, Unavailable
-from perflab.experiment.process import MAX_LINE_BYTES, ProtocolError, describe_status, log_tail
+from perflab.errors import PerflabError, ProtocolError, Unavailable
+from perflab.processes import (
+    Process,
+    children_of,
+    descendants,
+    describe_status,
+    living,
+    log_tail,
+    read_process,
+    start_ticks,
+    stat_fields,
+)
 
 # In the environment of the guard, and so of all that it runs.
 MARK = "PERFLAB_COMPANION"
 
+MAX_LINE_BYTES = 64 << 20  # on a control channel
 START_LIMIT_S = 60.0
 GUARD_KILL_LIMIT_S = 10.0  # how long the guard itself tries
 ANSWER_LIMIT_S = 20.0  # beyond grace and GUARD_KILL_LIMIT_S
@@ -43,40 +53,6 @@ KILL_LIMIT_S = 10.0
 BETWEEN_KILLS_S = 0.02
 RECORD_INTERVAL_S = 1.0
 EXECUTE_LIMIT_S = 2.0
-_FIRST_FIELD = 3  # of what _stat() gives
-
-
-@dataclass(frozen=True)
-class Process:
-    """A living process. Number and start time identify it until the machine boots again."""
-
-    pid: int
-    start_ticks: int
-    parent: int
-    session: int
-
-    @property
-    def identity(self) -> tuple[int, int]:
-        return self.pid, self.start_ticks
-
-
-def read_process(pid: int) -> Process | None:
-    """What /proc says of a process; None where there is none, or a zombie."""
-    fields = _stat(pid)
-    if not fields or fields[0] in "ZX":
-        return None
-    parent, session, start_ticks = (int(fields[number - _FIRST_FIELD]) for number in (4, 6, 22))
-    return Process(pid, start_ticks, parent, session)
-
-
-def children_of(pid: int) -> list[int]:
-    """The processes that the threads of one have started and that live; of one that ends meanwhile what was seen."""
-    children: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                children += [int(child) for child in (thread / "children").read_text(encoding="ascii").split()]
-    return children
 
 
 def left_behind(document: Mapping[str, Any]) -> list[Process]:
@@ -169,7 +145,7 @@ class GuardedCompanion:
         self._channel.setblocking(False)
         self.pidfd = os.pidfd_open(self._guard.pid)
         # Nobody else can have the number before it is waited for, even if the guard has ended.
-        self._guard_ticks = _start_ticks(self._guard.pid)
+        self._guard_ticks = start_ticks(self._guard.pid)
         try:
             self._wait_for_start(install)
         except BaseException:
@@ -216,7 +192,7 @@ class GuardedCompanion:
             self._after_guard()
         elif time.monotonic() >= self._next_record_s:
             self._next_record_s = time.monotonic() + RECORD_INTERVAL_S
-            self._recorded = set(_tree(self._guard.pid))
+            self._recorded = {process.identity for process in descendants(self._guard.pid)}
 
     def send(self, body: Mapping[str, Any]) -> None:
         """Queues a line for the program; it is sent as the guard reads. One that has ended does not hear it."""
@@ -239,21 +215,18 @@ class GuardedCompanion:
 
     def children(self) -> list[int]:
         """The numbers of those that are right below the guard: the program, and what has lost its parent."""
-        return [pid for pid, _ in _tree(self._guard.pid, deep=False)]
+        return [pid for pid in children_of(self._guard.pid) if read_process(pid) is not None]
 
     def processes(self) -> list[int]:
         """The numbers of the program and of all its descendants that live."""
-        return [pid for pid, _ in _tree(self._guard.pid)]
+        return [process.pid for process in descendants(self._guard.pid)]
 
     def signal(self, signum: int, *, group: bool = True) -> None:
         """Sends a signal to the program, or to all of the process group that it leads; not to the rest below it.
 
         Whoever has ended meanwhile gets none, nor does anybody who has its number by now.
         """
-        for identity in _tree(self._guard.pid):
-            process = read_process(identity[0])
-            if process is None or process.identity != identity:
-                continue
+        for process in descendants(self._guard.pid):
             if process.pid == self.pid or (group and _group_of(process.pid) == self.pid):
                 _send(process, signum)
 
@@ -327,7 +300,7 @@ class GuardedCompanion:
         """Where it did not end in order: stopped, stuck, or we were interrupted while we waited for it."""
         if self.finished:
             return
-        self._recorded |= set(_tree(self._guard.pid))
+        self._recorded |= {process.identity for process in descendants(self._guard.pid)}
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
@@ -419,34 +392,14 @@ class GuardedCompanion:
             ) from error
 
 
-def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third on (proc(5)); None where there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def _start_ticks(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[22 - _FIRST_FIELD]) if fields else None
-
-
-def _living() -> Iterator[Process]:
-    own = os.getpid()
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal() and int(entry.name) != own and (process := read_process(int(entry.name))):
-            yield process
-
-
 def _with_descendants(belongs: Callable[[Process], bool]) -> list[Process]:
     """The living processes that belong, and all below them."""
-    living = list(_living())
+    others = [process for process in living() if process.pid != os.getpid()]
     children: dict[int, list[Process]] = {}
-    for process in living:
+    for process in others:
         children.setdefault(process.parent, []).append(process)
     found: dict[int, Process] = {}
-    waiting = [process for process in living if belongs(process)]
+    waiting = [process for process in others if belongs(process)]
     while waiting:
         process = waiting.pop()
         if process.pid not in found:
@@ -470,23 +423,11 @@ def _is_marked(pid: int, mark: str) -> bool:
 
 def _is_being_executed(pid: int) -> bool:
     """Between the old and the new program the environment reads as empty: is it that, or is there none?"""
-    fields = _stat(pid)
+    fields = stat_fields(Path(f"/proc/{pid}/stat"))
     if fields is None:
         return False
-    size, begin, end = (int(fields[number - _FIRST_FIELD]) for number in (23, 50, 51))  # vsize, env_start, env_end
+    size, begin, end = (int(fields[number - 3]) for number in (23, 50, 51))  # vsize, env_start, env_end
     return size > 0 and (end == 0 or begin != end)
-
-
-def _tree(root: int, *, deep: bool = True) -> Iterator[tuple[int, int]]:
-    """Number and start time of all processes below `root`, at the cost of these and not of all of the machine.
-
-    Not `deep`: of its children alone.
-    """
-    waiting = [root]
-    while waiting:
-        found = children_of(waiting.pop())
-        waiting += found if deep else ()
-        yield from (process.identity for pid in found if (process := read_process(pid)))
 
 
 def _group_of(pid: int) -> int | None:
@@ -505,8 +446,7 @@ def _send(process: Process, signum: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         pidfd = os.pidfd_open(process.pid)
         try:
-            now = read_process(process.pid)
-            if now is not None and now.identity == process.identity:
+            if process.alive:
                 signal.pidfd_send_signal(pidfd, signum)
         finally:
             os.close(pidfd)

@@ -17,17 +17,17 @@ from typing import Any, NoReturn
 
 from perflab import tracer
 from perflab.condition import Counts, NotInEffect, Window
-from perflab.errors import BadInput, Interrupted, Unavailable, one_line
+from perflab.errors import BadInput, Interrupted, ProtocolError, Unavailable, one_line
 from perflab.experiment import protocol, scheduling
 from perflab.experiment.display import LiveProgress
 from perflab.experiment.drain import Drain
-from perflab.experiment.process import ProtocolError, describe_status, log_tail
 from perflab.experiment.rundir import write_json
 from perflab.experiment.running import RunningTrial
 from perflab.experiment.supervisor import CompanionEnded, Ended, Event, NodeProcess, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.observer import Artifact
+from perflab.processes import describe_status, last_words, log_tail
 from perflab.units import NS_PER_S, format_duration
 
 # From the start line to the start instant: the line must have reached every process by then.
@@ -340,9 +340,8 @@ class Nodes(System):
         if self._trial.until(lambda: not self._missing(heard), self._deadline(within_ns)):
             return
         node = self._node(self._missing(heard)[0])
-        tail = log_tail(node.log)
-        last_words = f"; its log ends with: {tail[-1]}" if tail else ""
-        raise Failed("harness_error", f"process {node.name!r} (pid {node.pid}) did not {what} in time{last_words}")
+        what = f"did not {what} in time{last_words(node.log)}"
+        raise Failed("harness_error", f"process {node.name!r} (pid {node.pid}) {what}")
 
     def _missing(self, heard: Mapping[str, object] | set[str]) -> list[str]:
         return [name for name in self._supervisor.nodes if name not in heard]
@@ -377,9 +376,8 @@ class Nodes(System):
             when = f" {format_duration(max(0, elapsed_ns) / NS_PER_S)} after the start"
         elif event.process in self._done:
             when = " after it was done"
-        tail = log_tail(node.log)
-        last_words = f"; its log ends with: {tail[-1]}" if tail else "; its log is empty"
-        text = f"process {event.process!r} (pid {node.pid}) {describe_status(event.status)}{when}{last_words}"
+        how = f"{describe_status(event.status)}{when}{last_words(node.log)}"
+        text = f"process {event.process!r} (pid {node.pid}) {how}"
         if label := self._of_conditions.get(event.process):
             raise NotInEffect(f"{label}: {text}", label)
         raise Failed("failed", text)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
-from perflab.experiment.process import ProtocolError
+from perflab.errors import ProtocolError
 from perflab.experiment.shared_memory import FOLDER
 from perflab.experiment.supervisor import Message
 

@@ -47,6 +47,7 @@ from perflab.host import Host
 from perflab.models import as_json
 from perflab.native import Native
 from perflab.observer import Observer
+from perflab.processes import start_ticks
 from perflab.results.curve import BreakingPoint
 from perflab.results.summary import Summary
 from perflab.results.trial import Judged
@@ -363,7 +364,7 @@ class _Keeper(Listener):
 
     def launched(self, pids: Mapping[str, int]) -> None:
         for name, pid in pids.items():
-            self._document["processes"][name] |= {"pid": pid, "start_ticks": process_start_ticks(pid)}
+            self._document["processes"][name] |= {"pid": pid, "start_ticks": start_ticks(pid)}
         self._write()
 
     def command_launched(self, name: str, document: Mapping[str, object]) -> None:
@@ -694,7 +695,7 @@ def _controller(host: Host) -> Json:
     pid = os.getpid()
     return {
         "pid": pid,
-        "start_ticks": process_start_ticks(pid),
+        "start_ticks": start_ticks(pid),
         "boot_id": host.boot_id(),
         "pid_namespace": pid_namespace(),
     }
@@ -731,15 +732,6 @@ def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialD
         if not document.get("interrupted"):
             found[int(document["order"])] = collect(trial, document, *expected_of(trial, manifest), figures).data
     return found
-
-
-def process_start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; with its number it identifies a process. None if gone."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return int(status.rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _versions(native: Native) -> Json:

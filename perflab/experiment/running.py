@@ -13,13 +13,13 @@ from perflab.condition import Companion, Counts, Evidence, Launch, NotInEffect
 from perflab.errors import PerflabError
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.display import LiveProgress
-from perflab.experiment.process import describe_status, log_tail
 from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tick
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.monitor import MonitorReader
 from perflab.native import Native
 from perflab.observer import Artifact
+from perflab.processes import describe_status, last_words
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
 from perflab.workload import Graph
@@ -162,13 +162,9 @@ class RunningTrial:
         if self.hear(event) or not isinstance(event, CompanionEnded):
             return
         companion = event.companion
-        tail = log_tail(companion.log)
         how = "was ended" if companion.status is None else describe_status(companion.status)
-        last_words = f"; its log ends with: {tail[-1]}" if tail else ""
-        raise NotInEffect(
-            f"{companion.name}: the program {how} while it should run{last_words}",
-            self._condition_of.get(companion.name),
-        )
+        text = f"{companion.name}: the program {how} while it should run{last_words(companion.log)}"
+        raise NotInEffect(text, self._condition_of.get(companion.name))
 
     # -- programs beside the workload ----------------------------------------------------------------------------------
 

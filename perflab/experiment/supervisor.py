@@ -22,9 +22,9 @@ from types import FrameType
 from typing import Any
 
 from perflab import waiting
-from perflab.errors import Interrupted, Unavailable
-from perflab.experiment.companion import GuardedCompanion
-from perflab.experiment.process import MAX_LINE_BYTES, ProtocolError, on_cpus
+from perflab.errors import Interrupted, ProtocolError, Unavailable
+from perflab.experiment.companion import MAX_LINE_BYTES, GuardedCompanion
+from perflab.processes import on_cpus
 from perflab.waiting import STEP_S, Wait
 
 KILL_WAIT_S = 10.0

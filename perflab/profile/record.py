@@ -25,9 +25,8 @@ from typing import Any, Literal, Protocol
 from perflab import programs
 from perflab.condition import Companion
 from perflab.errors import BadInput, PerflabError, Unavailable
-from perflab.experiment.companion import Process, children_of, read_process
-from perflab.experiment.process import describe_status
 from perflab.native import Native
+from perflab.processes import Process, children_of, describe_status, read_process
 from perflab.profile import counter
 from perflab.profile.counter import Counter
 
@@ -323,10 +322,8 @@ def command_of(perf_pid: int) -> Process | None:
 
 def cpu_ns(pid: int | None) -> int | None:
     """The CPU time of a process up to now; None where there is none."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    return None
+    process = None if pid is None else read_process(pid)
+    return None if process is None else process.cpu_ns
 
 
 def complaint(log: Path) -> str:

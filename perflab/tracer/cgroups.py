@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perflab.experiment.companion import children_of
 from perflab.formats.recording import Cgroup, Frozen, Throttled
+from perflab.processes import children_of
 
 STEP_S = 0.02  # between two readings
 LOOK_S = 0.25  # between two searches for groups and their threads

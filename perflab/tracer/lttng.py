@@ -28,7 +28,7 @@ from xml.etree import ElementTree
 from perflab import programs
 from perflab.condition import Companion
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
-from perflab.experiment.companion import read_process
+from perflab.processes import read_process
 from perflab.waiting import Wait
 
 INSTALL = "apt-get install lttng-tools"

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from perflab.errors import PerflabError
-from perflab.experiment.companion import read_process
+from perflab.processes import read_process
 from perflab.profile import perf_data, record
 
 from .conftest import NATIVE, TIMEOUT_S, Json, Run, command, environment, started

@@ -14,9 +14,9 @@ from typing import Any
 from made_run import MS, MadeTrial, Stream, arrivals, make_run
 
 from perflab.experiment.clean import pid_namespace
-from perflab.experiment.run import process_start_ticks
 from perflab.experiment.rundir import write_json
 from perflab.host import Host
+from perflab.processes import start_ticks
 from perflab.statistics import histogram as hg
 
 RUN_ID = "5" * 32
@@ -86,7 +86,7 @@ class LiveRun:
 
     def controlled_by(self, pid: int | None, *, boot_id: str | None = None, hostname: str | None = None) -> None:
         """Names the perflab that runs it; None: one that is gone."""
-        ticks = process_start_ticks(os.getpid() if pid is None else pid)
+        ticks = start_ticks(os.getpid() if pid is None else pid)
         self._manifest["controller"] = {
             "pid": os.getpid() if pid is None else pid,
             "start_ticks": ticks if pid is not None or ticks is None else ticks - 1,

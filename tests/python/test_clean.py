@@ -19,6 +19,7 @@ from support import SOURCE
 from perflab.errors import BadInput
 from perflab.experiment import clean, shared_memory
 from perflab.host import Host
+from perflab.processes import read_process
 
 HOST = Host()
 WAIT_S = 30.0
@@ -110,7 +111,7 @@ def test_companions_end_with_all_their_descendants_even_those_that_hold_out(tmp_
     assert texts[0].startswith(f"ended process cpu_load (pid {load.pid}) of trial 0001_baseline and ")
     assert load.wait(WAIT_S) == -signal.SIGKILL
     for pid in pids:
-        until(lambda pid=pid: not Path(f"/proc/{pid}").exists() or clean._process(pid) is None)  # type: ignore[misc]
+        until(lambda pid=pid: read_process(pid) is None)  # type: ignore[misc]
 
 
 def test_orphans_of_a_companion_are_known_by_its_mark(tmp_path: Path, spawn: Spawn) -> None:
@@ -122,7 +123,7 @@ def test_orphans_of_a_companion_are_known_by_its_mark(tmp_path: Path, spawn: Spa
     gone = {"name": "io_load", "pid": orphan.pid, "start_ticks": 1, "guard": None, "mark": "mark-of-this-test"}
     run = make_run(tmp_path / "r", {"companions": [gone]})
     assert cleaned(run)[0] == f"ended process io_load (pid {pid}) of trial 0001_baseline"
-    until(lambda: clean._process(pid) is None)
+    until(lambda: read_process(pid) is None)
 
 
 def test_a_number_that_somebody_else_has_by_now_is_never_hit(tmp_path: Path, spawn: Spawn) -> None:

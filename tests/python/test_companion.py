@@ -27,7 +27,8 @@ from support import SOURCE
 from perflab.condition import Companion
 from perflab.errors import PerflabError, Unavailable
 from perflab.experiment import companion as companion_module
-from perflab.experiment.companion import GuardedCompanion, Process, children_of, left_behind, read_process
+from perflab.experiment.companion import GuardedCompanion, left_behind
+from perflab.processes import Process, children_of, read_process
 
 pytestmark = pytest.mark.native
 
@@ -328,7 +329,7 @@ def test_processes_of_the_same_number_but_another_start_are_not_taken_for_left_b
         document = {"pid": process.pid, "start_ticks": process.start_ticks, "guard": None, "mark": None}
         assert left_behind(document) == [process]
         assert left_behind({**document, "start_ticks": process.start_ticks - 1}) == []
-        companion_module._kill(Process(process.pid, process.start_ticks - 1, process.parent, process.session))
+        companion_module._kill(Process(process.pid, process.start_ticks - 1))
         assert not is_gone(process)
     finally:
         own_child.kill()

@@ -11,9 +11,9 @@ import pytest
 from made_trial import MadeCompanion, MadeMonitor, MadeTrial, S, graph_of
 
 from perflab.condition import Window, io_load, memory_pressure, stress_ng, temporary
-from perflab.condition.evidence import Task
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.processes import Process
 
 WINDOW = Window(S, 4 * S)
 MIB = 1 << 20
@@ -41,9 +41,9 @@ def applied(tmp_path: Path, condition: Any, monitor: MadeMonitor) -> tuple[MadeT
     return trial, load
 
 
-def _this_process() -> Task:
+def _this_process() -> Process:
     stat = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return Task(os.getpid(), int(stat[19]))
+    return Process(os.getpid(), int(stat[19]))
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------

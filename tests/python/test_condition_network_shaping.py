@@ -160,6 +160,12 @@ def test_packets_that_passed_while_it_was_away_are_seen(rate: Verified) -> None:
     assert evidence["reason"] == "800 packets passed lo, and 500 of them the shaping"
 
 
+def test_packets_that_passed_while_the_counters_were_read_are_not_held_against_it(rate: Verified) -> None:
+    before, after = snapshot(1, 100, TBF), snapshot(13, 600, TBF)
+    slow = Snapshot(before.at_ns, before.disciplines, 100, passed_meanwhile=300)
+    assert rate(slow, Snapshot(after.at_ns, after.disciplines, 900, passed_meanwhile=40))["in_effect"]
+
+
 def test_a_process_outside_the_namespace_is_named(rate: Verified) -> None:
     rate.trial.processes = {"a": 201, "b": 202}
     rate.namespaces |= {201: 7, 202: 1}

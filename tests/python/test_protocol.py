@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from perflab.errors import ProtocolError
 from perflab.experiment import protocol
-from perflab.experiment.process import ProtocolError
 from perflab.experiment.supervisor import Message
 
 PROGRESS: dict[str, Any] = {"type": "progress", "publishing": True} | dict.fromkeys(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perflab.condition.evidence import Task, descendants
+from perflab.processes import Process, descendants
 from tests.conformance.condition.real_trial import RealTrial
 
 Act = Callable[[RealTrial, str], None]
@@ -40,12 +40,12 @@ class Case:
         return self.word.partition(":")[0]
 
 
-def workers(trial: RealTrial, label: str) -> list[Task]:
+def workers(trial: RealTrial, label: str) -> list[Process]:
     """The processes of a load that have no children: stress-ng's workers."""
     root = trial.companions[label].pid
     assert root is not None
-    below = descendants(root)
-    parents = {parent for parent, _ in below.values()}
+    below = list(descendants(root))
+    parents = {process.parent for process in below}
     return [t for t in below if t.pid not in parents]
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from perflab import native
 from perflab.condition import Counts, Launch
-from perflab.condition.evidence import Task, descendants, task
 from perflab.experiment.companion import GuardedCompanion
 from perflab.formats.monitor import MonitorReader
+from perflab.processes import Process, descendants, read_process
 from perflab.workload import Graph
 
 WORKLOAD = Path(__file__).with_name("workload.py")
@@ -117,11 +117,11 @@ class RealTrial:
                 return
             time.sleep(min(STEP_S, left_s))
 
-    def tasks(self, label: str) -> list[Task]:
+    def tasks(self, label: str) -> list[Process]:
         """The processes of a companion: the program itself first."""
         root = self.companions[label].pid
         assert root is not None
-        first = task(root)
+        first = read_process(root)
         return [*([first] if first else []), *descendants(root)]
 
     def _threads(self, name: str) -> int:

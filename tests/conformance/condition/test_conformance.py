@@ -20,10 +20,10 @@ import pytest
 
 from perflab import native, registry
 from perflab.condition import BEFORE, Applied, Condition, Window, temporary
-from perflab.condition.evidence import Task
 from perflab.condition.kinds import REGISTRY
 from perflab.errors import Unavailable
 from perflab.host import Host
+from perflab.processes import Process
 from tests.conformance.condition.case import Case
 from tests.conformance.condition.cases import CASES
 from tests.conformance.condition.real_trial import RealTrial, graph
@@ -149,7 +149,7 @@ def test_a_killed_perflab_leaves_nothing_that_cannot_be_found(word: str, tmp_pat
         assert holder.stdout is not None
         line = holder.stdout.readline()
         holder.kill()
-    tasks = [Task(pid, start_ticks) for pid, start_ticks in json.loads(line)]
+    tasks = [Process(pid, start_ticks) for pid, start_ticks in json.loads(line)]
     assert tasks
     limit_s = time.monotonic() + LEFT_LIMIT_S
     while (left := [t for t in tasks if t.alive]) and time.monotonic() < limit_s:
@@ -208,7 +208,7 @@ def test_every_condition_is_in_the_suite() -> None:
     assert {case.name for case in CASES} == set(REGISTRY) - {"message_flood"}, "which needs a graph"
 
 
-def _tasks(trial: RealTrial, label: str) -> list[Task]:
+def _tasks(trial: RealTrial, label: str) -> list[Process]:
     return trial.tasks(label) if label in trial.companions else []
 
 

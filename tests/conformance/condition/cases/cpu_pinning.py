@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from perflab.condition.evidence import allowed_cpus, descendants
+from perflab.condition.evidence import allowed_cpus
+from perflab.processes import descendants
 from tests.conformance.condition.case import Case, Sabotage, thread_of
 from tests.conformance.condition.real_trial import RealTrial
 

@@ -1,0 +1,164 @@
+"""Processes: as /proc has them, told apart from later ones of their numbers, and how they ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perflab.errors import Unavailable
+from perflab.units import NS_PER_S
+
+PROC = Path("/proc")
+LOG_TAIL_LINES = 5
+_LOG_TAIL_BYTES = 8192
+_FIRST_FIELD = 3  # proc(5) counts from 1, and the name may hold anything but its last parenthesis
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process or a thread. Number and start time identify it until the machine boots again; the rest may change."""
+
+    pid: int
+    start_ticks: int
+    name: str = field(compare=False, default="")
+    state: str = field(compare=False, default="")
+    parent: int = field(compare=False, default=0)
+    session: int = field(compare=False, default=0)
+    cpu_ns: int = field(compare=False, default=0)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.pid, self.start_ticks
+
+    @property
+    def alive(self) -> bool:
+        """Whether it exists, and is not a zombie."""
+        return read_process(self.pid) == self
+
+    @property
+    def stopped(self) -> bool:
+        now = read_process(self.pid)
+        return now is not None and now == self and now.state in "Tt"
+
+    @property
+    def started_ns(self) -> int:
+        """On CLOCK_MONOTONIC, to a tick of the kernel, which counts from boot, suspended time included."""
+        age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - _ns(self.start_ticks)
+        return time.monotonic_ns() - age_ns
+
+
+def read_process(pid: int) -> Process | None:
+    """The process that has this number now; None where there is none, or a zombie."""
+    return _read(PROC / str(pid) / "stat")
+
+
+def read_thread(pid: int, tid: int) -> Process | None:
+    """Likewise of a thread of a process."""
+    return _read(PROC / str(pid) / "task" / str(tid) / "stat")
+
+
+def living() -> Iterator[Process]:
+    """All processes that can be seen."""
+    for entry in os.scandir(PROC):
+        if entry.name.isdecimal() and (process := read_process(int(entry.name))):
+            yield process
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that the threads of one have started and that live; of one that ends meanwhile what was seen."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in (PROC / str(pid) / "task").iterdir():
+            with contextlib.suppress(OSError):
+                children += [int(child) for child in (thread / "children").read_text(encoding="ascii").split()]
+    return children
+
+
+def descendants(root: int) -> Iterator[Process]:
+    """The processes below `root`, without it, at the cost of these and not of all of the machine."""
+    waiting = [root]
+    while waiting:
+        found = children_of(waiting.pop())
+        waiting += found
+        yield from (process for pid in found if (process := read_process(pid)))
+
+
+def stat_fields(path: Path) -> list[str] | None:
+    """The fields of a file "stat" of /proc from the third on (proc(5)); None where it is not there any more."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot, also of a zombie; None where there is none."""
+    fields = stat_fields(PROC / str(pid) / "stat")
+    return int(fields[22 - _FIRST_FIELD]) if fields else None
+
+
+def _read(path: Path) -> Process | None:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    before, _, rest = text.rpartition(")")
+    number, _, name = before.partition(" (")
+    fields = rest.split()
+    if not fields or fields[0] in "ZX":
+        return None
+    parent, session, user, system, start = (int(fields[n - _FIRST_FIELD]) for n in (4, 6, 14, 15, 22))
+    return Process(int(number), start, name, fields[0], parent, session, _ns(user + system))
+
+
+def _ns(ticks: int) -> int:
+    return ticks * NS_PER_S // os.sysconf("SC_CLK_TCK")
+
+
+def describe_status(status: int) -> str:
+    """How a process ended, for people: "was killed by SIGKILL", "exited with 3"."""
+    if status >= 0:
+        return f"exited with {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"
+
+
+def log_tail(log: Path) -> list[str]:
+    """The last lines of a log; none where it is empty or cannot be read."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:]
+
+
+def last_words(log: Path) -> str:
+    """For messages: how the log of a process ends."""
+    tail = log_tail(log)
+    return f"; its log ends with: {tail[-1]}" if tail else "; its log is empty"
+
+
+@contextlib.contextmanager
+def on_cpus(cpus: Set[int] | None) -> Iterator[None]:
+    """A process inherits the CPUs of the thread that makes it: set before, there is no instant without them."""
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError as error:
+        raise Unavailable(f"CPUs {','.join(map(str, sorted(cpus)))} cannot be had: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
