@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perflab.output import visible_line, visible_text
+from perflab.report.tables.model import AnyTable, Tone
 
 MIN_NAME_WIDTH = 18
 COLUMN_GAP = 2
@@ -75,6 +76,26 @@ def print_table(out: Console, columns: Sequence[Column]) -> None:
     out.print(table)
     if missing := ", ".join(column.name for column in columns if column not in shown):
         out.print(Text(f"Left out at {out.width} columns: {missing}", "dim"))
+
+
+STYLES: dict[Tone, str] = {"": "", "bad": "red", "warn": "yellow", "good": "green", "faint": "dim"}
+
+
+def print_rows(out: Console, table: AnyTable) -> None:
+    """A table that was declared once, in a terminal."""
+    columns = [
+        Column(
+            column.header,
+            column.rank,
+            [Text(cell.text, STYLES[cell.tone]) for cell in cells],
+            right=column.quantity.numeric,
+            group=column.group,
+            called="" if column.title else column.help,
+        )
+        for column, cells in table.filled()
+        if column.rank is not None
+    ]
+    print_table(out, columns)
 
 
 def _visible(column: Column) -> Column:

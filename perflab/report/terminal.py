@@ -8,7 +8,7 @@ ellipsis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -17,7 +17,10 @@ from perflab.models import as_json
 from perflab.output import console
 from perflab.report import key_figures
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
-from perflab.report.table import COLUMN_GAP, Column, print_table
+from perflab.report.table import COLUMN_GAP, Column, print_rows, print_table
+from perflab.report.tables import messages
+from perflab.report.tables.messages import Of
+from perflab.report.tables.model import Table
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
 from perflab.results.summary import Summary
 from perflab.results.trial import (
@@ -31,20 +34,15 @@ from perflab.results.trial import (
     Resources,
     Result,
     ServiceResult,
-    Totals,
     Trial,
-    counted,
-    expected,
-    least_lost,
-    owners,
     received,
 )
-from perflab.statistics.metrics import cpu_per_message
-from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
+from perflab.units import format_bytes, format_duration, format_time
 
 __all__ = ["COLUMN_GAP", "Column", "console", "print_summary", "print_table", "totals_in_words"]
 
 Json = dict[str, Any]
+Timed = TypeVar("Timed", EdgeResult, ServiceResult)
 
 MAX_EDGES = 60
 MAX_TROUBLES = 5
@@ -198,14 +196,11 @@ def _print_result(out: Console, result: Result, middleware: str, with_edges: boo
     out.print()
     key_figures.print_of_result(out, result)
     if topics:
-        _print_distributions(out, totals)
+        print_rows(out, messages.distributions(totals))
         out.print()
         if with_edges:
-            _print_edges(out, result.edges)
-            out.print()
-    if services:
-        _print_services(out, services)
-        out.print()
+            _print_slowest(out, messages.edges, result.edges)
+    _print_slowest(out, messages.services, services)
     _print_resources(out, result.resources)
 
 
@@ -243,151 +238,35 @@ def _print_words(out: Console, result: Result, topics: bool) -> None:
         _line(out, f"Threads: {threads}", "")
 
 
-def _print_distributions(out: Console, totals: Totals) -> None:
-    names = ("latency", "response", "publish_delay", "publish_call", "dispatch", "work")
-    rows = [(name.replace("_", " "), q) for name in names if (q := getattr(totals, f"{name}_ns")) is not None]
-    ranks = {"min": 7, "mean": 8, "p50": 3, "p90": 6, "p99": 1, "p99_9": 4, "p99_99": 5, "max": 2}
-    columns = [Column("", 0, [Text(name) for name, _ in rows], right=False)]
-    for key, rank in ranks.items():
-        columns.append(Column(key.replace("_", "."), rank, [Text(format_time(getattr(q, key))) for _, q in rows]))
-    when = [Text("–" if q.max_at_s is None else f"at {format_duration(q.max_at_s)}") for _, q in rows]
-    columns.append(Column("", 9, when, right=False, called="when the maximum was"))
-    print_table(out, columns)
-
-
-def _print_edges(out: Console, edges: Sequence[EdgeResult]) -> None:
-    if not edges:
+def _print_slowest(
+    out: Console, declared: Callable[[Sequence[Of[Timed]]], Table[Of[Timed]]], parts: Sequence[Timed]
+) -> None:
+    """A table of edges or services; of very many those with the highest p99."""
+    if not parts:
         return
-    shown = list(edges)
+    shown = list(parts)
     if len(shown) > MAX_EDGES:
-        shown = sorted(shown, key=lambda e: _of(e.latency_ns, "p99") or 0, reverse=True)[:MAX_EDGES]
-
-    def ends(edge: EdgeResult) -> str:
-        return f"{edge.publisher} → {edge.subscription}"
-
-    def column(header: str, rank: int, cell: Callable[[EdgeResult], Text | str], *, right: bool = True) -> Column:
-        return Column(header, rank, [c if isinstance(c := cell(e), Text) else Text(c) for e in shown], right)
-
-    def times(owner: str, key: str, rank: int) -> Column:
-        cells = [Text(format_time(_of(getattr(e, f"{owner}_ns"), key))) for e in shown]
-        return Column(key, rank, cells, group=owner)
-
-    print_table(
-        out,
-        [
-            column("publisher → subscription", 0, ends, right=False),
-            column("topic", 7, lambda e: e.topic, right=False),
-            column("size", 14, lambda e: format_bytes(e.size_bytes)),
-            column("Hz", 13, lambda e: format_rate(e.frequency_hz or None)),
-            column("sent", 12, lambda e: format_count(e.sent)),
-            column("received", 2, lambda e: format_count(e.received)),
-            column("lost", 3, lambda e: _count(least_lost(e), "red")),
-            column("late", 10, lambda e: _count(e.late, "yellow")),
-            column("too late", 11, lambda e: _count(e.too_late, "red")),
-            # A foreign run may have no percentiles.
-            times("latency", "p50" if any(_of(e.latency_ns, "p50") is not None for e in shown) else "mean", 6),
-            times("latency", "p99", 4),
-            times("latency", "max", 5),
-            times("response", "p50", 9),
-            times("response", "p99", 8),
-            times("response", "max", 9),
-        ],
-    )
-    if len(edges) > len(shown):
-        _line(out, f"… and {len(edges) - len(shown)} more with a lower p99; `--json` has all of them", "dim")
+        shown = sorted(shown, key=lambda part: _p99(part.times_ns), reverse=True)[:MAX_EDGES]
+    print_rows(out, declared([Of(part) for part in shown]))
+    if len(parts) > len(shown):
+        _line(out, f"… and {len(parts) - len(shown)} more with a lower p99; `--json` has all of them", "dim")
+    out.print()
 
 
-def _print_services(out: Console, services: Sequence[ServiceResult]) -> None:
-    shown = list(services)
-    if len(shown) > MAX_EDGES:
-        shown = sorted(shown, key=lambda s: _of(s.round_trip_ns, "p99") or 0, reverse=True)[:MAX_EDGES]
-
-    def column(header: str, rank: int, cell: Callable[[ServiceResult], Text | str], *, right: bool = True) -> Column:
-        return Column(header, rank, [c if isinstance(c := cell(s), Text) else Text(c) for s in shown], right)
-
-    def times(key: str, rank: int) -> Column:
-        cells = [Text(format_time(_of(s.round_trip_ns, key))) for s in shown]
-        return Column(key, rank, cells, group="round trip")
-
-    print_table(
-        out,
-        [
-            column("client → server", 0, lambda s: f"{s.client} → {s.server}", right=False),
-            column("service", 7, lambda s: s.service, right=False),
-            column("Hz", 10, lambda s: format_rate(s.frequency_hz or None)),
-            column("sent", 9, lambda s: format_count(s.sent)),
-            column("received", 2, lambda s: format_count(s.received)),
-            column("lost", 3, lambda s: _count(least_lost(s), "red")),
-            column("late", 8, lambda s: _count(s.late, "yellow")),
-            times("p50" if any(_of(s.round_trip_ns, "p50") is not None for s in shown) else "mean", 6),
-            times("p99", 4),
-            times("max", 5),
-        ],
-    )
-    if len(services) > len(shown):
-        _line(out, f"… and {len(services) - len(shown)} more with a lower p99; `--json` has all of them", "dim")
+def _p99(times: Distribution | None) -> int:
+    return 0 if times is None else times.p99 or 0
 
 
 def _print_comparison(out: Console, results: Sequence[Result], *, judged: bool) -> None:
     """One row per result, called by what it differs in; `judged` says whether findings follow."""
-
-    def column(header: str, rank: int, cell: Callable[[Result], Text | str], group: str = "") -> Column:
-        cells = [c if isinstance(c := cell(r), Text) else Text(c) for r in results]
-        return Column(header, rank, cells, group=group)
-
-    def times(owner: str, key: str, rank: int) -> Column:
-        return column(key, rank, lambda r: format_time(_of(getattr(r.totals, f"{owner}_ns"), key)), owner)
-
-    figures = [
-        column("received/expected", 2, lambda r: f"{format_count(received(r))}/{format_count(expected(r))}"),
-        column("lost", 3, lambda r: _count(least_lost(*owners(r)), "red")),
-        column("late", 8, lambda r: _count(counted(r, lambda owner: owner.late), "yellow")),
-        times("latency", "p50", 6),
-        times("latency", "p99", 1),
-        times("latency", "max", 5),
-        times("response", "p99", 7),
-        column("p99", 4, _slowest_round_trip, "round trip"),
-        column("CPU", 9, lambda r: _percent(r.resources.cpu_percent_mean)),
-        column("per message", 10, lambda r: format_time(_cpu_per_message_ns(r)), "CPU"),
-        column("RSS peak", 11, lambda r: format_bytes(_bytes(r.resources.rss_kb_max))),
-    ]
     # A treatment may have more trials than another, and its maximum is that of more messages.
     title = "Compared:"
     if judged:
         title = "All messages of all trials together (differences are judged below, one value per trial):"
     _line(out, title, "bold")
-    measured = [figure for figure in figures if any(cell.plain != format_time(None) for cell in figure.cells)]
-    names = Column("", 0, [Text(name) for name in labels(results)], right=False)
-    trials = column("trials", 3, lambda r: str(r.coverage.trials_merged))
-    print_table(out, [names, trials, *measured])
+    rows = [Of(result, label) for label, result in zip(labels(results), results, strict=True)]
+    print_rows(out, messages.all_messages(rows))
     out.print()
-
-
-def _slowest_round_trip(result: Result) -> str:
-    """Of the slowest service: percentiles of several cannot be merged from here."""
-    return format_time(max((q for s in result.services if (q := _of(s.round_trip_ns, "p99"))), default=None))
-
-
-def _cpu_per_message_ns(result: Result) -> int | None:
-    """CPU time of all processes for each message that was delivered, over the merged trials."""
-    value = cpu_per_message(result.merged).value
-    return None if value is None else round(value)
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g} %"
-
-
-def _bytes(kilobytes: int | None) -> int | None:
-    return None if kilobytes is None else kilobytes * 1024
-
-
-def _of(times: Distribution | None, statistic: str) -> int | None:
-    return None if times is None else getattr(times, statistic)
-
-
-def _count(n: int | None, style: str) -> Text:
-    return Text(format_count(n), style if n else "")
 
 
 def _print_resources(out: Console, resources: Resources) -> None:

@@ -15,17 +15,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from perflab import quantity
 from perflab.errors import BadInput
+from perflab.quantity import Quantity
 from perflab.results.trial import Distribution, JitterFigure, PathFigure, Trial, counted, owners, received
 from perflab.statistics.cost import COUNTERS
-from perflab.units import format_bytes, format_count, format_time
+from perflab.units import format_count
 
 LOWER: Literal["lower"] = "lower"  # which is better
 HIGHER: Literal["higher"] = "higher"
 RATIO, DIFFERENCE = "ratio", "difference"  # how two values of a metric are compared
 
 # Times are positive and spread over decades: what changes them multiplies. Counts and shares are 0 as a rule.
-NS, PERCENT, COUNT, KILOBYTES, PER_MESSAGE = "ns", "%", "", "kB", "per message"
+_QUANTITIES = {q.unit: q for q in (quantity.TIME, quantity.PERCENT, quantity.COUNT, quantity.KILOBYTES,
+                                   quantity.PER_MESSAGE)}  # fmt: skip
+NS, PERCENT, COUNT, KILOBYTES, PER_MESSAGE = _QUANTITIES
 
 BEYOND = 10  # messages that must lie above a percentile
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
@@ -54,17 +58,11 @@ class Metric:
 
     def format(self, value: float | None) -> str:
         """A value for people: "45.2 µs", "0.11 %", "12"."""
-        if value is None:
-            return "–"
-        if self.unit == NS:
-            return format_time(value)
-        if self.unit == PERCENT:
-            return f"{value:.3g} %"
-        if self.unit == KILOBYTES:
-            return format_bytes(value * 1024)
-        if self.unit == PER_MESSAGE:
-            return f"{value:.3g}" if value < 1000 else format_count(round(value))
-        return format_count(int(value)) if value == int(value) else f"{value:.4g}"
+        return self.quantity.text(value)
+
+    @property
+    def quantity(self) -> Quantity:
+        return _QUANTITIES[self.unit]
 
 
 def needed(statistic: str) -> int:

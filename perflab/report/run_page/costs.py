@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from perflab.report import executor_costs
 from perflab.report.executor_costs import CostColumn
-from perflab.report.run_page.elements import Cell, Column, Table
+from perflab.report.run_page.elements import Column, Table
 from perflab.report.run_page.runs import ReportRun
+from perflab.report.tables.model import Cell
 from perflab.units import format_confidence
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflab.report.run_page.elements import Cell, Column, Table, escape, facts, number, word
+from perflab.report.run_page.elements import Column, Table, escape, facts, number, word
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.words import plain
+from perflab.report.tables.model import Cell
 from perflab.results.curve import BreakingPoint, Curve, CurveLevel, Knee, Saturation, State
 from perflab.results.trial import Median
 from perflab.statistics.metrics import find

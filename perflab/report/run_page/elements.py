@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+
+from perflab.report.tables.model import AnyTable, Cell, Tone
 
 LONG_ROWS = 50  # a table with more shows its first ones until it is asked for the rest
 FIRST_ROWS = 20
@@ -17,8 +18,6 @@ _UNITS = "ns|µs|ms|s|min|h|B|KiB|MiB|GiB|MB|Hz|MHz|GHz|CPUs?"
 
 LONG_TEXT = 18
 SENTENCE = 60  # letters from which on a line of a cell gets more room
-
-Tone = Literal["", "bad", "good", "warn", "faint"]
 
 # Beside every colour stands a sign: ▲ is worse, whatever the direction of the metric.
 SIGNS: dict[str, str] = {"bad": "▲", "good": "▼", "warn": "!", "faint": "", "": ""}
@@ -43,33 +42,21 @@ def inline(text: object) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", unbroken(text))
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What is shown, and what it is sorted by: a number, a text, or None for what is not known (always last)."""
-
-    text: str
-    by: float | str | None = None
-    tone: Tone = ""
-    below: Sequence[str] = ()  # more lines, smaller
-    sign: str = ""
-
-    @property
-    def known(self) -> bool:
-        return self.text != "–" or any(self.below)
-
-    def html(self, tag: str = "td", *, right: bool = False) -> str:
-        known = None if isinstance(self.by, float) and not math.isfinite(self.by) else self.by
-        by = "" if known is None else f' data-by="{escape(f"{known:.12g}" if isinstance(known, float) else known)}"'
-        # What is long gets room for some words in a line.
-        long = not right and any(len(line) > LONG_TEXT for line in (self.text, *self.below))
-        sentence = long and any(len(line) > SENTENCE for line in (self.text, *self.below))
-        kinds = ("r" if right else "", self.tone, "long-text" if long else "", "sentence" if sentence else "")
-        classes = " ".join(kind for kind in kinds if kind)
-        sign = f'<b class="sign" aria-hidden="true">{escape(self.sign)}</b>\u00a0' if self.sign else ""
-        below = "".join(f'<span class="below">{inline(line)}</span>' for line in self.below if line)
-        scope = ' scope="row"' if tag == "th" else ""
-        given = f' class="{classes}"' if classes else ""
-        return f"<{tag}{scope}{given}{by}>{sign}{inline(self.text)}{below}</{tag}>"
+def cell_html(cell: Cell, tag: str = "td", *, right: bool = False) -> str:
+    """Sorted by its value: a number or a text; what is not known is always last."""
+    value = cell.value
+    known = None if isinstance(value, float) and not math.isfinite(value) else value
+    by = "" if known is None else f' data-by="{escape(f"{known:.12g}" if isinstance(known, float) else known)}"'
+    # What is long gets room for some words in a line.
+    long = not right and any(len(line) > LONG_TEXT for line in (cell.text, *cell.below))
+    sentence = long and any(len(line) > SENTENCE for line in (cell.text, *cell.below))
+    kinds = ("r" if right else "", cell.tone, "long-text" if long else "", "sentence" if sentence else "")
+    classes = " ".join(kind for kind in kinds if kind)
+    sign = f'<b class="sign" aria-hidden="true">{escape(cell.sign)}</b>\u00a0' if cell.sign else ""
+    below = "".join(f'<span class="below">{inline(line)}</span>' for line in cell.below if line)
+    scope = ' scope="row"' if tag == "th" else ""
+    given = f' class="{classes}"' if classes else ""
+    return f"<{tag}{scope}{given}{by}>{sign}{inline(cell.text)}{below}</{tag}>"
 
 
 def number(text: str, value: float | None, tone: Tone = "") -> Cell:
@@ -124,6 +111,14 @@ class Table:
         )
 
 
+def table_html(table: AnyTable) -> str:
+    """A table that was declared once, on the page."""
+    filled = table.filled()
+    columns = [Column(column.title, column.quantity.numeric, column.help) for column, _ in filled]
+    rows = [list(cells) for cells in zip(*(cells for _, cells in filled), strict=True)]
+    return Table(table.title, columns, rows, table.notes).html()
+
+
 def _head(column: Column) -> str:
     title = f' title="{escape(column.title)}"' if column.title else ""
     side = ' class="r"' if column.numeric else ""
@@ -136,7 +131,7 @@ def _head(column: Column) -> str:
 
 def _row(cells: Sequence[Cell], columns: Sequence[Column]) -> str:
     made = "".join(
-        cell.html("th" if i == 0 else "td", right=column.numeric)
+        cell_html(cell, "th" if i == 0 else "td", right=column.numeric)
         for i, (cell, column) in enumerate(zip(cells, columns, strict=True))
     )
     return f"<tr>{made}</tr>"

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perflab.report.run_page.elements import Tone, box, details, escape, inline, items, paragraph
+from perflab.report.run_page.elements import box, details, escape, inline, items, paragraph
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.words import (
     certainty,
@@ -19,6 +19,7 @@ from perflab.report.run_page.words import (
     plain,
     size,
 )
+from perflab.report.tables.model import Tone
 from perflab.results.comparison import (
     BETTER,
     CONDITION,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perflab.report.key_figures import Shown, explained, names_in, shown
-from perflab.report.run_page.elements import Cell, Column, Table, number, word
+from perflab.report.run_page.elements import Column, Table, number, word
 from perflab.report.run_page.runs import ReportRun, of_all
+from perflab.report.tables.model import Cell
 from perflab.statistics.key_figures import SHOWN
 
 

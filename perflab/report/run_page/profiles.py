@@ -11,8 +11,9 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.profile import flamegraph, result
-from perflab.report.run_page.elements import Cell, Column, Table, escape, facts, number, paragraph, paragraphs, word
+from perflab.report.run_page.elements import Column, Table, escape, facts, number, paragraph, paragraphs, word
 from perflab.report.run_page.runs import ReportRun
+from perflab.report.tables.model import Cell
 from perflab.results.trial import Why
 from perflab.trace.causes import CAUSES
 from perflab.units import format_confidence, format_count, format_time

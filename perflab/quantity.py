@@ -1,0 +1,49 @@
+"""Quantities: the unit that a value has as a plain number, and how it is written for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
+
+UNKNOWN = "–"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """`write` makes of a plain number, which is in `unit`, what people read."""
+
+    unit: str
+    write: Callable[[float], str]
+    numeric: bool = True
+
+    def text(self, value: float | str | None) -> str:
+        """ "45.2 µs"; of what is not known "–".
+
+        >>> TIME.text(45_200), PERCENT.text(0.1111), COUNT.text(None)
+        ('45.2 µs', '0.111 %', '–')
+        """
+        if value is None or value == "":
+            return UNKNOWN
+        return value if isinstance(value, str) else self.write(value)
+
+
+def _count(value: float) -> str:
+    return format_count(int(value)) if value == int(value) else f"{value:.4g}"
+
+
+def _per_message(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else format_count(round(value))
+
+
+TEXT = Quantity("", str, numeric=False)
+PLAIN = Quantity("", str)  # the number of a trial: no count, so without groups of digits
+TIME = Quantity("ns", format_time)
+DURATION = Quantity("s", format_duration)
+COUNT = Quantity("", _count)
+PERCENT = Quantity("%", lambda value: f"{value:.3g} %")
+PER_MESSAGE = Quantity("per message", _per_message)
+KILOBYTES = Quantity("kB", lambda value: format_bytes(value * 1024))  # the kernel's, which have 1024 bytes
+BYTES = Quantity("B", format_bytes)
+FREQUENCY = Quantity("Hz", format_rate)

@@ -1,0 +1,329 @@
+"""What messages say, as tables: all of a result together, edges, services, where every message went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from perflab.quantity import BYTES, COUNT, FREQUENCY, KILOBYTES, PERCENT, PLAIN, TIME
+from perflab.report.tables.model import Cell, Column, Table
+from perflab.results.trial import (
+    Counts,
+    Distribution,
+    EdgeResult,
+    ProcessResources,
+    Resources,
+    Result,
+    ServiceResult,
+    Totals,
+    added,
+    counted,
+    expected,
+    least_lost,
+    owners,
+    received,
+)
+from perflab.statistics.metrics import cpu_per_message
+from perflab.units import format_duration
+
+R = TypeVar("R")
+Part = TypeVar("Part")
+
+ONE_CPU = "100 % is one CPU"
+
+
+@dataclass(frozen=True)
+class Of(Generic[R]):
+    """A record, with the names of its result and of its run where there are several of them."""
+
+    record: R
+    result: str = ""
+    run: str = ""
+
+    def parts(self, of: Callable[[R], Iterable[Part]], *, named: bool = True) -> Iterator[Of[Part]]:
+        return (Of(part, self.result if named else "", self.run) for part in of(self.record))
+
+
+Times = Callable[[Any], Distribution | None]  # of a record
+
+
+def result_column(rank: int | None = None) -> Column[Any]:
+    return Column("result", "result", lambda row: row.result, rank=rank)
+
+
+RUN: Column[Any] = Column("run", "run", lambda row: row.run)
+
+
+def times(group: str, of: Times, ranks: Mapping[str, int | None], help_: str = "") -> list[Column[Any]]:
+    """A column for each statistic of a distribution."""
+
+    def column(statistic: str, rank: int | None) -> Column[Any]:
+        def read(row: Any) -> float | None:
+            found = of(row.record)
+            return None if found is None else getattr(found, statistic)
+
+        return Column(
+            name="_".join(filter(None, (group.replace(" ", "_"), statistic))),
+            header=statistic.replace("_", "."), group=group, read=read, quantity=TIME, rank=rank, help=help_,
+        )  # fmt: skip
+
+    return [column(statistic, rank) for statistic, rank in ranks.items()]
+
+
+def _mean(rows: Sequence[Of[Any]], of: Times, rank: int) -> int | None:
+    """Beside percentiles a mean is for those who have room; a foreign run may have no percentiles."""
+    return None if any((d := of(row.record)) is not None and d.p50 is not None for row in rows) else rank
+
+
+def _counts(**ranks: int | None) -> list[Column[Any]]:
+    """What became of the messages of one edge or service."""
+    columns: list[Column[Any]] = [
+        Column("sent", "sent", lambda row: row.record.sent, COUNT),
+        Column("received", "received", lambda row: row.record.received, COUNT),
+        Column("lost", "lost", lambda row: least_lost(row.record), COUNT, tone="bad"),
+        Column("late", "late", lambda row: row.record.late, COUNT, tone="warn"),
+        Column("too_late", "too late", lambda row: row.record.too_late, COUNT, tone="bad"),
+    ]
+    return [replace(column, rank=ranks[column.name]) for column in columns]
+
+
+def edges(rows: Sequence[Of[EdgeResult]]) -> Table[Of[EdgeResult]]:
+    latency: Times = lambda edge: edge.latency_ns  # noqa: E731
+    return Table(
+        "Edges",
+        [
+            Column(
+                "edge", "publisher → subscription", rank=0,
+                read=lambda row: f"{row.record.publisher or '?'} → {row.record.subscription or '?'}",
+            ),
+            Column("topic", "topic", lambda row: row.record.topic, rank=7),
+            RUN,
+            result_column(),
+            Column("size", "size", lambda row: row.record.size_bytes, BYTES, rank=14),
+            Column(
+                "rate", "Hz", lambda row: row.record.frequency_hz or None, FREQUENCY, rank=13
+            ),
+            *_counts(sent=12, received=2, lost=3, late=10, too_late=11),
+            *times("latency", latency, {"mean": _mean(rows, latency, 6), "p50": 6, "p99": 4, "max": 5}),
+            *times("response", lambda edge: edge.response_ns, {"p50": 9, "p99": 8, "max": 9}),
+        ],
+        rows,
+    )  # fmt: skip
+
+
+def services(rows: Sequence[Of[ServiceResult]]) -> Table[Of[ServiceResult]]:
+    round_trip: Times = lambda service: service.round_trip_ns  # noqa: E731
+    return Table(
+        "Services",
+        [
+            Column(
+                "service_edge", "client → server", rank=0,
+                read=lambda row: f"{row.record.client or '?'} → {row.record.server or '?'}",
+            ),
+            Column("service", "service", lambda row: row.record.service, rank=7),
+            RUN,
+            result_column(),
+            Column(
+                "rate", "Hz", lambda row: row.record.frequency_hz or None, FREQUENCY, rank=10
+            ),
+            *_counts(sent=9, received=2, lost=3, late=8, too_late=11),
+            *times("round trip", round_trip, {"mean": _mean(rows, round_trip, 6), "p50": 6, "p99": 4, "max": 5}),
+        ],
+        rows,
+    )  # fmt: skip
+
+
+def all_messages(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
+    """One row per result: all messages of all its trials together."""
+    note = "All messages of all trials together: a maximum is that of more messages where there are more trials."
+    return Table(
+        "All messages together",
+        [
+            result_column(0),
+            RUN,
+            Column(
+                "trials", "trials", lambda row: row.record.coverage.trials_merged, PLAIN,
+                rank=3,
+            ),
+            Column("received", "received", lambda row: received(row.record), COUNT, rank=2),
+            Column("expected", "expected", lambda row: expected(row.record), COUNT, rank=2),
+            Column(
+                "lost", "lost", lambda row: least_lost(*owners(row.record)), COUNT, rank=3,
+                tone="bad",
+            ),
+            counted_column("late", "late", rank=8, tone="warn"),
+            counted_column("too_late", "too late", tone="bad"),
+            *times(
+                "latency", lambda result: result.totals.latency_ns,
+                {"mean": None, "p50": 6, "p90": None, "p99": 1, "p99_9": None, "max": 5},
+            ),
+            *times("response", lambda result: result.totals.response_ns, {"p99": 7, "max": None}),
+            Column(
+                "round_trip_p99", "p99", group="round trip", read=_slowest_round_trip, quantity=TIME,
+                rank=4, help="of the slowest service",
+            ),
+            cpu(lambda row: row.record.resources, 9),
+            Column(
+                "cpu_per_message", "per message", group="CPU", quantity=TIME, rank=10,
+                read=lambda row: cpu_per_message(row.record.merged).value,
+                help="CPU time of all processes for each message that was delivered",
+            ),
+            rss(lambda row: row.record.resources, 11),
+        ],
+        rows,
+        [note] if len(rows) > 1 else [],
+    )  # fmt: skip
+
+
+def counted_column(name: str, header: str, **more: Any) -> Column[Any]:
+    """Over all topics and services of a trial or result."""
+    return Column(
+        name=name, header=header, read=lambda row: counted(row.record, lambda owner: getattr(owner, name)),
+        quantity=COUNT, **more,
+    )  # fmt: skip
+
+
+def _slowest_round_trip(row: Of[Result]) -> float | None:
+    """Of the slowest service: percentiles of several cannot be merged from here."""
+    round_trips = [s.round_trip_ns for s in row.record.services if s.round_trip_ns is not None]
+    return max((times.p99 for times in round_trips if times.p99), default=None)
+
+
+def cpu(of: Callable[[Any], Resources | ProcessResources], rank: int | None = None) -> Column[Any]:
+    """Per cent of one CPU; of foreign runs, of all CPUs, as they say it."""
+
+    def read(row: Any) -> float | Cell | None:
+        used = of(row)
+        if used.cpu_percent_mean is None and used.cpu_percent_of_machine is not None:
+            return Cell(f"{PERCENT.text(used.cpu_percent_of_machine)} of all", used.cpu_percent_of_machine)
+        return used.cpu_percent_mean
+
+    return Column("cpu_percent", "CPU", read, quantity=PERCENT, rank=rank, help=ONE_CPU)
+
+
+def rss(of: Callable[[Any], Resources | ProcessResources], rank: int | None = None) -> Column[Any]:
+    return Column(
+        "rss_kb", "RSS peak", lambda row: of(row).rss_kb_max, KILOBYTES, rank=rank
+    )  # fmt: skip
+
+
+def processes(rows: Sequence[Of[ProcessResources]]) -> Table[Of[ProcessResources]]:
+    return Table(
+        "Resources of each process",
+        [
+            Column("process", "process", lambda row: row.record.process),
+            RUN,
+            result_column(),
+            cpu(lambda row: row.record),
+            rss(lambda row: row.record),
+        ],
+        rows,
+    )
+
+
+# -- where every message went ----------------------------------------------------------------------------------------
+
+
+def accounting(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
+    def sums(name: str, header: str, of: Callable[[Counts], int | None], **more: Any) -> Column[Of[Result]]:
+        return Column(
+            name=name, header=header, read=lambda row: added(of(part) for part in owners(row.record)), quantity=COUNT,
+            **more,
+        )  # fmt: skip
+
+    return Table(
+        "Where every message went",
+        [
+            result_column(),
+            RUN,
+            Column(
+                "records", "records", _records, help="whether every process wrote its last ones"
+            ),
+            sums("sent", "sent", lambda part: part.sent),
+            sums("received", "received", lambda part: part.received),
+            sums("gap", "lost in gaps", lambda part: part.lost.gap, tone="bad"),
+            sums("tail", "lost at the end", lambda part: part.lost.tail, tone="bad"),
+            sums(
+                "pre_match", "before matching", lambda part: part.lost.pre_match, tone="warn",
+                help="sent before the two ends had found each other",
+            ),
+            sums("reordered", "reordered", lambda part: part.reordered, tone="warn"),
+            sums("duplicate", "duplicate", lambda part: part.duplicate, tone="warn"),
+            sums(
+                "beyond_window", "beyond the window", lambda part: part.beyond_window, tone="warn",
+                help="too far out of order to be told from a loss",
+            ),
+            sums("not_sent", "ticks not sent", lambda part: part.not_sent, tone="bad"),
+            sums("write_errors", "write errors", lambda part: part.write_errors, tone="bad"),
+            Column(
+                "saturated", "saturated", lambda row: _of_histograms(row, lambda d: d.saturated),
+                quantity=COUNT, tone="warn", help="values above what a histogram holds",
+            ),
+            Column(
+                "negative", "negative", lambda row: _of_histograms(row, lambda d: d.negative),
+                quantity=COUNT, tone="warn", help="values below 0: clocks that do not agree",
+            ),
+        ],
+        rows,
+    )  # fmt: skip
+
+
+def _records(row: Of[Result]) -> Cell:
+    coverage = row.record.coverage
+    words = "complete" if coverage.complete else "not complete" if coverage.trials_merged else "none"
+    return Cell(words, words, "" if coverage.complete else "warn")
+
+
+def _of_histograms(row: Of[Result], count_of: Callable[[Distribution], int | None]) -> int | None:
+    """Values of all histograms together, as far as they are known."""
+    found = [d for part in owners(row.record) for d in _distributions(part) if d is not None]
+    known = [n for d in found if (n := count_of(d)) is not None]
+    return sum(known) if known else None
+
+
+def _distributions(part: Counts) -> list[Distribution | None]:
+    found = [part.times_ns, part.publish_delay_ns, part.publish_call_ns, part.dispatch_ns, part.work_ns]
+    return [*found, part.response_ns] if isinstance(part, Totals) else found
+
+
+def hiccups(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
+    """What the machine does to a thread that only sleeps, where that was observed."""
+    late: Times = lambda result: result.hiccup_ns  # noqa: E731
+    return Table(
+        "How late a thread that only sleeps woke up",
+        [
+            result_column(),
+            RUN,
+            Column("wake_ups", "wake-ups", lambda row: row.record.hiccup_ns.count, COUNT),
+            *times("", late, {"p50": None, "p99": None, "p99_9": None, "max": None}),
+        ],
+        [row for row in rows if row.record.hiccup_ns is not None],
+    )
+
+
+# -- one result ------------------------------------------------------------------------------------------------------
+
+_FIGURES = ("latency", "response", "publish_delay", "publish_call", "dispatch", "work")
+
+
+def distributions(totals: Totals) -> Table[Of[Distribution]]:
+    """One row for each time that was measured of the messages of a result."""
+    known = [(name.replace("_", " "), getattr(totals, f"{name}_ns")) for name in _FIGURES]
+    return Table(
+        "Distributions",
+        [
+            Column("figure", "", lambda row: row.result, rank=0),
+            *times(
+                "", lambda figure: figure,
+                {"min": 7, "mean": 8, "p50": 3, "p90": 6, "p99": 1, "p99_9": 4, "p99_99": 5, "max": 2},
+            ),
+            Column("max_at_s", "", _when, rank=9, help="when the maximum was"),
+        ],
+        [Of(found, name) for name, found in known if found is not None],
+    )  # fmt: skip
+
+
+def _when(row: Of[Distribution]) -> Cell | None:
+    at = row.record.max_at_s
+    return None if at is None else Cell(f"at {format_duration(at)}", at)
