@@ -95,10 +95,15 @@ def export(
                 documents.append({**about, "directory": str(folder), "files": written.files, **written.document})
                 if not as_json:
                     _print(chosen, written, exporter.note(chosen))
+            numbers = {t.trial for r in data.summary.results for t in r.trials_detail if trial in (None, t.trial)}
+            together = exporter.write_together(data, numbers, directory)
+            if not as_json:
+                sys.stdout.write("".join(f"{path}\n" for path in together))
         except OSError as error:
             raise PerflabError(f"cannot write {error.filename or directory}: {error.strerror}") from error
     if as_json:
-        sys.stdout.write(json.dumps({"format": format_, "trials": documents}, indent=1, ensure_ascii=False) + "\n")
+        document = {"format": format_, "trials": documents, "files": together}
+        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,11 @@ class Exporter(ABC):
     @abstractmethod
     def write(self, data: RunData, trial: TrialTables, directory: Path) -> Written:
         """Writes a trial into a directory of its own, which it makes. Raises OSError."""
+
+    def write_together(self, data: RunData, numbers: Container[int], directory: Path) -> list[str]:
+        """Writes what trials of these numbers have in common, those that recorded nothing too, into the directory that
+        holds them all; the files. Raises OSError."""
+        return []
 
 
 REGISTRY: Registry[Kind[Exporter]] = Registry("exporter", "perflab.export", Kind)

@@ -1,7 +1,8 @@
-"""perflab's own tables of each trial, with commas."""
+"""perflab's own tables of each trial, and one with a row per trial, with commas."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,19 @@ class Csv(Exporter):
             table.select([column for column in table.columns if not column.endswith("_v2")]).write_csv(path)
             files.append(str(path))
         return Written(files)
+
+    def write_together(self, data: RunData, numbers: Container[int], directory: Path) -> list[str]:
+        """A row per trial, and what the columns are."""
+        from perflab.report.run_page import runs
+        from perflab.report.run_page.tables import trials_of
+        from perflab.report.tables import plain
+        from perflab.report.tables.trials import measurements
+
+        table = measurements([row for row in trials_of([runs.read(data)]) if row.record.trial in numbers])
+        path, columns = directory / "trials.csv", directory / "trials_columns.csv"
+        plain.write(table, path)
+        plain.write_columns(table, columns)
+        return [str(path), str(columns)]
 
 
 KIND: Kind[Exporter] = Kind("csv", "perflab's tables", Parameters, Csv)

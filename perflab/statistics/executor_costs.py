@@ -63,7 +63,9 @@ def _per_tick(trial: Trial) -> Reading:
     return Reading(percent.value / 100 * 1e9 / seconds)
 
 
-_PER_TICK = Metric("cpu_per_tick", "CPU per timer tick", "ns", "lower", "ratio", _per_tick)
+_PER_TICK = Metric(
+    "cpu_per_tick", "CPU per timer tick", "ns", "lower", "ratio", _per_tick, "CPU time of all processes for each tick"
+)
 
 # By key of a row; those of time are in nanoseconds.
 FIGURES: Mapping[str, Metric] = {

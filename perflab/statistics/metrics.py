@@ -34,7 +34,14 @@ NS, PERCENT, COUNT, KILOBYTES, PER_MESSAGE = _QUANTITIES
 BEYOND = 10  # messages that must lie above a percentile
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 STATISTICS = ("mean", *_QUANTILES, "max")
-_FIGURES = ("latency", "response", "publish_delay", "publish_call", "dispatch", "work")
+_FIGURES = {
+    "latency": "from sending a message to its callback, over all edges",
+    "response": "from when a message was due to its callback, over all edges",
+    "publish_delay": "how much later than due messages were sent",
+    "publish_call": "how long the call that sends took",
+    "dispatch": "from the arrival of a message to its callback; `--measure dispatch`",
+    "work": "how long callbacks ran; `--measure work`",
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class Metric:
     better: Literal["lower", "higher"]
     compared: str
     read: Callable[[Trial], Reading]
+    help: str
 
     def format(self, value: float | None) -> str:
         """A value for people: "45.2 µs", "0.11 %", "12"."""
@@ -213,48 +221,60 @@ def _hiccup(statistic: str) -> Callable[[Trial], Reading]:
     return read
 
 
+def _times(name: str, read: Callable[[str], Callable[[Trial], Reading]], help_: str) -> list[Metric]:
+    """A metric for each statistic of a distribution."""
+    return [
+        Metric(f"{name}.{s}", f"{name} {s.replace('p99_', 'p99.')}".replace("_", " "), NS, LOWER, RATIO, read(s), help_)
+        for s in STATISTICS
+    ]
+
+
+def _of_totals(figure: str) -> Callable[[str], Callable[[Trial], Reading]]:
+    return lambda statistic: _distribution(f"{figure}_ns", statistic)
+
+
+def _number(
+    name: str, words: str, read: Callable[[Trial], Reading], help_: str, better: Literal["lower", "higher"] = LOWER
+) -> Metric:
+    """A count over topics and services."""
+    return Metric(name, words, COUNT, better, DIFFERENCE, read, help_)
+
+
 def _all() -> dict[str, Metric]:
-    metrics = []
-    for figure in _FIGURES:
-        for statistic in STATISTICS:
-            words = f"{figure} {statistic}".replace("p99_", "p99.").replace("_", " ")
-            read = _distribution(f"{figure}_ns", statistic)
-            metrics.append(Metric(f"{figure}.{statistic}", words, NS, LOWER, RATIO, read))
-    for statistic in STATISTICS:
-        words = f"round trip {statistic.replace('_', '.')}"
-        metrics.append(Metric(f"round_trip.{statistic}", words, NS, LOWER, RATIO, _round_trip(statistic)))
-    for statistic in STATISTICS:
-        words = f"hiccup {statistic.replace('_', '.')}"
-        metrics.append(Metric(f"hiccup.{statistic}", words, NS, LOWER, RATIO, _hiccup(statistic)))
+    metrics = [m for figure, help_ in _FIGURES.items() for m in _times(figure, _of_totals(figure), help_)]
+    metrics += _times("round_trip", _round_trip, "from request to reply, of the slowest service (the mean: of all)")
+    metrics += _times("hiccup", _hiccup, "how late a thread that only sleeps wakes up; observer `hiccup`")
+    of_received = "of the messages and replies that were received"
     metrics += [
-        Metric("received", "received", COUNT, HIGHER, DIFFERENCE, _count("received")),
-        Metric("lost", "lost", COUNT, LOWER, DIFFERENCE, _lost),
-        Metric("lost_share", "share lost", PERCENT, LOWER, DIFFERENCE, _lost_share),
-        Metric("late", "late", COUNT, LOWER, DIFFERENCE, _count("late")),
-        Metric("too_late", "too late", COUNT, LOWER, DIFFERENCE, _count("too_late")),
-        Metric("late_share", "share late", PERCENT, LOWER, DIFFERENCE, _share_of_received("late")),
-        Metric("too_late_share", "share too late", PERCENT, LOWER, DIFFERENCE, _share_of_received("too_late")),
-        Metric("reordered", "reordered", COUNT, LOWER, DIFFERENCE, _count("reordered")),
-        Metric("duplicate", "duplicates", COUNT, LOWER, DIFFERENCE, _count("duplicate")),
-        Metric("not_sent", "ticks not sent", COUNT, LOWER, DIFFERENCE, _count("not_sent")),
-        Metric("write_errors", "write errors", COUNT, LOWER, DIFFERENCE, _count("write_errors")),
-        Metric("run_time", "run time", NS, LOWER, RATIO, _run_time),
-        Metric("cpu_percent", "CPU", PERCENT, LOWER, RATIO, _resource("cpu_percent_mean")),
-        Metric("cpu_per_message", "CPU per message", NS, LOWER, RATIO, _cpu_per_message),
+        _number("received", "received", _count("received"), "messages and replies that were received", HIGHER),
+        _number("lost", "lost", _lost, "messages and replies that never came"),
+        Metric("lost_share", "share lost", PERCENT, LOWER, DIFFERENCE, _lost_share, "lost, of what was sent"),
+        _number("late", "late", _count("late"), "slower than 5 ms or 20 % of the period, whichever is less"),
+        _number("too_late", "too late", _count("too_late"), "slower than 50 ms or the period, whichever is less"),
+        Metric("late_share", "share late", PERCENT, LOWER, DIFFERENCE, _share_of_received("late"),
+               f"late, {of_received}"),
+        Metric("too_late_share", "share too late", PERCENT, LOWER, DIFFERENCE, _share_of_received("too_late"),
+               f"too late, {of_received}"),
+        _number("reordered", "reordered", _count("reordered"), "received after a later one"),
+        _number("duplicate", "duplicates", _count("duplicate"), "received once more"),
+        _number("not_sent", "ticks not sent", _count("not_sent"), "due, but the sender was not able to send"),
+        _number("write_errors", "write errors", _count("write_errors"), "the middleware refused them"),
+        Metric("run_time", "run time", NS, LOWER, RATIO, _run_time, "of a command that ends by itself"),
+        Metric("cpu_percent", "CPU", PERCENT, LOWER, RATIO, _resource("cpu_percent_mean"),
+               "CPU time of all processes, in per cent of one CPU"),
+        Metric("cpu_per_message", "CPU per message", NS, LOWER, RATIO, _cpu_per_message,
+               "CPU time of all processes for each message received"),
         *(
-            Metric(f"{name}_per_message", f"{name} per message", PER_MESSAGE, LOWER, RATIO, _counted_per_message(name))
+            Metric(f"{name}_per_message", f"{name} per message", PER_MESSAGE, LOWER, RATIO, _counted_per_message(name),
+                   "what the processor counted in all processes for each message received; not measured where it has "
+                   "no such counter or none is given to a virtual machine")
             for name in COUNTERS
         ),
-        Metric("rss_kb", "RSS", KILOBYTES, LOWER, RATIO, _resource("rss_kb_max")),
-        Metric(
-            "allocations_per_message",
-            "allocations per message",
-            PER_MESSAGE,
-            LOWER,
-            DIFFERENCE,
-            _allocations_per_message,
-        ),
-    ]
+        Metric("rss_kb", "RSS", KILOBYTES, LOWER, RATIO, _resource("rss_kb_max"),
+               "resident memory of the largest process at most, in kB of 1024 bytes"),
+        Metric("allocations_per_message", "allocations per message", PER_MESSAGE, LOWER, DIFFERENCE,
+               _allocations_per_message, "allocations of memory for each message received; observer `allocations`"),
+    ]  # fmt: skip
     return {metric.name: metric for metric in metrics}
 
 
@@ -311,14 +331,15 @@ def find(name: str) -> Metric | None:
     if not _FIGURE_NAME.fullmatch(figure):
         return None
     words = f"{figure} {statistic.replace('_', '.')}".replace("_", " ").strip()
+    help_ = "a key figure of the graph"
     if statistic in STATISTICS:
-        return Metric(name, words, NS, LOWER, RATIO, _of_figure(figure, statistic))
+        return Metric(name, words, NS, LOWER, RATIO, _of_figure(figure, statistic), help_)
     if statistic == "missed":
-        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "missed"))
+        return _number(name, words, _number_of_figure(figure, "missed"), help_)
     if statistic == "share":
-        return Metric(name, words, PERCENT, LOWER, DIFFERENCE, _number_of_figure(figure, "share_percent"))
+        return Metric(name, words, PERCENT, LOWER, DIFFERENCE, _number_of_figure(figure, "share_percent"), help_)
     if name == figure:
-        return Metric(name, words, COUNT, LOWER, DIFFERENCE, _number_of_figure(figure, "lost"))
+        return _number(name, words, _number_of_figure(figure, "lost"), help_)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from perflab.formats.irobot import parse
 from perflab.formats.rundata import open_run
 from perflab.models import as_json
 from perflab.statistics.irobot import UINT32, Arrival, Options, replay
+from perflab.statistics.metrics import METRICS
 
 Captured = pytest.CaptureFixture[str]
 
@@ -263,11 +265,46 @@ def test_tables_become_csv_without_the_encoded_histograms(run_path: Path) -> Non
     assert export(run_path, "--format", "csv") == 0
     folder = run_path / "export/csv"
     assert sorted(p.stem for p in folder.iterdir()) == sorted(
-        ["edges", "publishers", "services", "resources", "threads", "events"]
+        ["edges", "publishers", "services", "resources", "threads", "events", "trials", "trials_columns"]
     )
     header = (folder / "edges.csv").read_text().splitlines()[0].split(",")
     assert "latency_count" in header
     assert not [name for name in header if name.endswith("_v2")]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_trial_has_a_row_with_each_metric_that_any_of_them_measured(tmp_path: Path, capsys: Captured) -> None:
+    nothing = MadeTrial(streams(), outcome="failed", rss_kb=(), checkpoint=False, final=False)
+    path = make_run(tmp_path / "made", PROCESSES, [nothing, MadeTrial(streams()), MadeTrial(streams(), cpu_ms=50)])
+    assert export(path, "--format", "csv") == 0
+    table = path / "export/csv/trials.csv"
+    assert str(table) in capsys.readouterr().out.splitlines()
+    rows = rows_of(table)
+    assert [(row["trial"], row["outcome"], row["enters"]) for row in rows] == [
+        ("1", "failed", "false"),
+        ("2", "success", "true"),
+        ("3", "success", "true"),
+    ]
+    trials = [t for r in open_run(path).summary.results for t in r.trials_detail]
+    for row, trial in zip(rows, sorted(trials, key=lambda t: t.trial), strict=True):
+        for name, metric in METRICS.items():
+            written = row.get(name) or None
+            assert metric.read(trial).value == (None if written is None else float(written))
+    assert rows[1]["latency.mean"] and rows[1]["received"]
+    assert "hiccup.p50" not in rows[1]  # nobody observed it
+    told = {row["column"]: row for row in rows_of(table.with_name("trials_columns.csv"))}
+    assert list(told) == list(rows[0])
+    assert (told["latency.mean"]["unit"], told["latency.mean"]["meaning"]) == ("ns", METRICS["latency.mean"].help)
+
+
+def test_the_table_of_trials_has_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "made", PROCESSES, [MadeTrial(streams()), MadeTrial(streams())])
+    assert export(path, "--format", "csv", "--trial", "2") == 0
+    assert [row["trial"] for row in rows_of(path / "export/csv/trials.csv")] == ["2"]
 
 
 def test_a_process_that_was_not_sampled_has_no_resources(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -216,3 +218,14 @@ def test_nonsense_is_refused_in_one_line(text: str, complaint: str) -> None:
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("--success: ")
+
+
+def test_the_documents_list_every_metric() -> None:
+    """Each statistic of a distribution is one of S there."""
+    compared, rows = {metrics.RATIO: "factor", metrics.DIFFERENCE: "difference"}, {}
+    for metric in METRICS.values():
+        name = re.sub(r"\..*", ".S", metric.name)
+        rows[name] = f"| `{name}` | {metric.help} | {metric.unit} | {compared[metric.compared]} |"
+    text = (Path(__file__).parents[2] / "docs/findings.md").read_text()
+    table = text[text.index("| metric | meaning |") :]
+    assert table[: table.index("\n\n")].splitlines()[2:] == list(rows.values())

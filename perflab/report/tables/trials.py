@@ -10,6 +10,7 @@ from perflab.quantity import COUNT, DURATION, PLAIN, UNKNOWN
 from perflab.report.tables.messages import RUN, counted_column, cpu, times
 from perflab.report.tables.model import Cell, Column, Table, Tone
 from perflab.results.trial import MEASURED, Outcome, Result, Trial, least_lost, owners, received
+from perflab.statistics.metrics import METRICS, Metric, find, made_by
 
 Json = Mapping[str, Any]
 
@@ -32,27 +33,105 @@ class TrialOf:
     run: str = ""
 
 
+TRIAL: Column[TrialOf] = Column("trial", "trial", lambda row: row.record.trial, PLAIN)
+ORDER: Column[TrialOf] = Column(
+    "order", "order", lambda row: row.record.order, PLAIN, help="where it stood in the plan"
+)
+BLOCK: Column[TrialOf] = Column("block", "block", lambda row: row.record.block, PLAIN)
+
+
 def trials(rows: Sequence[TrialOf]) -> Table[TrialOf]:
+    """For people: what a trial measured at a glance, whatever the number of its messages."""
     latency = times("latency", lambda trial: trial.totals.latency_ns, dict.fromkeys(("p50", "p99", "max")))
     return Table(
         "Trials",
         [
-            Column("trial", "trial", lambda row: row.record.trial, PLAIN),
+            TRIAL,
             RUN,
-            Column("order", "order", lambda row: row.record.order, PLAIN, help="where it stood in the plan"),
-            Column("block", "block", lambda row: row.record.block, PLAIN),
+            ORDER,
+            BLOCK,
             Column("result", "result", _result),
-            Column("after", "after", lambda row: row.record.after, help="the disturbance right before it"),
-            Column("outcome", "outcome", _outcome),
+            AFTER,
+            OUTCOME,
             *latency,
             Column("received", "received", lambda row: received(row.record), COUNT),
             Column("lost", "lost", lambda row: least_lost(*owners(row.record)), COUNT, tone="bad"),
             counted_column("late", "late", tone="warn"),
             cpu(lambda row: row.record.resources),
-            Column("cool_down", "cool-down", _cooled, DURATION, help="how long it waited for a quiet machine"),
-            Column("began", "began", lambda row: _clock(row.document.get("started_utc")), help="time of day, UTC"),
+            COOL_DOWN,
+            BEGAN,
         ],
         rows,
+    )
+
+
+def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
+    """For programs: the circumstances of each trial, how it ended, and every metric that any of them measured."""
+    factors = dict.fromkeys(path for row in rows for path in row.of.factors)
+    figures = dict.fromkeys(
+        name for row in rows for f, e in row.record.key_figures.items() for name in made_by({f: e.kind})
+    )
+    metrics = [metric for name in (*METRICS, *figures) if (metric := find(name)) is not None]
+    return Table(
+        "Trials",
+        [
+            TRIAL,
+            ORDER,
+            BLOCK,
+            *(_asked(name, help_) for name, help_ in _ASKED.items()),
+            *(_level(path) for path in factors),
+            _asked("purpose", "measured, control (a baseline without the observers), or extra"),
+            Column("duration", "duration", lambda row: row.of.duration_s, DURATION, help="asked for"),
+            Column("measured", "measured", lambda row: row.record.measured_s, DURATION, help="measured part"),
+            AFTER,
+            BEGAN,
+            COOL_DOWN,
+            OUTCOME,
+            Column("reason", "reason", lambda row: row.record.reason, help="why it was no success"),
+            Column(
+                "enters", "enters", lambda row: str(row.record in row.of.entering).lower(),
+                help="whether statistics over trials have it",
+            ),
+            *map(_metric, metrics),
+        ],
+        rows,
+    )  # fmt: skip
+
+
+_ASKED = {
+    "workload": "",
+    "middleware": "joined with + where each process has its own",
+    "executor": "what replaced the executors of the graph",
+    "ipc": "delivery within a process, on or off",
+    "pass_by": "what replaced the way of publishers to hand over messages",
+    "phase": "where in their periods timers ticked",
+    "label": "the combination of conditions and their levels",
+    "conditions": "joined with +",
+    "observers": "joined with +",
+}
+
+
+def _asked(name: str, help_: str) -> Column[TrialOf]:
+    def read(row: TrialOf) -> str | None:
+        found = getattr(row.of, name)
+        return "+".join(found) if isinstance(found, tuple) else found
+
+    return Column("treatment" if name == "label" else name, name, read, help=help_)
+
+
+def _level(path: str) -> Column[TrialOf]:
+    """Of a factor, as the experiment writes it."""
+
+    def read(row: TrialOf) -> str | None:
+        level = row.of.factors.get(path)
+        return None if level is None else str(level)
+
+    return Column(path, path, read, help="level of this factor")
+
+
+def _metric(metric: Metric) -> Column[TrialOf]:
+    return Column(
+        metric.name, metric.words, lambda row: metric.read(row.record).value, metric.quantity, help=metric.help
     )
 
 
@@ -63,7 +142,7 @@ def _result(row: TrialOf) -> Cell:
 
 def _outcome(row: TrialOf) -> Cell:
     sign, words, tone = OUTCOMES[row.record.outcome]
-    return Cell(words, words, tone, (row.record.reason or "",), sign)
+    return Cell(words, row.record.outcome, tone, (row.record.reason or "",), sign)
 
 
 def _cooled(row: TrialOf) -> float | Cell | None:
@@ -80,6 +159,15 @@ def _busy(cool_down: Json) -> str:
     return "not quiet" if busy is None else f"not quiet: {busy:.3g} % busy"
 
 
-def _clock(text: object) -> str | None:
-    """The time of day of an instant as trial.json writes it."""
-    return str(text)[11:19] if isinstance(text, str) and len(text) >= 19 else None
+def _began(row: TrialOf) -> Cell | None:
+    """The time of day, of the instant that trial.json has."""
+    instant = row.document.get("started_utc")
+    return Cell(instant[11:19], instant) if isinstance(instant, str) and len(instant) >= 19 else None
+
+
+AFTER: Column[TrialOf] = Column("after", "after", lambda row: row.record.after, help="the disturbance right before it")
+OUTCOME: Column[TrialOf] = Column("outcome", "outcome", _outcome)
+COOL_DOWN: Column[TrialOf] = Column(
+    "cool_down", "cool-down", _cooled, DURATION, help="how long it waited for a quiet machine"
+)
+BEGAN: Column[TrialOf] = Column("began", "began", _began, help="time of day, UTC")

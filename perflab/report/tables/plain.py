@@ -1,0 +1,34 @@
+"""A table for programs: commas, one name for each column, plain values in the unit of the column."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from perflab.report.tables.model import AnyTable, Cell
+
+
+def write(table: AnyTable, path: Path) -> None:
+    """An empty cell is what is not known; columns in which nothing is known are left out. Raises OSError."""
+    filled = table.filled()
+    rows = zip(*([_plain(cell) for cell in cells] for _, cells in filled), strict=True)
+    _write(path, [[column.name for column, _ in filled], *rows])
+
+
+def write_columns(table: AnyTable, path: Path) -> None:
+    """What each column of a table is: its name, unit and meaning. Raises OSError."""
+    told = [(column.name, column.quantity.unit, column.help) for column, _ in table.filled()]
+    _write(path, [("column", "unit", "meaning"), *told])
+
+
+def _plain(cell: Cell) -> float | str:
+    value = cell.value
+    if value is None:
+        return ""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _write(path: Path, rows: list[Any]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
