@@ -180,6 +180,7 @@ def collect(
         conditions=tuple(trial["conditions"]),
         outcome=trial["outcome"] or HARNESS_ERROR,
         reason=trial["reason"],
+        interrupted=bool(trial.get("interrupted")),
         drain=trial.get("drain"),
         duration_s=float(trial["duration_s"]),
         measured_s=measured_s,

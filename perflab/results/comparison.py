@@ -265,6 +265,16 @@ class Spread:
     permutation_sd: Test
     """Of |log ratio|, of the deviations from either median; approximate, for these are estimated."""
     permutation_mad: Test
+    scaled_sd_baseline: float | None = None
+    """On the scale of the comparison: where that is of ratios the standard deviation of logarithms, so that a change of
+    all values by one factor is no difference of spread."""
+    scaled_sd_treatment: float | None = None
+    scaled_test: Test = Test("Brown-Forsythe", None)
+    """Brown and Forsythe's on that scale, which decides."""
+    p_adjusted: float | None = None
+    """Of scaled_test, after Holm for the family of all differences of spread."""
+    verdict: Literal["more", "less", "not_shown", "too_few_trials"] = "too_few_trials"
+    """Whether the treatment scatters more or less, by p_adjusted."""
 
 
 @dataclass(frozen=True)
@@ -388,6 +398,10 @@ class FoundOutlier(Outlier):
 class Remark:
     kind: str
     words: str
+    about: str = ""
+    """Which comparisons it is about, in words; empty where the words hold it together."""
+    metrics: tuple[str, ...] = ()
+    """The metrics that it is about, where it holds of all comparisons of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,5 +424,7 @@ class Findings:
     success_rates: tuple[SuccessRate, ...] = ()
     lattices: tuple[FoundLattice, ...] = ()
     outliers: tuple[FoundOutlier, ...] = ()
+    trials_needed: int | None = None
+    """Repetitions with which each comparison that has too few trials could come out at all; null: there is none."""
     remarks: tuple[Remark, ...] = ()
     """What must be known, in words, the most important first."""

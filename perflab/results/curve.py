@@ -11,6 +11,8 @@ from typing import Any, Literal
 from perflab.models import Count, Number
 from perflab.results.trial import Median
 
+# What a metric does from the first level to the last: "differs" is neither up nor down over all of them.
+Course = Literal["higher", "lower", "differs", "equivalent", "same", "too_few_trials", "not_shown"]
 State = Literal["found", "not_reached", "below_low", "not_monotone", "unsettled", "not_producible"]
 
 
@@ -67,6 +69,8 @@ class CurveMetric:
     saturation: Saturation | None
     saturation_reason: str | None
     """Why there is none."""
+    course: Course | None = None
+    """What it does over the levels; null where fewer than two measured it, and of runs from before."""
     words: tuple[str, ...]
     """Sentences."""
 

@@ -509,6 +509,8 @@ class Trial:
     success does. Null in summaries that know successes alone."""
     outcome: Outcome
     reason: str | None = None
+    interrupted: bool = False
+    """A signal ended perflab in this trial, which is no fault of anybody; its outcome is harness_error."""
     drain: Drained | None = None
     """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the bound was
     reached; null if it did not come to that."""

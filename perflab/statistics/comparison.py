@@ -35,7 +35,7 @@ from perflab.statistics.judgement import Judgement, Rules, judge, verdict_of
 from perflab.statistics.lattice import detect
 from perflab.statistics.outliers import find_outliers
 from perflab.statistics.sample import Floats, Sample
-from perflab.statistics.spread import compare_spread
+from perflab.statistics.spread import compare_spread, judged_spread, on_scale
 
 Key = TypeVar("Key")
 
@@ -90,6 +90,7 @@ def compare(
     t_test, mean_difference = welch(compared, rules.confidence, direction)
     a, b = compared.a, compared.b
     to_scale = math.exp if logarithms else float
+    spread = on_scale(compare_spread(a, b, 1 - alpha, seed), judged.design.a, judged.design.b)
     left_out = influence.without_each(baseline, treatment, rules, judged)
     return Analysed(
         verdict=judged.verdict,
@@ -118,7 +119,7 @@ def compare(
         noise_floor=None if rules.noise_floor is None else to_scale(rules.noise_floor),
         equivalence=_on_scale(judged.equivalence, logarithms),
         power=_planned(judged.design, rules, rules.alpha),
-        spread=compare_spread(a, b, 1 - alpha, seed),
+        spread=judged_spread(spread, spread.scaled_test.p, alpha),
         influence=influence.of_location(left_out, rules, judged),
         spread_influence=influence.of_spread(baseline, treatment),
         lattice=detect([*baseline.values, *treatment.values]),
@@ -152,12 +153,14 @@ def compare_family(
 def corrected(comparisons: Sequence[Analysed]) -> list[Analysed]:
     """The same comparisons as one family: p adjusted by Holm, and the verdicts that follow.
 
-    Differences and equivalences are two families. Intervals stay those of each comparison by itself. Power is planned
-    at the level of Holm's first step: what is found there is found whatever the other comparisons show.
+    Differences, equivalences and differences of spread are three families. Intervals stay those of each comparison by
+    itself. Power is planned at the level of Holm's first step: what is found there is found whatever the other
+    comparisons show.
     """
     ps = [c.p for c in comparisons]
     equivalences = [None if c.equivalence is None else c.equivalence.p for c in comparisons]
     adjusted, adjusted_equivalences = holm(ps), holm(equivalences)
+    spreads = holm([c.spread.scaled_test.p for c in comparisons])
     size = max(1, sum(p is not None for p in ps))
     out = []
     for i, c in enumerate(comparisons):
@@ -191,6 +194,7 @@ def corrected(comparisons: Sequence[Analysed]) -> list[Analysed]:
                     reason=c.influence.reason,
                 ),
                 left_out=tuple(trials),
+                spread=judged_spread(c.spread, spreads[i], c.alpha),
             )
         )
     return out

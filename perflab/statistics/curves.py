@@ -223,6 +223,7 @@ def _metric(
     if len(with_values) > 1:
         change = judge(with_values[0], with_values[-1], rules)
     confidence = _confidence(with_values, 1 - alpha)
+    course, words = curves_words.sentences(metric, path, levels, samples, change, tested, knee_found, saturated, rules)
     return CurveMetric(
         unit=metric.unit,
         points=tuple(estimate.median_of(s, confidence, metric.unit) if s.n else None for s in samples),
@@ -231,9 +232,8 @@ def _metric(
         knee_reason=knee_found if isinstance(knee_found, str) else None,
         saturation=saturated if isinstance(saturated, Saturation) else None,
         saturation_reason=None if isinstance(saturated, Saturation) else saturated.reason,
-        words=tuple(
-            curves_words.sentences(metric, path, levels, samples, change, tested, knee_found, saturated, rules)
-        ),
+        course=course,
+        words=tuple(words),
     )
 
 

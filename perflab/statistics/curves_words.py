@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from perflab.results.comparison import Interval
-from perflab.results.curve import Knee, Saturation
+from perflab.results.curve import Course, Knee, Saturation
 from perflab.statistics.curves_trend import Trend
 from perflab.statistics.difference import shift
 from perflab.statistics.judgement import Judgement, Rules
@@ -43,14 +43,17 @@ def sentences(
     knee: Knee | str,
     saturation: Saturation | NotShown,
     rules: Rules,
-) -> list[str]:
-    """On the change, the knee, saturation, and what was not measured; each with its numbers of trials."""
+) -> tuple[Course | None, list[str]]:
+    """What it does over the levels; and in sentences the change, the knee, saturation, and what was not measured, each
+    with its numbers of trials."""
     measured = [(level, s) for level, s in zip(levels, samples, strict=True) if s.n]
     n = numbers(s.n for _, s in measured)
     is_same = len({v for _, s in measured for v in s.values}) == 1
     is_flat = isinstance(saturation, NotShown) and saturation.flat
+    course: Course | None = None
     found = []
     if change is not None and is_flat and not is_same:
+        course = "equivalent"
         (first, _), (last, _) = measured[0], measured[-1]
         ends = f"{level_number(first)} to {level_words(path, last)}"
         found.append(
@@ -58,7 +61,8 @@ def sentences(
             f"from {ends} ({_size(metric, change, rules)} over all, {n})."
         )
     elif change is not None:
-        found.append(_change(metric, path, measured, change, tested, rules))
+        course, words = _change(metric, path, measured, change, tested, rules)
+        found.append(words)
     if isinstance(knee, Knee):
         between = f"{level_number(knee.low)}, {level_number(knee.high)}"
         found.append(f"{metric.words}: knee at {level_words(path, knee.level)} [{between}], {n}.")
@@ -75,7 +79,7 @@ def sentences(
     lacking = [level_number(level) for level, s in zip(levels, samples, strict=True) if not s.n]
     if lacking:
         found.append(f"{metric.words}: no value at {', '.join(lacking)}.")
-    return found
+    return course, found
 
 
 def numbers(counts: Iterable[int]) -> str:
@@ -91,16 +95,18 @@ def _change(
     change: Judgement,
     tested: Trend | None,
     rules: Rules,
-) -> str:
+) -> tuple[Course, str]:
+    """What it does from the first level to the last, and that as a sentence."""
     (first, one), (last, other) = measured[0], measured[-1]
     start, end = level_words(path, first), level_words(path, last)
     n = numbers(s.n for _, s in measured)
     values = [metric.format(float(np.median(s.array))) for s in (one, other)]
     if len({v for _, s in measured for v in s.values}) == 1:
-        return f"{metric.words}: {SAME}, {values[0]} ({n})."
+        return "same", f"{metric.words}: {SAME}, {values[0]} ({n})."
     size = _size(metric, change, rules)
     if change.verdict == "equivalent":
-        return f"{metric.words}: no difference larger than {_margin(rules)} between {start} and {end} ({size}, {n})."
+        between = f"between {start} and {end} ({size}, {n})"
+        return "equivalent", f"{metric.words}: no difference larger than {_margin(rules)} {between}."
     course = f"{values[0]} at {start} to {values[1]} at {end}"
     sign = _sign(change)
     p = "" if tested is None else f", {p_in_words(tested.p)} of a trend"
@@ -108,19 +114,24 @@ def _change(
         if _may_be_none(change, rules):
             way = "upwards" if sign > 0 else "downwards"
             which = f"{metric.words} tends {way} over the levels, but its ends do not differ for sure"
-            return f"{which}: {course}, {size}, {n}{p}."
-        return f"{metric.words} {'rises' if sign > 0 else 'falls'} from {course}: {size}, {n}{p}."
+            return "differs", f"{which}: {course}, {size}, {n}{p}."
+        way = "rises" if sign > 0 else "falls"
+        return ("higher" if sign > 0 else "lower"), f"{metric.words} {way} from {course}: {size}, {n}{p}."
     if change.verdict in ("higher", "lower"):
-        return (
+        return change.verdict, (
             f"{metric.words} is {change.verdict} at {end} than at {start}, but not steadily over the levels: "
             f"{course}, {size}, {n}{p}."
         )
     if tested is not None and tested.p_differs <= DIFFERS * rules.alpha:
         differs = p_in_words(tested.p_differs)
-        return f"{metric.words} differs between the levels ({differs}), not steadily: {course}, {size}, {n}{p}."
+        words = f"{metric.words} differs between the levels ({differs}), not steadily: {course}, {size}, {n}{p}."
+        return "differs", words
     if change.verdict == "too_few_trials" and (tested is None or tested.attainable > rules.alpha):
-        return f"{metric.words}: not enough trials to tell whether it changes ({course}, {size}, {n}{p})."
-    return f"{metric.words}: no change is shown ({course}, {size}, {n}{p})."
+        return (
+            "too_few_trials",
+            f"{metric.words}: not enough trials to tell whether it changes ({course}, {size}, {n}{p}).",
+        )
+    return "not_shown", f"{metric.words}: no change is shown ({course}, {size}, {n}{p})."
 
 
 def _sign(change: Judgement) -> int:

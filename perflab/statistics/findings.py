@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from perflab.results.comparison import (
     CARRY_OVER,
+    OBSERVER,
     Finding,
     Findings,
     FoundLattice,
@@ -77,6 +78,7 @@ def find(
         success_rates=tuple(_success_rate(r, p, alpha) for p in places for r in p.results),
         lattices=lattices,
         outliers=outliers,
+        trials_needed=remarks.trials_needed([c for c in compared if c.pair.kind != OBSERVER], alpha),
         remarks=tuple(remarks.all_of(places, wanted, compared, carried, lattices, outliers, alpha, margin)),
     )
 

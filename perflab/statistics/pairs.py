@@ -95,6 +95,10 @@ def places_of(results: Sequence[Result]) -> list[Place]:
     return found
 
 
+def observers_of(entering: Entering) -> str:
+    return " + ".join(entering.result.observers) or "the observers"
+
+
 def pairs_of(places: Sequence[Place]) -> list[Pair]:
     pairs: list[Pair] = []
     for index, place in enumerate(places):
@@ -104,7 +108,7 @@ def pairs_of(places: Sequence[Place]) -> list[Pair]:
             names = (place.baseline.treatment, other.treatment)
             pairs.append(Pair(CONDITION, place.words, place.baseline, other, names, (index,)))
         if place.control is not None:
-            observers = " + ".join(place.baseline.result.observers) or "the observers"
+            observers = observers_of(place.baseline)
             names = (f"without {observers}", f"with {observers}")
             pairs.append(Pair(OBSERVER, place.words, place.control, place.baseline, names, (index,)))
     return pairs + _between(places)

@@ -16,15 +16,14 @@ from perflab.results.comparison import (
     FoundOutlier,
     Remark,
 )
-from perflab.results.trial import Trial
 from perflab.statistics.comparison import Analysed
 from perflab.statistics.design import Block
 from perflab.statistics.metric_comparison import effect_of, effect_words
 from perflab.statistics.metrics import Metric, named
-from perflab.statistics.pairs import Compared, Entering, Pair, Place
+from perflab.statistics.pairs import Compared, Entering, Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import why_missing
-from perflab.statistics.words import in_words
+from perflab.statistics.words import in_words, scatter_in_words
 from perflab.units import format_confidence
 
 ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
@@ -36,7 +35,7 @@ MAX_OUTLIERS = 4
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
     "one_trial", "harness_error", "invalid", "ended_early", "unused", "success", "worse", "carry_over",
-    "same_seed", "better",
+    "same_seed", "better", "spread",
     "missing", "observer", "equivalent", "below_noise_floor", "not_shown", "too_few_trials", SAME, "lattice",
     "outliers",
 )  # fmt: skip
@@ -60,6 +59,7 @@ def all_of(
         *_troubles(places, several, alpha),
         *_unused(compared, several),
         *_claims(compared, several),
+        *_spreads(compared, several),
         *_carried_over(carried, several),
         *_same_seed([*compared, *carried]),
         *_missing(places, metrics, several),
@@ -76,7 +76,7 @@ def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Rema
     for place, result in ((p, r) for p in places for r in p.results):
         outcomes, name = result.result.outcomes, _named(place, result, several)
         of = f"of {_trials(result.result.trials)}"
-        interrupted = sum(_is_interrupted(t) for t in result.result.trials_detail)
+        interrupted = sum(t.interrupted for t in result.result.trials_detail)
         if interrupted:
             were = "was" if interrupted == 1 else "were"
             words = (
@@ -113,15 +113,10 @@ def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Rema
 
 
 def _reason(result: Entering, outcome: str) -> str:
-    trials = [t for t in result.result.trials_detail if t.outcome == outcome and not _is_interrupted(t)]
+    trials = [t for t in result.result.trials_detail if t.outcome == outcome and not t.interrupted]
     reasons = [t.reason for t in trials]
     first = next((r for r in reasons if r), None)
     return "" if first is None else f" ({'for example ' if len(reasons) > 1 else ''}{first})"
-
-
-def _is_interrupted(trial: Trial) -> bool:
-    """Whether a signal ended perflab in this trial, which is no fault of anybody."""
-    return trial.outcome == "harness_error" and str(trial.reason or "").startswith("interrupted by ")
 
 
 def _unused(compared: Sequence[Compared], several: bool) -> list[Remark]:
@@ -186,6 +181,12 @@ def _claims(compared: Sequence[Compared], several: bool) -> list[Remark]:
     ]
 
 
+def _spreads(compared: Sequence[Compared], several: bool) -> list[Remark]:
+    """Treatments whose trials scatter more or less than those of their baseline."""
+    shown = [e for e in compared if e.comparison.spread.verdict in ("more", "less") and e.pair.kind != OBSERVER]
+    return [Remark("spread", _prefixed(p, several, scatter_in_words(c, metric.format))) for p, metric, c in shown]
+
+
 def _carried_over(carried: Sequence[Compared], several: bool) -> list[Remark]:
     remarks = []
     for place in dict.fromkeys(pair.place for pair, _, _ in carried):
@@ -205,7 +206,7 @@ def _observers(compared: Sequence[Compared], several: bool) -> list[Remark]:
     for place in dict.fromkeys(pair.place for pair, _, _ in compared if pair.kind == OBSERVER):
         mine = [(p, m, c) for p, m, c in compared if p.kind == OBSERVER and p.place == place]
         figures = ", ".join(f"{m.words} {effect_words(m, c)}{_doubt(c)}" for _, m, c in mine)
-        words = f"cost of {mine[0][0].names[1].removeprefix('with ')}: {figures}"
+        words = f"cost of {observers_of(mine[0][0].treatment)}: {figures}"
         remarks.append(Remark("observer", f"{place}: {words}" if several else words))
     return remarks
 
@@ -242,37 +243,44 @@ def _others(compared: Sequence[Compared], several: bool, alpha: float, margin: f
             mine = [entry for entry in listed if entry.comparison.constant is not None]
         if not mine:
             continue
-        what = _grouped(mine, listed, several)
-        needed = _trials_to_reach([c for _, _, c in mine], alpha) if verdict == "too_few_trials" else None
-        advice = "" if needed is None else f"; --trials {needed} or more"
-        remarks.append(Remark(verdict, f"{words}: {what}{advice}"))
+        what, everywhere = _grouped(mine, listed, several)
+        needed = trials_needed(mine, alpha) if verdict == "too_few_trials" else None
+        advice = "" if needed is None else trials_advice(needed)
+        remarks.append(Remark(verdict, f"{words}: {what}{advice}", what, everywhere))
     return remarks
 
 
-def _grouped(mine: Sequence[Compared], everything: Sequence[Compared], several: bool) -> str:
-    """ "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together."""
-    by_pair: dict[str, list[str]] = {}
+def trials_advice(needed: int) -> str:
+    return f"; --trials {needed} or more"
+
+
+def _grouped(mine: Sequence[Compared], everything: Sequence[Compared], several: bool) -> tuple[str, tuple[str, ...]]:
+    """ "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together. And the names of the
+    metrics, where all of it holds everywhere."""
+    by_pair: dict[str, list[Metric]] = {}
     for pair, metric, _ in mine:
-        by_pair.setdefault(_pair_words(pair, several), []).append(metric.words)
-    by_metrics: dict[tuple[str, ...], list[str]] = {}
+        by_pair.setdefault(_pair_words(pair, several), []).append(metric)
+    by_metrics: dict[tuple[Metric, ...], list[str]] = {}
     for name, metrics in by_pair.items():
         by_metrics.setdefault(tuple(metrics), []).append(name)
     pairs = {_pair_words(pair, several) for pair, _, _ in everything}
-    return "; ".join(
-        ", ".join(metrics) + (" (everywhere)" if len(names) == len(pairs) > 1 else f" ({'; '.join(names)})")
-        for metrics, names in by_metrics.items()
+    everywhere = [len(names) == len(pairs) > 1 for names in by_metrics.values()]
+    words = "; ".join(
+        ", ".join(metric.words for metric in metrics) + (" (everywhere)" if all_of_them else f" ({'; '.join(names)})")
+        for (metrics, names), all_of_them in zip(by_metrics.items(), everywhere, strict=True)
     )
+    return words, tuple(metric.name for metrics in by_metrics for metric in metrics) if all(everywhere) else ()
 
 
-def _trials_to_reach(comparisons: Sequence[Analysed], alpha: float) -> int | None:
+def trials_needed(compared: Sequence[Compared], alpha: float) -> int | None:
     """Repetitions with which every one of these could come out at all, with designs like theirs.
 
     A repetition is a block; all of them have as many arrangements as the average one of the design has now.
     """
     needed = [
         math.ceil(_repetitions(c) * math.log(2 * c.family_size / alpha) / math.log(c.design.arrangements) - 1e-9)
-        for c in comparisons
-        if c.design.arrangements > 1
+        for _, _, c in compared
+        if c.verdict == "too_few_trials" and c.design.arrangements > 1
     ]
     return max(needed, default=None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,22 @@ def compare_spread(a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0
         permutation_sd=_permutation("permutation of the SD ratio", a, b, _log_sd_ratio, seed),
         permutation_mad=_permutation("permutation of the MAD ratio", a, b, _log_mad_ratio, seed),
     )
+
+
+def on_scale(spread: Spread, a: Floats, b: Floats) -> Spread:
+    """With the standard deviations and the test of the values on the scale of the comparison."""
+    first, second = (float(np.std(x, ddof=1)) if len(x) > 1 else None for x in (a, b))
+    return replace(spread, scaled_sd_baseline=first, scaled_sd_treatment=second, scaled_test=brown_forsythe(a, b))
+
+
+def judged_spread(spread: Spread, p_adjusted: float | None, alpha: float) -> Spread:
+    """With the verdict that this p, adjusted for its family, allows."""
+    first, second = spread.scaled_sd_baseline, spread.scaled_sd_treatment
+    if p_adjusted is None or first is None or second is None:
+        return replace(spread, p_adjusted=p_adjusted, verdict="too_few_trials")
+    if p_adjusted > alpha or first == second:
+        return replace(spread, p_adjusted=p_adjusted, verdict="not_shown")
+    return replace(spread, p_adjusted=p_adjusted, verdict="more" if second > first else "less")
 
 
 def brown_forsythe(a: Floats, b: Floats) -> Test:

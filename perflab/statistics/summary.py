@@ -61,6 +61,7 @@ class TrialData(Circumstances):
     after: str | None = None  # the disturbing treatment that ran right before
     outcome: Outcome
     reason: str | None
+    interrupted: bool = False
     drain: Drained | None
     duration_s: float
     purpose: Purpose | None = MEASURED
@@ -239,6 +240,7 @@ def figures_of(t: TrialData) -> Trial:
         measured=t.measured,
         outcome=t.outcome,
         reason=t.reason,
+        interrupted=t.interrupted,
         drain=t.drain,
         measured_s=t.measured_s,
         discovery_ns=t.discovery_ns,

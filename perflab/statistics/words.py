@@ -35,7 +35,12 @@ def in_words(comparison: Comparison, form: Form = plain) -> str:
     n = _numbers(c.baseline.n, c.treatment.n)
     if c.blocks is not None:
         n += f" in {c.blocks} blocks"
-    return f"{head}{_verdict(c, n, form)}{_missing(c)}{_hangs(c)}{_no_margin(c)}."
+    return f"{head}{_verdict(c, n, form)}{_missing(c)}{caveats_in_words(c)}."
+
+
+def caveats_in_words(comparison: Comparison) -> str:
+    """ "; it hangs on one trial: …", "; a margin of 5 % is not tested: …"; empty where there is nothing to say."""
+    return f"{_hangs(comparison)}{_no_margin(comparison)}"
 
 
 def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
@@ -58,6 +63,21 @@ def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
         left = f"the ratio is {carrier.sd_ratio:.2f} instead of {ratio:.2f}"
         text += f"; it hangs on one trial: without {carrier.label} {left}"
     return text + "."
+
+
+def scatter_in_words(comparison: Comparison, form: Form = plain) -> str:
+    """On a difference of spread that is shown within a family, on the scale of the comparison."""
+    c, spread = comparison, comparison.spread
+    what = f"{c.metric} " if c.metric else ""
+    how_much = "in proportion" if c.scale == "ratio" else "in all"
+    sds = [sd for sd in (spread.scaled_sd_baseline, spread.scaled_sd_treatment) if sd is not None]
+    shown = [f"{100 * sd:.2g} %" if c.scale == "ratio" else form(sd) for sd in sds]
+    p = spread.p_adjusted if spread.p_adjusted is not None else 1.0
+    tested = f"Brown-Forsythe {p_in_words(p)}{_after_holm(c.family_size, spread.scaled_test.p, p)}"
+    return (
+        f"{what}{c.treatment.name} against {c.baseline.name}: trials scatter {spread.verdict} {how_much}, "
+        f"SD {shown[1]} against {shown[0]} ({tested})."
+    )
 
 
 def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:

@@ -6,16 +6,19 @@ import json
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from made_experiment import Effect, Made, read_results, result, trial, with_findings
 
 from perflab.models import as_json
 from perflab.statistics import findings
+from perflab.statistics.comparison import holm
 from perflab.statistics.metrics import METRICS, Metric
 from perflab.statistics.proportion import wilson
 from perflab.statistics.remarks import ONE_TRIAL, no_difference_of, no_difference_words
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import match
+from perflab.statistics.spread import brown_forsythe
 
 Json = dict[str, Any]
 
@@ -110,7 +113,7 @@ def test_one_trial_each_says_nothing() -> None:
     alone = as_json(findings.find(read_results(results), metrics=P99))
     assert alone["comparisons"] == []
     assert alone["family_size"] == 0
-    assert alone["remarks"] == [{"kind": "one_trial", "words": ONE_TRIAL}]
+    assert [(r["kind"], r["words"]) for r in alone["remarks"]] == [("one_trial", ONE_TRIAL)]
     assert kinds(document) == ["too_few_trials"]  # of two baseline trials and one other
 
 
@@ -156,7 +159,7 @@ def test_power_is_planned_at_the_level_of_the_family() -> None:
 def test_interrupted_trials_are_no_failures_of_the_laboratory() -> None:
     cut: Json = {"outcome": "harness_error", "measured": False}
     disturbed = [trial(10 + n, n) for n in range(1, 7)]
-    disturbed += [trial(20 + n, 6 + n, **cut, reason="interrupted by SIGINT") for n in range(2)]
+    disturbed += [trial(20 + n, 6 + n, **cut, reason="interrupted by SIGINT", interrupted=True) for n in range(2)]
     results = [
         result([trial(n, n) for n in range(1, 9)]),
         result(disturbed, conditions=["cpu_load"], treatment="cpu_load"),
@@ -394,3 +397,32 @@ def test_the_noise_floor_of_two_places_is_that_of_the_noisier_on_the_scale_of_th
     (comparison,) = document["comparisons"]
     assert comparison["scale"] == "difference"
     assert comparison["noise_floor"] == max(floors.values())
+
+
+def test_a_treatment_whose_trials_scatter_more_is_a_finding_and_one_that_multiplies_all_of_them_is_none() -> None:
+    steady = [trial(n, n, spread=0.01) for n in range(1, 25)]
+    wild = [trial(100 + n, n, spread=0.2) for n in range(1, 25)]
+    slow = [trial(200 + n, n, Effect(latency=3), spread=0.01) for n in range(1, 25)]
+    results = [
+        result(steady),
+        result(wild, conditions=["cpu_load"], treatment="cpu_load"),
+        result(slow, conditions=["io_load"], treatment="io_load"),
+    ]
+    found = findings.find(read_results(results), metrics=P99)
+    spreads = {c.treatment.name: c.spread for c in found.comparisons}
+    assert {name: spread.verdict for name, spread in spreads.items()} == {"cpu_load": "more", "io_load": "not_shown"}
+    assert spreads["cpu_load"].p_adjusted == pytest.approx(2 * (spreads["cpu_load"].scaled_test.p or 0))
+    assert spreads["io_load"].sd_ratio.value == pytest.approx(3, rel=0.5), "the standard deviations themselves differ"
+    (remark,) = [r for r in found.remarks if r.kind == "spread"]
+    assert "cpu_load against baseline: trials scatter more in proportion, SD " in remark.words
+    assert "after Holm" in remark.words
+
+
+def test_differences_of_spread_are_claimed_no_more_often_than_alpha_allows() -> None:
+    """Families of three treatments without any difference, of 8 trials each."""
+    generator, claims, families = np.random.default_rng(5), 0, 1000
+    for _ in range(families):
+        baseline, *others = generator.normal(0, 0.05, (4, 8))
+        adjusted = holm([brown_forsythe(baseline, other).p for other in others])
+        claims += any(p is not None and p <= 0.05 for p in adjusted)
+    assert claims <= 65  # at most 50 are expected; more than 65 of them would be seen once in 60 such tests

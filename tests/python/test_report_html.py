@@ -202,7 +202,10 @@ def test_levels_of_many_treatments_stand_once_beside_what_they_have_in_common(tm
 
 
 def test_an_interrupted_run_says_so_first_and_how_to_go_on(tmp_path: Path) -> None:
-    trials = [trial(1), trial(2, outcome="harness_error", reason="interrupted by SIGINT", measured=False)]
+    trials = [
+        trial(1),
+        trial(2, outcome="harness_error", reason="interrupted by SIGINT", interrupted=True, measured=False),
+    ]
     summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
     page = page_of(made(tmp_path / "run", summary, trials=[{}, {}, {}, {}]))
     first = page.said("")
@@ -223,7 +226,10 @@ def test_a_run_that_goes_on_says_so(tmp_path: Path) -> None:
 
 
 def test_a_search_that_was_interrupted_goes_on_by_its_own_verb(tmp_path: Path) -> None:
-    trials = [trial(1), trial(2, outcome="harness_error", reason="interrupted by SIGINT", measured=False)]
+    trials = [
+        trial(1),
+        trial(2, outcome="harness_error", reason="interrupted by SIGINT", interrupted=True, measured=False),
+    ]
     summary = {"schema": 1, "run": "run", "valid": False, "results": [result(trials)]}
     page = page_of(made(tmp_path / "run", summary, command_line=["perflab", "breaking-point", "x"], trials=[]))
     assert "during trial 2: 1 trial is here. perflab breaking-point --resume" in page.said("")
@@ -372,7 +378,7 @@ def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> Non
     latency = CurveMetric(
         unit="ns", points=(Median(value=1e5, low=9e4, high=1.1e5, n=5), None), confidence=0.95,
         knee=Knee(400, 300, 500, 0.95), knee_reason=None, saturation=None, saturation_reason="it never levels off",
-        words=("latency p99 rises from 400 /s on",),
+        words=("latency p99 rises from 400 /s on",), course="higher",
     )  # fmt: skip
     levels = tuple(
         CurveLevel(

@@ -34,7 +34,7 @@ from perflab.results.comparison import (
     SuccessRate,
     Verdict,
 )
-from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.trial import (
     CONTROL,
     FAILED,
@@ -46,12 +46,14 @@ from perflab.results.trial import (
     Result,
     Trial,
 )
-from perflab.statistics.curves_words import SAME, UNITS, level_words
+from perflab.statistics.curves_words import UNITS, level_words
 from perflab.statistics.metric_comparison import effect_of
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
-from perflab.statistics.remarks import VIRTUAL
+from perflab.statistics.remarks import SAME as SAME_EVERYWHERE
+from perflab.statistics.remarks import VIRTUAL, trials_advice
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import match, names_of, place_words
+from perflab.statistics.words import caveats_in_words
 from perflab.units import format_count
 
 MAX_CLAIMS = 10  # the others are folded
@@ -73,6 +75,7 @@ _KINDS: dict[str, tuple[str, str, Tone]] = {
 # Which remarks of the summary stand here, with the sign and the word before them. Those of differences are said anew,
 # those about the data stand with its quality.
 _REMARKS: dict[str, tuple[str, str, Tone]] = {
+    "spread": ("≠", "spread", ""),
     "carry_over": ("!", "carry-over", "warn"),
     "same_seed": ("!", "same seeds", "warn"),
     "same": ("=", "the same", ""),
@@ -145,9 +148,7 @@ def _interrupted(run: ReportRun) -> list[Trial]:
 
 
 def is_interrupted(run: ReportRun, trial: Trial) -> bool:
-    return trial.outcome == HARNESS_ERROR and (
-        bool(run.file(trial).get("interrupted")) or (trial.reason or "").startswith("interrupted by ")
-    )
+    return trial.interrupted or (trial.outcome == HARNESS_ERROR and bool(run.file(trial).get("interrupted")))
 
 
 def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
@@ -169,7 +170,7 @@ def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
     troubles: tuple[tuple[Outcome, str], ...] = (
         (INVALID, "invalid: a condition was not in effect, so they are in no statistics"),
         (HARNESS_ERROR, "failed by the laboratory, not by what it measures; in no statistics"),
-        (FAILED, "failed before their end and have no figures; what is said below is of the others"),
+        (FAILED, "failed before their end and have no figures"),
     )
     for outcome, words in troubles:
         found = [
@@ -180,14 +181,16 @@ def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
             and not (outcome == FAILED and t.measured is not False)
         ]
         if found:
-            told, rest = _listed(found, words, len(run.trials))
+            told, rest = _listed(found, words, len(run.trials), failed=outcome == FAILED)
             said += told
             folded += rest
     said += [r.words for r in run.remarks if r.kind in _FIRST and not run.trials]
     return said, folded
 
 
-def _listed(found: Sequence[tuple[str, Trial]], words: str, all_trials: int) -> tuple[list[str], list[str]]:
+def _listed(
+    found: Sequence[tuple[str, Trial]], words: str, all_trials: int, *, failed: bool
+) -> tuple[list[str], list[str]]:
     """ "3 of 12 trials were invalid: …. Trials 5, 7 and 9 (message_flood): 1078176 messages were sent …".
 
     Where there are several reasons each is a line of its own; where there are many, the most frequent kinds of them
@@ -203,9 +206,9 @@ def _listed(found: Sequence[tuple[str, Trial]], words: str, all_trials: int) -> 
         parts.append(f"{which.capitalize()} ({label}){f': {reason}' if reason else ''}.")
     verb = "was" if len(found) == 1 else "were"
     head = words.replace("they are", "it is").replace("their", "its").replace("have", "has") if verb == "was" else words
-    if len(found) == all_trials:
-        head = head.partition("; what is said below")[0]
-    told = f"{len(found)} of {all_trials} trials {'' if head.startswith('failed before') else f'{verb} '}{head}."
+    if failed:
+        verb, head = "", head if len(found) == all_trials else f"{head}; what is said below is of the others"
+    told = f"{len(found)} of {all_trials} trials {f'{verb} ' if verb else ''}{head}."
     if len(parts) == 1:
         return [f"{told} {parts[0]}"], []
     return ([told, *parts], []) if len(parts) <= MAX_REASONS else ([told, *_most_frequent(found)], parts)
@@ -281,8 +284,8 @@ def _courses(curves: Sequence[Curve]) -> list[str]:
         by_kind: dict[str, dict[str, None]] = {WORSE: {}, BETTER: {}, DIFFERS: {}}
         for curve in curves:
             for name, of_metric in curve.metrics.items() if curve.factor == factor else ():
-                metric, words = find(name), of_metric.words
-                if metric is not None and words and (kind := _course(metric, words[0])) in by_kind:
+                metric = find(name)
+                if metric is not None and (kind := _course(metric, of_metric)) in by_kind:
                     by_kind[kind].setdefault(metric.words)
         parts = [f"{kind}: {', '.join(names)}" for kind, names in by_kind.items() if names]
         said.append(f"Over `{factor}` {'; '.join(parts) or 'no change is shown'}")
@@ -361,17 +364,15 @@ def _list(findings: Sequence[Statement]) -> str:
 
 def _remark(run: ReportRun, remark: Remark) -> str:
     """Its words without what the sign before it says already; of what is the same everywhere with the value."""
-    head, _, what = remark.words.partition(f"{SAME}: ")
-    if remark.kind != "same" or head:
+    if remark.kind != SAME_EVERYWHERE or not remark.about:
         return remark.words
     values: dict[str, set[str]] = {}
     for c in run.comparisons:
         if c.constant is not None and (metric := find(c.metric)) is not None:
-            values.setdefault(metric.words, set()).add(metric.format(c.constant))
-    names = what.removesuffix(" (everywhere)").split(", ")
-    if what.endswith(" (everywhere)") and all(len(values.get(name, ())) == 1 for name in names):
-        return f"{', '.join(f'{name} {next(iter(values[name]))}' for name in names)} in every trial"
-    return f"in every trial the same: {what}"
+            values.setdefault(metric.name, set()).add(f"{metric.words} {metric.format(c.constant)}")
+    if remark.metrics and all(len(values.get(name, ())) == 1 for name in remark.metrics):
+        return f"{', '.join(next(iter(values[name])) for name in remark.metrics)} in every trial"
+    return f"in every trial the same: {remark.about}"
 
 
 def _sentence(text: str) -> str:
@@ -390,8 +391,8 @@ def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
     ordered = sorted(_by_turns(shown), key=lambda c: c.effect != WORSE)
     found = [_claim(c, names, several) for c in ordered]
     margin = 100 * run.summary.findings.margin
-    too_few = next((r.words for r in run.remarks if r.kind == "too_few_trials"), "")
-    advice = "; --trials" + too_few.rpartition("--trials")[2] if "--trials" in too_few else ""
+    needed = run.summary.findings.trials_needed
+    advice = "" if needed is None else trials_advice(needed)
     others: list[Statement] = []
     undecided: tuple[tuple[Verdict, str, str, str], ...] = (
         ("equivalent", "=", "no difference", f"no difference larger than {margin:.3g} % in"),
@@ -417,8 +418,7 @@ def _claim(comparison: Finding, names: dict[str, str], several: bool) -> Stateme
     if metric is None:  # of a version that knows more
         return Statement(_kind(comparison.effect)[0], comparison.effect or "", "", comparison.words)
     between = comparison.kind != CONDITION
-    hangs = comparison.words.partition("; it ")[2]
-    extra = f"; it {hangs.removesuffix('.')}" if hangs else ""
+    extra = caveats_in_words(comparison)
     place = f"{_place(comparison, names, several)}{':' if between else ','}"
     words = f"{place} {change(metric, comparison, between=between)}{extra}."
     return Statement(*_kind(comparison.effect), words, _detail(metric, comparison, between=between))
@@ -469,21 +469,6 @@ def _by_turns(claims: Sequence[Finding]) -> list[Finding]:
     return [group[i] for i in range(longest) for group in groups.values() if i < len(group)]
 
 
-# How the first sentence on a metric of a curve goes on after its name, and what that is; the rest is not shown.
-_COURSES = (
-    (" rises from", "higher"),
-    (" is higher at", "higher"),
-    (" falls from", "lower"),
-    (" is lower at", "lower"),
-    (" differs between", DIFFERS),
-    (" tends", DIFFERS),
-    (": flat:", "equivalent"),
-    (": no difference larger", "equivalent"),
-    (f": {SAME}", "same"),
-    (": not enough trials", "too_few_trials"),
-)
-
-
 def _of_curves(run: ReportRun) -> list[Statement]:
     """One for each metric of a curve: how it goes over the levels; behind it knee and saturation."""
     found: list[tuple[str, Statement]] = []
@@ -493,7 +478,7 @@ def _of_curves(run: ReportRun) -> list[Statement]:
         for name, of_metric in curve.metrics.items():
             if words := [_as_signs(text) for text in of_metric.words]:
                 metric = find(name)
-                kind = _course(metric, words[0])
+                kind = _course(metric, of_metric)
                 head = f"{_over(curve, several)}, {_sentence_within(words[0])}"
                 own = f"{name if metric is None else metric.words}: "
                 detail = " ".join(_sentence(text.removeprefix(own)) for text in words[1:])
@@ -514,13 +499,13 @@ def _successes(curve: Curve, several: bool) -> Statement | None:
     return Statement("✖", "failed", "bad", words, each)
 
 
-def _course(metric: Metric | None, words: str) -> str:
-    if metric is None:  # of a version that knows more
+def _course(metric: Metric | None, of_metric: CurveMetric) -> str:
+    """The kind of statement that it is."""
+    if metric is None or of_metric.course is None:  # of another version
         return "not_shown"
-    course = next((kind for start, kind in _COURSES if words.startswith(f"{metric.words}{start}")), "not_shown")
-    if course not in ("higher", "lower"):
-        return course
-    return WORSE if (course == "higher") == (metric.better == LOWER) else BETTER
+    if of_metric.course not in ("higher", "lower"):
+        return of_metric.course
+    return WORSE if (of_metric.course == "higher") == (metric.better == LOWER) else BETTER
 
 
 def _over(part: Curve | BreakingPoint, several: bool) -> str:
