@@ -37,6 +37,10 @@ def _per_message(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else format_count(round(value))
 
 
+def _factor(value: float) -> str:
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
 TEXT = Quantity("", str, numeric=False)
 PLAIN = Quantity("", str)  # the number of a trial: no count, so without groups of digits
 TIME = Quantity("ns", format_time)
@@ -47,3 +51,5 @@ PER_MESSAGE = Quantity("per message", _per_message)
 KILOBYTES = Quantity("kB", lambda value: format_bytes(value * 1024))  # the kernel's, which have 1024 bytes
 BYTES = Quantity("B", format_bytes)
 FREQUENCY = Quantity("Hz", format_rate)
+SHARE = Quantity("", lambda value: f"{100 * value:.1f} %")  # of 1
+FACTOR = Quantity("", _factor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
@@ -12,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from perflab.output import visible_line, visible_text
-from perflab.report.tables.model import AnyTable, Tone
+from perflab.report.tables import model
+from perflab.report.tables.model import DEEPER, AnyTable, Cell, Tone
 
 MIN_NAME_WIDTH = 18
 COLUMN_GAP = 2
@@ -87,15 +89,26 @@ def print_rows(out: Console, table: AnyTable) -> None:
         Column(
             column.header,
             column.rank,
-            [Text(cell.text, STYLES[cell.tone]) for cell in cells],
+            _texts(column, cells),
             right=column.quantity.numeric,
             group=column.group,
-            called="" if column.title else column.help,
+            called=column.called,
         )
         for column, cells in table.filled()
         if column.rank is not None
     ]
     print_table(out, columns)
+
+
+def _texts(column: model.Column[Any], cells: Sequence[Cell]) -> list[Text]:
+    texts = []
+    for place, cell in enumerate(cells):
+        if column.once and place and cells[place - 1] == cell:
+            texts.append(Text(""))
+            continue
+        words = f"{cell.text} {cell.interval}".rstrip() if column.beside else cell.text
+        texts.append(Text(DEEPER * cell.depth + words, STYLES[cell.tone]))
+    return texts
 
 
 def _visible(column: Column) -> Column:

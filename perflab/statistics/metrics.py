@@ -257,7 +257,7 @@ def _all() -> dict[str, Metric]:
                f"too late, {of_received}"),
         _number("reordered", "reordered", _count("reordered"), "received after a later one"),
         _number("duplicate", "duplicates", _count("duplicate"), "received once more"),
-        _number("not_sent", "ticks not sent", _count("not_sent"), "due, but the sender was not able to send"),
+        _number("not_sent", "ticks not sent", _count("not_sent"), "left out by timers with overrun `skip`"),
         _number("write_errors", "write errors", _count("write_errors"), "the middleware refused them"),
         Metric("run_time", "run time", NS, LOWER, RATIO, _run_time, "of a command that ends by itself"),
         Metric("cpu_percent", "CPU", PERCENT, LOWER, RATIO, _resource("cpu_percent_mean"),

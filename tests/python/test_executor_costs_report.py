@@ -15,6 +15,7 @@ from perflab.report import draw_static, executor_costs
 from perflab.report.latex import costs as latex_costs
 from perflab.report.run_page import costs as page_costs
 from perflab.report.run_page import page, runs
+from perflab.report.tables import costs
 from perflab.results.summary import read
 
 
@@ -35,7 +36,7 @@ def test_a_wide_terminal_has_all_that_is_known() -> None:
     assert "Cycles are not counted: this machine has no such counter." in text
     assert "get_next_ready_executable" in text
     assert "of thread" in text
-    families = text[text.index(executor_costs.FAMILIES_TITLE) :]
+    families = text[text.index(costs.FAMILIES_TITLE) :]
     assert "application" not in families.split("\n")[1]  # nobody has a sample of it
 
 
@@ -125,7 +126,7 @@ def test_the_page_has_a_section_with_tables_and_the_picture(tmp_path: Path) -> N
     write_run(tmp_path / "run", made_costs.summary())
     opened = runs.open_all([str(tmp_path / "run")])
     section = page_costs.section(opened)
-    for words in (executor_costs.TITLE, executor_costs.FAMILIES_TITLE, executor_costs.PHASES_TITLE):
+    for words in (costs.TITLE, costs.FAMILIES_TITLE, costs.PHASES_TITLE):
         assert words in section
     assert "2.00x" in section
     assert "cycles/message" not in section

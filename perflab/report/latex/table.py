@@ -10,8 +10,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from perflab.report.latex.text import aligned, breakable, decimals, decimals_of, escape, number
+from perflab.report.tables import model
+from perflab.report.tables.model import AnyTable, Cell
 
 TEXT_PT = 468.0  # width of the text that a table may fill: A4 with margins of 2.2 cm
 LETTER_PT = 4.1  # of a mean letter or digit of \small
@@ -281,6 +284,26 @@ class Table:
             else:
                 cells.append(text)
         return " & ".join(cells) + r" \\"
+
+
+SHOWN = 8  # columns that fit a page
+
+
+def declared(table: AnyTable, caption: str) -> Table:
+    """A table that was declared once, for a paper: the columns that matter most."""
+    filled = table.filled()
+    ranked = sorted((column.rank, place) for place, (column, _) in enumerate(filled) if column.rank is not None)
+    kept = {place for _, place in ranked[:SHOWN]}
+    columns = [_declared(column, cells) for place, (column, cells) in enumerate(filled) if place in kept]
+    return Table(table.name, escape(caption), columns, notes=tuple(map(escape, table.notes)))
+
+
+def _declared(column: model.Column[Any], cells: Sequence[Cell]) -> Column:
+    if column.quantity.numeric:
+        return Texts(column.title, [escape(" ".join(filter(None, (c.text, c.interval)))) for c in cells], right=True)
+    if any(cell.depth for cell in cells):
+        return Texts(column.title, [r"\quad " * cell.depth + escape(cell.text) for cell in cells])
+    return Names(column.title, [cell.text for cell in cells])
 
 
 def _group_line(name: str, total: int, columns: Sequence[Column]) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from perflab.report.tables.model import AnyTable, Cell, Tone
+from perflab.report.tables.model import DEEPER, AnyTable, Cell, Tone
 
 LONG_ROWS = 50  # a table with more shows its first ones until it is asked for the rest
 FIRST_ROWS = 20
@@ -53,10 +53,13 @@ def cell_html(cell: Cell, tag: str = "td", *, right: bool = False) -> str:
     kinds = ("r" if right else "", cell.tone, "long-text" if long else "", "sentence" if sentence else "")
     classes = " ".join(kind for kind in kinds if kind)
     sign = f'<b class="sign" aria-hidden="true">{escape(cell.sign)}</b>\u00a0' if cell.sign else ""
-    below = "".join(f'<span class="below">{inline(line)}</span>' for line in cell.below if line)
+    lines = (cell.interval, *cell.below)
+    below = "".join(f'<span class="below">{inline(line)}</span>' for line in lines if line)
     scope = ' scope="row"' if tag == "th" else ""
     given = f' class="{classes}"' if classes else ""
-    return f"<{tag}{scope}{given}{by}>{sign}{inline(cell.text)}{below}</{tag}>"
+    why = f' title="{escape(cell.reason)}"' if cell.reason else ""
+    text = inline(DEEPER * cell.depth + cell.text)
+    return f"<{tag}{scope}{given}{by}{why}>{sign}{text}{below}</{tag}>"
 
 
 def number(text: str, value: float | None, tone: Tone = "") -> Cell:

@@ -318,7 +318,7 @@ def distributions(totals: Totals) -> Table[Of[Distribution]]:
                 "", lambda figure: figure,
                 {"min": 7, "mean": 8, "p50": 3, "p90": 6, "p99": 1, "p99_9": 4, "p99_99": 5, "max": 2},
             ),
-            Column("max_at_s", "", _when, rank=9, help="when the maximum was"),
+            Column("max_at_s", "", _when, rank=9, called="when the maximum was"),
         ],
         [Of(found, name) for name, found in known if found is not None],
     )  # fmt: skip

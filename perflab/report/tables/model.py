@@ -6,13 +6,15 @@ Whoever writes a table down (a terminal, a page, a paper, a file) knows columns 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from perflab.quantity import TEXT, UNKNOWN, Quantity
+from perflab.results.trial import Median
 
 Row = TypeVar("Row")
 
+DEEPER = "\u00a0\u00a0"  # before what is a part of what stands above it
 Tone = Literal["", "bad", "good", "warn", "faint"]
 
 
@@ -25,14 +27,16 @@ class Cell:
     tone: Tone = ""
     below: Sequence[str] = ()  # more lines, smaller, where there is room
     sign: str = ""
+    interval: str = ""
+    depth: int = 0  # how far it is moved in, as a part of what stands above it
     reason: str | None = None  # why it is empty
 
     @property
     def known(self) -> bool:
-        return self.text != UNKNOWN or any(self.below)
+        return self.text not in ("", UNKNOWN) or any(self.below)
 
 
-Read = float | str | Cell | None
+Read = float | str | Median | Cell | None
 
 
 @dataclass(frozen=True)
@@ -52,27 +56,41 @@ class Column(Generic[Row]):
     rank: int | None = None
     help: str = ""
     tone: Tone = ""  # of values other than 0
+    called: str = ""  # where there are no groups; default group and header
+    beside: bool = False  # intervals stay beside their values, however little room there is
+    once: bool = False  # where rows keep their order, what repeats the row above is left out
 
     @property
     def title(self) -> str:
-        """ "latency p99"; where there is no header at all, what the column tells."""
-        return " ".join(filter(None, (self.group, self.header)))
+        """ "latency p99"."""
+        return self.called or " ".join(filter(None, (self.group, self.header)))
 
     def cell(self, row: Row) -> Cell:
         found = self.read(row)
         if isinstance(found, Cell):
             return found
+        if isinstance(found, Median):
+            reason = found.reason if found.value is None else None
+            return replace(self.cell_of(found.value), interval=self.between(found.low, found.high), reason=reason)
+        return self.cell_of(found)
+
+    def between(self, low: float | None, high: float | None) -> str:
+        """ "[9.9 ms, 10.1 ms]", or "" where there is no interval."""
+        return "" if low is None or high is None else f"[{self.quantity.text(low)}, {self.quantity.text(high)}]"
+
+    def cell_of(self, found: float | str | None) -> Cell:
         return Cell(self.quantity.text(found), None if found == "" else found, self.tone if found else "")
 
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """`columns` stay in their order; the first one names the row."""
+    """`columns` stay in their order; the first one names the row. `name` is that of its file."""
 
     title: str
     columns: Sequence[Column[Row]]
     rows: Sequence[Row]
     notes: Sequence[str] = ()
+    name: str = ""
 
     def filled(self) -> list[tuple[Column[Row], list[Cell]]]:
         """Every column with its cells, without those in which nothing is known (but the first)."""
