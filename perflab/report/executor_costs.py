@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.text import Text
 
 from perflab.quantity import SHARE
 from perflab.report import axes
 from perflab.report.figures import Axis, Figure, Key, Span, Spans
-from perflab.report.table import print_rows
+from perflab.report.table import print_declared
 from perflab.report.tables.costs import FAMILIES_NOTE, GROUP_NAMES, names, shown, tables
 from perflab.results.summary import Summary
 from perflab.statistics.cost import ENDED
@@ -29,11 +28,7 @@ ROLE_NAMES: Mapping[str, str] = {
 def print_costs(out: Console, summary: Summary) -> None:
     """Nothing where the run is not about executors."""
     for table in tables(summary):
-        out.print(table.title, style="bold")
-        print_rows(out, table)
-        for note in table.notes:
-            out.print(Text(note, "dim"))
-        out.print()
+        print_declared(out, table)
 
 
 # -- the picture -----------------------------------------------------------------------------------------------------

@@ -100,6 +100,15 @@ def print_rows(out: Console, table: AnyTable) -> None:
     print_table(out, columns)
 
 
+def print_declared(out: Console, table: AnyTable) -> None:
+    """With its title and notes."""
+    out.print(Text(table.title, "bold"))
+    print_rows(out, table)
+    for note in table.notes:
+        out.print(Text(note, "dim"))
+    out.print()
+
+
 def _texts(column: model.Column[Any], cells: Sequence[Cell]) -> list[Text]:
     texts = []
     for place, cell in enumerate(cells):

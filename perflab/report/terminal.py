@@ -15,10 +15,9 @@ from rich.text import Text
 
 from perflab.models import as_json
 from perflab.output import console
-from perflab.report import key_figures
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
-from perflab.report.table import COLUMN_GAP, Column, print_rows, print_table
-from perflab.report.tables import messages
+from perflab.report.table import COLUMN_GAP, Column, print_declared, print_rows, print_table
+from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.tables.model import Table
 from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
@@ -98,7 +97,8 @@ def _print_answers(out: Console, summary: Summary, manifest: Json) -> None:
     if several and not swept and any(received(result) is not None for result in summary.results):
         _print_comparison(out, summary.results, judged=_has_comparisons(summary))
     if several:
-        key_figures.print_compared(out, summary.results)
+        for table in key_figures.tables(_named(summary.results)):
+            print_declared(out, table)
     from perflab.report.why import print_why
 
     print_why(out, summary.results)
@@ -194,7 +194,9 @@ def _print_result(out: Console, result: Result, middleware: str, with_edges: boo
     out.print()
     _print_words(out, result, topics)
     out.print()
-    key_figures.print_of_result(out, result)
+    if result.key_figures:
+        print_rows(out, key_figures.of_result(result))
+        out.print()
     if topics:
         print_rows(out, messages.distributions(totals))
         out.print()
@@ -264,9 +266,13 @@ def _print_comparison(out: Console, results: Sequence[Result], *, judged: bool) 
     if judged:
         title = "All messages of all trials together (differences are judged below, one value per trial):"
     _line(out, title, "bold")
-    rows = [Of(result, label) for label, result in zip(labels(results), results, strict=True)]
-    print_rows(out, messages.all_messages(rows))
+    print_rows(out, messages.all_messages(_named(results)))
     out.print()
+
+
+def _named(results: Sequence[Result]) -> list[Of[Result]]:
+    """Called by what they differ in."""
+    return [Of(result, label) for label, result in zip(labels(results), results, strict=True)]
 
 
 def _print_resources(out: Console, resources: Resources) -> None:

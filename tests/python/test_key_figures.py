@@ -15,8 +15,9 @@ from support import checkpoint, edge, publisher
 from perflab.errors import BadInput
 from perflab.models import as_json
 from perflab.report import terminal
-from perflab.report.run_page.key_figures import tables
 from perflab.report.run_page.runs import ReportRun
+from perflab.report.run_page.tables import rows_of
+from perflab.report.tables.key_figures import tables
 from perflab.results.summary import read
 from perflab.statistics import histogram as hg
 from perflab.statistics import key_figures, metrics
@@ -344,9 +345,9 @@ def test_several_results_stand_in_one_table_for_each_figure() -> None:
         trial(n, slowest=40 * MS, middleware="other") for n in (2, 4)
     ]
     text = shown(summary_of(*trials))
-    table = text[text.index("hot_path: ") :].splitlines()
-    assert table[0] == "hot_path: response from front and rear to planner; medians over trials [interval]"
-    assert table[1].split() == ["trials", "mean", "max", "missed"], "no trial has messages enough for p50"
+    table = text[text.index("Key figure hot_path: ") :].splitlines()
+    assert table[0] == "Key figure hot_path: response from front and rear to planner"
+    assert table[1].split() == ["result", "trials", "mean", "max", "missed"], "no trial has messages enough for p50"
     assert table[3].split() == ["m", "2", "12.2", "ms", "30.0", "ms", "1"]
     assert table[4].split() == ["other", "2", "13.3", "ms", "40.0", "ms", "1"]
 
@@ -356,11 +357,20 @@ def test_the_page_has_a_table_for_each_figure() -> None:
 
     data: Any = SimpleNamespace(name="run", manifest={}, summary=summary)
     run = ReportRun(data, ("m", "other"), {}, ())
-    made = tables([run])
-    assert [table.caption for table in made] == [
+    made = tables(rows_of([run]))
+    assert [table.title for table in made] == [
         "Key figure hot_path: response from front and rear to planner",
         "Key figure dropped: messages lost on all topics",
         "Key figure fused_dropped: messages lost on fused",
         "Key figure steady: jitter of planner, period 50.0 ms",
     ]
-    assert [cell.text for cell in made[0].rows[1]] == ["other", "1", "12.2 ms", "10.0 ms", "30.0 ms", "30.0 ms", "1"]
+    second = [cells[1].text for _, cells in made[0].filled()]
+    assert second == [
+        "other",
+        "1",
+        "12.2 ms",
+        "10.0 ms",
+        "30.0 ms",
+        "30.0 ms",
+        "1",
+    ]

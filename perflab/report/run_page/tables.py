@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflab.report.run_page import key_figures
 from perflab.report.run_page.elements import SIGNS, Column, Table, number, table_html, word
 from perflab.report.run_page.runs import ReportRun, of_all
 from perflab.report.run_page.words import size
-from perflab.report.tables import messages
+from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.tables.model import Cell, Tone
 from perflab.report.tables.trials import TrialOf, trials
@@ -27,7 +26,7 @@ def section(runs: Sequence[ReportRun]) -> str:
     processes = [process for row in found for process in row.parts(lambda result: result.resources.processes)]
     made = [
         results(runs).html(),
-        *(table.html() for table in key_figures.tables(runs)),
+        *map(table_html, key_figures.tables(found)),
         table_html(messages.all_messages(found)),
         table_html(messages.services(services)),
         table_html(messages.edges(edges)),

@@ -1,0 +1,117 @@
+"""The key figures that graphs declare, as tables: of one result beside each other, of several one table each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perflab.quantity import PLAIN
+from perflab.report.tables.messages import RUN, Of, result_column
+from perflab.report.tables.model import Cell, Column, Read, Table
+from perflab.results.trial import JitterFigure, KeyFigureResult, LostFigure, PathFigure, Result
+from perflab.statistics.key_figures import JITTER, PATH, SHOWN
+from perflab.statistics.metrics import COUNT, PERCENT, find
+from perflab.units import format_count, format_time
+
+_RANKS = {"mean": 4, "p50": 2, "p99": 3, "max": 1, "missed": 1, "": 1, "share": 2}
+
+
+def of_result(result: Result) -> Table[Of[KeyFigureResult]]:
+    """All key figures of one result, with one row for each: what all messages of all trials say."""
+    statistics = dict.fromkeys(s for kind in (PATH, JITTER) for s in SHOWN[kind] if s != "missed")
+    return Table(
+        "Key figures",
+        [
+            Column("key_figure", "key figure", lambda row: row.result, rank=0),
+            Column("path", "", lambda row: explained([row.record]), rank=5, called="path"),
+            *(_statistic(statistic) for statistic in statistics),
+            Column("came", "", _came, rank=1, called="what came"),
+        ],
+        [Of(entry, name) for name, entry in result.key_figures.items()],
+    )
+
+
+def _statistic(statistic: str) -> Column[Of[KeyFigureResult]]:
+    metric = find(f"figure.{statistic}")
+    assert metric is not None
+
+    def read(row: Of[KeyFigureResult]) -> Read:
+        return _together(row.record, statistic) if statistic in SHOWN[row.record.kind] else Cell("")
+
+    return Column(statistic, statistic, read, metric.quantity, rank=_RANKS[statistic])
+
+
+def _came(row: Of[KeyFigureResult]) -> Cell:
+    """How much of what should have come did not."""
+    match row.record:
+        case LostFigure(lost=missing, sent=of):
+            words = "lost"
+        case PathFigure(missed=missing, possible=of):
+            words = "missed"
+        case JitterFigure():
+            return Cell("")
+    return Cell(f"{format_count(missing)} of {format_count(of)} {words}", missing, "bad" if missing else "")
+
+
+def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
+    """One for each key figure, with one row per result; none where no graph declares one."""
+    return [_table(name, rows) for name in dict.fromkeys(name for row in rows for name in row.record.key_figures)]
+
+
+def _table(name: str, rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
+    """Of one value per trial where there are any; a statistic for which the trials have too few messages is unknown."""
+    having = [row for row in rows if name in row.record.key_figures]
+    entries = [row.record.key_figures[name] for row in having]
+    over_trials = any(entry.metrics for entry in entries)
+    note = (
+        "Medians over trials, one value per trial, with their intervals."
+        if over_trials
+        else "All messages of all trials together."
+    )
+    return Table(
+        f"Key figure {name}: {explained(entries)}",
+        [
+            result_column(0),
+            RUN,
+            Column("trials", "trials", lambda row: row.record.coverage.trials_merged, PLAIN, rank=3),
+            *(_of_results(name, statistic, over_trials=over_trials) for statistic in SHOWN[entries[0].kind]),
+        ],
+        having,
+        [note],
+    )
+
+
+def _of_results(name: str, statistic: str, *, over_trials: bool) -> Column[Of[Result]]:
+    metric = find(f"{name}.{statistic}" if statistic else name)
+    assert metric is not None
+
+    def read(row: Of[Result]) -> Read:
+        entry = row.record.key_figures[name]
+        return entry.metrics.get(metric.name) if over_trials else _together(entry, statistic)
+
+    return Column(
+        statistic or "lost",
+        (statistic or "lost").replace("_", "."),
+        read,
+        metric.quantity,
+        rank=_RANKS[statistic],
+        tone="bad" if metric.unit in (COUNT, PERCENT) else "",
+        beside=True,
+    )
+
+
+def _together(entry: KeyFigureResult, statistic: str) -> float | None:
+    """Over all messages of all trials."""
+    match entry:
+        case LostFigure():
+            return entry.share_percent if statistic else entry.lost
+        case PathFigure() if statistic == "missed":
+            return entry.missed
+        case PathFigure(response_ns=times) | JitterFigure(jitter_ns=times):
+            return None if times is None else getattr(times, statistic)
+
+
+def explained(entries: Sequence[KeyFigureResult]) -> str:
+    """What a key figure is; of a jitter with the period, where it has the same one in all results."""
+    words = str(entries[0].words)
+    periods = {period for entry in entries if isinstance(entry, JitterFigure) for period in entry.periods_ns}
+    return f"{words}, period {format_time(periods.pop())}" if len(periods) == 1 else words
