@@ -41,6 +41,11 @@ def _factor(value: float) -> str:
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
+def _part(value: float) -> str:
+    """Never 100 % where something is missing."""
+    return f"{value:.3g} %" if value < 99.95 or value >= 100 else "> 99.9 %"
+
+
 TEXT = Quantity("", str, numeric=False)
 PLAIN = Quantity("", str)  # the number of a trial: no count, so without groups of digits
 TIME = Quantity("ns", format_time)
@@ -53,3 +58,7 @@ BYTES = Quantity("B", format_bytes)
 FREQUENCY = Quantity("Hz", format_rate)
 SHARE = Quantity("", lambda value: f"{100 * value:.1f} %")  # of 1
 FACTOR = Quantity("", _factor)
+PART = Quantity("%", _part)  # of a whole
+POINTS = Quantity("percentage points", lambda value: f"{value:.4g}")
+SYMBOL = Quantity("", str, numeric=False)  # of C++: where there is no room its template arguments go
+FLAG = Quantity("", lambda value: "yes" if value else "no", numeric=False)

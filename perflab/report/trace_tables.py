@@ -11,8 +11,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from perflab.quantity import SYMBOL
 from perflab.report.table import COLUMN_GAP, Column, print_table
-from perflab.units import format_bytes, format_count, format_rate, format_time
+from perflab.trace.columns import Column as Described
+from perflab.units import format_count
 
 if TYPE_CHECKING:
     from perflab.trace.answer import Answer, Section
@@ -24,13 +26,7 @@ LEAST_NAME_WIDTH = 20
 NAMES_SHARE = 0.4  # of the width, where the table is too wide
 ARROW = " → "
 
-_STATISTIC = re.compile(
-    r"(?P<figure>.+)_(?P<statistic>min|p50|p90|p99|p99_9|max_at|max|mean|sd)_(?:ns|percent|hz|bytes)"
-)
-_UNIT = re.compile(r"(?P<figure>.+)_(?P<unit>ns|percent|hz|bytes)")
-_IDENTITIES = re.compile(r"(.+_)?(pid|tid|cpu|trace)")  # numbers, but not of anything
 _OPERATOR = re.compile(r"operator(<=>|<<=|>>=|<<|>>|<=|>=|->|<|>)|->")
-_SYMBOLS = ("symbol", "function")
 
 
 def print_answer(out: Console, answer: Answer, *, everything: bool = False, uncut: Collection[str] = ()) -> None:
@@ -80,7 +76,7 @@ def _deepest_arguments(symbol: str) -> tuple[int, int] | None:
 def _print_section(out: Console, section: Section, everything: bool) -> None:
     out.print(Text(section.title, "bold"))
     frame = section.frame
-    if section.vertical:
+    if section.table.vertical:
         _print_lines(out, section)
     elif frame.height:
         rows = frame if everything else frame.head(MAX_ROWS)
@@ -93,27 +89,27 @@ def _print_section(out: Console, section: Section, everything: bool) -> None:
         out.print(Text(line, "dim"))
 
 
-def _shown(section: Section) -> Sequence[str]:
+def _shown(section: Section) -> list[Described]:
     """The columns of a terminal; a figure that is null throughout takes no room but in `reasons`."""
-    named = section.shown or tuple(section.frame.columns)
-    return [c for i, c in enumerate(named) if i == 0 or section.frame[c].null_count() < section.frame.height]
+    frame = section.frame
+    return [c for i, c in enumerate(section.shown) if i == 0 or frame[c.name].null_count() < frame.height]
 
 
 def _columns(section: Section, rows: Sequence[dict[str, Any]], width: int) -> list[Column]:
     """The first column stays, and so do texts beside it that are not spare; they are cut so that figures have room."""
     shown = _shown(section)
-    spare = [name for name in section.spare if name in shown]
-    order = [*spare, *(name for name in reversed(shown) if name not in spare)]  # what is left out first, first
+    named = [column.name for column in shown]
+    spare = [name for name in section.table.spare if name in named]
+    order = [*spare, *(name for name in reversed(named) if name not in spare)]  # what is left out first, first
     columns = []
     leading = True
-    for i, name in enumerate(shown):
-        is_text = not section.frame[name].dtype.is_numeric()
+    for i, column in enumerate(shown):
+        is_text = not column.quantity.numeric
         leading = leading and is_text
-        group, header = _header(name)
-        tree = name == "function" and "depth" in section.frame.columns
-        cells = [Text(f"{_indent(row) if tree else ''}{_cell(name, row[name], width)}") for row in rows]
-        rank = 0 if i == 0 or (leading and name not in spare) else len(order) - order.index(name)
-        columns.append(Column(header, rank, cells, right=not is_text, group=group))
+        tree = column.name == "function" and "depth" in section.table.of
+        cells = [Text(f"{_indent(row) if tree else ''}{_cell(column, row[column.name], width)}") for row in rows]
+        rank = 0 if i == 0 or (leading and column.name not in spare) else len(order) - order.index(column.name)
+        columns.append(Column(column.header, rank, cells, right=not is_text, group=column.group))
     if sum(c.width + COLUMN_GAP for c in columns) <= width:
         return columns
     names = sum(c.rank == 0 for c in columns)
@@ -140,53 +136,29 @@ def shorten(text: str, width: int) -> str:
     return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
 
 
-def _header(name: str) -> tuple[str, str]:
-    """Group and header: ("latency", "p99.9") of latency_p99_9_ns, ("", "held") of held_ns."""
-    if match := _STATISTIC.fullmatch(name):
-        return match["figure"].replace("_", " "), match["statistic"].replace("p99_9", "p99.9").replace("_", " ")
-    if match := _UNIT.fullmatch(name):
-        return "", match["figure"].replace("_", " ")
-    return "", name.replace("_", " ")
-
-
-def _cell(name: str, value: Any, width: int) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return fold_symbol(value, max(LEAST_SYMBOL_WIDTH, width // 4)) if name.endswith(_SYMBOLS) else value
-    unit = match["unit"] if (match := _UNIT.fullmatch(name)) else ""
-    if unit == "ns":
-        return format_time(value)
-    if unit == "percent":
-        return f"{value:.3g} %" if value < 99.95 or value >= 100 else "> 99.9 %"
-    if unit == "hz":
-        return format_rate(value)
-    if unit == "bytes":
-        return format_bytes(value)
-    if _IDENTITIES.fullmatch(name):
-        return str(value)
-    return format_count(value) if isinstance(value, int) else f"{value:.4g}"
+def _cell(column: Described, value: Any, width: int) -> str:
+    if column.quantity is SYMBOL and value is not None:
+        return fold_symbol(value, max(LEAST_SYMBOL_WIDTH, width // 4))
+    return column.quantity.text(value)
 
 
 def _print_lines(out: Console, section: Section) -> None:
     """Each row as lines: what, and its value."""
-    for row in section.frame.select(_shown(section)).iter_rows(named=True):
-        headers = {name: " ".join(filter(None, _header(name))) for name in row}
-        width = max(cell_len(h) for h in headers.values())
-        for name, value in row.items():
-            text = Text(f"{headers[name]:<{width}}  {_cell(name, value, out.width)}")
+    shown = _shown(section)
+    width = max(cell_len(column.title) for column in shown)
+    for row in section.frame.iter_rows(named=True):
+        for column in shown:
+            text = Text(f"{column.title:<{width}}  {_cell(column, row[column.name], out.width)}")
             out.print(text, no_wrap=True, overflow="ellipsis")
 
 
 def _reasons(section: Section) -> list[str]:
     """Why there are dashes in the columns of a terminal, or whole columns are missing; equal reasons once."""
-    named = section.shown or tuple(section.frame.columns)
     by_reason: dict[str, list[str]] = {}
-    for name in named:
-        if name in section.reasons and section.frame.height and section.frame[name].null_count():
-            by_reason.setdefault(section.reasons[name], []).append(" ".join(filter(None, _header(name))))
+    reasons = section.reasons
+    for column in section.shown:
+        if column.name in reasons and section.frame.height and section.frame[column.name].null_count():
+            by_reason.setdefault(reasons[column.name], []).append(column.title)
     lines = []
     for reason, headers in by_reason.items():
         if reason in section.notes:

@@ -1,17 +1,19 @@
 """What an analysis of a trace says: tables, why something in them is missing, and how good the data were.
 
-    Answer(kind="callbacks", sections=(Section("callbacks", "Callbacks", frame),), quality=quality.lines("callbacks"))
+    Answer(kind="callbacks", sections=(Section(CALLBACKS, frame),), quality=quality.lines("callbacks"))
 
-A value that is not known is null, never 0, and `Section.reasons` or a note says why. Times are nanoseconds; names of
-columns end in their unit (`_ns`, `_percent`, `_hz`, `_bytes`). Handles are text, "0x55d0c8a1b2f0": JSON has no 64 bits.
+A value that is not known is null, never 0, and `Section.reasons` or a note says why. Handles are text,
+"0x55d0c8a1b2f0": JSON has no 64 bits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from perflab.trace.columns import Column, Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,28 +27,45 @@ _RESERVED = ("schema_version", "kind", "quality", "warnings", "scope")
 class Section:
     """One table of an answer: one row per thing, one value per column."""
 
-    name: str  # snake_case: key in the JSON, file name of an export
-    title: str
+    table: Table
     frame: pl.DataFrame
     notes: tuple[str, ...] = ()  # one sentence each: coverage, what was left out
-    reasons: Mapping[str, str] = field(default_factory=dict)  # column -> why it is null, where it is
-    # Columns of the table in a terminal from left to right; empty: all of them. JSON and exports always have all.
-    shown: tuple[str, ...] = ()
-    # Columns that a narrow terminal leaves out, the first of them first; then those of `shown` from the right.
-    spare: tuple[str, ...] = ()
-    vertical: bool = False  # a terminal writes each row as lines "column  value"; for tables of one row
+    because: Mapping[str, str] = field(default_factory=dict)  # why a column is null, where this answer knows better
+    hidden: Collection[str] = ()  # columns that tell a terminal nothing here
 
     def __post_init__(self) -> None:
         if self.name in _RESERVED:
             raise ValueError(f"a section cannot be called {self.name!r}")
-        unknown = [c for c in (*self.reasons, *self.shown, *self.spare) if c not in self.frame.columns]
-        if unknown:
+        if tuple(self.frame.columns) != self.table.names:
+            raise ValueError(f"section {self.name} has columns {self.frame.columns}, not {list(self.table.names)}")
+        for column, dtype in zip(self.table.columns, self.frame.dtypes, strict=True):
+            if not column.holds(dtype):
+                raise ValueError(f"section {self.name}: column {column.name} is {dtype}, not {column.kind}")
+        if unknown := [name for name in (*self.because, *self.hidden) if name not in self.table.of]:
             raise ValueError(f"section {self.name} has no column {unknown[0]!r}")
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def title(self) -> str:
+        return self.table.title
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Column -> why it is null, where it is."""
+        return {column.name: column.empty for column in self.table.columns if column.empty} | dict(self.because)
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns of a terminal from left to right."""
+        return [self.table.of[name] for name in self.table.shown or self.table.names if name not in self.hidden]
 
     def document(self) -> dict[str, Any]:
         """As it stands in the JSON."""
         rows = [{name: _plain(value) for name, value in row.items()} for row in self.frame.iter_rows(named=True)]
-        return {"rows": rows, "notes": list(self.notes), "reasons": dict(self.reasons)}
+        return {"rows": rows, "notes": list(self.notes), "reasons": self.reasons}
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,138 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
+from perflab.trace.columns import (
+    HANDLE,
+    HOST,
+    PID,
+    PROCESS,
+    Table,
+    because,
+    count,
+    distribution,
+    identity,
+    percent,
+    symbol,
+    text,
+    time,
+)
 from perflab.trace.names import plural
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
-from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, REASON_SD, TIMED, columns_of, describe, quantile
+from perflab.trace.quantiles import MAX_AT, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import SPLIT_STATES, split_of
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
 
-_IDENTITY = ("callback", "node", "kind", "name", "symbol", "process", "pid", "host", "handle")
 _INTER_ARRIVAL = ("min", "p50", "p90", "p99", "p99_9", "max", MAX_AT, "mean")
+_SHORT = ("p50", "p99", "max")
 
 _UNKNOWN_OWNER = "the initialisation of the callback is not in the trace"
+_UNKNOWN_SPLIT = "no instance of the callback has known thread states throughout"
+_UNKNOWN_HOLDER = "the CPU was idle, or nobody knows who had it"
+_NO_TRACING = "threads of programs without tracing, and of the kernel, have no known process"
+
+_IDENTITY = (
+    text("callback", "a short name that no other callback has"),
+    text("node", "the node that it belongs to", _UNKNOWN_OWNER),
+    text("kind", "subscription, timer, service or client"),
+    text("name", "topic, service, or nothing", _UNKNOWN_OWNER),
+    symbol("symbol", "the function", "rclcpp_callback_register of the callback is not in the trace"),
+    PROCESS,
+    PID,
+    HOST,
+    HANDLE,
+)
+
+CALLBACKS = Table(
+    "callbacks",
+    "Callbacks",
+    (
+        *_IDENTITY,
+        count("n", "instances that were seen to start"),
+        count("unended", "of these, those that were not seen to end: in no duration"),
+        count("duration_left_out", "of these, those that ended, but within which events are missing: in no duration"),
+        *distribution("duration", "callback_start to callback_end, wall time", TIMED),
+        *distribution("inter_arrival", "from one start to the next of the same callback", _INTER_ARRIVAL),
+        time("jitter", "standard deviation of the inter-arrival times", kind="number"),
+        time("period", "of timers: what was asked for", "only timers have a period"),
+        time(
+            "p99",
+            "of timers: |inter-arrival - period|, p99",
+            "only timers have a period, and a p99 needs 100 inter-arrival times",
+            of="period_error",
+        ),
+        percent("utilization", "sum of the durations, of one CPU's time from the process's first to its last event"),
+        count("threads", "threads that it ran on"),
+        count("nested", "instances that began within another one on the same thread"),
+        count("intra_process", "instances that began with a message of a ring buffer"),
+        count("inter_arrival_left_out", "inter-arrival times left out, for events are missing there"),
+    ),
+    shown=(
+        "callback", "n", "duration_min_ns", "duration_p50_ns", "duration_p99_ns", "duration_max_ns",
+        "duration_max_at_ns", "duration_mean_ns", "inter_arrival_p50_ns", "inter_arrival_p99_ns",
+        "inter_arrival_max_ns", "jitter_ns", "utilization_percent", "threads", "symbol",
+    ),
+    spare=(
+        "symbol", "threads", "duration_mean_ns", "duration_min_ns", "inter_arrival_p99_ns", "inter_arrival_max_ns",
+        "inter_arrival_p50_ns", "utilization_percent", "jitter_ns", "duration_max_at_ns",
+    ),
+)  # fmt: skip
+
+_STATE_WORDS = {
+    "on_cpu": "ran",
+    "preempted": "could have run on, but another thread had the CPU",
+    "blocked": "slept",
+    "stopped": "was stopped by a signal or a debugger",
+    "wake_up": "was woken and did not run yet",
+}
+SPLIT = Table(
+    "split",
+    "Where the time of callbacks went",
+    (
+        *_IDENTITY,
+        count("n", "instances that ended"),
+        count("n_known", "of these, those whose thread's states are known throughout"),
+        *because(
+            _UNKNOWN_SPLIT,
+            percent("coverage", "share of instances whose thread's states are known throughout"),
+            time("known", "sum of their durations"),
+            *(time(f"{state}_total", f"time in which the thread {words}") for state, words in _STATE_WORDS.items()),
+            *(percent(state, f"share in which the thread {words}") for state, words in _STATE_WORDS.items()),
+        ),
+        *distribution("on_cpu", "time on a CPU of an instance", _SHORT, _UNKNOWN_SPLIT),
+        *distribution("waiting", "preempted, or woken and not yet running, of an instance", _SHORT, _UNKNOWN_SPLIT),
+        count("migrations", "times that a thread was moved to another CPU", _UNKNOWN_SPLIT),
+    ),
+    shown=(
+        "callback", "n", "coverage_percent", "known_ns", "on_cpu_percent", "preempted_percent", "blocked_percent",
+        "stopped_percent", "wake_up_percent", "on_cpu_p50_ns", "on_cpu_p99_ns", "on_cpu_max_ns", "waiting_p99_ns",
+        "waiting_max_ns", "migrations",
+    ),
+    spare=("on_cpu_p50_ns", "waiting_p99_ns", "on_cpu_max_ns", "known_ns", "migrations", "on_cpu_p99_ns"),
+)  # fmt: skip
+
+PREEMPTED_BY = Table(
+    "preempted_by",
+    "Who ran instead of callbacks",
+    (
+        *_IDENTITY,
+        text("state", "what the callback's thread was: preempted, or woken and not yet running"),
+        text("by", "the thread that had the CPU"),
+        identity("by_tid", "its number", _UNKNOWN_HOLDER),
+        text("by_process", "its process", _NO_TRACING),
+        identity("by_pid", "number of that", _NO_TRACING),
+        count("instances", "instances of the callback that it kept waiting"),
+        time("held", "how long it had the CPU meanwhile"),
+        time("longest", "the longest of these times in one instance"),
+        percent("share", "share of all such waiting of the callback", "the callback's waiting is not known as a whole"),
+    ),
+    shown=("callback", "state", "by", "by_tid", "by_process", "instances", "held_ns", "longest_ns", "share_percent"),
+    spare=("by_process", "longest_ns", "instances"),
+)
+
+TABLES = (CALLBACKS, SPLIT, PREEMPTED_BY)
 
 
 def callbacks(trace: Source, scope: Scope = EVERYTHING) -> Answer:
@@ -107,14 +226,9 @@ def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, qual
         )
         .rename({"inter_arrival_sd_ns": "jitter_ns"})
         .sort("total_ns", "callback", descending=[True, False])
-        .select(
-            *_IDENTITY, "n", "unended", "duration_left_out", *columns_of("duration", TIMED),
-            *columns_of("inter_arrival", _INTER_ARRIVAL), "jitter_ns", "period_ns", "period_error_p99_ns",
-            "utilization_percent", "threads", "nested", "intra_process",
-            pl.col("across_gaps").alias("inter_arrival_left_out"),
-        )
-    )  # fmt: skip
-    reasons = {c: REASON_QUANTILE for c in frame.columns if "_p" in c and c.endswith("_ns") and "period" not in c}
+        .rename({"across_gaps": "inter_arrival_left_out"})
+        .select(CALLBACKS.names)
+    )
     none = pl.col("duration_max_ns").is_null()
     no_end = _why(
         (
@@ -139,33 +253,11 @@ def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, qual
             ("events are missing between all starts but two", _any(frame, pl.col("jitter_ns").is_null(), left_out)),
         )
     )
-    reasons |= {"process": names.NO_PROCESS_NAME, "duration_sd_ns": f"{REASON_SD}; or {no_end}", "jitter_ns": no_jitter}
-    reasons |= dict.fromkeys(columns_of("duration", ("min", "max", MAX_AT, "mean")), no_end)
-    reasons |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", MAX_AT, "mean")), no_second)
-    reasons |= {
-        "node": _UNKNOWN_OWNER,
-        "name": _UNKNOWN_OWNER,
-        "symbol": "rclcpp_callback_register of the callback is not in the trace",
-        "period_ns": "only timers have a period",
-        "period_error_p99_ns": "only timers have a period, and a p99 needs 100 inter-arrival times",
-        "utilization_percent": no_end,
-    }
-    return Section(
-        "callbacks",
-        "Callbacks",
-        frame,
-        notes=_duration_notes(frame, known.height, quality),
-        reasons=reasons,
-        shown=(
-            "callback", "n", "duration_min_ns", "duration_p50_ns", "duration_p99_ns", "duration_max_ns",
-            "duration_max_at_ns", "duration_mean_ns", "inter_arrival_p50_ns", "inter_arrival_p99_ns",
-            "inter_arrival_max_ns", "jitter_ns", "utilization_percent", "threads", "symbol",
-        ),
-        spare=(
-            "symbol", "threads", "duration_mean_ns", "duration_min_ns", "inter_arrival_p99_ns", "inter_arrival_max_ns",
-            "inter_arrival_p50_ns", "utilization_percent", "jitter_ns", "duration_max_at_ns",
-        ),
-    )  # fmt: skip
+    why = dict.fromkeys(columns_of("duration", ("min", "max", MAX_AT, "mean")), no_end)
+    why |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", MAX_AT, "mean")), no_second)
+    why |= {"process": names.NO_PROCESS_NAME, "duration_sd_ns": f"{REASON_SD}; or {no_end}"}
+    why |= {"jitter_ns": no_jitter, "utilization_percent": no_end}
+    return Section(CALLBACKS, frame, _duration_notes(frame, known.height, quality), why)
 
 
 def _any(frame: pl.DataFrame, *conditions: pl.Expr) -> bool:
@@ -232,7 +324,7 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
             ),
             pl.when(is_known.any()).then(pl.col("migrations").cast(pl.Int64).sum()).alias("migrations"),
         ],
-        statistics=("p50", "p99", "max"),
+        statistics=_SHORT,
     )
     shares = [
         pl.when(pl.col("known_ns") > 0).then(100.0 * pl.col(f"{state}_total_ns") / pl.col("known_ns"))
@@ -250,41 +342,17 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
         frame.join(known, on="callback_row", how="left")
         .with_columns(pl.col("callback").fill_null("(unknown)"))
         .sort("known_ns", "callback", descending=[True, False])
-        .select(
-            *_IDENTITY, "n", "n_known", "coverage_percent", "known_ns",
-            *(f"{state}_total_ns" for state in SPLIT_STATES), *(f"{state}_percent" for state in SPLIT_STATES),
-            *columns_of("on_cpu", ("p50", "p99", "max")), *columns_of("waiting", ("p50", "p99", "max")), "migrations",
-        )
-    )  # fmt: skip
+        .select(SPLIT.names)
+    )
     if no_scheduler is not None:
         frame = frame.clear()
-    unknown = "no instance of the callback has known thread states throughout"
-    reasons = {c: unknown for c in frame.columns if c.endswith(("_total_ns", "_percent", "_max_ns"))}
-    reasons |= {c: f"{REASON_QUANTILE}; or {unknown}" for c in frame.columns if c.endswith(("_p50_ns", "_p99_ns"))}
-    reasons |= {"wake_up_total_ns": no_wake_ups or unknown, "wake_up_percent": no_wake_ups or unknown}
-    reasons["migrations"] = no_migrations or unknown
-    reasons |= {
-        "node": _UNKNOWN_OWNER,
-        "name": _UNKNOWN_OWNER,
-        "symbol": "rclcpp_callback_register of the callback is not in the trace",
-    }
-    notes = (no_scheduler,) if no_scheduler else (
+    why = dict.fromkeys(("wake_up_total_ns", "wake_up_percent"), no_wake_ups) | {"migrations": no_migrations}
+    notes = no_scheduler or (
         "of instances whose thread's states are known throughout (coverage); waiting: preempted, or woken and not yet"
-        " running",
-    )  # fmt: skip
-    return Section(
-        "split",
-        "Where the time of callbacks went",
-        frame,
-        notes=notes,
-        reasons=reasons,
-        shown=(
-            "callback", "n", "coverage_percent", "known_ns", "on_cpu_percent", "preempted_percent", "blocked_percent",
-            *(("stopped_percent",) if frame["stopped_total_ns"].sum() else ()), "wake_up_percent",
-            "on_cpu_p50_ns", "on_cpu_p99_ns", "on_cpu_max_ns", "waiting_p99_ns", "waiting_max_ns", "migrations",
-        ),
-        spare=("on_cpu_p50_ns", "waiting_p99_ns", "on_cpu_max_ns", "known_ns", "migrations", "on_cpu_p99_ns"),
-    )  # fmt: skip
+        " running"
+    )
+    hidden = () if frame["stopped_total_ns"].sum() else ("stopped_percent",)
+    return Section(SPLIT, frame, (notes,), {name: reason for name, reason in why.items() if reason}, hidden)
 
 
 def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, known: pl.DataFrame) -> Section:
@@ -331,28 +399,10 @@ def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, k
             share_percent=pl.when(pl.col("waited_ns") > 0).then(100.0 * pl.col("held_ns") / pl.col("waited_ns")),
         )
         .sort("held_ns", "callback", "by", descending=[True, False, False])
-        .select(
-            *_IDENTITY, "state", "by", "by_tid", "by_process", "by_pid", "instances", "held_ns", "longest_ns",
-            "share_percent",
-        )
-    )  # fmt: skip
-    notes = (reason,) if reason else (
+        .select(PREEMPTED_BY.names)
+    )
+    notes = reason or (
         "who had the CPU while the callback's thread was preempted, or woken and not yet running; share: of all such"
-        " waiting of the callback; longest: in one instance",
-    )  # fmt: skip
-    return Section(
-        "preempted_by",
-        "Who ran instead of callbacks",
-        frame,
-        notes=notes,
-        reasons={
-            "by_tid": "the CPU was idle, or nobody knows who had it",
-            "by_process": "threads of programs without tracing, and of the kernel, have no known process",
-            "by_pid": "threads of programs without tracing, and of the kernel, have no known process",
-            "share_percent": "the callback's waiting is not known as a whole",
-        },
-        shown=(
-            "callback", "state", "by", "by_tid", "by_process", "instances", "held_ns", "longest_ns", "share_percent",
-        ),
-        spare=("by_process", "longest_ns", "instances"),
-    )  # fmt: skip
+        " waiting of the callback; longest: in one instance"
+    )
+    return Section(PREEMPTED_BY, frame, (notes,))

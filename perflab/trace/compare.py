@@ -13,8 +13,9 @@ One trace of either is one trial of either, and no number of messages makes it m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -22,12 +23,27 @@ from perflab.trace import callbacks as callbacks_answer
 from perflab.trace import messages as messages_answer
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
+from perflab.trace.columns import (
+    PROCESS,
+    THREAD,
+    Column,
+    Table,
+    because,
+    count,
+    number,
+    percent,
+    points,
+    rate,
+    symbol,
+    text,
+    time,
+)
 from perflab.trace.executor import MIN_KNOWN_PERCENT, executor
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, describe
 from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import identities, percent
+from perflab.trace.threads import ONLY_SCHEDULER, identities, part_of
 from perflab.units import format_confidence
 
 if TYPE_CHECKING:
@@ -50,6 +66,137 @@ INTERVAL = (
 )
 _STATISTICS = ("p50", "p99", "max")
 _SHIFT = ("shift_ns", "shift_low_ns", "shift_high_ns")
+_DELIVERY = text("delivery", "the way between them")
+_PROCESS = text("process", "name of the process", ONLY_SCHEDULER)
+
+TRACES = Table(
+    "traces",
+    "Traces",
+    (
+        text("what", "what is counted"),
+        *because(
+            "the trace has no events of that kind",
+            count("a", "in trace a"),
+            count("b", "in trace b"),
+            count("difference", "b - a"),
+        ),
+    ),
+)
+
+
+def _sides(column: Column, stem: str) -> tuple[Column, Column]:
+    """A column of either trace. `stem` is its name without the unit, behind which stands the trace."""
+    return tuple(  # type: ignore[return-value]
+        replace(
+            column,
+            name=f"{stem}_{side}{column.name.removeprefix(stem)}",
+            header=f"{stem.replace('_', ' ')} {side}",
+            help=f"{column.help}, in trace {side}",
+        )
+        for side in "ab"
+    )
+
+
+def _compared(column: Column, stem: str, difference: Callable[..., Column]) -> tuple[Column, ...]:
+    return (*_sides(column, stem), difference(f"{stem}_difference", "b - a", column.empty, kind=column.kind))
+
+
+def _distribution_table(name: str, title: str, *key: Column, labels: Sequence[Column] = ()) -> Table:
+    few = f"a quantile or a batch is of too few values: {BATCHES} batches of {MIN_IN_BATCH} in either trace are needed"
+    figures: list[Column] = []
+    for statistic in _STATISTICS:
+        empty = "" if statistic == "max" else REASON_QUANTILE
+        figures += _compared(time(statistic, statistic, empty), statistic, time)
+        figures.append(number(f"{statistic}_ratio", "b / a", "the figure of a is 0, or one of the two is null"))
+    return Table(
+        name,
+        title,
+        (
+            *key,
+            text("figure", "what is compared"),
+            *(column for label in labels for column in _sides(label, label.name)),
+            *_sides(count("objects", "things of that name"), "objects"),
+            *_sides(count("n", "values"), "n"),
+            *figures,
+            *_sides(time("max_at", "when the longest began, from the beginning of the trace"), "max_at"),
+            *because(
+                few,
+                time("shift", "shift between the medians of batches of a and of b", kind="number"),
+                time("shift_low", f"low end of its {format_confidence(CONFIDENCE)} interval", kind="number"),
+                time("shift_high", "high end of that", kind="number"),
+            ),
+        ),
+        spare=(
+            "max_at_a_ns", "max_at_b_ns", "max_ratio", "max_a_ns", "max_b_ns", "p99_ratio", "p99_a_ns", "p99_b_ns",
+            "n_a", "n_b",
+        ),
+    )  # fmt: skip
+
+
+CALLBACKS = _distribution_table(
+    "callbacks",
+    "Callbacks",
+    text("node", "the node", "the initialisation of the callback is not in the trace"),
+    text("callback", "kind of the callback, and its topic, service, period or symbol"),
+)
+MESSAGES = _distribution_table(
+    "messages",
+    "Messages",
+    text("topic", "the topic", "the initialisation of the publisher is not in the trace"),
+    text("publisher", "node of the publisher", names.NO_PUBLISHER),
+    text("subscription", "node of the subscription", names.NO_SUBSCRIBER),
+    labels=(_DELIVERY,),
+)
+WAKE_UPS = _distribution_table("wake_ups", "Wake-up latency and periods of threads", _PROCESS, THREAD)
+
+_COVERED = (
+    f"the scheduler's events of one of the traces cover less than {MIN_KNOWN_PERCENT} % of it, or it took no time"
+)
+EXECUTOR = Table(
+    "executor",
+    "Executor threads",
+    (
+        PROCESS,
+        THREAD,
+        symbol("function", "what the threads do"),
+        *_sides(count("threads", "threads of that name"), "threads"),
+        *_sides(count("count", "how often"), "count"),
+        *_compared(
+            percent("of_spin", "share of spin's wall time", "the thread as a whole is not a part of spin"),
+            "of_spin",
+            points,
+        ),
+        *_compared(percent("cpu_usage", "time on a CPU, of the part that is known", _COVERED), "cpu_usage", points),
+        *_compared(percent("cpu_of_thread", "share of the thread's time on a CPU", _COVERED), "cpu_of_thread", points),
+    ),
+    spare=("cpu_usage_difference_points", "cpu_usage_a_percent", "cpu_usage_b_percent", "count_a", "count_b"),
+)
+THREADS = Table(
+    "threads",
+    "Threads",
+    (
+        _PROCESS,
+        THREAD,
+        *_sides(count("threads", "threads of that name"), "threads"),
+        *_compared(percent("cpu", "time on a CPU, of the covered time"), "cpu", points),
+        *_compared(percent("preempted", "time preempted, of the covered time"), "preempted", points),
+        *_compared(rate("switches", "times that they were switched in"), "switches", rate),
+        *_compared(rate("migrations", "times that they ran on another CPU than before"), "migrations", rate),
+    ),
+    spare=("migrations_a_hz", "migrations_b_hz", "threads_a", "threads_b"),
+)
+UNMATCHED = Table(
+    "unmatched",
+    "Only in one of the traces",
+    (
+        text("only_in", "a or b"),
+        text("what", "what it is"),
+        text("name", "what it is called"),
+        count("n", "how many values it has"),
+    ),
+)
+
+TABLES = (TRACES, CALLBACKS, MESSAGES, EXECUTOR, WAKE_UPS, THREADS, UNMATCHED)
 
 
 @dataclass(frozen=True)
@@ -75,17 +222,17 @@ def compare(a: Source, b: Source, scopes: tuple[Scope, Scope] = (EVERYTHING, EVE
     sections = (
         _traces(sides),
         _distributions(
-            "callbacks", "Callbacks", "callback",
+            CALLBACKS, "callback",
             [side.since_begin(_callbacks(side, left_out)) for side in sides], ["node", "callback"], unmatched, left_out,
         ),
         _distributions(
-            "messages", "Messages", "message",
+            MESSAGES, "message",
             [side.since_begin(_messages(side, unsure)) for side in sides], ["topic", "publisher", "subscription"],
             unmatched, unsure,
         ),
         _executor(sides, unmatched),
         _distributions(
-            "wake_ups", "Wake-up latency and periods of threads", None,
+            WAKE_UPS, None,
             [side.since_begin(_wake_ups(side)) for side in sides], ["process", "thread"], unmatched,
         ),
         _threads(sides, unmatched),
@@ -117,17 +264,13 @@ def _traces(sides: Sequence[_Side]) -> Section:
         (name, *(counts.get(name, None if name.endswith("_ns") else 0) for counts in columns))
         for name in dict.fromkeys(name for counts in columns for name in counts)
     ]
-    schema = {"what": pl.String, "a": pl.Int64, "b": pl.Int64}
-    frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(difference=pl.col("b") - pl.col("a"))
+    frame = TRACES.frame((what, a, b, None if a is None or b is None else b - a) for what, a, b in rows)
     notes = []
     for side in sides:
         facts = side.trace.facts
         versions = ", ".join(map(str, facts["tracetools_versions"])) or "none seen"
         notes.append(f"{side.name}: {', '.join(map(str, facts['paths']))}; tracetools {versions}")
-    return Section(
-        "traces", "Traces", frame, tuple(notes),
-        dict.fromkeys(("a", "b", "difference"), "the trace has no events of that kind"),
-    )  # fmt: skip
+    return Section(TRACES, frame, tuple(notes))
 
 
 # Values ---------------------------------------------------------------------------------------------------------------
@@ -231,8 +374,7 @@ def _wake_ups(side: _Side) -> pl.DataFrame:
 
 
 def _distributions(
-    name: str,
-    title: str,
+    table: Table,
     what: str | None,
     values: Sequence[pl.DataFrame],
     key: list[str],
@@ -270,19 +412,12 @@ def _distributions(
     frame = pl.concat([frame, _shifts(values, both, by)], how="horizontal").sort(
         *internal, *key, nulls_last=True, maintain_order=True
     )
-    few = f"a quantile or a batch is of too few values: {BATCHES} batches of {MIN_IN_BATCH} in either trace are needed"
-    reasons = {c: REASON_QUANTILE for c in frame.columns if c.startswith(("p50_", "p99_")) and c.endswith("_ns")}
-    reasons |= {f"{s}_ratio": "the figure of a is 0, or one of the two is null" for s in _STATISTICS}
     if len(values[0]) and len(values[1]) and frame.is_empty():
         notes: tuple[str, ...] = ("Nothing has the same name in both",)
     else:
         notes = (INTERVAL,) if frame.height else ()
     hidden = {"objects_a", "objects_b", "p50_difference_ns", "p99_difference_ns", "max_difference_ns", "shift_ns"}
-    return Section(
-        name, title, frame, (*notes, *more_notes), reasons | dict.fromkeys(_SHIFT, few),
-        shown=tuple(c for c in frame.columns if c not in hidden),
-        spare=(*instants, "max_ratio", "max_a_ns", "max_b_ns", "p99_ratio", "p99_a_ns", "p99_b_ns", "n_a", "n_b"),
-    )  # fmt: skip
+    return Section(table, frame, (*notes, *more_notes), hidden=hidden)
 
 
 def _shifts(values: Sequence[pl.DataFrame], both: pl.DataFrame, by: list[str]) -> pl.DataFrame:
@@ -341,9 +476,7 @@ def _missing(sides: Sequence[pl.DataFrame], by: list[str], key: list[str], what:
 
 
 def _unmatched(parts: Sequence[pl.DataFrame]) -> Section:
-    schema = {"only_in": pl.String, "what": pl.String, "name": pl.String, "n": pl.Int64}
-    frame = pl.concat([pl.DataFrame(schema=schema), *parts])
-    return Section("unmatched", "Only in one of the traces", frame, (), {})
+    return Section(UNMATCHED, pl.concat([UNMATCHED.frame(()), *parts]))
 
 
 def _difference(frame: pl.DataFrame, columns: Sequence[str]) -> list[pl.Expr]:
@@ -385,15 +518,15 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
         thread, spin = pl.col("function") == "thread", pl.col("function") == "spin"
         of = ["process", "thread"]
         known = pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then("on_cpu_ns")
-        of_spin = percent(pl.col("wall_ns"), pl.col("wall_ns").filter(spin).first().over(of))
+        of_spin = part_of(pl.col("wall_ns"), pl.col("wall_ns").filter(spin).first().over(of))
         frames.append(
             sums.with_columns(known.alias("known_ns")).with_columns(
                 pl.when(~thread).then(of_spin).alias("of_spin_percent"),
-                percent(pl.col("known_ns"), pl.col("known_ns").filter(thread).first().over(of)).alias(
+                part_of(pl.col("known_ns"), pl.col("known_ns").filter(thread).first().over(of)).alias(
                     "cpu_of_thread_percent"
                 ),
                 pl.when(pl.col("known_ns").is_not_null())
-                .then(percent(pl.col("on_cpu_ns"), pl.col("told_ns")))
+                .then(part_of(pl.col("on_cpu_ns"), pl.col("told_ns")))
                 .alias("cpu_usage_percent"),
             )
         )
@@ -404,22 +537,7 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
         for f, side in zip(frames, "ab", strict=True)
     ]
     unmatched += _missing(named, ["process", "thread"], ["process", "thread"], "executor thread")
-    reasons: dict[str, str] = {}
-    for column in frame.columns:
-        if column.startswith("of_spin"):
-            reasons[column] = "the thread as a whole is not a part of spin"
-        elif column.endswith(("_percent", "_points")):
-            reasons[column] = (
-                f"the scheduler's events of one of the traces cover less than {MIN_KNOWN_PERCENT} % of it, or it took"
-                " no time"
-            )
-    return Section(
-        "executor", "Executor threads", frame, (), reasons,
-        shown=tuple(c for c in frame.columns if not c.startswith("threads_")),
-        spare=(
-            "cpu_usage_difference_points", "cpu_usage_a_percent", "cpu_usage_b_percent", "count_a", "count_b",
-        ),
-    )  # fmt: skip
+    return Section(EXECUTOR, frame, hidden={"threads_a", "threads_b"})
 
 
 def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
@@ -435,8 +553,8 @@ def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
         )
         frames.append(
             sums.with_columns(
-                percent(pl.col("on_cpu_ns"), covered).alias("cpu_percent"),
-                percent(pl.col("preempted_ns"), covered).alias("preempted_percent"),
+                part_of(pl.col("on_cpu_ns"), covered).alias("cpu_percent"),
+                part_of(pl.col("preempted_ns"), covered).alias("preempted_percent"),
                 (pl.col("switches") * 1e9 / covered).alias("switches_hz"),
                 (pl.col("migrations") * 1e9 / covered).alias("migrations_hz"),
             )
@@ -444,11 +562,7 @@ def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
     frame = _joined(frames, key, ("threads",), figures)
     named = [f.select(*key, pl.col("threads").alias(f"n_{side}")) for f, side in zip(frames, "ab", strict=True)]
     unmatched += _missing(named, key, key, "thread")
-    reasons: dict[str, Any] = {"process": "only the scheduler knows the thread"}
     lacking = [side.name for side in sides if side.trace.facts["scheduler"] is None]
     notes = [f"{name}: the trace has no scheduler events" for name in lacking]
-    return Section(
-        "threads", "Threads", frame, tuple(notes), reasons,
-        shown=tuple(c for c in frame.columns if not c.endswith(("_difference_hz", "_difference_points"))),
-        spare=("migrations_a_hz", "migrations_b_hz", "threads_a", "threads_b"),
-    )  # fmt: skip
+    hidden = {name for name in THREADS.names if "_difference_" in name}
+    return Section(THREADS, frame, tuple(notes), hidden=hidden)

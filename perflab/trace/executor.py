@@ -30,10 +30,11 @@ import numpy.typing as npt
 import polars as pl
 
 from perflab.trace.answer import Answer, Section
-from perflab.trace.names import SILENT_EXECUTORS, plural
+from perflab.trace.columns import Table, because, count, percent, symbol, text, time
+from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS, plural
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import IDENTITY, NO_SCHEDULER, identities, known_time, named, percent, shown, split_of
+from perflab.trace.threads import WHO, hidden_of, identities, known_time, named, part_of, split_of
 from perflab.trace.why_threads import Threads
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ _PHASES_OF_NEXT = ("get_next_ready", "wait_for_work")
 _TIMES = (_sum("wall_ns"), _sum("on_cpu_ns"), pl.col("told_ns").sum())
 _WAIT = "wait_for_work"
 _WITH_CALLBACKS = ("execute", "dispatch")
+_OF_CPU = ("on_cpu", "cpu_", "known")  # columns that rest on the scheduler's events begin so
 _PHASES = ("get_next_ready", _WAIT, *_WITH_CALLBACKS)
 _STATES = ("on_cpu", "runnable", "preempted", "wake_up", "blocked", "stopped")
 _SLEEPS = ("executor_lock", "blocked_in_callbacks")  # parts of blocked
@@ -80,6 +82,144 @@ NO_IDENTITY = (
 )
 NESTED = "of executors that a callback spins: their time is also that of the phase around it, and counts in both"
 NOT_COVERED = "the scheduler's events do not cover it"
+
+_PART_COVERED = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it or of the whole"
+_NO_PARENT = "there is no parent, or it took no time"
+_NOT_RETURNED = "a call below it did not return in the trace"
+_TOO_LITTLE = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent)"
+
+_COUNT = count("count", "how often")
+_WALL = time("wall", "duration: wall time")
+_SELF = time("self", "duration without the rows below", _NOT_RETURNED)
+_ON_CPU = time("on_cpu", "time on a CPU, of the part that the scheduler's events cover", NOT_COVERED)
+_ON_CPU_SELF = time("on_cpu_self", "time on a CPU without the rows below", NOT_COVERED)
+_DEPTH = count("depth", "depth of the row in the tree of its thread")
+_CPU_SHARES = (
+    percent("cpu_usage", "time on a CPU of the part that is known", f"{_TOO_LITTLE}, or it took no time"),
+    percent("cpu_of_thread", "share of the thread's time on a CPU", _PART_COVERED),
+    percent("cpu_of_parent", "share of the parent's time on a CPU", f"there is no parent, or {_PART_COVERED}"),
+)
+_OF_THREAD = percent("wall_of_thread", "share of the thread's wall time", "the thread has one event")
+_OF_PARENT = percent("wall_of_parent", "share of the parent's wall time", _NO_PARENT)
+_KNOWN = percent("known", "share that the scheduler's events cover", f"{NOT_COVERED}, or it took no time")
+
+EXECUTOR = Table(
+    "executor",
+    "Executor threads",
+    (
+        *WHO,
+        _DEPTH,
+        symbol("function", "what the thread does: docs/tracing.md has the rows"),
+        _COUNT,
+        _WALL,
+        _ON_CPU,
+        *_CPU_SHARES,
+        _OF_THREAD,
+        percent("wall_of_spin", "share of spin's wall time", "it is not a part of spin"),
+        _OF_PARENT,
+        _KNOWN,
+    ),
+    spare=(
+        "wall_of_thread_percent", "wall_of_parent_percent", "cpu_of_parent_percent", "cpu_of_thread_percent",
+        "on_cpu_ns", "known_percent",
+    ),
+)  # fmt: skip
+
+_STATE_WORDS = {
+    "on_cpu": "on a CPU",
+    "runnable": "preempted, or woken and not yet on a CPU",
+    "preempted": "preempted",
+    "wake_up": "woken and not yet on a CPU",
+    "blocked": "asleep",
+    "stopped": "stopped by a signal or a debugger",
+    "executor_lock": "asleep until another thread of the same executor let go of its lock",
+    "blocked_in_callbacks": "asleep in callbacks",
+}
+PHASES = Table(
+    "phases",
+    "Executor phases by thread state",
+    (
+        *WHO,
+        text("phase", "get_next_ready, wait_for_work, execute or dispatch"),
+        _COUNT,
+        *because(
+            "no such phase ended",
+            _WALL,
+            time("max", "the longest phase", of="wall"),
+            time("max_at", "when it began, from the beginning of the trace", of="wall"),
+        ),
+        *(
+            column
+            for state, words in _STATE_WORDS.items()
+            for column in (
+                time(state, f"time {words}", NOT_COVERED),
+                percent(state, f"share of the known time {words}", _TOO_LITTLE),
+            )
+        ),
+        *because(NOT_COVERED, _KNOWN),
+    ),
+    spare=(
+        "blocked_in_callbacks_percent", "known_percent", "count", "process", "wall_max_at_ns", "wall_max_ns", "wall_ns",
+    ),
+)  # fmt: skip
+
+WITHOUT_PHASES = Table(
+    "without_phases",
+    "Threads with callbacks but without phases",
+    (
+        *WHO,
+        count("callbacks", "callbacks that began on it"),
+        time("in_callbacks", "time in callbacks"),
+        text("reason", "why it has no phases"),
+    ),
+)
+
+
+def _tree_table(name: str, title: str) -> Table:
+    """Functions below their callers."""
+    return Table(
+        name,
+        title,
+        (
+            *WHO,
+            _DEPTH,
+            symbol("function", "the function without its arguments"),
+            _COUNT,
+            _WALL,
+            _SELF,
+            _ON_CPU,
+            _ON_CPU_SELF,
+            *_CPU_SHARES,
+            _OF_THREAD,
+            _OF_PARENT,
+            _KNOWN,
+            symbol("symbol", "the function with its arguments", "it is the thread itself"),
+        ),
+        spare=("wall_of_thread_percent", "wall_of_parent_percent", "on_cpu_self_ns"),
+        always=False,
+    )
+
+
+EXECUTOR_FUNCTIONS = _tree_table("executor_functions", "Executor's functions (-finstrument-functions)")
+CALL_TREE = _tree_table("call_tree", "Calls of functions")
+FUNCTIONS = Table(
+    "functions",
+    "Functions by their own time",
+    (
+        *WHO,
+        symbol("function", "the function without its arguments"),
+        _COUNT,
+        _WALL,
+        _SELF,
+        _ON_CPU,
+        _ON_CPU_SELF,
+        symbol("symbol", "the function with its arguments"),
+    ),
+    spare=("process",),
+    always=False,
+)
+
+TABLES = (EXECUTOR, PHASES, WITHOUT_PHASES, EXECUTOR_FUNCTIONS, CALL_TREE, FUNCTIONS)
 
 # Functions of rclcpp's executors, by their names without arguments, and those in which they wait.
 EXECUTOR_FUNCTION = re.compile(
@@ -168,30 +308,21 @@ def _shares(rows: pl.DataFrame, *, known: bool) -> pl.DataFrame:
         rows.join(above, on="parent", how="left", maintain_order="left")
         .join(top, on="thread_row", how="left", maintain_order="left")
         .with_columns(
-            _covered(percent(pl.col("on_cpu_ns"), pl.col("told_ns"))).alias("cpu_usage_percent"),
-            percent(pl.col("cpu"), pl.col("thread_cpu")).alias("cpu_of_thread_percent"),
-            percent(pl.col("cpu"), pl.col("parent_cpu")).alias("cpu_of_parent_percent"),
-            percent(pl.col("wall_ns"), pl.col("thread_wall")).alias("wall_of_thread_percent"),
-            percent(pl.col("wall_ns"), pl.col("parent_wall")).alias("wall_of_parent_percent"),
-            pl.when(pl.lit(known)).then(percent(pl.col("told_ns"), pl.col("wall_ns"))).alias("known_percent"),
+            _covered(part_of(pl.col("on_cpu_ns"), pl.col("told_ns"))).alias("cpu_usage_percent"),
+            part_of(pl.col("cpu"), pl.col("thread_cpu")).alias("cpu_of_thread_percent"),
+            part_of(pl.col("cpu"), pl.col("parent_cpu")).alias("cpu_of_parent_percent"),
+            part_of(pl.col("wall_ns"), pl.col("thread_wall")).alias("wall_of_thread_percent"),
+            part_of(pl.col("wall_ns"), pl.col("parent_wall")).alias("wall_of_parent_percent"),
+            pl.when(pl.lit(known)).then(part_of(pl.col("told_ns"), pl.col("wall_ns"))).alias("known_percent"),
         )
     )
 
 
-def _reasons(trace: Source) -> dict[str, str]:
-    """Why figures of a tree may be null."""
-    part = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it or of the whole"
-    shares = {"cpu_of_thread_percent": part, "cpu_of_parent_percent": f"there is no parent, or {part}"}
-    walls = {"wall_of_thread_percent": "the thread has one event", "wall_of_parent_percent": _NO_PARENT}
-    if trace.facts["scheduler"] is None:
-        return dict.fromkeys(("on_cpu_ns", "cpu_usage_percent", *shares, "known_percent"), NO_SCHEDULER) | walls
-    took_no_time = f"{NOT_COVERED}, or it took no time"
-    usage = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent), or it took no time"
-    figures = {"on_cpu_ns": NOT_COVERED, "cpu_usage_percent": usage, "known_percent": took_no_time}
-    return figures | shares | walls
-
-
-_NO_PARENT = "there is no parent, or it took no time"
+def _without_scheduler(trace: Source, table: Table) -> dict[str, str]:
+    """Why the figures of CPU time are null where no scheduler's events are there."""
+    if trace.facts["scheduler"] is not None:
+        return {}
+    return dict.fromkeys((c.name for c in table.columns if c.name.startswith(_OF_CPU)), NO_SCHEDULER)
 
 
 # Phases ---------------------------------------------------------------------------------------------------------------
@@ -251,7 +382,7 @@ def _phase_table(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame, qualit
         )
     )
     spin = rows.filter(pl.col("place") == 1).select("thread_row", spin_wall="wall_ns")
-    of_spin = pl.when(pl.col("depth") > 0).then(percent(pl.col("wall_ns"), pl.col("spin_wall")))
+    of_spin = pl.when(pl.col("depth") > 0).then(part_of(pl.col("wall_ns"), pl.col("spin_wall")))
     frame = named(
         _shares(rows, known=known)
         .join(spin, on="thread_row", how="left", maintain_order="left")
@@ -262,15 +393,8 @@ def _phase_table(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame, qualit
         ),
         who,
     )  # fmt: skip
-    reasons = _reasons(trace) | {"wall_of_spin_percent": "it is not a part of spin"}
-    return Section(
-        "executor", "Executor threads", frame, _phase_notes(trace, lengths, frame, quality), reasons,
-        shown=shown(frame, trace, "depth"),
-        spare=(
-            "wall_of_thread_percent", "wall_of_parent_percent", "cpu_of_parent_percent", "cpu_of_thread_percent",
-            "on_cpu_ns", "known_percent",
-        ),
-    )  # fmt: skip
+    notes = _phase_notes(trace, lengths, frame, quality)
+    return Section(EXECUTOR, frame, notes, _without_scheduler(trace, EXECUTOR), hidden_of(frame, trace) | {"depth"})
 
 
 def _phase_notes(trace: Source, lengths: pl.DataFrame, frame: pl.DataFrame, quality: Quality) -> tuple[str, ...]:
@@ -378,33 +502,24 @@ def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Se
     )
     columns: list[str | pl.Expr] = []
     for state in (*_STATES, *_SLEEPS):
-        share = _covered(percent(pl.col(f"{state}_ns"), pl.col("told_ns")))
+        share = _covered(part_of(pl.col(f"{state}_ns"), pl.col("told_ns")))
         columns += [f"{state}_ns", share.alias(f"{state}_percent")]
-    known = percent(pl.col("told_ns"), pl.col("wall_ns")).alias("known_percent")
+    known = part_of(pl.col("told_ns"), pl.col("wall_ns")).alias("known_percent")
     figures = ("wall_ns", "wall_max_ns", "wall_max_at_ns")
     frame = named(sums.select("thread_row", "phase", "count", *figures, *columns, known), who)
-    missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
-    nullable = [column for column in frame.columns if column not in (*IDENTITY, "phase", "count", *figures)]
-    reasons = dict.fromkeys(nullable, missing) | dict.fromkeys(figures, "no such phase ended")
-    few = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of it (known_percent)"
-    if trace.facts["scheduler"] is not None:
-        reasons |= dict.fromkeys((f"{state}_percent" for state in _STATES), few)
+    states = [f"{state}_{unit}" for state in (*_STATES, *_SLEEPS) for unit in ("ns", "percent")]
+    if trace.facts["scheduler"] is None:
+        why = dict.fromkeys((*states, "known_percent"), NO_SCHEDULER)
+    else:
         sleeps = {
             "blocked_in_callbacks": "the phase calls no callbacks",
             "executor_lock": quality_of_wakers(trace.facts) or "a sleep in wait_for_work is the wait for work",
         }
-        reasons |= {f"{name}_{unit}": f"{why}, or {few}" for name, why in sleeps.items() for unit in ("ns", "percent")}
-    return Section(
-        "phases", "Executor phases by thread state", frame, _state_notes(frame, sums), reasons,
-        shown=shown(
-            frame, trace, *(f"{state}_ns" for state in (*_STATES, *_SLEEPS)), "preempted_percent", "wake_up_percent",
-            *(() if frame["stopped_ns"].sum() else ("stopped_percent",)),
-        ),
-        spare=(
-            "blocked_in_callbacks_percent", "known_percent", "count", "process", "wall_max_at_ns", "wall_max_ns",
-            "wall_ns",
-        ),
-    )  # fmt: skip
+        why = {f"{n}_{unit}": f"{said}, or {_TOO_LITTLE}" for n, said in sleeps.items() for unit in ("ns", "percent")}
+    hidden = {*(name for name in states if name.endswith("_ns")), "preempted_percent", "wake_up_percent"}
+    if not frame["stopped_ns"].sum():
+        hidden.add("stopped_percent")
+    return Section(PHASES, frame, _state_notes(frame, sums), why, hidden_of(frame, trace) | hidden)
 
 
 def quality_of_wakers(facts: Mapping[str, Any]) -> str | None:
@@ -428,9 +543,9 @@ def _state_notes(frame: pl.DataFrame, sums: pl.DataFrame) -> tuple[str, ...]:
     waited = sums.group_by("thread_row").agg(
         pl.col("executor_lock_ns").sum(), pl.col("wall_ns").sum(), pl.col("executor_lock_ns").arg_max().alias("most")
     )
-    waited = waited.filter(percent(pl.col("executor_lock_ns"), pl.col("wall_ns")) >= MUCH_LOCK_PERCENT)
+    waited = waited.filter(part_of(pl.col("executor_lock_ns"), pl.col("wall_ns")) >= MUCH_LOCK_PERCENT)
     if waited.height:
-        share = waited.select(percent(pl.col("executor_lock_ns").sum(), pl.col("wall_ns").sum())).item()
+        share = waited.select(part_of(pl.col("executor_lock_ns").sum(), pl.col("wall_ns").sum())).item()
         notes.append(
             f"{plural(waited.height, 'thread')} spent {share:.3g} % of the time waiting for the executor's lock: "
             "another thread of the executor looked for work, or waited for it, meanwhile"
@@ -491,10 +606,7 @@ def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame, scop
         notes.append(
             f"Processes with nodes but neither phases nor callbacks, as programs in Python have none: {listed}"
         )
-    return Section(
-        "without_phases", "Threads with callbacks but without phases", frame, tuple(notes),
-        shown=shown(frame, trace),
-    )  # fmt: skip
+    return Section(WITHOUT_PHASES, frame, tuple(notes), hidden=hidden_of(frame, trace))
 
 
 def _ros_processes(trace: Source) -> pl.DataFrame:
@@ -560,14 +672,13 @@ def _function_sections(
         found, above, labels, life.join(found, on="thread_row", how="semi", maintain_order="left"), known=known
     )
     none = () if rows.size else ("No function of an rclcpp executor is among those that the trace has",)
-    title = "Executor's functions (-finstrument-functions)"
-    sections = [_tree_section(trace, who, "executor_functions", title, tree, (*none, *notes))]
+    sections = [_tree_section(trace, who, EXECUTOR_FUNCTIONS, tree, (*none, *notes))]
 
     tree = _tree(lengths, parents, labels, life, known=known)
     kept = tree if largest is None else _largest(tree, largest)
     left_out = tree.height - kept.height
     cut = (f"The {largest} longest of {tree.height}; --all has all of them",) if left_out else ()
-    sections.append(_tree_section(trace, who, "call_tree", "Calls of functions", kept, (*cut, *notes)))
+    sections.append(_tree_section(trace, who, CALL_TREE, kept, (*cut, *notes)))
     sections.append(_flat_section(trace, who, lengths, parents, labels, notes))
     return tuple(sections)
 
@@ -695,27 +806,10 @@ def _largest(rows: pl.DataFrame, count: int) -> pl.DataFrame:
     return rows.filter(pl.col("node").is_in(list(kept)))
 
 
-_TREE_COLUMNS = (
-    "depth", "function", "count", "wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns", "cpu_usage_percent",
-    "cpu_of_thread_percent", "cpu_of_parent_percent", "wall_of_thread_percent", "wall_of_parent_percent",
-    "known_percent", "symbol",
-)  # fmt: skip
-
-
-def _tree_section(
-    trace: Source, who: pl.DataFrame, name: str, title: str, tree: pl.DataFrame, notes: Sequence[str]
-) -> Section:
-    frame = named(tree.select("thread_row", *_TREE_COLUMNS), who)
-    own = {
-        "self_ns": "a call below it did not return in the trace",
-        "on_cpu_self_ns": NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED,
-        "symbol": "it is the thread itself",
-    }
-    return Section(
-        name, title, frame, tuple(notes), _reasons(trace) | own,
-        shown=shown(frame, trace, "depth", "symbol", "known_percent"),
-        spare=("wall_of_thread_percent", "wall_of_parent_percent", "on_cpu_self_ns"),
-    )  # fmt: skip
+def _tree_section(trace: Source, who: pl.DataFrame, table: Table, tree: pl.DataFrame, notes: Sequence[str]) -> Section:
+    frame = named(tree.select("thread_row", *table.names[len(WHO) :]), who)
+    hidden = hidden_of(frame, trace) | {"depth", "symbol", "known_percent"}
+    return Section(table, frame, tuple(notes), _without_scheduler(trace, table), hidden)
 
 
 def _flat_section(
@@ -742,9 +836,5 @@ def _flat_section(
         )
     )  # fmt: skip
     longest_first = named(frame, who).sort("self_ns", descending=True, nulls_last=True, maintain_order=True)
-    missing = NO_SCHEDULER if trace.facts["scheduler"] is None else NOT_COVERED
-    return Section(
-        "functions", "Functions by their own time", longest_first, tuple(notes),
-        {"on_cpu_ns": missing, "on_cpu_self_ns": missing, "self_ns": "a call below it did not return in the trace"},
-        shown=shown(longest_first, trace, "symbol"), spare=("process",),
-    )  # fmt: skip
+    hidden = hidden_of(longest_first, trace) | {"symbol"}
+    return Section(FUNCTIONS, longest_first, tuple(notes), _without_scheduler(trace, FUNCTIONS), hidden)

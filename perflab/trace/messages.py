@@ -16,15 +16,24 @@ middleware, or through a ring buffer of intra-process delivery. Of a message tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
+from perflab.trace.columns import Column, Table, count, distribution, identity, percent, text, time
 from perflab.trace.names import plural
-from perflab.trace.quality import Quality, quality_of, service_reason, unmatched_takes, wake_up_reason
-from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, REASON_SD, TIMED, columns_of, describe
+from perflab.trace.quality import (
+    TAKES_WITHOUT_PUBLICATION,
+    Quality,
+    quality_of,
+    service_reason,
+    unmatched_takes,
+    wake_up_reason,
+)
+from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, TIMED, columns_of, describe
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.units import format_time
 
@@ -35,15 +44,134 @@ if TYPE_CHECKING:
 SETTLING_NS = 100_000_000
 
 _EDGE = ["publisher_row", "subscription_row", "intra_process"]
-_IDENTITY = (
-    "edge", "topic", "publisher", "subscription", "delivery", "publisher_process", "publisher_pid", "publisher_handle",
-    "subscription_process", "subscription_pid", "subscription_handle",
-)  # fmt: skip
 _LEGS = ("publish_call", "transport", "take", "dispatch")
 _PARTS = ("write", "wake_up")  # of publish_call; of transport
 _LEG_STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max")
 _CALL_LEGS = ("round_trip", "request", "server", "reply")
+_QUANTILES = tuple(PER_MILLE)
 _DELIVERIES = ("intra_process", "same_process", "other_process", "other_host")
+
+_IDENTITY = (
+    text("edge", "who publishes, and who subscribes"),
+    text("topic", "the topic"),
+    text("publisher", "node of the publisher", names.NO_PUBLISHER),
+    text("subscription", "node of the subscription", names.NO_SUBSCRIBER),
+    text("delivery", f"the way between them: {', '.join(_DELIVERIES)}"),
+    text("publisher_process", "process of the publisher", names.NO_PROCESS_NAME),
+    identity("publisher_pid", "its number"),
+    text("publisher_handle", "address of the publisher in its process"),
+    text("subscription_process", "process of the subscription", names.NO_PROCESS_NAME),
+    identity("subscription_pid", "its number"),
+    text("subscription_handle", "address of the subscription in its process"),
+)
+
+MESSAGES = Table(
+    "messages",
+    "Messages: from publish to callback",
+    (
+        *_IDENTITY,
+        count("published", "publications since the subscription was initialised, to the end of the trace"),
+        count("taken", "publications that were taken"),
+        count("handled", "publications that a callback began with"),
+        count("not_taken", "published in the judged time and not taken"),
+        percent(
+            "not_taken",
+            "share of those published in the judged time",
+            "nothing was published in the time that is judged",
+        ),
+        count("not_taken_at_least", "not taken, only of messages around which no event is missing"),
+        count("overwritten", "in a ring buffer: replaced by a later one, or cleared, before it was taken"),
+        count("before_first", "published before the first message that was taken"),
+        count("pending", "not taken, and perhaps on its way at the end"),
+        count("taken_earlier", "taken, though published before the subscription existed"),
+        count("latency_left_out", "latencies left out, for events are missing on the way"),
+        *distribution("latency", "publish() to callback_start", TIMED, at="when it was published"),
+    ),
+    shown=(
+        "edge", "topic", "delivery", "published", "taken", "handled", "not_taken", "before_first", "pending",
+        "overwritten", "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns", "latency_max_at_ns",
+        "latency_mean_ns",
+    ),
+    spare=(
+        "latency_mean_ns", "overwritten", "latency_min_ns", "delivery", "handled", "before_first", "taken", "pending",
+        "latency_max_at_ns", "latency_max_ns",
+    ),
+)  # fmt: skip
+
+
+def _leg(name: str, help: str, empty: str = "") -> tuple[Column, ...]:
+    return distribution(name, help, (*_LEG_STATISTICS, "mean"), empty)
+
+
+LEGS = Table(
+    "legs",
+    "Where the time of messages went",
+    (
+        *_IDENTITY,
+        count("n", "messages that a callback handled, without those left out"),
+        time("mean", "publish() to callback_start: mean", of="latency", kind="number"),
+        *_leg("publish_call", "publish() until it is given to the middleware, or to a ring buffer"),
+        *_leg("transport", "from there until it is taken"),
+        *_leg(
+            "take",
+            "rmw_take to rclcpp_take",
+            "delivered within the process, or neither rcl_take nor rclcpp_take are in the trace",
+        ),
+        *_leg("dispatch", "from the end of the take to callback_start"),
+        *_leg(
+            "write",
+            "of the publish call: rmw_publish to dds:write",
+            "no dds:write events: the call of the middleware's write is part of transport",
+        ),
+        *_leg("wake_up", "of transport: the last wake-up of the taking thread until it ran"),
+        *_leg("callback", "callback_start to callback_end", "no callback that handled a message was seen to end"),
+        count("woken", "messages whose taking thread was woken after they were sent"),
+    ),
+    shown=(
+        "edge", "topic", "n", "latency_mean_ns", *(f"{leg}_mean_ns" for leg in _LEGS), "transport_p99_ns",
+        "dispatch_p99_ns", "write_mean_ns", "woken", "wake_up_p50_ns", "wake_up_p99_ns", "callback_mean_ns",
+    ),
+    spare=("write_mean_ns", "woken", "dispatch_p99_ns", "callback_mean_ns", "transport_p99_ns", "take_mean_ns"),
+)  # fmt: skip
+
+_NO_CALL = "no such call has both of its ends in the trace"
+SERVICES = Table(
+    "services",
+    "Services",
+    (
+        text(
+            "service",
+            "name of the service",
+            "neither the initialisation of the client nor that of the service is in the trace",
+        ),
+        text("client", "node of the client", "the initialisation of the client or of its node is not in the trace"),
+        text(
+            "server",
+            "node of the service",
+            "the initialisation of the service or of its node is not in the trace, or nobody took the request",
+        ),
+        count("n", "requests"),
+        count("answered", "of these, those whose response was taken", _NO_CALL),
+        *_leg("round_trip", "request sent to response taken", _NO_CALL),
+        *_leg("request", "request sent to request taken", _NO_CALL),
+        *_leg("server", "request taken to response sent", _NO_CALL),
+        *_leg("reply", "response sent to response taken", _NO_CALL),
+        *_leg(
+            "callback",
+            "the service's callback",
+            "the service's callback was not seen to end without a loss of events",
+        ),
+        time("max_at", "when the slowest was sent, from the beginning of the trace", _NO_CALL, of="round_trip"),
+    ),
+    shown=(
+        "service", "client", "server", "n", "answered", "round_trip_p50_ns", "round_trip_p99_ns", "round_trip_max_ns",
+        "round_trip_max_at_ns", "request_mean_ns", "server_mean_ns", "reply_mean_ns", "callback_p50_ns",
+        "callback_max_ns",
+    ),
+    spare=("callback_p50_ns", "round_trip_p99_ns", "round_trip_max_at_ns", "answered"),
+)  # fmt: skip
+
+TABLES = (MESSAGES, LEGS, TAKES_WITHOUT_PUBLICATION, SERVICES)
 
 
 def messages(trace: Source, settling_ns: int = SETTLING_NS, scope: Scope = EVERYTHING) -> Answer:
@@ -432,11 +560,7 @@ def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality
     at = {"latency": since_begin(trace, "published_ns")}
     figures = describe(handled, _EDGE, {"latency": latency}, left_out, at=at)
     joined = edges.join(figures, on=_EDGE, how="left").with_columns(pl.col("latency_left_out").fill_null(0))
-    frame = _sorted(joined).select(
-        *_IDENTITY, "published", "taken", "handled", "not_taken",
-        "not_taken_percent", "not_taken_at_least", "overwritten", "before_first", "pending", "taken_earlier",
-        "latency_left_out", *columns_of("latency", TIMED),
-    )  # fmt: skip
+    frame = _sorted(joined).select(MESSAGES.names)
     settling = format_time(settling_ns)
     notes = [
         "latency: publish() to callback_start; published: since the subscription was initialised, to the end of the"
@@ -472,35 +596,12 @@ def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality
     none = "no callback was seen to handle a message of this edge"
     if frame["latency_left_out"].sum():
         none += ", or events are missing on the way of all of them"
-    reasons = dict.fromkeys(columns_of("latency", tuple(PER_MILLE)), f"{REASON_QUANTILE}; or {none}")
-    reasons |= dict.fromkeys(columns_of("latency", ("min", "max", MAX_AT, "mean")), none) | {"latency_sd_ns": REASON_SD}
-    reasons |= {
-        "publisher": "the initialisation of the publisher or of its node is not in the trace",
-        "subscription": "the initialisation of the subscription or of its node is not in the trace",
-        "not_taken_percent": "nothing was published in the time that is judged",
-        **dict.fromkeys(("publisher_process", "subscription_process"), names.NO_PROCESS_NAME),
-    }
-    return Section(
-        "messages",
-        "Messages: from publish to callback",
-        frame,
-        notes=tuple(notes),
-        reasons=reasons,
-        shown=(
-            "edge", "topic", "delivery", "published", "taken", "handled", "not_taken",
-            "before_first", "pending", "overwritten", "latency_min_ns", "latency_p50_ns", "latency_p99_ns",
-            "latency_max_ns", "latency_max_at_ns", "latency_mean_ns",
-        ),
-        spare=(
-            "latency_mean_ns", "overwritten", "latency_min_ns", "delivery", "handled", "before_first", "taken",
-            "pending", "latency_max_at_ns", "latency_max_ns",
-        )
-        if not frame.select("edge", "topic").is_duplicated().any()
-        else (
-            "latency_mean_ns", "overwritten", "latency_min_ns", "handled", "before_first", "taken", "pending",
-            "latency_max_at_ns", "latency_max_ns",
-        ),
-    )  # fmt: skip
+    why = dict.fromkeys(columns_of("latency", tuple(PER_MILLE)), f"{REASON_QUANTILE}; or {none}")
+    why |= dict.fromkeys(columns_of("latency", ("min", "max", MAX_AT, "mean")), none)
+    # Where it takes the delivery to tell two rows apart, a narrow terminal has it too.
+    told = frame.select("edge", "topic").is_duplicated().any()
+    table = replace(MESSAGES, spare=tuple(c for c in MESSAGES.spare if c != "delivery")) if told else MESSAGES
+    return Section(table, frame, tuple(notes), why)
 
 
 def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
@@ -521,48 +622,23 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
     ]
     statistics = describe(handled, _EDGE, figures, others, statistics=_LEG_STATISTICS)
     frame = _sorted(edges.join(statistics, on=_EDGE, how="inner"))
-    columns = [c for leg in (*_LEGS, *_PARTS, "callback") for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
-    frame = frame.select(
-        *_IDENTITY, "n", "latency_mean_ns", *columns,
-        pl.col("wake_up_n").alias("woken"),
-    )  # fmt: skip
+    frame = frame.rename({"wake_up_n": "woken"}).select(LEGS.names)
     no_wake_ups = wake_up_reason(trace.facts)
     if no_wake_ups is not None:
         frame = frame.with_columns(pl.lit(None, pl.Int64).alias("woken"))
-    reasons = {c: REASON_QUANTILE for c in columns if c.endswith(("_p50_ns", "_p90_ns", "_p99_ns", "_p99_9_ns"))}
-    write = "no dds:write events: the call of the middleware's write is part of transport"
-    take = "delivered within the process, or neither rcl_take nor rclcpp_take are in the trace"
     woken = no_wake_ups or "the thread was awake whenever a message was sent"
-    callback = "no callback that handled a message was seen to end"
-    for leg, why in (("write", write), ("take", take), ("wake_up", woken), ("callback", callback)):
-        reasons |= {c: why if c.endswith(("_min_ns", "_max_ns", "_mean_ns")) else f"{REASON_QUANTILE}; or {why}"
-                    for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))}  # fmt: skip
-    reasons |= {"woken": woken}
-    reasons |= dict.fromkeys(("publisher_process", "subscription_process"), names.NO_PROCESS_NAME)
+    why = dict.fromkeys(columns_of("wake_up", _QUANTILES), f"{REASON_QUANTILE}; or {woken}")
+    why |= dict.fromkeys(columns_of("wake_up", ("min", "max", "mean")), woken) | {"woken": woken}
     notes = (
         "latency, publish call, transport, take and dispatch are means over all n messages that a callback handled, and"
         " the last four add up to the first. The columns after them do not: write is a part of publish call; wake-up is"
         " a part of transport, that of the taking thread after the message was sent, and its p50 and p99 are of the"
         " messages that had one (woken); callback is the mean of those that were seen to end",
     )
-    return Section(
-        "legs",
-        "Where the time of messages went",
-        frame,
-        notes=notes
-        if frame.height
-        else ("events are missing on the way of every message that was handled",)
-        if left_out
-        else ("no callback was seen to handle a message",),
-        reasons=reasons,
-        shown=(
-            "edge", "topic", "n", "latency_mean_ns", *(f"{leg}_mean_ns" for leg in _LEGS), "transport_p99_ns",
-            "dispatch_p99_ns", "write_mean_ns", "woken", "wake_up_p50_ns", "wake_up_p99_ns", "callback_mean_ns",
-        ),
-        spare=(
-            "write_mean_ns", "woken", "dispatch_p99_ns", "callback_mean_ns", "transport_p99_ns", "take_mean_ns",
-        ),
-    )  # fmt: skip
+    if not frame.height:
+        lost = "events are missing on the way of every message that was handled"
+        notes = (lost if left_out else "no callback was seen to handle a message",)
+    return Section(LEGS, frame, notes, why)
 
 
 # Services ----------------------------------------------------------------------------------
@@ -579,26 +655,14 @@ def _services(trace: Source, quality: Quality, scope: Scope) -> Section:
     else:
         frame = _calls(trace, instances, scope)
     frame = scope.of_topics(scope.of_nodes(frame, "client", "server"), "service")
-    columns = [c for leg in (*_CALL_LEGS, "callback") for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
     frame = frame.sort(
         names.is_internal(pl.col("service")), "n", "service", "client",
         descending=[False, True, False, False], nulls_last=True,
-    ).select("service", "client", "server", "n", "answered", *columns, "round_trip_max_at_ns")  # fmt: skip
-    quantiles = {c: REASON_QUANTILE for c in columns if c.endswith(("_p50_ns", "_p90_ns", "_p99_ns", "_p99_9_ns"))}
-    unknown = reason or "no such call has both of its ends in the trace"
-    reasons = {c: quantiles.get(c, "") for c in columns}
-    for column in columns:
-        of_callback = column.startswith("callback_")
-        why = "the service's callback was not seen to end without a loss of events" if of_callback else unknown
-        is_sure = reason is not None and not of_callback
-        reasons[column] = why if is_sure or column not in quantiles else f"{quantiles[column]}; or {why}"
-    reasons |= {
-        "client": reason or "the initialisation of the client or of its node is not in the trace",
-        "server": "the initialisation of the service or of its node is not in the trace, or nobody took the request",
-        "answered": unknown,
-        "round_trip_max_at_ns": unknown,
-        "service": "neither the initialisation of the client nor that of the service is in the trace",
-    }
+    ).select(SERVICES.names)  # fmt: skip
+    why = {}
+    if reason is not None:
+        calls = [c for leg in _CALL_LEGS for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
+        why = dict.fromkeys(("client", "answered", "round_trip_max_at_ns", *calls), reason)
     notes = [reason] if reason else []
     if frame.height and not reason:
         notes.append(
@@ -607,19 +671,7 @@ def _services(trace: Source, quality: Quality, scope: Scope) -> Section:
         )
     if frame.is_empty():
         notes.append("no callback of a service ran" if reason else "no service was called")
-    return Section(
-        "services",
-        "Services",
-        frame,
-        notes=tuple(notes),
-        reasons=reasons,
-        shown=(
-            "service", "client", "server", "n", "answered", "round_trip_p50_ns", "round_trip_p99_ns",
-            "round_trip_max_ns", "round_trip_max_at_ns", "request_mean_ns", "server_mean_ns", "reply_mean_ns",
-            "callback_p50_ns", "callback_max_ns",
-        ),
-        spare=("callback_p50_ns", "round_trip_p99_ns", "round_trip_max_at_ns", "answered"),
-    )  # fmt: skip
+    return Section(SERVICES, frame, tuple(notes), why)
 
 
 def _calls(trace: Source, instances: pl.DataFrame, scope: Scope) -> pl.DataFrame:

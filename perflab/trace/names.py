@@ -30,6 +30,9 @@ _PLAIN_SYMBOL = re.compile(r"(?:[\w:~]+ )?(?P<name>[A-Za-z_]\w*(?:::~?\w+)*)(?:\
 
 WHERE = ("host", "process", "pid")
 
+NO_SCHEDULER = "the trace has no scheduler events"
+NO_PUBLISHER = "the initialisation of the publisher or of its node is not in the trace"
+NO_SUBSCRIBER = "the initialisation of the subscription or of its node is not in the trace"
 NO_PROCESS_NAME = "no event says the name of the process (context procname)"
 
 # Executors of rclcpp that have no tracepoints.

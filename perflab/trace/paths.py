@@ -22,21 +22,27 @@ import polars as pl
 from perflab.errors import BadInput
 from perflab.trace import paths_named as named
 from perflab.trace.answer import Answer, Section
+from perflab.trace.columns import (
+    HOST,
+    PID,
+    PROCESS,
+    Column,
+    Table,
+    because,
+    count,
+    distribution,
+    flag,
+    number,
+    percent,
+    text,
+    time,
+)
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, flow_of, select_edges
 from perflab.trace.flow_routes import Followed, Follower, Route, Words, found
 from perflab.trace.names import plural
 from perflab.trace.paths_named import CONFIDENCE
 from perflab.trace.quality import quality_of
-from perflab.trace.quantiles import (
-    MAX_AT,
-    PER_MILLE,
-    REASON_QUANTILE,
-    REASON_SD,
-    STATISTICS,
-    columns_of,
-    describe,
-    needed,
-)
+from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, columns_of, describe, needed
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.units import format_confidence, format_time
 
@@ -48,9 +54,295 @@ if TYPE_CHECKING:
 
 LARGEST = 100  # paths that are followed unless all are asked for
 _SHORT = ("p50", "p99", "max")
+_EDGE_STATISTICS = ("min", "p50", "p99", "max", MAX_AT, "mean")
 _HOP = ("min", "p50", "p90", "p99", "max", "mean")
 
 _NO_INSTANCE = "no instance came to its end with all events on its way in the trace"
+
+_ID = text("id", "its name in the file, or p1, p2, ... of those that were found")
+_PATH = text("path", "the callbacks and topics that it goes through")
+_LINK = text("link", f"how its links are known: {CAUSAL}, {DECLARED} or {INFERRED}")
+
+
+def _between_ends(figure: str, help: str, unknown: str) -> tuple[Column, ...]:
+    """A latency between other ends, which not every trace has."""
+    return tuple(
+        replace(c, empty=f"{unknown}, or {REASON_QUANTILE if '_p' in c.name else _NO_INSTANCE}")
+        for c in distribution(figure, help, _SHORT)
+    )
+
+
+def _bottleneck(name: str, words: str, least: int) -> tuple[Column, ...]:
+    return because(
+        f"it needs {least} instances that took any time",
+        text(name, f"the hop with the largest share in {words}"),
+        percent(f"{name}_share", "its share"),
+    )
+
+
+PATHS = Table(
+    "paths",
+    "Paths from source to sink",
+    (
+        _ID,
+        _PATH,
+        _LINK,
+        text("source", "where it begins"),
+        text("sink", "where it ends"),
+        count("messages", "messages on the way"),
+        count("set_out", "messages that began the way"),
+        count("complete", "instances that came to its end"),
+        count("not_arrived", "those that ended on the way"),
+        count("not_judged", "those of which that is not known"),
+        count("left_out", "instances whose latency is left out, for events are missing on the way"),
+        *distribution("latency", "start of the first callback to the start of the last", empty=_NO_INSTANCE),
+        time("max_at", "when the slowest began, from the beginning of the trace", _NO_INSTANCE, of="latency"),
+        *_between_ends("until_end", "start of the first callback to the end", "no last callback was seen to end"),
+        *_between_ends(
+            "from_due",
+            "when the timer of the first was due to the start of the last",
+            "the trace does not say when the source was due",
+        ),
+        *_bottleneck("bottleneck", "the median", 2),
+        *_bottleneck("bottleneck_slow", "the slowest hundredth", 100),
+    ),
+    shown=(
+        "id", "source", "sink", "messages", "link", "set_out", "complete", "not_arrived", "not_judged",
+        "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns", "latency_max_at_ns",
+        "until_end_p50_ns", "bottleneck", "bottleneck_share_percent",
+    ),
+    spare=(
+        "until_end_p50_ns", "latency_min_ns", "messages", "link", "bottleneck", "bottleneck_share_percent",
+        "not_judged", "latency_max_at_ns", "latency_max_ns",
+    ),
+)  # fmt: skip
+
+HOPS = Table(
+    "hops",
+    "Where the time of paths went",
+    (
+        _ID,
+        _PATH,
+        count("hop", "place of the hop on the path"),
+        text("what", "the callback or the topic"),
+        text("kind", "callback, message, held or sink"),
+        text("link", "how it is known"),
+        count("n", "instances whose time is known"),
+        *distribution("time", "time of the hop", _HOP, _NO_INSTANCE),
+        percent("p50", "median share", f"a median needs 2 instances that took any time; or {_NO_INSTANCE}", of="share"),
+        percent("mean", "mean share", f"no instance took any time; or {_NO_INSTANCE}", of="share"),
+        percent(
+            "share_slow",
+            "mean share in the slowest hundredth",
+            "the slowest hundredth needs 100 instances, and the last callback must have ended",
+        ),
+        text("bottleneck", "where it is the bottleneck: in the median, in the slowest hundredth (slow), or no"),
+    ),
+    shown=(
+        "id", "hop", "kind", "what", "n", "time_p50_ns", "time_p99_ns", "time_max_ns", "share_p50_percent",
+        "share_slow_percent", "bottleneck",
+    ),
+    spare=("n", "time_max_ns", "share_slow_percent", "kind"),
+)  # fmt: skip
+
+INCOMPLETE = Table(
+    "incomplete",
+    "Instances that did not come to the end of their path",
+    (
+        _ID,
+        _PATH,
+        count("message", "place of the message at which they ended"),
+        text("where", "its topic"),
+        text("reason", "why they ended"),
+        count("n", "instances"),
+        percent("of_set_out", "share of those that set out"),
+        flag("judged", "whether they count as not arrived"),
+    ),
+    shown=("id", "message", "where", "reason", "n", "of_set_out_percent"),
+)
+
+EDGES = Table(
+    "edges",
+    "Message flow: edges",
+    (
+        text("from", "what publishes"),
+        text("via", "where in it the publication is", "the publication is in the run that took the message"),
+        text("topic", "the topic"),
+        text("to", "what handles the messages"),
+        _LINK,
+        text("delivery", "the way between them"),
+        count("published", "messages published for this subscription"),
+        count("arrived", "of these, those that were handled"),
+        count("not_arrived", "of these, those that were not, whatever the reason"),
+        *distribution(
+            "latency",
+            "publish() to the start of the callback",
+            _EDGE_STATISTICS,
+            "nothing arrived on it",
+            at="when it was published",
+        ),
+    ),
+    shown=(
+        "from", "topic", "to", "link", "delivery", "published", "arrived", "not_arrived", "latency_p50_ns",
+        "latency_p99_ns", "latency_max_ns", "latency_max_at_ns",
+    ),
+    spare=("delivery", "latency_max_at_ns", "latency_max_ns", "published", "link"),
+)  # fmt: skip
+
+VERTICES = Table(
+    "vertices",
+    "Message flow: vertices",
+    (
+        text("vertex", "a short name"),
+        text("kind", "kind of the callback, code or take"),
+        text("node", "its node", "its initialisation is not in the trace"),
+        *because("the trace does not say what the process is called", PROCESS),
+        PID,
+        *because("the trace does not say what the host is called", HOST),
+        text("role", "whether paths begin or end there"),
+        count("runs", "times that it ran"),
+        count("edges_out", "edges that leave it"),
+        count("edges_in", "edges that lead to it"),
+        *because(
+            "it is no callback, or too few of its callbacks were seen to end",
+            *distribution("duration", "start to end", _SHORT),
+        ),
+    ),
+    shown=(
+        "vertex", "kind", "process", "role", "runs", "edges_in", "edges_out", "duration_p50_ns", "duration_p99_ns",
+    ),
+    spare=("process", "duration_p99_ns"),
+)  # fmt: skip
+
+_NAMED_LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
+_UNMEASURED = "the path was not measured: its column reason says why"
+_NO_DEADLINE = f"the path has no deadline; or {_UNMEASURED}"
+
+NAMED = Table(
+    "named",
+    "Named paths",
+    (
+        text("name", "its name in the file"),
+        *because(_UNMEASURED, text("route", "the callbacks and topics that it goes through"), _LINK),
+        time("deadline", "the longest latency that is no miss", "the file gives none"),
+        number("weight", "its weight in the objectives", "the file gives no deadline"),
+        text("since", "what the latency begins with"),
+        text("until", "what it ends with"),
+        *because(
+            _UNMEASURED,
+            count("set_out", "messages that began the way"),
+            count("judged", "instances with a known latency, and those that never arrived"),
+            count("never_arrived", "lost, overwritten, not handled, or stopped by a callback that published nothing"),
+            count("stopped", "stopped by a callback that published nothing"),
+        ),
+        *because(
+            _NO_DEADLINE,
+            count("late", "instances whose latency is more than the deadline"),
+            count("misses", "late, or never arrived"),
+            percent("misses", "share of the judged"),
+            percent("misses_low", f"low end of its {format_confidence(CONFIDENCE)} interval (Wilson)"),
+            percent("misses_high", "high end of that"),
+        ),
+        *because(_UNMEASURED, count("not_judged", "on the way at the end, published too early, or events missing")),
+        *(
+            replace(c, empty=f"{REASON_QUANTILE if '_p' in c.name else 'no instance arrived'}; or {_UNMEASURED}")
+            for c in distribution("latency", "from since to until", _NAMED_LATENCY)
+        ),
+        number("median_of_deadline", "p50 / deadline", f"{_NO_DEADLINE}; or fewer than 2 instances arrived"),
+        number("p99_of_deadline", "p99 / deadline", f"{_NO_DEADLINE}; or fewer than 100 instances arrived"),
+        text("reason", "why it was not measured", "the path was measured"),
+    ),
+    shown=(
+        "name", "link", "deadline_ns", "weight", "judged", "never_arrived", "late", "misses_percent",
+        "misses_low_percent", "misses_high_percent", "not_judged", "latency_p50_ns", "latency_p99_ns",
+        "latency_max_ns",
+    ),
+    spare=("not_judged", "latency_max_ns", "link", "misses_low_percent", "misses_high_percent", "weight"),
+    always=False,
+)  # fmt: skip
+
+_NO_TOTAL = "a path was not measured, or too few of its instances: the column reason says which"
+_BESIDE = (
+    number("baseline_total", "that of the baseline", _NO_TOTAL),
+    number("ratio", "total / that of the baseline", "a total is not known, or that of the baseline is 0"),
+)
+
+
+def _objectives(*beside: Column) -> Table:
+    return Table(
+        "objective",
+        "Objectives",
+        (
+            text("measure", "the measure"),
+            text("what", "what is summed up"),
+            count("paths", "paths with a deadline"),
+            number("weights", "sum of their weights"),
+            number("total", "sum of weight x score / sum of the weights; smaller is better", _NO_TOTAL),
+            *beside,
+            text("reason", "why a total is not known", "the total is known"),
+        ),
+        always=False,
+    )
+
+
+OBJECTIVE, OBJECTIVE_BESIDE = _objectives(), _objectives(*_BESIDE)
+
+SENSITIVITY = Table(
+    "sensitivity",
+    "Sensitivity of the objectives to the weights",
+    (
+        text("measure", "the measure"),
+        text("name", "the path"),
+        number("score", "its score", "the path was not measured, or too few of its instances"),
+        text("change", "what changes"),
+        number("weight", "its weight then", "the path is left out"),
+        number("total", "the total then", "a path that belongs to it was not measured, or none is left"),
+        percent("difference", "how much that differs from the whole", "a total is not known, or the whole is 0"),
+    ),
+    always=False,
+)
+
+
+_NO_MISSES = "the path has no deadline, or was not measured in that trace"
+_NOT_THERE = "the path is not in that trace, or was not measured there; or too few instances for the quantile"
+
+
+def _side_columns(prefix: str, whose: str) -> tuple[Column, ...]:
+    return (
+        *because(_NOT_THERE, count(f"{prefix}n", f"instances with a latency{whose}")),
+        percent(f"{prefix}complete", f"share of those that set out that came to the end{whose}", _NOT_THERE),
+        percent(f"{prefix}misses", f"share of misses{whose}", _NO_MISSES),
+    )
+
+
+COMPARED = Table(
+    "compared",
+    "Beside the baseline",
+    (
+        text("path", "the path"),
+        *_side_columns("", ""),
+        *_side_columns("baseline_", " in the baseline"),
+        *(
+            column
+            for statistic in _SHORT
+            for column in because(
+                _NOT_THERE,
+                time(statistic, f"latency: {statistic}", of="latency"),
+                time(statistic, f"latency in the baseline: {statistic}", of="baseline_latency"),
+                number(f"{statistic}_ratio", "this trace / baseline"),
+            )
+        ),
+        text("only_in", "this trace, the baseline, or no"),
+    ),
+    shown=(
+        "path", "n", "baseline_n", "latency_p50_ns", "baseline_latency_p50_ns", "p50_ratio", "latency_p99_ns",
+        "baseline_latency_p99_ns", "p99_ratio", "max_ratio", "only_in",
+    ),
+    spare=("max_ratio", "only_in", "baseline_n", "n"),
+    always=False,
+)  # fmt: skip
+
+TABLES = (NAMED, OBJECTIVE_BESIDE, SENSITIVITY, COMPARED, PATHS, HOPS, INCOMPLETE, EDGES, VERTICES)
 
 
 @dataclass(frozen=True)
@@ -332,18 +624,6 @@ def answer_of(trace: Source, found_paths: Paths, baseline: Paths | None = None) 
     return found_paths.flow.quality.answer("paths", sections, *figures, scope=found_paths.scope)
 
 
-def _latency_reasons(columns: Sequence[str]) -> dict[str, str]:
-    reasons = {}
-    for column in columns:
-        if column.endswith("_sd_ns"):
-            reasons[column] = f"{REASON_SD}; or {_NO_INSTANCE}"
-        elif "_p" in column:
-            reasons[column] = f"{REASON_QUANTILE}; or {_NO_INSTANCE}"
-        else:
-            reasons[column] = _NO_INSTANCE
-    return reasons
-
-
 def _judged(followed: Followed) -> tuple[int, int]:
     """How many did not arrive, and of how many that is not known."""
     unknown = followed.ended_by(*NOT_JUDGED)
@@ -374,19 +654,8 @@ def _hop_name(followed: Followed, place: int) -> str:
     return hop.what if hop.kind == "message" else f"in {hop.what}"
 
 
-_ROW_SCHEMA: dict[str, Any] = {
-    "id": pl.String, "path": pl.String, "link": pl.String, "source": pl.String, "sink": pl.String, "messages": pl.Int64,
-    "set_out": pl.Int64, "complete": pl.Int64, "not_arrived": pl.Int64, "not_judged": pl.Int64, "left_out": pl.Int64,
-    **{c: pl.Float64 if c.endswith(("_mean_ns", "_sd_ns")) else pl.Int64 for c in columns_of("latency", STATISTICS)},
-    "latency_max_at_ns": pl.Int64,
-    **{c: pl.Int64 for name in ("until_end", "from_due") for c in columns_of(name, _SHORT)},
-    "bottleneck": pl.String, "bottleneck_share_percent": pl.Float64, "bottleneck_slow": pl.String,
-    "bottleneck_slow_share_percent": pl.Float64,
-}  # fmt: skip
-
-
 def _paths(p: Paths) -> Section:
-    frame = pl.DataFrame([_row(told, p.begin_ns) for told in p.told], schema=_ROW_SCHEMA, orient="row")
+    frame = PATHS.frame(_row(told, p.begin_ns) for told in p.told)
     notes = [
         "latency: start of the first callback (outside of callbacks: publish()) to the start of the last; until end: to"
         " its end; bottleneck: the hop with the largest share in the median, and in the slowest hundredth (slow)",
@@ -423,31 +692,7 @@ def _paths(p: Paths) -> Section:
         notes.append("declared: the node itself says what goes into what it publishes (message_link_*)")
     if p.flow.quality.has_losses:
         notes.append("events were lost: counts are lower bounds")
-    reasons = _latency_reasons([c for c in frame.columns if c.endswith("_ns") and not c.startswith(("until", "from"))])
-    for c in columns_of("until_end", _SHORT):
-        reasons[c] = f"no last callback was seen to end, or {REASON_QUANTILE if '_p' in c else _NO_INSTANCE}"
-    for c in columns_of("from_due", _SHORT):
-        reasons[c] = (
-            f"the trace does not say when the source was due, or {REASON_QUANTILE if '_p' in c else _NO_INSTANCE}"
-        )
-    for key, least in (("bottleneck", 2), ("bottleneck_slow", 100)):
-        reasons[key] = reasons[f"{key}_share_percent"] = f"it needs {least} instances that took any time"
-    return Section(
-        "paths",
-        "Paths from source to sink",
-        frame,
-        notes=tuple(notes),
-        reasons=reasons,
-        shown=(
-            "id", "source", "sink", "messages", "link", "set_out", "complete", "not_arrived", "not_judged",
-            "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns", "latency_max_at_ns",
-            "until_end_p50_ns", "bottleneck", "bottleneck_share_percent",
-        ),
-        spare=(
-            "until_end_p50_ns", "latency_min_ns", "messages", "link", "bottleneck", "bottleneck_share_percent",
-            "not_judged", "latency_max_at_ns", "latency_max_ns",
-        ),
-    )  # fmt: skip
+    return Section(PATHS, frame, tuple(notes))
 
 
 def _hops(p: Paths) -> Section:
@@ -470,39 +715,12 @@ def _hops(p: Paths) -> Section:
                 "bottleneck": ", ".join(marks) or "no",
             }
             rows.append(row)
-    schema: dict[str, Any] = {
-        "id": pl.String, "path": pl.String, "hop": pl.Int64, "what": pl.String, "kind": pl.String, "link": pl.String,
-        "n": pl.Int64,
-        **{f"time_{s}_ns": pl.Float64 if s == "mean" else pl.Int64 for s in _HOP},
-        "share_p50_percent": pl.Float64, "share_mean_percent": pl.Float64, "share_slow_percent": pl.Float64,
-        "bottleneck": pl.String,
-    }  # fmt: skip
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    reasons = {f"time_{s}_ns": _NO_INSTANCE for s in ("min", "max", "mean")}
-    reasons |= {f"time_{s}_ns": f"{REASON_QUANTILE}; or {_NO_INSTANCE}" for s in ("p50", "p90", "p99")}
-    reasons |= {
-        "share_p50_percent": f"a median needs 2 instances that took any time; or {_NO_INSTANCE}",
-        "share_mean_percent": f"no instance took any time; or {_NO_INSTANCE}",
-        "share_slow_percent": "the slowest hundredth needs 100 instances, and the last callback must have ended",
-    }
-    return Section(
-        "hops",
-        "Where the time of paths went",
-        frame,
-        notes=(
-            "callback: start to publication; message: publication to the next start; held: start of the callback that"
-            " took it to the publication it went into; sink: the last callback. Shares are of the time until the end of"
-            " the last callback, instance by instance; slow: means over the slowest hundredth",
-        )
-        if frame.height
-        else ("there is no path",),
-        reasons=reasons,
-        shown=(
-            "id", "hop", "kind", "what", "n", "time_p50_ns", "time_p99_ns", "time_max_ns", "share_p50_percent",
-            "share_slow_percent", "bottleneck",
-        ),
-        spare=("n", "time_max_ns", "share_slow_percent", "kind"),
-    )  # fmt: skip
+    note = (
+        "callback: start to publication; message: publication to the next start; held: start of the callback that"
+        " took it to the publication it went into; sink: the last callback. Shares are of the time until the end of"
+        " the last callback, instance by instance; slow: means over the slowest hundredth"
+    )
+    return Section(HOPS, HOPS.frame(rows), (note if rows else "there is no path",))
 
 
 def _incomplete(p: Paths) -> Section:
@@ -517,43 +735,20 @@ def _incomplete(p: Paths) -> Section:
                     "of_set_out_percent": 100.0 * n / set_out, "judged": reason not in NOT_JUDGED,
                 }
             )  # fmt: skip
-    schema = {
-        "id": pl.String, "path": pl.String, "message": pl.Int64, "where": pl.String, "reason": pl.String, "n": pl.Int64,
-        "of_set_out_percent": pl.Float64, "judged": pl.Boolean,
-    }  # fmt: skip
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    frame = INCOMPLETE.frame(rows)
     seen = [r for r in REASONS if r in frame["reason"].to_list()]
     settling = format_time(p.flow.settling_ns)
     notes = tuple(f"{reason}: {REASONS[reason].format(settling=settling)}" for reason in seen)
-    return Section(
-        "incomplete",
-        "Instances that did not come to the end of their path",
-        frame,
-        notes=notes or ("every instance came to its end",),
-        shown=("id", "message", "where", "reason", "n", "of_set_out_percent"),
-    )
+    return Section(INCOMPLETE, frame, notes or ("every instance came to its end",))
 
 
 def _edges(p: Paths) -> Section:
     frame = edges_of(p.flow, p.words, p.scope, p.begin_ns)
-    reasons = _latency_reasons([c for c in frame.columns if c.endswith("_ns")])
-    reasons = {c: reasons[c].replace(_NO_INSTANCE, "nothing arrived on it") for c in reasons}
-    reasons["via"] = "the publication is in the run that took the message"
-    return Section(
-        "edges",
-        "Message flow: edges",
-        frame,
-        notes=(
-            "latency: publish() to the start of the callback; not arrived: published for this subscription and not"
-            " handled, whatever the reason. ROS's own topics are not followed",
-        ),
-        reasons=reasons,
-        shown=(
-            "from", "topic", "to", "link", "delivery", "published", "arrived", "not_arrived", "latency_p50_ns",
-            "latency_p99_ns", "latency_max_ns", "latency_max_at_ns",
-        ),
-        spare=("delivery", "latency_max_at_ns", "latency_max_ns", "published", "link"),
-    )  # fmt: skip
+    note = (
+        "latency: publish() to the start of the callback; not arrived: published for this subscription and not"
+        " handled, whatever the reason. ROS's own topics are not followed"
+    )
+    return Section(EDGES, frame, (note,))
 
 
 def edges_of(flow: Flow, words: Words, scope: Scope = EVERYTHING, begin_ns: int = 0) -> pl.DataFrame:
@@ -594,14 +789,7 @@ def edges_of(flow: Flow, words: Words, scope: Scope = EVERYTHING, begin_ns: int 
         for row in table.to_dicts()
         if _of_nodes(words, row["edge"], scope) and _of_topics(words, row["edge"], scope)
     ]
-    latencies = columns_of("latency", ("min", "p50", "p99", "max", MAX_AT, "mean"))
-    schema: dict[str, Any] = {
-        "from": pl.String, "via": pl.String, "topic": pl.String, "to": pl.String, "link": pl.String,
-        "delivery": pl.String, "published": pl.Int64, "arrived": pl.Int64, "not_arrived": pl.Int64,
-        **{c: pl.Float64 if c.endswith("_mean_ns") else pl.Int64 for c in latencies},
-    }  # fmt: skip
-    chosen = [{c: row[c] for c in schema} for row in made]
-    frame = pl.DataFrame(chosen, schema=schema, orient="row")
+    frame = EDGES.frame({name: row[name] for name in EDGES.names} for row in made)
     rank = pl.col("link").replace_strict({CAUSAL: 0, DECLARED: 1, INFERRED: 2}, default=3, return_dtype=pl.Int8)
     return frame.sort(rank, pl.col("arrived"), "from", "topic", "to", descending=[False, True, False, False, False])
 
@@ -637,32 +825,14 @@ def _vertices(p: Paths) -> Section:
         pl.col("label").alias("vertex"), "kind", "node", "process", "pid", "host", "role", "runs",
         pl.col("out").alias("edges_out"), pl.col("into").alias("edges_in"), *columns_of("duration", _SHORT),
     )  # fmt: skip
-    no_duration = "it is no callback, or too few of its callbacks were seen to end"
-    reasons = dict.fromkeys(columns_of("duration", _SHORT), no_duration)
-    reasons |= {
-        "node": "its initialisation is not in the trace",
-        "process": "the trace does not say what the process is called",
-        "host": "the trace does not say what the host is called",
-    }
-    return Section(
-        "vertices",
-        "Message flow: vertices",
-        frame,
-        notes=(
-            "code: publishes outside of callbacks; take: messages are taken, and no callback is in the trace (rclpy, or"
-            " a client)",
-        ),
-        reasons=reasons,
-        shown=(
-            "vertex", "kind", "process", "role", "runs", "edges_in", "edges_out", "duration_p50_ns", "duration_p99_ns",
-        ),
-        spare=("process", "duration_p99_ns"),
-    )  # fmt: skip
+    note = (
+        "code: publishes outside of callbacks; take: messages are taken, and no callback is in the trace (rclpy, or"
+        " a client)"
+    )
+    return Section(VERTICES, frame, (note,))
 
 
 # Named paths ----------------------------------------------------------------------------------------------------------
-
-_NAMED_LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
 
 
 def _named(p: Paths) -> Section:
@@ -694,31 +864,7 @@ def _named(p: Paths) -> Section:
                 "reason": m.reason,
             }
         )  # fmt: skip
-    schema: dict[str, Any] = {
-        "name": pl.String, "route": pl.String, "link": pl.String, "deadline_ns": pl.Int64, "weight": pl.Float64,
-        "since": pl.String, "until": pl.String, "set_out": pl.Int64, "judged": pl.Int64, "never_arrived": pl.Int64,
-        "stopped": pl.Int64, "late": pl.Int64, "misses": pl.Int64, "misses_percent": pl.Float64,
-        "misses_low_percent": pl.Float64, "misses_high_percent": pl.Float64, "not_judged": pl.Int64,
-        **{c: pl.Float64 if "mean" in c else pl.Int64 for c in columns_of("latency", _NAMED_LATENCY)},
-        "median_of_deadline": pl.Float64, "p99_of_deadline": pl.Float64, "reason": pl.String,
-    }  # fmt: skip
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    unmeasured = "the path was not measured: its column reason says why"
-    no_deadline = f"the path has no deadline; or {unmeasured}"
-    reasons = dict.fromkeys(
-        ("route", "link", "set_out", "judged", "never_arrived", "stopped", "not_judged"), unmeasured
-    )
-    reasons |= dict.fromkeys(
-        ("late", "misses", "misses_percent", "misses_low_percent", "misses_high_percent"), no_deadline
-    )
-    reasons |= {c: f"{REASON_QUANTILE if '_p' in c else 'no instance arrived'}; or {unmeasured}"
-                for c in columns_of("latency", _NAMED_LATENCY)}  # fmt: skip
-    reasons |= {
-        "deadline_ns": "the file gives none", "weight": "the file gives no deadline",
-        "median_of_deadline": f"{no_deadline}; or fewer than 2 instances arrived",
-        "p99_of_deadline": f"{no_deadline}; or fewer than 100 instances arrived",
-        "reason": "the path was measured",
-    }  # fmt: skip
+    frame = NAMED.frame(rows)
     notes = [
         "misses: later than the deadline, or never arrived (lost, overwritten, not handled, or stopped by a callback"
         " that published nothing, unless the file says may_stop); "
@@ -730,21 +876,7 @@ def _named(p: Paths) -> Section:
     if (frame["link"] == INFERRED).any():
         notes.append("a path with link inferred rests on a guess: the latest message before the node published")
     notes += [f"{m.wanted.name}: not measured: {m.reason}" for m in p.measured if m.reason is not None]
-    return Section(
-        "named",
-        "Named paths",
-        frame,
-        notes=tuple(notes),
-        reasons=reasons,
-        shown=(
-            "name", "link", "deadline_ns", "weight", "judged", "never_arrived", "late", "misses_percent",
-            "misses_low_percent", "misses_high_percent", "not_judged", "latency_p50_ns", "latency_p99_ns",
-            "latency_max_ns",
-        ),
-        spare=(
-            "not_judged", "latency_max_ns", "link", "misses_low_percent", "misses_high_percent", "weight",
-        ),
-    )  # fmt: skip
+    return Section(NAMED, frame, tuple(notes))
 
 
 def _scores(p: Paths, measure: str) -> tuple[list[named.Measured], list[float | None], list[float]]:
@@ -790,21 +922,13 @@ def _objective(p: Paths, baseline: Paths | None) -> Section:
                 text = f"baseline: {_why_no_total(of_baseline, base_scores, measure)}"
                 row["reason"] = text if row["reason"] is None else f"{row['reason']}; {text}"
         rows.append(row)
-    schema: dict[str, Any] = {
-        "measure": pl.String, "what": pl.String, "paths": pl.Int64, "weights": pl.Float64, "total": pl.Float64,
-        **({"baseline_total": pl.Float64, "ratio": pl.Float64} if baseline is not None else {}), "reason": pl.String,
-    }  # fmt: skip
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    none = "a path was not measured, or too few of its instances: the column reason says which"
-    reasons = {"total": none, "reason": "the total is known"}
-    if baseline is not None:
-        reasons |= {"baseline_total": none, "ratio": "a total is not known, or that of the baseline is 0"}
+    table = OBJECTIVE if baseline is None else OBJECTIVE_BESIDE
     notes = ["sum of weight x score over all paths with a deadline / sum of their weights; smaller is better"]
     without = [m.wanted.name for m in p.measured if m.wanted.weight is None]
     if without:
         notes.append(f"without a deadline, and so in no objective: {', '.join(without)}")
     notes += [f"{row['measure']}: null because {row['reason']}" for row in rows if row["reason"] is not None]
-    return Section("objective", "Objectives", frame, notes=tuple(notes), reasons=reasons)
+    return Section(table, table.frame(rows), tuple(notes))
 
 
 def _sensitivity(p: Paths) -> Section:
@@ -821,24 +945,8 @@ def _sensitivity(p: Paths) -> Section:
                         "weight": weight, "total": value, "difference_percent": shift,
                     }
                 )  # fmt: skip
-    schema = {
-        "measure": pl.String, "name": pl.String, "score": pl.Float64, "change": pl.String, "weight": pl.Float64,
-        "total": pl.Float64, "difference_percent": pl.Float64,
-    }  # fmt: skip
-    return Section(
-        "sensitivity",
-        "Sensitivity of the objectives to the weights",
-        pl.DataFrame(rows, schema=schema, orient="row"),
-        notes=("what becomes of the total where the weight of one path changes, or the path is left out",)
-        if rows
-        else ("no path has a deadline",),
-        reasons={
-            "score": "the path was not measured, or too few of its instances",
-            "weight": "the path is left out",
-            "total": "a path that belongs to it was not measured, or none is left",
-            "difference_percent": "a total is not known, or the whole is 0",
-        },
-    )
+    note = "what becomes of the total where the weight of one path changes, or the path is left out"
+    return Section(SENSITIVITY, SENSITIVITY.frame(rows), (note if rows else "no path has a deadline",))
 
 
 # Beside another trace -------------------------------------------------------------------------------------------------
@@ -879,33 +987,9 @@ def _compared(p: Paths, baseline: Paths) -> Section:
                 row[f"{s}_ratio"] = one / other if one is not None and other else None
             row["only_in"] = "this trace" if y is None else "the baseline" if x is None else "no"
             rows.append(row)
-    schema: dict[str, Any] = {"path": pl.String}
-    for prefix in ("", "baseline_"):
-        schema |= {f"{prefix}n": pl.Int64, f"{prefix}complete_percent": pl.Float64}
-        schema |= {f"{prefix}misses_percent": pl.Float64}
-    for s in _SHORT:
-        schema |= {f"latency_{s}_ns": pl.Int64, f"baseline_latency_{s}_ns": pl.Int64, f"{s}_ratio": pl.Float64}
-    schema["only_in"] = pl.String
-    frame = pl.DataFrame([{c: r.get(c) for c in schema} for r in rows], schema=schema, orient="row")
-    reasons = {
-        c: "the path is not in that trace, or was not measured there; or too few instances for the quantile"
-        for c in frame.columns
-        if c not in ("path", "only_in")
-    }
-    for column in ("misses_percent", "baseline_misses_percent"):
-        reasons[column] = "the path has no deadline, or was not measured in that trace"
-    return Section(
-        "compared",
-        "Beside the baseline",
-        frame,
-        notes=(
-            "ratio: this trace / baseline; no verdict: one trace of either is one trial of either, and how much trials"
-            " of the same system differ cannot be seen in them",
-        ),
-        reasons=reasons,
-        shown=(
-            "path", "n", "baseline_n", "latency_p50_ns", "baseline_latency_p50_ns", "p50_ratio", "latency_p99_ns",
-            "baseline_latency_p99_ns", "p99_ratio", "max_ratio", "only_in",
-        ),
-        spare=("max_ratio", "only_in", "baseline_n", "n"),
-    )  # fmt: skip
+    note = (
+        "ratio: this trace / baseline; no verdict: one trace of either is one trial of either, and how much trials"
+        " of the same system differ cannot be seen in them"
+    )
+    frame = COMPARED.frame({name: row.get(name) for name in COMPARED.names} for row in rows)
+    return Section(COMPARED, frame, (note,))

@@ -14,7 +14,8 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
-from perflab.trace.names import SILENT_EXECUTORS, plural
+from perflab.trace.columns import HANDLE, HOST, PID, PROCESS, Table, because, count, flag, identity, percent, text, time
+from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS, plural
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.units import format_count, format_time
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-NO_SCHEDULER = "the trace has no scheduler events"
+NO_SUBSCRIPTION = "the initialisation of the subscription is not in the trace"
 NO_WAKE_UPS = "the trace has no wake-up events (sched_wakeup): waiting to be woken and waking up are told as blocked"
 NO_MIGRATIONS = "the trace has no migration events (sched_migrate_task)"
 SERVICES_SINCE = (8, 5)  # of tracetools, ROS 2 Kilted
@@ -89,14 +90,94 @@ _COUNTER_WORDS = {
     "events_without_process": "events that do not say their process (context vpid)",
 }
 
-_COVERAGE_SCHEMA: dict[str, Any] = {
-    "figure": pl.String, "basis": pl.String, "known": pl.Int64, "of": pl.Int64, "known_percent": pl.Float64,
-    "what": pl.String, "reason": pl.String,
-}  # fmt: skip
-_LEDGER_SCHEMA: dict[str, Any] = {
-    "kind": pl.String, "count": pl.Int64, "exact": pl.Boolean, "file": pl.String, "offset": pl.Int64,
-    "begin_ns": pl.Int64, "end_ns": pl.Int64, "message": pl.String,
-}  # fmt: skip
+COVERAGE = Table(
+    "coverage",
+    "What the figures rest on",
+    (
+        text("figure", "what is known of a part only"),
+        text("basis", "how much of what there is it knows, in words"),
+        *because(
+            "the trace cannot tell (reason)",
+            count("known", "how many are known"),
+            count("of", "of how many"),
+            percent("known", "share of what is known"),
+        ),
+        text("what", "what is counted"),
+        text("reason", "why the figure is not known", "the figure is known"),
+    ),
+    shown=("figure", "basis"),
+)
+
+LEDGER = Table(
+    "ledger",
+    "What is missing or damaged",
+    (
+        text("kind", "kind of the loss"),
+        count("count", "how many events, packets or streams"),
+        flag("exact", "whether that number is exact; else it is a lower bound"),
+        text("file", "where"),
+        count("offset", "place in the file, in bytes", "not of one place in the file"),
+        *because(
+            "not known",
+            time("begin", "when what is missing may begin, on the trace's clock"),
+            time("end", "when it ended at the latest, on the trace's clock"),
+        ),
+        text("message", "the same in words"),
+    ),
+    shown=("message", "kind", "count"),
+    spare=("kind",),
+)
+
+UNMATCHED = Table(
+    "unmatched",
+    "What does not fit together",
+    (text("counter", "name of the counter"), count("n", "how often"), text("meaning", "what it counts")),
+    shown=("meaning", "n"),
+)
+
+INITIALISATION = Table(
+    "initialisation",
+    "Missing initialisation",
+    (
+        text("what", "what is not known"),
+        count("callbacks", "callbacks of which it is not"),
+        count("instances", "times that these began"),
+    ),
+)
+
+CLOCKS = Table(
+    "clocks",
+    "Clocks",
+    (text("kind", "kind of the doubt"), text("message", "what may make figures across traces wrong")),
+    shown=("message",),
+)
+
+THREADS_WITHOUT_SCHEDULER = Table(
+    "threads_without_scheduler",
+    "Threads without scheduler events",
+    (
+        text("process", "name of the process"),
+        PID,
+        text("thread", "name of the thread"),
+        identity("tid", "number of the thread"),
+        count("events", "its events of user space"),
+        HOST,
+    ),
+)
+
+TAKES_WITHOUT_PUBLICATION = Table(
+    "takes_without_publication",
+    "Takes without publication",
+    (
+        text("topic", "the topic", NO_SUBSCRIPTION),
+        text("subscriber", "node of the subscription", names.NO_SUBSCRIBER),
+        text("match", "why the publication is not known"),
+        count("n", "takes"),
+        count("handled", "of these, those that a callback began with"),
+        *because(NO_SUBSCRIPTION, PROCESS, PID, HANDLE),
+    ),
+    shown=("topic", "subscriber", "match", "n", "handled"),
+)
 
 
 @dataclass(frozen=True)
@@ -183,7 +264,7 @@ class Quality:
             (c.figure, None if c.reason else c.basis(), c.known, c.of, c.percent, c.what, c.reason)
             for c in self.coverage
         ]
-        return pl.DataFrame(rows, schema=_COVERAGE_SCHEMA, orient="row")
+        return COVERAGE.frame(rows)
 
     @property
     def has_losses(self) -> bool:
@@ -272,20 +353,10 @@ def unmatched_takes(trace: Source, quality: Quality, scope: Scope = EVERYTHING) 
     if scope.has_window:
         takes = takes_without_publication(trace, scope)
     takes = scope.of_topics(scope.of_nodes(takes, "subscriber"))
-    unknown = "the initialisation of the subscription is not in the trace"
     found = [match for match in MATCH_WORDS if match in takes["match"].to_list()]
+    notes = tuple(f"{match}: {MATCH_WORDS[match]}" for match in found)
     return Section(
-        "takes_without_publication",
-        "Takes without publication",
-        takes,
-        notes=tuple(f"{match}: {MATCH_WORDS[match]}" for match in found)
-        or (quality.reason("messages") or "every take has its publication",),
-        reasons={
-            "topic": unknown,
-            "subscriber": "the initialisation of the subscription or of its node is not in the trace",
-            **dict.fromkeys(("process", "pid", "handle"), unknown),
-        },
-        shown=("topic", "subscriber", "match", "n", "handled"),
+        TAKES_WITHOUT_PUBLICATION, takes, notes or (quality.reason("messages") or "every take has its publication",)
     )
 
 
@@ -314,8 +385,7 @@ def _version(text: str) -> tuple[int, ...] | None:
 
 
 def _ledger(facts: Json) -> pl.DataFrame:
-    rows = [{column: entry.get(column) for column in _LEDGER_SCHEMA} for entry in facts["ledger"]]
-    return pl.DataFrame(rows, schema=_LEDGER_SCHEMA, orient="row")
+    return LEDGER.frame({column: entry.get(column) for column in LEDGER.names} for entry in facts["ledger"])
 
 
 def _losses(facts: Json) -> tuple[str, ...]:
@@ -427,7 +497,7 @@ def _clocks(facts: Json) -> pl.DataFrame:
             ("hosts", f"the trace has several hosts ({hosts}): figures across them are as good as their clocks")
         )
     found += _without_overlap(traces)
-    return pl.DataFrame(found, schema={"kind": pl.String, "message": pl.String}, orient="row")
+    return CLOCKS.frame(found)
 
 
 def _epoch_offset(clock: Json) -> int | None:
@@ -463,7 +533,7 @@ def _of_host(host: str | None) -> str:
 
 def _counters(facts: Json) -> pl.DataFrame:
     rows = [(name, n, _COUNTER_WORDS.get(name, name.replace("_", " "))) for name, n in facts["counters"].items()]
-    return pl.DataFrame(rows, schema={"counter": pl.String, "n": pl.Int64, "meaning": pl.String}, orient="row")
+    return UNMATCHED.frame(rows)
 
 
 def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
@@ -524,13 +594,12 @@ def _initialisation(trace: Source) -> pl.DataFrame:
         for what, is_missing in missing.items()
         if (lacking := frame.filter(is_missing)).height
     ]
-    schema = {"what": pl.String, "callbacks": pl.Int64, "instances": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return INITIALISATION.frame(rows)
 
 
 def _threads_without_scheduler(trace: Source) -> pl.DataFrame:
     """Threads of user space of which the scheduler's events say nothing; empty where there are no scheduler events."""
-    columns = ["process", "pid", "thread", "tid", "events", "host"]
+    columns = THREADS_WITHOUT_SCHEDULER.names
     frame = names.threads(trace).filter(pl.col("events") > 0, pl.col("process_row").is_not_null())
     if not trace.facts.get("scheduler"):
         return frame.clear().select(columns)

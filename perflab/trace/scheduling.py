@@ -22,11 +22,23 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from perflab.trace.answer import Answer, Section
-from perflab.trace.names import plural
+from perflab.trace.columns import (
+    HOST,
+    Table,
+    because,
+    count,
+    distribution,
+    flag,
+    identity,
+    percent,
+    text,
+    time,
+)
+from perflab.trace.names import NO_SCHEDULER, plural
 from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
-from perflab.trace.quantiles import REASON_QUANTILE, columns_of, describe, quantile
+from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import IDENTITY, NO_SCHEDULER, STATES, identities, named, percent, shown
+from perflab.trace.threads import IDENTITY, OF_ANY, ONLY_SCHEDULER, STATES, hidden_of, identities, named, part_of
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -34,6 +46,114 @@ if TYPE_CHECKING:
 MIN_INTERVALS = 20
 REGULAR_PERCENT = 10.0
 LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max")
+_NOBODY = "the CPU was idle, or nobody knows who ran there"
+_NOT_COVERED = "the covered time is empty"
+
+THREADS = Table(
+    "threads",
+    "Threads",
+    (
+        *OF_ANY,
+        percent("cpu", "time on a CPU, of the covered time", _NOT_COVERED),
+        time("on_cpu", "time on a CPU"),
+        count("switches", "times that it was switched in"),
+        count("preemptions", "times that it left its CPU although it could have gone on"),
+        count("migrations", "times that it ran on another CPU than the time before"),
+        time("preempted", "time in which it could have run on, but another thread had the CPU"),
+        time("blocked", "time asleep"),
+        time("stopped", "time stopped by a signal or a debugger"),
+        time("wake_up", "time woken and not yet on a CPU"),
+        count("wake_ups", "times that it was woken"),
+        count("already_running", "of these, those that found it running"),
+        text("cpus", "the CPUs that it ran on", "it did not run"),
+        text("priorities", "its priorities, as people set them", "its events have no priority"),
+        percent("known", "share of the covered time in which its state is known", _NOT_COVERED),
+    ),
+    spare=("known_percent", "wake_ups", "migrations", "cpus", "priorities"),
+)
+
+_LATENCIES = (
+    count("wake_up_n", "wake-ups that have a latency"),
+    *because(REASON_QUANTILE, *distribution("wake_up", "sched_wakeup until it ran", LATENCY)),
+    *distribution("wake_up", "sched_wakeup until it ran", (MAX_AT,), at="when it was woken"),
+    count("from_waking_n", "wake-ups of which the waker's instant is known"),
+    *because(REASON_QUANTILE, *distribution("from_waking", "sched_waking until it ran", LATENCY)),
+)
+WAKE_UP_LATENCY = Table(
+    "wake_up_latency",
+    "Wake-up latency of threads",
+    (*OF_ANY, *_LATENCIES),
+    spare=("from_waking_p90_ns", "from_waking_min_ns", "wake_up_p90_ns"),
+)
+BY_PRIORITY = Table(
+    "wake_up_latency_by_priority",
+    "Wake-up latency by priority",
+    (
+        text("priorities", "the priority, as people set it", "the events have no priority"),
+        count("priority", "the kernel's number of it", "of all priorities"),
+        count("threads", "threads of that priority"),
+        *_LATENCIES,
+    ),
+    spare=("from_waking_p90_ns", "from_waking_min_ns", "wake_up_p90_ns"),
+)
+
+PREEMPTIONS = Table(
+    "preemptions",
+    "Who ran while threads waited for a CPU",
+    (
+        *OF_ANY,
+        text("by_process", "process of the thread that ran", f"{ONLY_SCHEDULER}; or {_NOBODY}"),
+        identity("by_pid", "its number", f"{ONLY_SCHEDULER}; or {_NOBODY}"),
+        text("by_thread", "the thread that ran", _NOBODY),
+        identity("by_tid", "its number", _NOBODY),
+        count("preemptions", "times that the thread had to go for it"),
+        time("while_preempted", "how long it ran while the thread was preempted"),
+        time("while_woken", "how long it ran while the thread was woken and not yet on a CPU"),
+        time("longest", "the longest stretch"),
+        time("longest_at", "when that began, from the beginning of the trace"),
+    ),
+)
+
+PERIODIC = Table(
+    "periodic",
+    "Threads that wake up again and again",
+    (
+        *OF_ANY,
+        flag("regular", f"whether the median deviation is at most {REGULAR_PERCENT:g} % of the median"),
+        count("n", "times from one wake-up from sleep to the next"),
+        time("p50", "median of these", of="period"),
+        time("sd", "standard deviation of these", of="jitter", kind="number"),
+        time("p99", "distance from the median: p99", REASON_QUANTILE, of="off"),
+        time("max", "distance from the median: the largest", of="off"),
+        time("max_at", "when that ended, from the beginning of the trace", of="off"),
+        time("min", "the shortest", of="period"),
+        time("max", "the longest", of="period"),
+        count("long_periods", "those longer than 1.5 times the median"),
+        percent("median_deviation", "median of the distances, of the median"),
+        count("intervals_across_losses", "those left out, for events are missing there"),
+    ),
+    spare=("period_min_ns", "period_max_ns"),
+)
+
+CPUS = Table(
+    "cpus",
+    "CPUs",
+    (
+        HOST,
+        identity("cpu", "number of the CPU"),
+        percent("busy", "share of the covered time in which a thread ran there"),
+        percent(
+            "idle",
+            "the rest",
+            "scheduler events of this CPU were lost: the rest of its time need not have been idle",
+        ),
+        count("threads", "threads that ran there"),
+        count("switches", "times that one was switched in"),
+        time("busy", "time in which a thread ran there"),
+    ),
+)
+
+TABLES = (THREADS, WAKE_UP_LATENCY, BY_PRIORITY, PREEMPTIONS, PERIODIC, CPUS)
 
 
 def scheduling(trace: Source, scope: Scope = EVERYTHING) -> Answer:
@@ -135,7 +255,7 @@ def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: p
     known = pl.sum_horizontal(f"{state}_ns" for state in STATES)
     frame = frame.join(counts, on="thread_row", how="left").select(
         "thread_row",
-        percent(pl.col("running_ns"), covered).alias("cpu_percent"),
+        part_of(pl.col("running_ns"), covered).alias("cpu_percent"),
         pl.col("running_ns").alias("on_cpu_ns"),
         "switches",
         "preemptions",
@@ -148,24 +268,18 @@ def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: p
         pl.when(has_wake_ups).then(pl.col("already_running").fill_null(0)).alias("already_running"),
         _texts(frame["cpu_rows"], "cpus"),
         _priorities(frame["priority_rows"]),
-        percent(known, covered).alias("known_percent"),
+        part_of(known, covered).alias("known_percent"),
     )
     frame = named(frame, who).sort("on_cpu_ns", descending=True, maintain_order=True)
     missing = wake_up_reason(trace.facts)
     notes = ["FIFO and RR cannot be told apart by a priority: RT 50 is either"] if frame.height else [NO_SCHEDULER]
     if frame.height and missing is None and (reason := migration_reason(trace.facts)) is not None:
         notes.append(f"{reason[0].upper()}{reason[1:]}; migrations are those between two times that a thread ran")
-    return Section(
-        "threads", "Threads", frame, tuple(notes),
-        {
-            **dict.fromkeys(("wake_up_ns", "wake_ups", "already_running"), missing or ""),
-            "process": "only the scheduler knows the thread", "pid": "only the scheduler knows the thread",
-            "cpus": "it did not run", "priorities": "its events have no priority",
-            "cpu_percent": "the covered time is empty", "known_percent": "the covered time is empty",
-        },
-        shown=shown(frame, trace, "already_running", *(() if frame["stopped_ns"].sum() else ("stopped_ns",))),
-        spare=("known_percent", "wake_ups", "migrations", "cpus", "priorities"),
-    )  # fmt: skip
+    reasons = dict.fromkeys(("wake_up_ns", "wake_ups", "already_running"), missing) if missing else {}
+    hidden = hidden_of(frame, trace) | {"already_running"}
+    if not frame["stopped_ns"].sum():
+        hidden.add("stopped_ns")
+    return Section(THREADS, frame, tuple(notes), reasons, hidden)
 
 
 def _texts(lists: pl.Series, name: str) -> pl.Series:
@@ -183,12 +297,10 @@ def _wake_ups(trace: Source, who: pl.DataFrame, wake_ups: pl.DataFrame) -> Secti
     found = describe(latencies(wake_ups), ["thread_row"], figures, statistics=LATENCY, at=at)
     waiting = wake_ups.filter(pl.col("switch_ns").is_null() & ~pl.col("already_running").fill_null(False)).height
     frame = named(found, who).sort("wake_up_n", descending=True, maintain_order=True)
+    why, hidden = _without_waking(trace)
     return Section(
-        "wake_up_latency", "Wake-up latency of threads", frame, _latency_notes(trace, wake_ups, waiting),
-        _latency_reasons(trace) | {"process": "only the scheduler knows the thread", "pid": "as process"},
-        shown=_without_waking(trace, shown(frame, trace)),
-        spare=("from_waking_p90_ns", "from_waking_min_ns", "wake_up_p90_ns"),
-    )  # fmt: skip
+        WAKE_UP_LATENCY, frame, _latency_notes(trace, wake_ups, waiting), why, hidden_of(frame, trace) | hidden
+    )
 
 
 def _by_priority(trace: Source, wake_ups: pl.DataFrame) -> Section:
@@ -205,12 +317,8 @@ def _by_priority(trace: Source, wake_ups: pl.DataFrame) -> Section:
     frame = pl.concat(
         [*together, each.select(pl.Series("priorities", labels, dtype=pl.String), *each.columns)], how="vertical"
     )
-    return Section(
-        "wake_up_latency_by_priority", "Wake-up latency by priority", frame, _why_empty(frame, trace, "was woken"),
-        _latency_reasons(trace) | {"priorities": "the events have no priority", "priority": "of all priorities"},
-        shown=_without_waking(trace, tuple(c for c in frame.columns if c != "priority")),
-        spare=("from_waking_p90_ns", "from_waking_min_ns", "wake_up_p90_ns"),
-    )  # fmt: skip
+    why, hidden = _without_waking(trace)
+    return Section(BY_PRIORITY, frame, _why_empty(frame, trace, "was woken"), why, hidden | {"priority"})
 
 
 def _why_empty(frame: pl.DataFrame, trace: Source, what: str) -> tuple[str, ...]:
@@ -220,14 +328,12 @@ def _why_empty(frame: pl.DataFrame, trace: Source, what: str) -> tuple[str, ...]
     return (f"No thread {what}" if trace.facts["scheduler"] is not None else "The trace has no scheduler events",)
 
 
-def _without_waking(trace: Source, columns: tuple[str, ...]) -> tuple[str, ...]:
-    if _has_waking(trace):
-        return columns
-    return tuple(c for c in columns if not c.startswith("from_waking"))
-
-
-def _has_waking(trace: Source) -> bool:
-    return trace.facts["scheduler"] is not None and bool(trace.facts["scheduler"]["has_waking"])
+def _without_waking(trace: Source) -> tuple[dict[str, str], set[str]]:
+    """Why columns are null, and those that tell a terminal nothing, where no event says when a waker began."""
+    if trace.facts["scheduler"] is not None and trace.facts["scheduler"]["has_waking"]:
+        return {}, set()
+    columns = columns_of("from_waking", LATENCY)
+    return dict.fromkeys(columns, "the trace has no sched_waking events"), {"from_waking_n", *columns}
 
 
 def _latency_notes(trace: Source, wake_ups: pl.DataFrame, waiting: int) -> tuple[str, ...]:
@@ -242,12 +348,6 @@ def _latency_notes(trace: Source, wake_ups: pl.DataFrame, waiting: int) -> tuple
             f"{plural(waiting, 'wake-up')} after which the thread was not seen to run: their latency is not known"
         )
     return tuple(notes)
-
-
-def _latency_reasons(trace: Source) -> dict[str, str]:
-    reasons = dict.fromkeys(columns_of("wake_up", LATENCY), REASON_QUANTILE)
-    missing = REASON_QUANTILE if _has_waking(trace) else "the trace has no sched_waking events"
-    return reasons | dict.fromkeys(columns_of("from_waking", LATENCY), missing)
 
 
 def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame, scope: Scope) -> Section:
@@ -280,18 +380,8 @@ def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame, scope: 
         .select(*IDENTITY, *(c for c in holders.columns if c != "thread_row"), *sums.columns[2:])
         .sort(pl.col("while_preempted_ns") + pl.col("while_woken_ns"), descending=True, maintain_order=True)
     )
-    nobody = "the CPU was idle, or nobody knows who ran there"
-    return Section(
-        "preemptions", "Who ran while threads waited for a CPU", frame,
-        _why_empty(frame, trace, "waited for a CPU"),
-        {
-            "by_thread": nobody,
-            "by_tid": nobody,
-            **dict.fromkeys(("by_process", "by_pid"), f"only the scheduler knows the thread; or {nobody}"),
-            **dict.fromkeys(("process", "pid"), "only the scheduler knows the thread"),
-        },
-        shown=shown(frame, trace, "by_pid", "by_process"),
-    )  # fmt: skip
+    hidden = hidden_of(frame, trace) | {"by_pid", "by_process"}
+    return Section(PREEMPTIONS, frame, _why_empty(frame, trace, "waited for a CPU"), hidden=hidden)
 
 
 def wake_up_intervals(states: pl.DataFrame) -> pl.DataFrame:
@@ -327,7 +417,7 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
     median = pl.col("interval_ns").median()  # the mean of the middle two: of the rule for regular ones alone
     off = (pl.col("interval_ns") - median).abs()
     spread = intervals.group_by("thread_row").agg(
-        percent(off.median(), median).alias("median_deviation_percent"),
+        part_of(off.median(), median).alias("median_deviation_percent"),
     )
     deviations = (
         intervals.join(periods.select("thread_row", "period_p50_ns"), on="thread_row", maintain_order="left")
@@ -360,12 +450,8 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
     left_out = all_intervals["thread_row"].n_unique() - intervals["thread_row"].n_unique()
     if left_out:
         notes.append(f"{plural(left_out, 'thread')} with callbacks left out: their periods are those of the callbacks")
-    return Section(
-        "periodic", "Threads that wake up again and again", frame, tuple(notes),
-        {"off_p99_ns": REASON_QUANTILE, "process": "only the scheduler knows the thread", "pid": "as process"},
-        shown=shown(frame, trace, "median_deviation_percent", "intervals_across_losses"),
-        spare=("period_min_ns", "period_max_ns"),
-    )  # fmt: skip
+    hidden = hidden_of(frame, trace) | {"median_deviation_percent", "intervals_across_losses"}
+    return Section(PERIODIC, frame, tuple(notes), hidden=hidden)
 
 
 def _cpus(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:
@@ -385,7 +471,7 @@ def _cpus(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:
             pl.len().alias("switches"),
         )
         .sort("host_row", "cpu", nulls_last=True)
-        .with_columns(busy_percent=percent(pl.col("busy_ns"), pl.lit(covered, pl.Int64)))
+        .with_columns(busy_percent=part_of(pl.col("busy_ns"), pl.lit(covered, pl.Int64)))
     )
     hosts = trace.table("hosts").with_row_index("host_row").with_columns(pl.col("host_row").cast(pl.Int32))
     whole = ~pl.col("cpu").is_in(list(lossy)) if lossy is not None else pl.lit(False)
@@ -393,12 +479,8 @@ def _cpus(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:
         pl.col("name").alias("host"), "cpu", "busy_percent",
         pl.when(whole).then(100.0 - pl.col("busy_percent")).alias("idle_percent"), "threads", "switches", "busy_ns",
     )  # fmt: skip
-    return Section(
-        "cpus", "CPUs", frame,
-        ("CPUs on which no thread ran in the trace are not listed",) if frame.height else (NO_SCHEDULER,),
-        {"idle_percent": "scheduler events of this CPU were lost: the rest of its time need not have been idle"},
-        shown=tuple(c for c in frame.columns if c != "busy_ns" and (c != "host" or hosts.height > 1)),
-    )  # fmt: skip
+    note = "CPUs on which no thread ran in the trace are not listed" if frame.height else NO_SCHEDULER
+    return Section(CPUS, frame, (note,), hidden={"busy_ns"} if hosts.height > 1 else {"busy_ns", "host"})
 
 
 def _cpus_with_losses(trace: Source) -> set[int] | None:

@@ -9,7 +9,34 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
-from perflab.trace.quality import Quality, quality_of, unmatched_takes
+from perflab.trace.columns import (
+    HANDLE,
+    HOST,
+    PID,
+    PROCESS,
+    Table,
+    because,
+    count,
+    identity,
+    percent,
+    rate,
+    size,
+    text,
+    time,
+)
+from perflab.trace.names import NO_SCHEDULER
+from perflab.trace.quality import (
+    CLOCKS,
+    COVERAGE,
+    INITIALISATION,
+    LEDGER,
+    TAKES_WITHOUT_PUBLICATION,
+    THREADS_WITHOUT_SCHEDULER,
+    UNMATCHED,
+    Quality,
+    quality_of,
+    unmatched_takes,
+)
 from perflab.trace.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
@@ -18,6 +45,149 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _ENDS = ("publishers", "subscriptions", "services", "clients", "timers")
+_OF_NODE = tuple(count(end, f"{end} that it has") for end in _ENDS)
+_CALLBACKS = count("callbacks", "callbacks that were registered")
+_NO_EVENTS = "the trace has no events"
+_NO_CLOCK = "the trace describes no clock"
+(_HOST,) = because("the trace does not name its host", HOST)
+(_PROCESS,) = because("the events have no context procname", PROCESS)
+
+_SPAN = because(
+    _NO_EVENTS,
+    time("begin", "its first event, on the trace's clock"),
+    time("end", "its last event, on the trace's clock"),
+    time("duration", "from the first to the last event"),
+)
+
+OVERVIEW = Table(
+    "overview",
+    "Trace",
+    (
+        count("traces", "traces that were read together"),
+        *_SPAN[:2],
+        text("begin_utc", "the first event, by the wall clock", "no clock of the trace says when its zero was"),
+        _SPAN[2],
+        count("events", "events that were read"),
+        count("events_unused", "of these, those of kinds that no answer uses"),
+        count("hosts", "hosts"),
+        count("processes", "processes"),
+        count("nodes", "nodes"),
+        *(count(end, end) for end in _ENDS),
+        _CALLBACKS,
+        count("callback_instances", "times that a callback began"),
+        count("publications", "messages that were published"),
+        count("takes", "times that a subscription took from the middleware"),
+        count("intra_process_deliveries", "messages that were put into a ring buffer"),
+        *because(
+            NO_SCHEDULER,
+            count("scheduler_events", "events of the scheduler"),
+            time("scheduler_duration", "from the first to the last of them"),
+        ),
+        text("tracetools", "versions of ROS's tracetools", "rcl_init is not in the trace"),
+        text("tracers", "what recorded the traces", "the traces do not say"),
+        count("ledger_entries", "entries of the ledger of what is missing or damaged"),
+    ),
+    vertical=True,
+)
+
+PROCESSES = Table(
+    "processes",
+    "Processes",
+    (
+        _PROCESS,
+        PID,
+        _HOST,
+        text("tracetools_version", "version of its tracetools", "rcl_init of the process is not in the trace"),
+        count("events", "its events of user space"),
+        time("first", "its first event, on the trace's clock"),
+        time("duration", "from its first to its last event"),
+        count("threads", "its threads"),
+        count("nodes", "its nodes"),
+        *_OF_NODE,
+    ),
+    shown=("process", "pid", "tracetools_version", "events", "duration_ns", "threads", "nodes", *_ENDS),
+    spare=("tracetools_version", "clients", "services", "duration_ns", "timers"),
+)
+
+NODES = Table(
+    "nodes",
+    "Nodes",
+    (
+        text("node", "name of the node", "rcl_node_init is not in the trace"),
+        _PROCESS,
+        PID,
+        _HOST,
+        HANDLE,
+        *_OF_NODE,
+        _CALLBACKS,
+    ),
+    shown=("node", "process", "pid", *_ENDS, "callbacks"),
+    spare=("process", "clients"),
+)
+
+EVENTS = Table(
+    "events",
+    "Events",
+    (
+        text("event", "name of the event"),
+        count("n", "how many there are"),
+        percent("share", "share of all events"),
+        text("used_as", "what perflab takes it for", "perflab does not use this event"),
+        count("traces", "traces that have it"),
+    ),
+    spare=("traces",),
+)
+
+TRACES = Table(
+    "traces",
+    "Traces",
+    (
+        identity("trace", "number of the trace"),
+        text("path", "its folder"),
+        *because(
+            "the trace does not say",
+            text("host", "the host that was traced"),
+            text("domain", "ust: user space; kernel"),
+            text("tracer", "what recorded it"),
+        ),
+        count("events", "events that were read"),
+        *_SPAN,
+        *because(
+            _NO_CLOCK,
+            text("clock", "the clock of its time stamps"),
+            rate("frequency", "ticks of that clock in a second", kind="integer"),
+            time("offset", "from the clock's zero to 1970"),
+        ),
+        time("shift", "what was added so that all traces have one clock"),
+    ),
+    shown=("trace", "path", "host", "domain", "tracer", "events", "duration_ns", "clock", "shift_ns"),
+    spare=("shift_ns", "clock", "tracer", "host"),
+)
+
+STREAMS = Table(
+    "streams",
+    "Streams",
+    (
+        identity("trace", "number of the trace"),
+        *because(
+            "the stream does not say",
+            identity("cpu", "the CPU whose events it has"),
+            count("instance", "number of the stream among those of its class"),
+        ),
+        count("packets", "packets"),
+        count("events", "events that were read"),
+        size("size", "length of the file"),
+        count("discarded_events", "events that the tracer had no room for"),
+        count("lost_packets", "packets that are not there"),
+        *because("the stream has no events", *_SPAN[:2]),
+    ),
+    shown=("trace", "cpu", "packets", "events", "size_bytes", "discarded_events", "lost_packets"),
+)
+
+TABLES = (
+    OVERVIEW, PROCESSES, NODES, EVENTS, TRACES, STREAMS, COVERAGE, LEDGER, UNMATCHED, TAKES_WITHOUT_PUBLICATION,
+    INITIALISATION, CLOCKS, THREADS_WITHOUT_SCHEDULER,
+)  # fmt: skip
 
 
 def summary(trace: Source, scope: Scope = EVERYTHING) -> Answer:
@@ -65,26 +235,7 @@ def _overview(trace: Source, scope: Scope) -> Section:
         "tracers": ", ".join(dict.fromkeys(filter(None, map(_tracer, facts["traces"])))) or None,
         "ledger_entries": len(facts["ledger"]),
     }
-    text = ("begin_utc", "tracetools", "tracers")
-    schema = {name: pl.String if name in text else pl.Int64 for name in row}
-    no_scheduler = "the trace has no scheduler events"
-    return Section(
-        "overview",
-        "Trace",
-        pl.DataFrame([row], schema=schema, orient="row"),
-        reasons={
-            "begin_ns": "the trace has no events",
-            "end_ns": "the trace has no events",
-            "begin_utc": "no clock of the trace says when its zero was",
-            "duration_ns": "the trace has no events",
-            "scheduler_events": no_scheduler,
-            "scheduler_duration_ns": no_scheduler,
-            "tracetools": "rcl_init is not in the trace",
-            "tracers": "the traces do not say",
-        },
-        shown=tuple(name for name in row if name not in ("begin_ns", "end_ns")),
-        vertical=True,
-    )
+    return Section(OVERVIEW, OVERVIEW.frame([row]), hidden=("begin_ns", "end_ns"))
 
 
 def _ran(trace: Source, scope: Scope) -> dict[str, int]:
@@ -136,17 +287,7 @@ def _processes(trace: Source, scope: Scope) -> Section:
     others = processes.filter(pl.col("events") == 0).height
     notes = [f"{names.plural(others, 'more process', 'more processes')} only in scheduler events"] if others else []
     return Section(
-        "processes",
-        "Processes",
-        frame,
-        notes=tuple(notes) if frame.height else ("no process emitted an event of user space", *notes),
-        reasons={
-            "process": "the events have no context procname",
-            "host": "the trace does not name its host",
-            "tracetools_version": "rcl_init of the process is not in the trace",
-        },
-        shown=("process", "pid", "tracetools_version", "events", "duration_ns", "threads", "nodes", *_ENDS),
-        spare=("tracetools_version", "clients", "services", "duration_ns", "timers"),
+        PROCESSES, frame, tuple(notes) if frame.height else ("no process emitted an event of user space", *notes)
     )
 
 
@@ -165,20 +306,8 @@ def _nodes(trace: Source, scope: Scope) -> Section:
     nodes = _nodes_of(trace, scope)
     for table in (*_ENDS, "callbacks"):
         nodes = _counted(nodes, trace.table(table), "node", "node_row", table)
-    counts = (*_ENDS, "callbacks")
-    return Section(
-        "nodes",
-        "Nodes",
-        nodes.sort("node", "process_row", nulls_last=True).select("node", "process", "pid", "host", "handle", *counts),
-        notes=() if nodes.height else ("no initialisation of a node is in the trace",),
-        reasons={
-            "node": "rcl_node_init is not in the trace",
-            "process": "the events have no context procname",
-            "host": "the trace does not name its host",
-        },
-        shown=("node", "process", "pid", *counts),
-        spare=("process", "clients"),
-    )
+    nodes = nodes.sort("node", "process_row", nulls_last=True).select(NODES.names)
+    return Section(NODES, nodes, () if nodes.height else ("no initialisation of a node is in the trace",))
 
 
 def _counted(frame: pl.DataFrame, table: pl.DataFrame, reference: str, row: str, name: str) -> pl.DataFrame:
@@ -199,24 +328,12 @@ def _events(facts: Json) -> Section:
         .agg(pl.col("n").sum(), traces=pl.col("trace").n_unique())
         .with_columns(share_percent=100.0 * pl.col("n") / pl.col("n").sum())
         .sort("n", "event", descending=[True, False])
-        .select("event", "n", "share_percent", "used_as", "traces")
+        .select(EVENTS.names)
     )
-    return Section(
-        "events",
-        "Events",
-        frame,
-        notes=() if frame.height else ("no event could be read",),
-        reasons={"used_as": "perflab does not use this event"},
-        spare=("traces",),
-    )
+    return Section(EVENTS, frame, () if frame.height else ("no event could be read",))
 
 
 def _traces(facts: Json) -> Section:
-    schema: dict[str, Any] = {
-        "trace": pl.Int64, "path": pl.String, "host": pl.String, "domain": pl.String, "tracer": pl.String,
-        "events": pl.Int64, "begin_ns": pl.Int64, "end_ns": pl.Int64, "duration_ns": pl.Int64, "clock": pl.String,
-        "frequency_hz": pl.Int64, "offset_ns": pl.Int64, "shift_ns": pl.Int64,
-    }  # fmt: skip
     rows = []
     for i, t in enumerate(facts["traces"]):
         clock = t.get("clock") or {}
@@ -226,111 +343,41 @@ def _traces(facts: Json) -> Section:
             (i, str(t["path"]), t.get("host"), t.get("domain"), _tracer(t), t["events"], begin, end, length,
              clock.get("name"), clock.get("frequency_hz"), clock.get("offset_ns"), t.get("shift_ns"))
         )  # fmt: skip
-    return Section(
-        "traces",
-        "Traces",
-        pl.DataFrame(rows, schema=schema, orient="row"),
-        reasons={
-            "host": "the trace does not say",
-            "domain": "the trace does not say",
-            "tracer": "the trace does not say",
-            "begin_ns": "the trace has no events",
-            "end_ns": "the trace has no events",
-            "duration_ns": "the trace has no events",
-            "clock": "the trace describes no clock",
-            "frequency_hz": "the trace describes no clock",
-            "offset_ns": "the trace describes no clock",
-        },
-        shown=("trace", "path", "host", "domain", "tracer", "events", "duration_ns", "clock", "shift_ns"),
-        spare=("shift_ns", "clock", "tracer", "host"),
-    )
+    return Section(TRACES, TRACES.frame(rows))
 
 
 def _streams(facts: Json) -> Section:
     counts = ("packets", "events", "bytes", "discarded_events", "lost_packets")
-    schema: dict[str, Any] = {"trace": pl.Int64, "cpu": pl.Int64, "instance": pl.Int64}
-    schema |= dict.fromkeys((*counts, "begin_ns", "end_ns"), pl.Int64)
     rows = [
         (i, s.get("cpu"), s.get("instance"), *(s[c] for c in counts), s.get("first_ns"), s.get("last_ns"))
         for i, t in enumerate(facts["traces"])
         for s in t["streams"]
     ]
-    frame = pl.DataFrame(rows, schema=schema, orient="row").rename({"bytes": "size_bytes"})
-    return Section(
-        "streams",
-        "Streams",
-        frame,
-        reasons={
-            "cpu": "the stream does not say",
-            "instance": "the stream does not say",
-            "begin_ns": "the stream has no events",
-            "end_ns": "the stream has no events",
-        },
-        shown=("trace", "cpu", "packets", "events", "size_bytes", "discarded_events", "lost_packets"),
-    )
+    return Section(STREAMS, STREAMS.frame(rows))
 
 
 def _quality_sections(trace: Source, quality: Quality, scope: Scope) -> tuple[Section, ...]:
     """The data quality ledger."""
     counters = quality.counters.filter(pl.col("n") > 0)
+    initialisation, clocks, ledger = quality.initialisation, quality.clocks, quality.ledger
     return (
-        Section(
-            "coverage",
-            "What the figures rest on",
-            quality.coverage_frame(),
-            notes=quality.without_coverage(),
-            reasons={
-                **dict.fromkeys(("known", "of", "known_percent"), "the trace cannot tell (reason)"),
-                "reason": "the figure is known",
-            },
-            shown=("figure", "basis"),
-        ),
-        Section(
-            "ledger",
-            "What is missing or damaged",
-            quality.ledger,
-            notes=() if quality.ledger.height else ("nothing of the trace is missing or damaged",),
-            reasons={
-                "offset": "not of one place in the file",
-                "begin_ns": "not known",
-                "end_ns": "not known",
-            },
-            shown=("message", "kind", "count"),
-            spare=("kind",),
-        ),
-        Section(
-            "unmatched",
-            "What does not fit together",
-            counters,
-            notes=() if counters.height else ("every start has its end, every event its object",),
-            shown=("meaning", "n"),
-        ),
+        Section(COVERAGE, quality.coverage_frame(), quality.without_coverage()),
+        Section(LEDGER, ledger, () if ledger.height else ("nothing of the trace is missing or damaged",)),
+        Section(UNMATCHED, counters, () if counters.height else ("every start has its end, every event its object",)),
         unmatched_takes(trace, quality, scope),
         Section(
-            "initialisation",
-            "Missing initialisation",
-            quality.initialisation,
-            notes=() if quality.initialisation.height else ("every callback has its owner, node and symbol",),
+            INITIALISATION,
+            initialisation,
+            () if initialisation.height else ("every callback has its owner, node and symbol",),
         ),
-        Section(
-            "clocks",
-            "Clocks",
-            quality.clocks,
-            notes=() if quality.clocks.height else ("nothing about the clocks is odd",),
-            shown=("message",),
-        ),
-        Section(
-            "threads_without_scheduler",
-            "Threads without scheduler events",
-            quality.threads_without_scheduler,
-            notes=_thread_notes(trace, quality),
-        ),
+        Section(CLOCKS, clocks, () if clocks.height else ("nothing about the clocks is odd",)),
+        Section(THREADS_WITHOUT_SCHEDULER, quality.threads_without_scheduler, _thread_notes(trace, quality)),
     )
 
 
 def _thread_notes(trace: Source, quality: Quality) -> tuple[str, ...]:
     if not trace.facts["scheduler"]:
-        return ("the trace has no scheduler events",)
+        return (NO_SCHEDULER,)
     if quality.threads_without_scheduler.is_empty():
         return ("every thread of user space has scheduler events",)
     return ("they never ran while the scheduler was recorded, or live in a PID name space of their own",)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from perflab.trace import names
+from perflab.trace.columns import HOST, PID, PROCESS, THREAD, TID, because
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
 
-NO_SCHEDULER = "the trace has no scheduler events"
-
 IDENTITY = ("host", "process", "pid", "thread", "tid")
+ONLY_SCHEDULER = "only the scheduler knows the thread"
+WHO = (HOST, *because(names.NO_PROCESS_NAME, PROCESS), PID, THREAD, TID)  # of user space
+OF_ANY = (HOST, *because(ONLY_SCHEDULER, PROCESS, PID), THREAD, TID)  # or of nothing that was traced
 STATES = ("running", "preempted", "blocked", "woken", "stopped", "traced")
 SPLIT_STATES = ("on_cpu", "preempted", "blocked", "stopped", "wake_up")  # of a stretch; stopped: or traced
 
@@ -40,17 +42,16 @@ def named(frame: pl.DataFrame, who: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def shown(frame: pl.DataFrame, trace: Source, *without: str) -> tuple[str, ...]:
-    """The columns for a terminal: all but those, the number of the process, and names that tell nothing.
-
-    Those are the host where there is one only, and the process where it is called like the thread or not known.
+def hidden_of(frame: pl.DataFrame, trace: Source) -> set[str]:
+    """The columns that tell a terminal nothing: the number of the process, the host where there is one only, and the
+    process where it is called like the thread or not known.
     """
-    hidden = {"pid", *without}
+    hidden = {"pid"}
     if trace.table("hosts").height < 2:
         hidden.add("host")
     if (frame["process"].is_null() | frame["process"].eq_missing(frame["thread"])).all():
         hidden.add("process")
-    return tuple(column for column in frame.columns if column not in hidden)
+    return hidden
 
 
 def known_time(states: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
@@ -83,6 +84,6 @@ def split_of(trace: Source, thread: pl.Series, start_ns: pl.Series, end_ns: pl.S
     return found.with_columns(rest.alias("stopped_ns")).select(*times, "migrations")
 
 
-def percent(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+def part_of(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     """100 part / whole; null where the whole is 0 or not known."""
     return pl.when(whole > 0).then(100.0 * part / whole)

@@ -20,21 +20,153 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section
-from perflab.trace.names import plural
-from perflab.trace.quality import NO_SCHEDULER, Quality, quality_of, wake_up_reason
+from perflab.trace.columns import TID, Table, because, count, identity, percent, text, time
+from perflab.trace.names import NO_SCHEDULER, plural
+from perflab.trace.quality import Quality, quality_of, wake_up_reason
 from perflab.trace.quantiles import quantile
 from perflab.trace.why_layers import Collected, Stretches
 from perflab.trace.why_messages import PER_MILLE, Considered, Selection, as_messages, considered, is_late
 from perflab.trace.why_parts import parts_of, with_names
 from perflab.trace.why_path import Note, Role, stretches_of
 from perflab.trace.why_threads import Threads, ints
-from perflab.trace.why_totals import SUBJECTS, Late, causes_section, totals_section, verdict
+from perflab.trace.why_totals import SUBJECTS, TABLES, Late, causes_section, totals_section, verdict
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
 
 __all__ = ["Selection", "late", "merge_totals", "why"]
+
+_EDGE = (text("edge", "who publishes, and who subscribes"), text("topic", "the topic"))
+_DELIVERY = text("delivery", "the way between them")
+
+BY_EDGE = Table(
+    "by_edge",
+    "By edge",
+    (
+        *_EDGE,
+        _DELIVERY,
+        count("messages", "messages that a callback handled"),
+        count("late", "of these, those that were asked about"),
+        time("p50", "median of the responses of all messages", "a median needs 2 values", of="response"),
+        time("longest", "the longest response"),
+        time("longest_at", "when that message was handled, from the beginning of the trace"),
+        time("total", "responses of the late messages"),
+        text("mostly", "the main cause of most of the late messages"),
+        count("of_these", "of how many of them"),
+        text("publisher", "node of the publisher", names.NO_PUBLISHER),
+        text("subscription", "node of the subscription", names.NO_SUBSCRIBER),
+    ),
+    shown=(
+        "edge", "topic", "messages", "late", "response_p50_ns", "longest_ns", "longest_at_ns", "mostly", "of_these",
+    ),
+    spare=("response_p50_ns", "of_these", "longest_at_ns"),
+)  # fmt: skip
+
+_MAIN = (
+    time("at", "when it was over, from the beginning of the trace"),
+    time("total", "its whole time"),
+    time("main", "the part of its main cause"),
+    text("main", "the main cause, and who it was"),
+    *because(
+        "all of it has one cause", time("second", "the part of the next cause"), text("second", "that, and who it was")
+    ),
+    percent("main", "share of the main cause"),
+    text("parts", "its longest parts"),
+)
+_SHOWN = ("at_ns", "total_ns", "main_ns", "main", "second_ns", "second")
+_MAIN_CAUSE = text("main_cause", "the main cause alone")
+SUBJECT_TABLES = {
+    "message": Table(
+        "messages",
+        "Late messages, the longest first",
+        (
+            *_EDGE,
+            *_MAIN,
+            count("message", "number of the message"),
+            _DELIVERY,
+            time("latency", "publish() to callback_start"),
+            text("begin", "what its time begins with"),
+            time("begin", "when that was, on the trace's clock"),
+            time("published", "publish(), on the trace's clock"),
+            time("sent", "the write, on the trace's clock"),
+            time("arrived", "the take, on the trace's clock"),
+            time("started", "callback_start, on the trace's clock"),
+            _MAIN_CAUSE,
+        ),
+        shown=("edge", "topic", *_SHOWN),
+        spare=("second", "second_ns", "at_ns", "topic"),
+    ),
+    "callback": Table(
+        "callbacks",
+        "Slow callbacks, the longest first",
+        (
+            text("of", "the callback"),
+            *_MAIN,
+            count("callback", "number of the instance"),
+            text("node", "its node", "the owner of the callback is not in the trace"),
+            text("topic", "its topic", "only subscriptions have a topic"),
+            time("start", "callback_start, on the trace's clock"),
+            time("end", "callback_end, on the trace's clock"),
+            text("of_thread", "its thread", "the name of the thread is not in the trace"),
+            TID,
+            _MAIN_CAUSE,
+        ),
+        shown=("of", *_SHOWN),
+        spare=("second", "second_ns", "at_ns"),
+    ),
+}
+
+
+def _parts_table(kind: str) -> Table:
+    nobody = "no thread was held up, or had the CPU"
+    return Table(
+        "parts",
+        f"Parts of the {SUBJECTS[kind][0]}",
+        (
+            count(kind, f"number of the {kind}"),
+            text("stage", "where on the way"),
+            text("cause", "the cause"),
+            text("who", "who it was", "nobody is named for this cause"),
+            identity("cpu", "the CPU that was waited for", "not a wait for a CPU, or the CPU is not known"),
+            time("part", "how long"),
+            text(
+                "during", "in which callback or phase", "neither a callback nor a phase of an executor is known there"
+            ),
+            text("reason", "what is to be said of it", "nothing is to be said of it"),
+            count("pieces", "pieces that the part has"),
+            time("first", "when the first of them began, on the trace's clock"),
+            *because(
+                "the way was not in the hands of a thread",
+                text("of_thread", "the thread that had the way in its hands"),
+                identity("of_tid", "its number"),
+                text("of_process", "its process"),
+                identity("of_pid", "number of that"),
+            ),
+            *because(
+                nobody,
+                text("by_thread", "the thread that had the CPU, or held it up"),
+                identity("by_tid", "its number"),
+                text("by_process", "its process"),
+                identity("by_pid", "number of that"),
+            ),
+            text("group", "who it was, at the level of processes and callbacks", "nobody is named for this cause"),
+            identity("group_pid", "number of that process", nobody),
+            text("host", "host of the CPU", "the trace has one host, or as cpu"),
+        ),
+        shown=(kind, "stage", "cause", "who", "cpu", "part_ns", "during", "of_thread", "of_tid", "reason"),
+        spare=("of_tid", "reason", "of_thread"),
+    )
+
+
+PARTS = {kind: _parts_table(kind) for kind in SUBJECTS}
+
+
+def tables(kind: str) -> tuple[Table, ...]:
+    """What is said of late messages, or of slow callbacks."""
+    of = TABLES[kind]
+    by_edge = (BY_EDGE,) if kind == "message" else ()
+    return (of.why, of.totals, of.causes, *by_edge, SUBJECT_TABLES[kind], PARTS[kind])
 
 
 def why(trace: Source, selection: Selection = Selection()) -> Answer:  # noqa: B008 - it is frozen
@@ -242,26 +374,11 @@ def _by_edge(found: Considered, those: Late) -> Section:
         .join(first, on="edge_row", how="left")
         .join(found.edges, on="edge_row", how="left")
         .sort("late", "total_ns", "edge", "topic", descending=[True, True, False, False], nulls_last=True)
-        .select(
-            "edge", "topic", "delivery", "messages", "late", "response_p50_ns", "longest_ns", "longest_at_ns",
-            "total_ns", pl.col("main").alias("mostly"), pl.col("of_main").alias("of_these"), "publisher",
-            "subscription",
-        )
-    )  # fmt: skip
-    return Section(
-        "by_edge", "By edge", frame,
-        ("mostly: the main cause of most of the late messages of the edge, of_these of them",)
-        if frame.height else ("no message was late",),
-        {
-            "response_p50_ns": "a median needs 2 values",
-            "publisher": "the initialisation of the publisher or of its node is not in the trace",
-            "subscription": "the initialisation of the subscription or of its node is not in the trace",
-        },
-        shown=(
-            "edge", "topic", "messages", "late", "response_p50_ns", "longest_ns", "longest_at_ns", "mostly", "of_these",
-        ),
-        spare=("response_p50_ns", "of_these", "longest_at_ns"),
-    )  # fmt: skip
+        .rename({"main": "mostly", "of_main": "of_these"})
+        .select(BY_EDGE.names)
+    )
+    note = "mostly: the main cause of most of the late messages of the edge, of_these of them"
+    return Section(BY_EDGE, frame, (note if frame.height else "no message was late",))
 
 
 def _message_rows(trace: Source, subjects: pl.DataFrame) -> pl.DataFrame:
@@ -312,49 +429,20 @@ def _message_notes(trace: Source, found: Considered) -> list[str]:
 
 def _subjects_section(those: Late, notes: Sequence[str]) -> Section:
     kind = those.kind
-    many, late_ = SUBJECTS[kind]
+    _, late_ = SUBJECTS[kind]
     frame = (
         those.rows.join(those.main, on=kind, how="left", maintain_order="left")
         .with_columns(main_percent=100.0 * pl.col("main_ns") / pl.col("total_ns"))
         .sort("total_ns", kind, descending=[True, False])
     )
-    if kind == "message":
-        frame = frame.drop("edge_row")
-        first, name = ["edge", "topic"], "Late messages, the longest first"
-    else:
-        first, name = ["of"], "Slow callbacks, the longest first"
-    lead = [*first, "at_ns", "total_ns", "main_ns", "main", "second_ns", "second", "main_percent", "parts"]
-    frame = frame.select(*lead, *(c for c in frame.columns if c not in lead))
     if frame.is_empty():
         notes = [f"no {kind} was {late_}"]
-    reasons = dict.fromkeys(("second", "second_ns"), "all of it has one cause")
-    reasons |= {
-        "node": "the owner of the callback is not in the trace", "topic": "only subscriptions have a topic",
-        "of_thread": "the name of the thread is not in the trace",
-    }  # fmt: skip
-    return Section(
-        many, name, frame, tuple(notes), {k: v for k, v in reasons.items() if k in frame.columns},
-        shown=(*first, "at_ns", "total_ns", "main_ns", "main", "second_ns", "second"),
-        spare=("second", "second_ns", "at_ns", *(("topic",) if kind == "message" else ())),
-    )  # fmt: skip
+    table = SUBJECT_TABLES[kind]
+    return Section(table, frame.select(table.names), tuple(notes))
 
 
 def _parts_section(those: Late) -> Section:
     kind, parts = those.kind, those.parts
-    many, late_ = SUBJECTS[kind]
-    nobody = "no thread was held up, or had the CPU"
-    whose = "the way was not in the hands of a thread"
-    reasons = {
-        "cpu": "not a wait for a CPU, or the CPU is not known", "host": "the trace has one host, or as cpu",
-        **dict.fromkeys(("who", "group"), "nobody is named for this cause"),
-        "reason": "nothing is to be said of it",
-        "during": "neither a callback nor a phase of an executor is known there",
-        **dict.fromkeys(("of_thread", "of_tid", "of_process", "of_pid"), whose),
-        **dict.fromkeys(("by_thread", "by_tid", "by_process", "by_pid", "group_pid"), nobody),
-    }  # fmt: skip
-    return Section(
-        "parts", f"Parts of the {many}", parts,
-        (f"the parts of a {kind} add up to its total" if parts.height else f"no {kind} was {late_}",), reasons,
-        shown=(kind, "stage", "cause", "who", "cpu", "part_ns", "during", "of_thread", "of_tid", "reason"),
-        spare=("of_tid", "reason", "of_thread"),
-    )  # fmt: skip
+    _, late_ = SUBJECTS[kind]
+    note = f"the parts of a {kind} add up to its total" if parts.height else f"no {kind} was {late_}"
+    return Section(PARTS[kind], parts, (note,))

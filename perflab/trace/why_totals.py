@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from perflab.trace.answer import Section
 from perflab.trace.causes import CAUSES
+from perflab.trace.columns import Table, count, identity, percent, text, time
 from perflab.trace.names import plural
 from perflab.trace.quantiles import quantile
 from perflab.units import format_count, format_time
@@ -23,6 +24,70 @@ MOST_PARTS = 3  # of a message in its row
 LEAST_TOLD = 0.5  # where those are the main cause of fewer, the sentence tells causes without names
 
 _GROUP = ("cause", "group", "group_cpu", "host")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is said of subjects of one kind."""
+
+    why: Table
+    totals: Table
+    causes: Table
+
+
+def _tables(kind: str) -> Tables:
+    many, late = SUBJECTS[kind]
+    none = f"no {kind} was {late}"
+    shares = (
+        count(many, f"{many} of which it is the longest part"),
+        percent(many, f"share of all {many} that were {late}"),
+        time("total", f"its time in all {many} that were {late}"),
+        percent("total", "share of their whole time"),
+        count("having", f"{many} with such a part"),
+        time("p50", f"median of the {many} that have it", "a median needs 2 values", of="each"),
+        time("max", f"the longest of the {many} that have it", of="each"),
+        text("stages", "where on the way it happens"),
+    )
+    why = Table(
+        "why",
+        f"Why {many} were {late}",
+        (
+            text("sentence", "the answer in one sentence"),
+            text("limit", f"which {many} were asked about"),
+            count(many, f"all {many}"),
+            count(late, "of these, those that were asked about"),
+            time("total", "their whole time"),
+            time("unknown", "of that, the time of which the cause is not known"),
+            percent("unknown", "share of that", none),
+        ),
+        shown=(many, late, "total_ns", "unknown_percent"),
+        vertical=True,
+    )
+    totals = Table(
+        "totals",
+        "What they waited for",
+        (
+            text("what", "the cause, and who it was"),
+            *shares,
+            text("cause", "the cause alone"),
+            text("who", "who it was", "nobody is named for this cause"),
+            identity("cpu", "the CPU that was waited for", "not a wait for a CPU that another one had"),
+            text("pids", "numbers of the processes", "neither a CPU nor a stop"),
+            text("host", "host of the CPU", "the trace has one host, or as cpu"),
+        ),
+        shown=("what", *(column.name for column in shares)),
+        spare=("stages", "each_max_ns", "having", f"{many}_percent"),
+    )
+    causes = Table(
+        "causes",
+        "By cause",
+        (text("cause", "the cause"), *shares),
+        spare=("stages", "each_max_ns", "having", f"{many}_percent"),
+    )
+    return Tables(why, totals, causes)
+
+
+TABLES = {kind: _tables(kind) for kind in SUBJECTS}
 
 
 @dataclass(frozen=True)
@@ -88,21 +153,12 @@ def _main_of(causes: pl.DataFrame, kind: str) -> pl.DataFrame:
 def verdict(found: Late, of: int, limit: str) -> Section:
     """One row, whose title is the sentence. `of`: how many there were in all, `limit`: what was asked for, in words."""
     kind, rows, parts = found.kind, found.rows, found.parts
-    many, late = SUBJECTS[kind]
     sentence = _sentence(found, of, limit)
     whole = int(rows["total_ns"].sum())
     unknown = int(parts.filter(pl.col("cause") == "unknown")["part_ns"].sum())
-    percent = 100.0 * unknown / whole if whole else None
-    values = [[sentence], [limit], [of], [rows.height], [whole], [unknown], [percent]]
-    schema = {
-        "sentence": pl.String, "limit": pl.String, many: pl.Int64, late: pl.Int64, "total_ns": pl.Int64,
-        "unknown_ns": pl.Int64, "unknown_percent": pl.Float64,
-    }  # fmt: skip
-    frame = pl.DataFrame(dict(zip(schema, values, strict=True)), schema=schema)
-    return Section(
-        "why", sentence, frame, (), {"unknown_percent": f"no {kind} was {late}"},
-        shown=(many, late, "total_ns", "unknown_percent"), vertical=True,
-    )  # fmt: skip
+    share = 100.0 * unknown / whole if whole else None
+    frame = TABLES[kind].why.frame([(sentence, limit, of, rows.height, whole, unknown, share)])
+    return Section(replace(TABLES[kind].why, title=sentence), frame)
 
 
 def causes_section(found: Late) -> Section:
@@ -113,16 +169,11 @@ def causes_section(found: Late) -> Section:
     unknown = found.parts.filter(pl.col("cause") == "unknown").group_by("reason").agg(pl.col("part_ns").sum())
     whys = unknown.sort("part_ns", "reason", descending=[True, False])["reason"].to_list()
     frame = frame.sort(["total_ns", "cause"], descending=[True, False]).rename({"main": many})
-    frame = frame.rename({"main_percent": f"{many}_percent"}).select(
-        "cause", many, f"{many}_percent", "total_ns", "total_percent", "having", "each_p50_ns", "each_max_ns", "stages"
-    )
+    frame = frame.rename({"main_percent": f"{many}_percent"}).select(TABLES[kind].causes.names)
     notes = [f"{many}: those of which it is the longest part; total: of all that were {late}; having: with such a part"]
     if whys:
         notes.append(f"unknown: {'; '.join(whys)}")
-    return Section(
-        "causes", "By cause", frame, tuple(notes) if frame.height else (f"no {kind} was {late}",),
-        {"each_p50_ns": "a median needs 2 values"}, spare=("stages", "each_max_ns", "having", f"{many}_percent"),
-    )  # fmt: skip
+    return Section(TABLES[kind].causes, frame, tuple(notes) if frame.height else (f"no {kind} was {late}",))
 
 
 def totals_section(found: Late) -> Section:
@@ -133,23 +184,16 @@ def totals_section(found: Late) -> Section:
     words = [_what(row) for row in summed.iter_rows(named=True)]
     frame = _with_shares(summed, found.rows).with_columns(pl.Series("what", words, dtype=pl.String))
     pids = pl.col("pids").cast(pl.List(pl.String)).list.join(", ")
-    frame = frame.rename({"main": many, "main_percent": f"{many}_percent"}).select(
-        "what", many, f"{many}_percent", "total_ns", "total_percent", "having", "each_p50_ns", "each_max_ns", "stages",
-        "cause", pl.col("group").alias("who"), pl.col("group_cpu").alias("cpu"),
-        pl.when(pids != "").then(pids).alias("pids"), "host",
-    )  # fmt: skip
+    frame = (
+        frame.rename({"main": many, "main_percent": f"{many}_percent", "group": "who", "group_cpu": "cpu"})
+        .with_columns(pl.when(pids != "").then(pids).alias("pids"))
+        .select(TABLES[kind].totals.names)
+    )
     return Section(
-        "totals", "What they waited for", frame,
+        TABLES[kind].totals,
+        frame,
         (f"each: of the {many} that have it",) if frame.height else (f"no {kind} was {late}",),
-        {
-            "each_p50_ns": "a median needs 2 values", "who": "nobody is named for this cause",
-            "cpu": "not a wait for a CPU that another one had", "pids": "neither a CPU nor a stop",
-            "host": "the trace has one host, or as cpu",
-        },
-        shown=("what", many, f"{many}_percent", "total_ns", "total_percent", "having", "each_p50_ns", "each_max_ns",
-               "stages"),
-        spare=("stages", "each_max_ns", "having", f"{many}_percent"),
-    )  # fmt: skip
+    )
 
 
 def _sums() -> list[pl.Expr]:

@@ -10,11 +10,14 @@ import polars as pl
 import pytest
 
 from perflab.trace.answer import Answer, Section
+from perflab.trace.columns import Table, count, time
 from perflab.trace.quantiles import PER_MILLE, describe, needed, quantile
 
 
 def section(name: str = "things", **columns: list[object]) -> Section:
-    return Section(name, "Things", pl.DataFrame(columns or {"n": [1]}), notes=("a note",))
+    defined = (count("n", "how many"), time("mean", "how long", "nothing ended", kind="number"))
+    table = Table(name, "Things", tuple(column for column in defined if column.name in (columns or ("n",))))
+    return Section(table, pl.DataFrame(columns or {"n": [1]}), notes=("a note",))
 
 
 def test_a_document_has_every_section_under_its_name_and_is_json() -> None:
@@ -29,7 +32,7 @@ def test_a_document_has_every_section_under_its_name_and_is_json() -> None:
         "things": {
             "rows": [{"n": 1, "mean_ns": 2.5}, {"n": None, "mean_ns": None}],
             "notes": ["a note"],
-            "reasons": {},
+            "reasons": {"mean_ns": "nothing ended"},
         },
     }
 
@@ -40,7 +43,35 @@ def test_sections_of_one_name_reserved_names_and_reasons_of_no_column_are_refuse
     with pytest.raises(ValueError, match="cannot be called 'quality'"):
         section("quality")
     with pytest.raises(ValueError, match="no column 'm'"):
-        Section("things", "Things", pl.DataFrame({"n": [1]}), reasons={"m": "why"})
+        Section(section().table, pl.DataFrame({"n": [1]}), because={"m": "why"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"n": [1], "m": [1]}, "has columns"),
+        ({}, "has columns"),
+        ({"n": [1.5]}, "column n is Float64, not integer"),
+        ({"n": ["many"]}, "column n is String, not integer"),
+        ({"n": [True]}, "column n is Boolean, not integer"),
+    ],
+)
+def test_a_frame_that_is_not_what_the_columns_say_is_refused(columns: dict[str, list[object]], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Section(section().table, pl.DataFrame(columns))
+
+
+def test_a_table_has_each_column_once_and_leaves_out_none_that_it_does_not_have() -> None:
+    with pytest.raises(ValueError, match="two columns of one name"):
+        Table("things", "Things", (count("n", "how many"), count("n", "how often")))
+    with pytest.raises(ValueError, match="no column 'm'"):
+        Table("things", "Things", (count("n", "how many"),), spare=("m",))
+
+
+def test_what_an_answer_knows_better_replaces_why_a_column_is_null() -> None:
+    made = section(mean_ns=[1.0])
+    assert made.reasons == {"mean_ns": "nothing ended"}
+    assert Section(made.table, made.frame, because={"mean_ns": "not recorded"}).reasons == {"mean_ns": "not recorded"}
 
 
 def test_a_section_is_found_by_its_name() -> None:

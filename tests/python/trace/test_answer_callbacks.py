@@ -11,7 +11,7 @@ from made_trace import MadeTrace
 from opened import opened
 
 from perflab.trace.callbacks import callbacks
-from perflab.trace.quality import NO_SCHEDULER
+from perflab.trace.names import NO_SCHEDULER
 
 SCHEDULER = {"begin_ns": 0, "end_ns": 10_000, "events": 9, "has_wakeups": True, "has_waking": True,
              "has_migrations": True}  # fmt: skip

@@ -244,7 +244,7 @@ def test_edges_between_nodes_of_one_name_have_the_numbers_of_their_processes() -
     flow.handle(flow.publish(1000), at=1100)
     section = messages(MadeSource(made | flow.tables)).section("messages")
     assert set(section.frame["edge"]) == {"/talker (10) → /listener (20)", "/talker (10) → /listener (30)"}
-    assert not {"edge", "topic"} & set(section.spare)
+    assert not {"edge", "topic"} & set(section.table.spare)
 
 
 def test_without_takes_none_is_claimed_to_have_its_publication() -> None:

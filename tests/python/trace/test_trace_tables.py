@@ -14,6 +14,7 @@ from rich.console import Console
 from perflab.report.trace_tables import fold_symbol, print_answer, shorten
 from perflab.trace.answer import Answer, Section
 from perflab.trace.callbacks import callbacks
+from perflab.trace.columns import PID, Table, count, percent, symbol, text, time
 from perflab.trace.messages import messages
 from perflab.trace.source import Source
 from perflab.trace.summary import summary
@@ -31,6 +32,23 @@ def render(answer: Answer, width: int, *, everything: bool = False) -> str:
     return out.getvalue()
 
 
+CALLBACK = text("callback", "its name")
+MANY = Table(
+    "callbacks",
+    "Callbacks",
+    (
+        CALLBACK,
+        count("n", "how often", "never null"),
+        time("p50", "median", of="duration"),
+        time("p99", "p99", "a p99 needs 100 values", of="duration"),
+        percent("share", "share"),
+        PID,
+        symbol("symbol", "the function"),
+    ),
+    spare=("symbol", "pid"),
+)
+
+
 def many(n: int = 30) -> Answer:
     frame = pl.DataFrame(
         {
@@ -43,15 +61,7 @@ def many(n: int = 30) -> Answer:
             "symbol": ["void (Node::?)(std::shared_ptr<std_msgs::msg::String_<std::allocator<void> > const>)"] * n,
         }
     )
-    section = Section(
-        "callbacks",
-        "Callbacks",
-        frame,
-        notes=("times are wall time",),
-        reasons={"duration_p99_ns": "a p99 needs 100 values", "n": "never null"},
-        spare=("symbol", "pid"),
-    )
-    return Answer("callbacks", (section,), ("3 events discarded by the tracer",))
+    return Answer("callbacks", (Section(MANY, frame, ("times are wall time",)),), ("3 events discarded by the tracer",))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -97,13 +107,15 @@ def test_notes_and_quality_are_printed() -> None:
 
 
 def test_an_empty_section_has_its_title_and_its_note() -> None:
-    section = Section("ledger", "What is missing", pl.DataFrame({"n": []}), notes=("nothing is missing",))
+    table = Table("ledger", "What is missing", (count("n", "how many"),))
+    section = Section(table, table.frame(()), notes=("nothing is missing",))
     assert render(Answer("summary", (section,)), 80).split("\n")[:2] == ["What is missing", "nothing is missing"]
 
 
 def test_a_column_that_is_null_throughout_takes_no_room_but_its_reason_stays() -> None:
     frame = pl.DataFrame({"callback": ["/a"], "n": [1], "symbol": [None]}, schema_overrides={"symbol": pl.String})
-    section = Section("callbacks", "Callbacks", frame, reasons={"symbol": "it was not registered"})
+    columns = (CALLBACK, count("n", "how often"), symbol("symbol", "the function", "it was not registered"))
+    section = Section(Table("callbacks", "Callbacks", columns), frame)
     lines = render(Answer("callbacks", (section,)), 80).splitlines()
     assert "symbol" not in lines[1]
     assert "– symbol: it was not registered" in lines
@@ -111,13 +123,15 @@ def test_a_column_that_is_null_throughout_takes_no_room_but_its_reason_stays() -
 
 def test_one_row_may_be_written_as_lines() -> None:
     frame = pl.DataFrame({"duration_ns": [10_180_000_000], "events": [99_338]})
-    text = render(Answer("summary", (Section("overview", "Trace", frame, vertical=True),)), 80)
-    assert "duration  10.2 s\nevents    99 338\n" in text
+    table = Table("overview", "Trace", (time("duration", "how long"), count("events", "how many")), vertical=True)
+    assert "duration  10.2 s\nevents    99 338\n" in render(Answer("summary", (Section(table, frame),)), 80)
 
 
 def test_a_tree_of_functions_is_indented() -> None:
     frame = pl.DataFrame({"function": ["spin()", "wait()"], "depth": [0, 1], "calls": [1, 7]})
-    lines = render(Answer("executor", (Section("tree", "Calls", frame, shown=("function", "calls")),)), 80).splitlines()
+    columns = (symbol("function", "its name"), count("depth", "how deep"), count("calls", "how often"))
+    table = Table("tree", "Calls", columns, shown=("function", "calls"))
+    lines = render(Answer("executor", (Section(table, frame),)), 80).splitlines()
     assert [line.split("  ")[0] for line in lines[3:4]] == ["spin()"] and lines[4].startswith("  wait()")
 
 

@@ -1,0 +1,136 @@
+"""Columns of the answers about a trace, each defined once: its name, quantity, header, help, and why a cell is empty.
+
+    CPUS = Table("cpus", "CPUs", (text("host", "host"), percent("busy", "share of the time in which a thread ran")))
+
+The terminal, the JSON with its published schema, the exports and the docs' tables come from these. Times are
+nanoseconds; names of columns end in their unit (`_ns`, `_percent`, `_hz`, `_bytes`), which the constructors add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from perflab.quantity import BYTES, COUNT, FLAG, FREQUENCY, PART, PLAIN, POINTS, SYMBOL, TEXT, TIME, Quantity
+from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, REASON_SD, STATISTICS
+
+
+@dataclass(frozen=True)
+class Column:
+    """One value of each row."""
+
+    name: str  # in JSON and exports
+    quantity: Quantity
+    help: str
+    header: str
+    group: str = ""  # written above the headers of columns of one figure
+    empty: str = ""  # why a cell is null; an answer may know better
+    kind: str = "string"  # in JSON: integer, number, string or boolean
+
+    @property
+    def title(self) -> str:
+        return f"{self.group} {self.header}".strip()
+
+    def holds(self, dtype: pl.DataType) -> bool:
+        """Whether a column of a frame is of that kind."""
+        if self.kind == "string":
+            return isinstance(dtype, pl.String | pl.Enum | pl.Categorical)
+        if self.kind == "boolean":
+            return isinstance(dtype, pl.Boolean)
+        return dtype.is_integer() if self.kind == "integer" else dtype.is_numeric()
+
+
+def _of(quantity: Quantity, kind: str, unit: str = "", after: str = "") -> Callable[..., Column]:
+    """What makes columns of a quantity: `unit` ends their names, `after` their headers."""
+    usual = kind
+
+    def column(name: str, help: str, empty: str = "", *, of: str = "", kind: str = usual) -> Column:
+        """`of`: the figure that this is a statistic of."""
+        header = f"{name.replace('p99_9', 'p99.9').replace('_', ' ')}{after}"
+        return Column(
+            "_".join(filter(None, (of, name, unit))), quantity, help, header, of.replace("_", " "), empty, kind
+        )
+
+    return column
+
+
+text, symbol, flag = _of(TEXT, "string"), _of(SYMBOL, "string"), _of(FLAG, "boolean")
+identity = _of(PLAIN, "integer")  # the number of a process, of a CPU: not of anything
+count, number = _of(COUNT, "integer"), _of(COUNT, "number")
+time, size, rate = _of(TIME, "integer", "ns"), _of(BYTES, "integer", "bytes"), _of(FREQUENCY, "number", "hz")
+percent, points = _of(PART, "number", "percent"), _of(POINTS, "number", "points", " points")
+
+HOST = text("host", "the host that was traced")
+PROCESS = text("process", "name of the process")
+PID = identity("pid", "number of the process")
+THREAD = text("thread", "name of the thread")
+TID = identity("tid", "number of the thread")
+HANDLE = text("handle", "address of the object in its process")
+
+_WORDS = {"min": "the shortest", "max": "the longest", "mean": "mean", "sd": "standard deviation"}
+
+
+def distribution(
+    figure: str, help: str, statistics: Sequence[str] = STATISTICS, empty: str = "", *, at: str = "when it began"
+) -> tuple[Column, ...]:
+    """What `describe` makes of a figure, without its n. `empty` is why there is no value at all."""
+    reasons = {**dict.fromkeys(PER_MILLE, REASON_QUANTILE), "sd": REASON_SD}
+    words = _WORDS | {name: name.replace("_", ".") for name in PER_MILLE}
+    words[MAX_AT] = f"the longest: {at}, from the beginning of the trace"
+    return tuple(
+        time(
+            statistic,
+            f"{help}: {words[statistic]}",
+            "; or ".join(filter(None, (reasons.get(statistic, ""), empty))),
+            of=figure,
+            kind="number" if statistic in ("mean", "sd") else "integer",
+        )
+        for statistic in statistics
+    )
+
+
+def because(empty: str, *columns: Column) -> tuple[Column, ...]:
+    """The columns with why they are null."""
+    return tuple(replace(column, empty=empty) for column in columns)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the rows of a section have."""
+
+    name: str  # snake_case: key in the JSON, file name of an export
+    title: str
+    columns: tuple[Column, ...]
+    # Columns of the table in a terminal from left to right; empty: all of them. JSON and exports always have all.
+    shown: tuple[str, ...] = ()
+    # Columns that a narrow terminal leaves out, the first of them first; then those of `shown` from the right.
+    spare: tuple[str, ...] = ()
+    vertical: bool = False  # a terminal writes each row as lines "column  value"; for tables of one row
+    always: bool = True  # every answer of its kind has it
+    of: dict[str, Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", {column.name: column for column in self.columns})
+        if len(self.of) < len(self.columns):
+            raise ValueError(f"table {self.name} has two columns of one name")
+        if unknown := [name for name in (*self.shown, *self.spare) if name not in self.of]:
+            raise ValueError(f"table {self.name} has no column {unknown[0]!r}")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.of)
+
+    def without(self, *names: str) -> Table:
+        """The table where these columns have nothing to say."""
+        kept = tuple(column for column in self.columns if column.name not in names)
+        return replace(self, columns=kept)
+
+    def frame(self, rows: Iterable[Any]) -> pl.DataFrame:
+        """Rows, as tuples in the order of the columns or as dictionaries, as a frame."""
+        types = {"integer": pl.Int64, "number": pl.Float64, "string": pl.String, "boolean": pl.Boolean}
+        schema = {column.name: types[column.kind] for column in self.columns}
+        return pl.DataFrame(list(rows), schema=schema, orient="row")
