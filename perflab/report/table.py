@@ -115,7 +115,7 @@ def _texts(column: model.Column[Any], cells: Sequence[Cell]) -> list[Text]:
         if column.once and place and cells[place - 1] == cell:
             texts.append(Text(""))
             continue
-        words = f"{cell.text} {cell.interval}".rstrip() if column.beside else cell.text
+        words = column.whole(cell) if column.beside else cell.text
         texts.append(Text(DEEPER * cell.depth + words, STYLES[cell.tone]))
     return texts
 

@@ -300,7 +300,7 @@ def declared(table: AnyTable, caption: str) -> Table:
 
 def _declared(column: model.Column[Any], cells: Sequence[Cell]) -> Column:
     if column.quantity.numeric:
-        return Texts(column.title, [escape(" ".join(filter(None, (c.text, c.interval)))) for c in cells], right=True)
+        return Texts(column.title, [escape(column.whole(cell)) for cell in cells], right=True)
     if any(cell.depth for cell in cells):
         return Texts(column.title, [r"\quad " * cell.depth + escape(cell.text) for cell in cells])
     return Names(column.title, [cell.text for cell in cells])

@@ -6,8 +6,10 @@ import html
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from perflab.report.tables import model
 from perflab.report.tables.model import DEEPER, AnyTable, Cell, Tone
 
 LONG_ROWS = 50  # a table with more shows its first ones until it is asked for the rest
@@ -53,8 +55,7 @@ def cell_html(cell: Cell, tag: str = "td", *, right: bool = False) -> str:
     kinds = ("r" if right else "", cell.tone, "long-text" if long else "", "sentence" if sentence else "")
     classes = " ".join(kind for kind in kinds if kind)
     sign = f'<b class="sign" aria-hidden="true">{escape(cell.sign)}</b>\u00a0' if cell.sign else ""
-    lines = (cell.interval, *cell.below)
-    below = "".join(f'<span class="below">{inline(line)}</span>' for line in lines if line)
+    below = "".join(f'<span class="below">{inline(line)}</span>' for line in cell.below if line)
     scope = ' scope="row"' if tag == "th" else ""
     given = f' class="{classes}"' if classes else ""
     why = f' title="{escape(cell.reason)}"' if cell.reason else ""
@@ -118,8 +119,13 @@ def table_html(table: AnyTable) -> str:
     """A table that was declared once, on the page."""
     filled = table.filled()
     columns = [Column(column.title, column.quantity.numeric, column.help) for column, _ in filled]
-    rows = [list(cells) for cells in zip(*(cells for _, cells in filled), strict=True)]
+    rows = [list(cells) for cells in zip(*(_below(column, cells) for column, cells in filled), strict=True)]
     return Table(table.title, columns, rows, table.notes).html()
+
+
+def _below(column: model.Column[Any], cells: Sequence[Cell]) -> list[Cell]:
+    """With their intervals below them."""
+    return [replace(cell, below=(column.interval(cell), *cell.below)) for cell in cells]
 
 
 def _head(column: Column) -> str:

@@ -204,9 +204,7 @@ def _ratio(row: Of[CostRow]) -> Cell | None:
     ratio = row.record.ratio
     if ratio is None or ratio.value is None:
         return Cell(UNKNOWN, reason=None if ratio is None else ratio.reason)
-    known = ratio.low is not None and ratio.high is not None
-    interval = f"[{FACTOR.text(ratio.low)}, {FACTOR.text(ratio.high)}]" if known else ""
-    return Cell(f"{FACTOR.text(ratio.value)}x", ratio.value, interval=interval)
+    return Cell(f"{FACTOR.text(ratio.value)}x", ratio.value, low=ratio.low, high=ratio.high)
 
 
 def _role(role: str, rank: int) -> Column[Of[CostRow]]:

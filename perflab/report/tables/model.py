@@ -27,7 +27,8 @@ class Cell:
     tone: Tone = ""
     below: Sequence[str] = ()  # more lines, smaller, where there is room
     sign: str = ""
-    interval: str = ""
+    low: float | None = None  # of the interval of the value
+    high: float | None = None
     depth: int = 0  # how far it is moved in, as a part of what stands above it
     reason: str | None = None  # why it is empty
 
@@ -71,12 +72,23 @@ class Column(Generic[Row]):
             return found
         if isinstance(found, Median):
             reason = found.reason if found.value is None else None
-            return replace(self.cell_of(found.value), interval=self.between(found.low, found.high), reason=reason)
+            return replace(self.cell_of(found.value), low=found.low, high=found.high, reason=reason)
         return self.cell_of(found)
 
-    def between(self, low: float | None, high: float | None) -> str:
-        """ "[9.9 ms, 10.1 ms]", or "" where there is no interval."""
-        return "" if low is None or high is None else f"[{self.quantity.text(low)}, {self.quantity.text(high)}]"
+    def interval(self, cell: Cell) -> str:
+        """ "[9.9 ms, 10.1 ms]", or "" where there is none."""
+        if cell.low is None or cell.high is None:
+            return ""
+        return f"[{self.quantity.text(cell.low)}, {self.quantity.text(cell.high)}]"
+
+    def whole(self, cell: Cell) -> str:
+        """ "10.0 [9.9, 10.1] ms": with its interval, and the unit once where all have the same one."""
+        ends = (cell.low, cell.high)
+        texts = [cell.text, *(self.quantity.text(end) for end in ends if end is not None)]
+        numbers, units = zip(*(text.partition(" ")[::2] for text in texts), strict=True)
+        if len(texts) == 3 and units[0] and len(set(units)) == 1:
+            return f"{numbers[0]} [{numbers[1]}, {numbers[2]}] {units[0]}"
+        return f"{cell.text} {self.interval(cell)}".rstrip()
 
     def cell_of(self, found: float | str | None) -> Cell:
         return Cell(self.quantity.text(found), None if found == "" else found, self.tone if found else "")
@@ -91,6 +103,9 @@ class Table(Generic[Row]):
     rows: Sequence[Row]
     notes: Sequence[str] = ()
     name: str = ""
+
+    def without(self, name: str) -> Table[Row]:
+        return replace(self, columns=[column for column in self.columns if column.name != name])
 
     def filled(self) -> list[tuple[Column[Row], list[Cell]]]:
         """Every column with its cells, without those in which nothing is known (but the first)."""

@@ -1,0 +1,174 @@
+"""The levels of a factor as tables: of a curve what was measured at each, of a search what was tried at each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from perflab.quantity import PLAIN, UNKNOWN
+from perflab.report.tables.messages import Of
+from perflab.report.tables.model import Cell, Column, Read, Table, Tone
+from perflab.results.curve import BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LevelTried, Saturation
+from perflab.results.trial import Median
+from perflab.statistics.curves_words import level_number, level_words
+from perflab.statistics.metrics import Metric, find, named
+
+BARS = "bars"  # a column for where no picture is
+BAR_WIDTH = 10
+_PARTS = " ▏▎▍▌▋▊▉█"
+
+# Which columns stay on a narrow terminal: the lower, the longer.
+_RANKS = {
+    "latency.p99": 1, "round_trip.p99": 2, "run_time": 2, "lost": 3,
+    "response.p99": 5, "latency.p50": 6, "cpu_percent": 7,
+}  # fmt: skip
+_SUCCESS_RANK, _LEFT_OUT_RANK, _BAR_RANK, _N_RANK, _OTHER_RANK = 2, 3, 4, 8, 9
+# Of which there are a bar and all sentences: the first of these that the curve has.
+_LEADING = ("latency.p99", "round_trip.p99", "run_time")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a curve, and what its metrics are there."""
+
+    record: CurveLevel
+    points: dict[str, Median | None]
+
+
+def curve(of: Curve, title: str) -> Table[Level]:
+    """One row per level."""
+    metrics = metrics_of(of)
+    leading = leading_of(metrics)
+    columns: list[Column[Level]] = [
+        Column("level", of.factor.rpartition(".")[2], lambda row: _level(of.factor, row.record.level), PLAIN, rank=0),
+        Column("n", "n", lambda row: row.record.n, PLAIN, rank=_N_RANK, help="trials that enter"),
+        Column("success", "success", lambda row: _success(row.record), PLAIN, rank=_SUCCESS_RANK),
+        Column("left_out", "left out", lambda row: _left_out(row.record), PLAIN, rank=_LEFT_OUT_RANK),
+    ]
+    for metric in metrics:
+        columns.append(_metric(metric))
+        if metric is leading:
+            largest = max((p.value for p in of.metrics[metric.name].points if p and p.value is not None), default=0.0)
+            columns.append(_bars(metric, largest))
+    rows = [
+        Level(level, {name: of_metric.points[place] for name, of_metric in of.metrics.items()})
+        for place, level in enumerate(of.levels)
+    ]
+    return Table(title, columns, rows, ["Medians over trials with their intervals; success with Wilson's."])
+
+
+def metrics_of(of: Curve) -> list[Metric]:
+    return [named(name) for name in of.metrics if find(name) is not None]
+
+
+def leading_of(metrics: Sequence[Metric]) -> Metric | None:
+    found = [m for name in _LEADING for m in metrics if m.name == name]
+    return found[0] if found else metrics[0] if metrics else None
+
+
+def _metric(metric: Metric) -> Column[Level]:
+    def read(row: Level) -> Read:
+        point = row.points[metric.name]
+        same = point is not None and point.low == point.high == point.value
+        return replace(point, low=None, high=None) if point is not None and same else point
+
+    return Column(
+        metric.name, metric.words, read, metric.quantity, rank=_RANKS.get(metric.name, _OTHER_RANK), beside=True
+    )
+
+
+def _bars(metric: Metric, largest: float) -> Column[Level]:
+    """As long as the values are large, from 0 on: a bar twice as long is a value twice as large."""
+
+    def read(row: Level) -> Cell:
+        point = row.points[metric.name]
+        value = None if point is None else point.value
+        return Cell("" if value is None or value <= 0 else _bar(value / largest) or _PARTS[1])
+
+    return Column(BARS, "", read, rank=_BAR_RANK, called="bars")
+
+
+def _bar(share: float) -> str:
+    eighths = round(8 * BAR_WIDTH * min(1.0, max(0.0, share)))
+    return "█" * (eighths // 8) + (_PARTS[eighths % 8] if eighths % 8 else "")
+
+
+def _level(path: str, level: float) -> Cell:
+    return Cell(level_words(path, level), level)
+
+
+def _success(level: CurveLevel) -> Cell:
+    between = _percentages(level.success_low, level.success_high, " %")
+    share = level.successes / level.judged if level.judged else None
+    tone: Tone = "bad" if level.successes < level.judged else ""
+    return Cell(f"{level.successes}/{level.judged}{between}", share, tone)
+
+
+def _percentages(low: float | None, high: float | None, unit: str = "") -> str:
+    """ " [38, 96]", or "" where there is no interval."""
+    return "" if low is None or high is None else f" [{100 * low:.0f}, {100 * high:.0f}{unit}]"
+
+
+def _left_out(level: CurveLevel) -> Cell:
+    """ "1 invalid, 1 harness error": what is neither success nor failure."""
+    parts = [f"{level.invalid} invalid"] if level.invalid else []
+    errors = level.harness_errors
+    parts += [f"{errors} harness error{'' if errors == 1 else 's'}"] if errors else []
+    return Cell(", ".join(parts), level.invalid + errors, "warn")
+
+
+def knees(of: Curve, title: str) -> Table[Of[CurveMetric]]:
+    """Where each metric bends, and from where on it changes no more; metrics that do either."""
+    rows = [Of(metric, named(name).words) for name, metric in of.metrics.items() if find(name) is not None]
+    return Table(
+        title,
+        [
+            Column("metric", "metric", lambda row: row.result),
+            Column("knee", "knee", lambda row: _place(row.record.knee, row.record.knee_reason)),
+            Column("saturation", "saturation", lambda row: _place(row.record.saturation, row.record.saturation_reason)),
+        ],
+        [row for row in rows if any((row.record.knee, row.record.saturation, *_reasons(row.record)))],
+    )
+
+
+def _reasons(metric: CurveMetric) -> tuple[str | None, ...]:
+    return metric.knee_reason, metric.saturation_reason
+
+
+def _place(found: Knee | Saturation | None, reason: str | None) -> Cell:
+    if found is None:
+        return Cell(UNKNOWN, below=(reason or "",))
+    between = f"{level_number(found.low)}, {level_number(found.high)}"
+    return Cell(f"{level_number(found.level)} [{between}]", found.level)
+
+
+def tried(search: BreakingPoint, title: str) -> Table[LevelTried]:
+    """One row per level of a search."""
+    unit = f" ({search.unit})" if search.unit else ""
+    return Table(
+        title,
+        [
+            Column(
+                "level",
+                f"{search.factor.rpartition('.')[2]}{unit}",
+                lambda row: _level(search.factor, row.level),
+                PLAIN,
+                rank=0,
+            ),
+            Column("met", "met", lambda row: Cell(f"{row.met}/{row.n}", row.met), PLAIN, rank=0),
+            Column(BARS, "", lambda row: Cell(_bar(row.met / row.n) if row.n else ""), rank=2, called="bars"),
+            Column("share", "share", _share, PLAIN, rank=1),
+            Column("invalid", "invalid", _invalid, PLAIN, rank=3),
+        ],
+        sorted(search.levels, key=lambda row: float(row.level)),
+    )
+
+
+def _share(row: LevelTried) -> Cell:
+    if not row.n:
+        return Cell(UNKNOWN, tone="faint")
+    return Cell(f"{100 * row.met / row.n:.0f} %{_percentages(row.low, row.high)}", row.met / row.n)
+
+
+def _invalid(row: LevelTried) -> Cell:
+    return Cell(str(row.invalid or ""), row.invalid, "warn")
