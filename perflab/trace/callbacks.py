@@ -64,19 +64,21 @@ CALLBACKS = Table(
     (
         *_IDENTITY,
         count("n", "instances that were seen to start"),
-        count("unended", "of these, those that were not seen to end: in no duration"),
-        count("duration_left_out", "of these, those that ended, but within which events are missing: in no duration"),
+        count("unended", "of these, those that were not seen to end"),
+        count("duration_left_out", "of these, those that ended, but within which events of user space are missing"),
         *distribution("duration", "callback_start to callback_end, wall time", TIMED),
-        *distribution("inter_arrival", "from one start to the next of the same callback", _INTER_ARRIVAL),
+        *distribution(
+            "inter_arrival", "from one start to the next of the same callback, on whatever thread", _INTER_ARRIVAL
+        ),
         time("jitter", "standard deviation of the inter-arrival times", kind="number"),
         time("period", "of timers: what was asked for", "only timers have a period"),
         time(
             "p99",
-            "of timers: |inter-arrival - period|, p99",
+            "of timers: p99 of |inter-arrival - period|",
             "only timers have a period, and a p99 needs 100 inter-arrival times",
             of="period_error",
         ),
-        percent("utilization", "sum of the durations, of one CPU's time from the process's first to its last event"),
+        percent("utilization", "sum of the durations / time from the first to the last event of the process"),
         count("threads", "threads that it ran on"),
         count("nested", "instances that began within another one on the same thread"),
         count("intra_process", "instances that began with a message of a ring buffer"),

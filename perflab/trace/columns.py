@@ -30,6 +30,7 @@ class Column:
     group: str = ""  # written above the headers of columns of one figure
     empty: str = ""  # why a cell is null; an answer may know better
     kind: str = "string"  # in JSON: integer, number, string or boolean
+    optional: bool = False  # only some answers have it
 
     @property
     def title(self) -> str:
@@ -125,9 +126,8 @@ class Table:
         return tuple(self.of)
 
     def without(self, *names: str) -> Table:
-        """The table where these columns have nothing to say."""
-        kept = tuple(column for column in self.columns if column.name not in names)
-        return replace(self, columns=kept)
+        """The table of an answer that does not have these columns."""
+        return replace(self, columns=tuple(column for column in self.columns if column.name not in names))
 
     def frame(self, rows: Iterable[Any]) -> pl.DataFrame:
         """Rows, as tuples in the order of the columns or as dictionaries, as a frame."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -24,6 +24,7 @@ from perflab.trace.source import TABLES
 if TYPE_CHECKING:
     import polars as pl
 
+    from perflab.trace.columns import Column
     from perflab.trace.source import Source
 
 Json = dict[str, Any]
@@ -80,10 +81,13 @@ def export(
     check(directory, force=force)
     files: list[Json] = []
 
-    def write(stem: str, frame: pl.DataFrame, **more: Any) -> None:
+    def write(stem: str, frame: pl.DataFrame, defined: Mapping[str, Column] = {}, **more: Any) -> None:
         path = directory / f"{stem}.{format_}"
         _write(path, lambda file: _put(frame, file, format_))
-        columns = [{"name": column, "type": str(kind)} for column, kind in frame.schema.items()]
+        columns = [
+            {"name": name, "type": str(kind)} | ({"help": defined[name].help} if name in defined else {})
+            for name, kind in frame.schema.items()
+        ]
         files.append({"file": f"{stem}.{format_}", **more, "rows": frame.height, "columns": columns})
         wrote(path)
 
@@ -97,8 +101,8 @@ def export(
         quality[answer.kind] = list(answer.quality)
         for section in answer.sections:
             write(
-                f"{answer.kind}/{section.name}", section.frame, kind="section", answer=answer.kind, name=section.name,
-                title=section.title, notes=list(section.notes), reasons=dict(section.reasons),
+                f"{answer.kind}/{section.name}", section.frame, section.table.of, kind="section", answer=answer.kind,
+                name=section.name, title=section.title, notes=list(section.notes), reasons=section.reasons,
             )  # fmt: skip
     index = {
         "schema_version": SCHEMA_VERSION,

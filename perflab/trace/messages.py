@@ -82,7 +82,7 @@ MESSAGES = Table(
         count("not_taken_at_least", "not taken, only of messages around which no event is missing"),
         count("overwritten", "in a ring buffer: replaced by a later one, or cleared, before it was taken"),
         count("before_first", "published before the first message that was taken"),
-        count("pending", "not taken, and perhaps on its way at the end"),
+        count("pending", "not taken, and published less than 100 ms before the subscriber's last event, or after it"),
         count("taken_earlier", "taken, though published before the subscription existed"),
         count("latency_left_out", "latencies left out, for events are missing on the way"),
         *distribution("latency", "publish() to callback_start", TIMED, at="when it was published"),

@@ -215,6 +215,7 @@ VERTICES = Table(
 )  # fmt: skip
 
 _NAMED_LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
+_FROM_TO = "from the start of the first callback to the end of the last"
 _UNMEASURED = "the path was not measured: its column reason says why"
 _NO_DEADLINE = f"the path has no deadline; or {_UNMEASURED}"
 
@@ -231,14 +232,14 @@ NAMED = Table(
         *because(
             _UNMEASURED,
             count("set_out", "messages that began the way"),
-            count("judged", "instances with a known latency, and those that never arrived"),
-            count("never_arrived", "lost, overwritten, not handled, or stopped by a callback that published nothing"),
+            count("judged", "instances with a known latency + never arrived"),
+            count("never_arrived", "those that ended on their way, but for those not judged"),
             count("stopped", "stopped by a callback that published nothing"),
         ),
         *because(
             _NO_DEADLINE,
             count("late", "instances whose latency is more than the deadline"),
-            count("misses", "late, or never arrived"),
+            count("misses", "late + never arrived"),
             percent("misses", "share of the judged"),
             percent("misses_low", f"low end of its {format_confidence(CONFIDENCE)} interval (Wilson)"),
             percent("misses_high", "high end of that"),
@@ -246,7 +247,7 @@ NAMED = Table(
         *because(_UNMEASURED, count("not_judged", "on the way at the end, published too early, or events missing")),
         *(
             replace(c, empty=f"{REASON_QUANTILE if '_p' in c.name else 'no instance arrived'}; or {_UNMEASURED}")
-            for c in distribution("latency", "from since to until", _NAMED_LATENCY)
+            for c in distribution("latency", _FROM_TO, _NAMED_LATENCY)
         ),
         number("median_of_deadline", "p50 / deadline", f"{_NO_DEADLINE}; or fewer than 2 instances arrived"),
         number("p99_of_deadline", "p99 / deadline", f"{_NO_DEADLINE}; or fewer than 100 instances arrived"),
@@ -262,30 +263,26 @@ NAMED = Table(
 )  # fmt: skip
 
 _NO_TOTAL = "a path was not measured, or too few of its instances: the column reason says which"
-_BESIDE = (
-    number("baseline_total", "that of the baseline", _NO_TOTAL),
-    number("ratio", "total / that of the baseline", "a total is not known, or that of the baseline is 0"),
-)
-
-
-def _objectives(*beside: Column) -> Table:
-    return Table(
-        "objective",
-        "Objectives",
-        (
-            text("measure", "the measure"),
-            text("what", "what is summed up"),
-            count("paths", "paths with a deadline"),
-            number("weights", "sum of their weights"),
-            number("total", "sum of weight x score / sum of the weights; smaller is better", _NO_TOTAL),
-            *beside,
-            text("reason", "why a total is not known", "the total is known"),
+OBJECTIVE = Table(
+    "objective",
+    "Objectives",
+    (
+        text("measure", "the measure"),
+        text("what", "what is summed up"),
+        count("paths", "paths with a deadline"),
+        number("weights", "sum of their weights"),
+        number("total", "sum of weight x score / sum of the weights; smaller is better", _NO_TOTAL),
+        *(
+            replace(column, optional=True)
+            for column in (
+                number("baseline_total", "that of the baseline", _NO_TOTAL),
+                number("ratio", "total / that of the baseline", "a total is not known, or that of the baseline is 0"),
+            )
         ),
-        always=False,
-    )
-
-
-OBJECTIVE, OBJECTIVE_BESIDE = _objectives(), _objectives(*_BESIDE)
+        text("reason", "why a total is not known", "the total is known"),
+    ),
+    always=False,
+)
 
 SENSITIVITY = Table(
     "sensitivity",
@@ -342,7 +339,7 @@ COMPARED = Table(
     always=False,
 )  # fmt: skip
 
-TABLES = (NAMED, OBJECTIVE_BESIDE, SENSITIVITY, COMPARED, PATHS, HOPS, INCOMPLETE, EDGES, VERTICES)
+TABLES = (NAMED, OBJECTIVE, SENSITIVITY, COMPARED, PATHS, HOPS, INCOMPLETE, EDGES, VERTICES)
 
 
 @dataclass(frozen=True)
@@ -922,7 +919,7 @@ def _objective(p: Paths, baseline: Paths | None) -> Section:
                 text = f"baseline: {_why_no_total(of_baseline, base_scores, measure)}"
                 row["reason"] = text if row["reason"] is None else f"{row['reason']}; {text}"
         rows.append(row)
-    table = OBJECTIVE if baseline is None else OBJECTIVE_BESIDE
+    table = OBJECTIVE if baseline is not None else OBJECTIVE.without("baseline_total", "ratio")
     notes = ["sum of weight x score over all paths with a deadline / sum of their weights; smaller is better"]
     without = [m.wanted.name for m in p.measured if m.wanted.weight is None]
     if without:
