@@ -15,8 +15,7 @@ from made_run import MadeTrial, Stream, arrivals, make_run
 from perflab.errors import BadInput, PerflabError
 from perflab.formats.rundata import RunData, open_run
 from perflab.report import latex
-from perflab.report.latex.table import Column, Names, Table, Texts, Value, Values
-from perflab.report.latex.tables import unit_of
+from perflab.report.latex.table import Column, Names, Table, Texts, Value, Values, unit_of
 from perflab.report.latex.text import aligned, breakable, decimals, escape, number
 from perflab.results.comparison import CONDITION, Remark
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, State
@@ -204,10 +203,10 @@ def test_a_value_and_its_interval_have_the_same_decimals() -> None:
 
 def test_a_unit_suits_most_values_of_a_column() -> None:
     p99 = METRICS["latency.p99"]
-    assert unit_of(p99, [45_000.0, 91_000.0, 2_500_000.0]) == (1e3, "µs")
-    assert unit_of(p99, [800.0, 900.0]) == (1.0, "ns")
-    assert unit_of(p99, [None, 0.0]) == (1.0, "ns")
-    assert unit_of(METRICS["rss_kb"], [2048.0]) == (1024.0, "MiB")
+    assert unit_of(p99.quantity, [45_000.0, 91_000.0, 2_500_000.0]) == (1e3, "µs")
+    assert unit_of(p99.quantity, [800.0, 900.0]) == (1.0, "ns")
+    assert unit_of(p99.quantity, [None, 0.0]) == (1.0, "ns")
+    assert unit_of(METRICS["rss_kb"].quantity, [2048.0]) == (1024.0, "MiB")
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -259,7 +258,7 @@ def test_tables_say_what_the_summary_says(run: RunData, tmp_path: Path) -> None:
     assert line.split(" & ")[2:4] == list(shown)
     assert r"\textbf{higher}" in line
     assert "2500.5" in files["curve.tex"]
-    assert "6/8 [41, 93]" in files["curve.tex"]
+    assert r"6/8 [41, 93 \%]" in files["curve.tex"]
     assert "1 invalid" in files["curve.tex"]
     assert "640 [410, 880]" in files["curve.tex"]
     assert "1834 & [1650, 1990]" in files["breaking_points.tex"]

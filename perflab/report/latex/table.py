@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from perflab import quantity
+from perflab.quantity import Quantity
 from perflab.report.latex.text import aligned, breakable, decimals, decimals_of, escape, number
 from perflab.report.tables import model
 from perflab.report.tables.model import AnyTable, Cell
+from perflab.results.trial import Median
 
 TEXT_PT = 468.0  # width of the text that a table may fill: A4 with margins of 2.2 cm
 LETTER_PT = 4.1  # of a mean letter or digit of \small
@@ -289,21 +292,52 @@ class Table:
 SHOWN = 8  # columns that fit a page
 
 
-def declared(table: AnyTable, caption: str) -> Table:
+def declared(table: AnyTable, caption: str, most: int = SHOWN) -> Table:
     """A table that was declared once, for a paper: the columns that matter most."""
     filled = table.filled()
     ranked = sorted((column.rank, place) for place, (column, _) in enumerate(filled) if column.rank is not None)
-    kept = {place for _, place in ranked[:SHOWN]}
+    kept = {place for _, place in ranked[:most]}
     columns = [_declared(column, cells) for place, (column, cells) in enumerate(filled) if place in kept]
     return Table(table.name, escape(caption), columns, notes=tuple(map(escape, table.notes)))
 
 
 def _declared(column: model.Column[Any], cells: Sequence[Cell]) -> Column:
+    if column.quantity in _MEASURED:
+        per, unit = unit_of(column.quantity, [number_of(cell.value) for cell in cells])
+        return Values(column.title, unit, [value_of(column.quantity, cell, per) for cell in cells])
     if column.quantity.numeric:
         return Texts(column.title, [escape(column.whole(cell)) for cell in cells], right=True)
     if any(cell.depth for cell in cells):
         return Texts(column.title, [r"\quad " * cell.depth + escape(cell.text) for cell in cells])
     return Names(column.title, [cell.text for cell in cells])
+
+
+_TIMES = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
+_MEASURED = (quantity.TIME, quantity.COUNT, quantity.PERCENT, quantity.KILOBYTES, quantity.PER_MESSAGE)
+
+
+def number_of(value: float | str | None) -> float | None:
+    return None if isinstance(value, str) else value
+
+
+def unit_of(of: Quantity, values: Sequence[float | None]) -> tuple[float, str]:
+    """By what to divide values of a quantity so that they can be read, and the name of that unit."""
+    if of != quantity.TIME:
+        return {quantity.KILOBYTES: (1024.0, "MiB"), quantity.PERCENT: (1.0, "%")}.get(of, (1.0, ""))
+    sizes = sorted(abs(v) for v in values if v)
+    if not sizes:
+        return 1.0, "ns"
+    usual, largest = sizes[len(sizes) // 2], sizes[-1]
+    fitting = [(per, name) for name, per in _TIMES if usual >= per or largest >= 1e5 * per]
+    return fitting[-1] if fitting else (1.0, "ns")
+
+
+def value_of(of: Quantity, found: Median | Cell, per: float) -> Value:
+    """In a unit of so many of the quantity's."""
+    exact, value = of == quantity.COUNT, number_of(found.value)
+    if value is None or found.low is None or found.high is None:
+        return Value(None if value is None else value / per, exact=exact)
+    return Value(value / per, found.low / per, found.high / per, exact=exact)
 
 
 def _group_line(name: str, total: int, columns: Sequence[Column]) -> str:

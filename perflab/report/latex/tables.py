@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from perflab.report.evidence import Quantity, by_quantity
-from perflab.report.latex.table import Names, Table, Texts, Value, Values, own_decimals
+from perflab.report.latex.table import Names, Table, Texts, Value, Values, declared, own_decimals, unit_of, value_of
 from perflab.report.latex.text import escape, listed, number
+from perflab.report.tables import curves as declared_curves
 from perflab.results.comparison import (
     CONDITION,
     DIFFERENCES,
@@ -19,17 +21,16 @@ from perflab.results.comparison import (
     Kind,
     Verdict,
 )
-from perflab.results.curve import BreakingPoint, Curve, CurveLevel, State
+from perflab.results.curve import BreakingPoint, Curve, State
 from perflab.results.summary import Summary
 from perflab.results.trial import BASELINE, Median, Result
 from perflab.statistics.metric_comparison import ALPHA
-from perflab.statistics.metrics import COUNT, DEFAULT, KILOBYTES, NS, PERCENT, Metric, find, named
+from perflab.statistics.metrics import COUNT, DEFAULT, Metric, find, named
 from perflab.statistics.pairs import Entering, Place, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.words import p_in_words
 from perflab.units import format_confidence
 
-_TIMES = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
 _VERDICTS: dict[Verdict, str] = {
     "higher": "higher",
     "lower": "lower",
@@ -46,18 +47,6 @@ _STATES: dict[State, str] = {
     "unsettled": "unsettled",
     "not_producible": "not producible",
 }
-
-
-def unit_of(metric: Metric, values: Sequence[float | None]) -> tuple[float, str]:
-    """By what to divide the values of a metric so that they can be read, and the name of that unit."""
-    if metric.unit != NS:
-        return {KILOBYTES: (1024.0, "MiB"), PERCENT: (1.0, "%")}.get(metric.unit, (1.0, ""))
-    sizes = sorted(abs(v) for v in values if v)
-    if not sizes:
-        return 1.0, "ns"
-    usual, largest = sizes[len(sizes) // 2], sizes[-1]
-    fitting = [(per, name) for name, per in _TIMES if usual >= per or largest >= 1e5 * per]
-    return fitting[-1] if fitting else (1.0, "ns")
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -124,15 +113,8 @@ def median_of(result: Entering, metric: Metric) -> Median | None:
 
 
 def _metric_column(metric: Metric, found: Sequence[Median | None]) -> Values:
-    per, unit = unit_of(metric, [None if f is None else f.value for f in found])
-    return Values(metric.words, unit, [Value(None) if f is None else value_of(metric, f, per) for f in found])
-
-
-def value_of(metric: Metric, found: Median, per: float) -> Value:
-    """In a unit of so many of the metric's."""
-    if found.value is None or found.low is None or found.high is None:
-        return Value(None if found.value is None else found.value / per, exact=metric.unit == COUNT)
-    return Value(found.value / per, found.low / per, found.high / per, exact=metric.unit == COUNT)
+    per, unit = unit_of(metric.quantity, [None if f is None else f.value for f in found])
+    return Values(metric.words, unit, [Value(None) if f is None else value_of(metric.quantity, f, per) for f in found])
 
 
 def _name(result: Entering) -> str:
@@ -235,7 +217,7 @@ def _in_unit(c: Finding) -> str:
 def effect(c: Finding) -> tuple[Value, str]:
     """A factor, or a difference and its unit."""
     is_ratio, metric = c.scale == "ratio", named(c.metric)
-    per, unit = (1.0, "") if is_ratio else unit_of(metric, [c.estimate.value])
+    per, unit = (1.0, "") if is_ratio else unit_of(metric.quantity, [c.estimate.value])
     scaled = c.estimate.mapped(lambda x: x / per)
     interval = scaled.interval
     value = Value(
@@ -266,31 +248,17 @@ def curves(summary: Summary) -> list[Table]:
 
 
 def _curve(curve: Curve, number_: int | None, summary: Summary) -> Table:
-    levels = curve.levels
-    columns: list[Names | Texts | Values] = [
-        Values(curve.factor, "", [Value(float(lv.level), exact=True) for lv in levels]),
-        Texts("trials", [str(lv.n) for lv in levels], right=True),
-        Texts("success", [_level_success(lv) for lv in levels]),
-    ]
     confidences = [m.confidence for m in curve.metrics.values()]
-    for name, of in curve.metrics.items():
-        if find(name) is not None and any(p is not None for p in of.points):
-            columns.append(_metric_column(named(name), of.points))
     level = format_confidence(*(confidences or [confidence_of(summary)]))
     of_success = format_confidence(curve.success_confidence or confidence_of(summary))
-    columns[3:3] = _left_out([(lv.invalid, lv.harness_errors) for lv in levels])
-    notes = [escape(s) for of in curve.metrics.values() for s in of.words]
     caption = (
         f"{curve.factor} ({curve.place}): median over trials with {level} intervals at each level, "
         f"and trials that succeeded with Wilson's {of_success} interval."
     )
-    name = "curve" if number_ is None else f"curve_{number_}"
-    return Table(name, escape(caption), columns, notes=tuple(notes))
-
-
-def _level_success(lv: CurveLevel) -> str:
-    low, high = lv.success_low, lv.success_high
-    return _share(lv.successes, lv.judged, None if low is None or high is None else (low, high))
+    columns = declared_curves.curve(curve, "").without(declared_curves.BARS)
+    said = [s for of in curve.metrics.values() for s in of.words]
+    named_ = replace(columns, name="curve" if number_ is None else f"curve_{number_}", notes=said)
+    return declared(named_, caption, most=len(named_.columns))
 
 
 def breaking_points(summary: Summary) -> Table | None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from perflab.report.inventory import rows
 from perflab.report.latex.machine import inventory_of
-from perflab.report.latex.table import Value
-from perflab.report.latex.tables import confidence_of, effect, median_of, metrics_of, point, success, unit_of, value_of
+from perflab.report.latex.table import Value, unit_of, value_of
+from perflab.report.latex.tables import confidence_of, effect, median_of, metrics_of, point, success
 from perflab.report.latex.text import escape
 from perflab.results.comparison import CONDITION, Finding
 from perflab.results.curve import BreakingPoint, Curve
@@ -84,8 +84,8 @@ def _of_result(name: str, result: Entering, metrics: list[Metric], level: float)
 
 
 def _of_interval(name: str, metric: Metric, found: Median) -> Iterator[tuple[str, str]]:
-    per, unit = unit_of(metric, [found.value])
-    value, of_unit = value_of(metric, found, per), _of_unit(unit)
+    per, unit = unit_of(metric.quantity, [found.value])
+    value, of_unit = value_of(metric.quantity, found, per), _of_unit(unit)
     text, interval = value.texts()
     yield name, f"{text}{of_unit}"
     if value.low is not None and value.high is not None:
