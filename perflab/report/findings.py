@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from perflab.output import plain_console
-from perflab.report.table import Column, print_table
+from perflab.report.table import print_declared
+from perflab.report.tables.results import Beside, Between, between, of_place
 from perflab.results.comparison import BETTER, CONDITION, FACTOR, VARIANT, WORSE, Finding, Findings, Remark
 from perflab.results.summary import Summary
-from perflab.statistics.metric_comparison import effect_words
 from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import Entering, Place, places_of
 from perflab.units import format_confidence
@@ -24,17 +24,12 @@ MAX_SENTENCES = 8
 LEAST_CLAIMS = 5  # of these there is room for at least so many differences; the rest is what limits them
 LINE_WIDTH = 100
 
-_STYLES = {WORSE: "red", BETTER: "green"}
-_MARKS = {"higher": " *", "lower": " *", "equivalent": " ="}
 _REMARK_STYLES = {
     **dict.fromkeys(("one_trial", "harness_error", "invalid", "ended_early", "unused"), "yellow"),
     **dict.fromkeys(("carry_over", "same_seed", "missing"), "yellow"),
     **dict.fromkeys(("worse", "success"), "red"),
     "better": "green",
 }
-# Which metrics stay on a narrow terminal: the lower, the longer.
-_RANKS = {"latency.p99": 1, "response.p99": 2, "round_trip.p99": 2, "lost": 3, "latency.p50": 4, "cpu_percent": 5}
-_OTHER_RANK, _N_RANK, _SUCCESS_RANK = 6, 8, 7
 
 
 def print_findings(out: Console, summary: Summary, *, tables: bool = True) -> None:
@@ -89,38 +84,14 @@ def _print_place(out: Console, place: Place, findings: Findings, metrics: Sequen
     rows = [r for r in place.results if r.result.trials]
     if len(rows) < 2:
         return
-    compared = {
-        (c.treatment.name, c.metric): c
-        for c in findings.comparisons
-        if c.kind == CONDITION and c.variant == place.words
-    }
-    measured = [m for m in metrics if any(m.name in r.result.intervals for r in rows)]
-    columns = [
-        Column("", 0, [Text(_name(r)) for r in rows], right=False),
-        Column("n", _N_RANK, [Text(str(len(r.trials))) for r in rows]),
-        Column("success", _SUCCESS_RANK, [_success(r) for r in rows]),
-        *(Column(m.words, _rank(m), [_cell(place, r, m, compared) for r in rows]) for m in measured),
-    ]
-    out.print(Text(place.words, "bold"))
-    print_table(out, columns)
-    out.print()
+    against = [c for c in findings.comparisons if c.kind == CONDITION and c.variant == place.words]
 
+    def beside(result: Entering) -> Beside:
+        mine = against if result in place.disturbed else []
+        compared = {c.metric: c for c in mine if c.treatment.name == result.treatment}
+        return Beside(result.result, _name(result), compared)
 
-def _cell(place: Place, result: Entering, metric: Metric, compared: dict[tuple[str, str], Finding]) -> Text:
-    """The median of what nothing disturbed in its unit; of others how they differ from the baseline."""
-    comparison = compared.get((result.treatment, metric.name))
-    if comparison is not None and result in place.disturbed:
-        return _difference(comparison, metric)
-    median = result.result.intervals.get(metric.name)
-    return Text("–" if median is None else metric.format(median.value))
-
-
-def _difference(comparison: Finding, metric: Metric) -> Text:
-    mark = _MARKS.get(comparison.verdict, "")
-    return Text(
-        f"{effect_words(metric, comparison)}{mark or '  '}",
-        "" if comparison.effect is None else _STYLES[comparison.effect],
-    )
+    print_declared(out, of_place(place.words, [*map(beside, rows)], metrics))
 
 
 def _print_between(out: Console, findings: Findings, metrics: Sequence[Metric]) -> None:
@@ -132,15 +103,8 @@ def _print_between(out: Console, findings: Findings, metrics: Sequence[Metric]) 
     for c in found:
         name = f"{c.treatment.name} against {c.baseline.name}"
         rows.setdefault(f"{c.variant}: {name}" if c.variant else name, {})[c.metric] = c
-    columns = [Column("", 0, [Text(name) for name in rows], right=False)]
-    for metric in metrics:
-        cells = [mine.get(metric.name) for mine in rows.values()]
-        if any(cells):
-            texts = [Text("–") if c is None else _difference(c, metric) for c in cells]
-            columns.append(Column(metric.words, _rank(metric), texts))
-    out.print(Text("baselines against each other", "bold"))
-    print_table(out, columns)
-    out.print()
+    besides = [Between(name, mine) for name, mine in rows.items()]
+    print_declared(out, between("baselines against each other", besides, metrics))
 
 
 def _legend(findings: Findings) -> str:
@@ -153,15 +117,3 @@ def _legend(findings: Findings) -> str:
 
 def _name(result: Entering) -> str:
     return f"{result.treatment}, no observers" if result.result.is_control else result.treatment
-
-
-def _success(result: Entering) -> Text:
-    outcomes = result.result.outcomes
-    others = ((outcomes.invalid, "invalid"), (outcomes.harness_error, "harness error"))
-    more = ", ".join(f"+{count} {what}" for count, what in others if count)
-    style = "red" if outcomes.failed else "yellow" if more else ""
-    return Text(f"{outcomes.success}/{outcomes.judged}{f' ({more})' if more else ''}", style)
-
-
-def _rank(metric: Metric) -> int:
-    return _RANKS.get(metric.name, _OTHER_RANK)

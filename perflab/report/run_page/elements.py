@@ -21,9 +21,6 @@ _UNITS = "ns|µs|ms|s|min|h|B|KiB|MiB|GiB|MB|Hz|MHz|GHz|CPUs?"
 LONG_TEXT = 18
 SENTENCE = 60  # letters from which on a line of a cell gets more room
 
-# Beside every colour stands a sign: ▲ is worse, whatever the direction of the metric.
-SIGNS: dict[str, str] = {"bad": "▲", "good": "▼", "warn": "!", "faint": "", "": ""}
-
 
 # They turn the direction of what follows them, too: a name with one would turn the words of the page.
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
