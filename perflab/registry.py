@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from perflab.errors import BadInput
 from perflab.option import form_of
+from perflab.validation import plain, what_is_wrong
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -81,66 +81,12 @@ def in_words(error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "missing":
         return f"{key} is required"
     where = f"{key}: " if key else ""  # none where several keys do not go together
-    text = form_of(model.model_fields[key]).text if key in model.model_fields else _plain
+    text = form_of(model.model_fields[key]).text if key in model.model_fields else plain
     if (said := what_is_wrong(first, text)) is not None:
         return where + said
     message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     message = message[:1].lower() + message[1:]
     return where + message + ("" if first["type"] == "value_error" else f", not {first['input']!r}")
-
-
-# What a value is not, by the type of pydantic's error without what follows the first _.
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "on or off",
-    "list": "a list",
-    "tuple": "a list",
-    "dict": "a mapping",
-    "string": "text",
-}
-_OF_KIND = ("type", "parsing", "parsing_size", "from_float")
-_BOUNDS = {
-    "greater_than_equal": ("must be at least", "ge"),
-    "greater_than": ("must be more than", "gt"),
-    "less_than_equal": ("must be at most", "le"),
-    "less_than": ("must be less than", "lt"),
-}
-
-
-def _plain(number: Any) -> str:
-    return f"{number:g}" if isinstance(number, float) else str(number)
-
-
-def what_is_wrong(error: Any, text: Callable[[Any], str] = _plain) -> str | None:
-    """ "'many' is not a whole number", "0 must be at least 1", of an error of pydantic; None where its words will do.
-
-    `text` is how a number of the field is written.
-    """
-    given = error["input"]
-    kind, _, problem = error["type"].partition("_")
-    if error["type"] == "finite_number" or (error["type"] in _BOUNDS and _is_nan(given)):
-        return f"{given} is not a number"
-    if error["type"] in _BOUNDS:
-        words, bound = _BOUNDS[error["type"]]
-        limit = error["ctx"][bound]
-        try:
-            shown = text(type(limit)(given))
-        except ValueError:  # as it was written, "0Mbit"
-            shown = str(given)
-        return f"{shown} {words} {text(limit)}"
-    if error["type"] == "literal_error":
-        return f"{given!r} is not {error['ctx']['expected'].replace(chr(39), '')}"
-    if kind in _KINDS and problem in _OF_KIND:
-        return f"{given!r} is not {_KINDS[kind]}"
-    return None
-
-
-def _is_nan(given: Any) -> bool:
-    try:
-        return math.isnan(float(str(given).strip().removesuffix("%")))
-    except ValueError:
-        return False
 
 
 def parse(words: Sequence[str], what: str, registry: Mapping[str, Kind[T]]) -> list[T]:

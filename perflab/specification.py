@@ -7,8 +7,9 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, WithJsonSchema
 
-from perflab.parameters import DURATION, Parameters
+from perflab.parameters import Parameters
 from perflab.units import duration_text
+from perflab.validation import DURATION
 
 
 class Specification(Parameters):

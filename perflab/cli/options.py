@@ -136,7 +136,7 @@ def read(model: type[BaseModel], options: Iterable[Declared], values: Mapping[st
     """The model of these values. Raises BadInput, which names the option."""
     from pydantic import ValidationError
 
-    from perflab.registry import what_is_wrong
+    from perflab.validation import what_is_wrong
 
     options = list(options)
     chosen = {o.path[-1]: values[o.parameter] for o in options if values.get(o.parameter) is not None}

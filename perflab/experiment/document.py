@@ -28,8 +28,8 @@ from pydantic import (
 from perflab.errors import BadInput
 from perflab.experiment import choices, levels
 from perflab.option import Declared, Form, Group, Option, declared, kind_of, models_in, one_of, some_of
-from perflab.parameters import DURATION, DurationNs, Percent, Switch
-from perflab.registry import what_is_wrong
+from perflab.parameters import DurationNs, Percent, Switch
+from perflab.validation import DURATION, what_is_wrong
 from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import GeneratedParameters

@@ -51,9 +51,7 @@ def read(trace: Source, window: Window, pids: Collection[int] | None = None) -> 
     lossy = bool(quality.touched(pl.Series([window.begin_ns]), pl.Series([window.end_ns]))[0])
     if lossy:
         notes.append("the tracer lost events in the measured part: what was sent and lost is not known")
-    deliveries = pl.concat(
-        [messages.through_middleware(trace, publications), messages.within_process(trace, publications)]
-    )
+    deliveries = messages.deliveries_of(trace, publications)
     left_out = messages.handled_of(deliveries, quality).filter("left_out").select("publication", "subscription_row")
     received = _received(named, deliveries, left_out, _ends(trace, "subscriptions", pids))
     frame = _edges(trace, named, received, pids)

@@ -323,12 +323,7 @@ def _callbacks(side: _Side, notes: list[str]) -> pl.DataFrame:
 def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
     trace = side.trace
     publications = messages_answer.publications_of(trace)
-    deliveries = pl.concat(
-        [
-            messages_answer.through_middleware(trace, publications),
-            messages_answer.within_process(trace, publications),
-        ]
-    )
+    deliveries = messages_answer.deliveries_of(trace, publications)
     deliveries = side.scope.within(messages_answer.handled_of(deliveries, side.quality), "published_ns")
     if left_out := int(deliveries["left_out"].sum()):
         what = names.plural(left_out, "message")

@@ -178,7 +178,7 @@ def messages(trace: Source, settling_ns: int = SETTLING_NS, scope: Scope = EVERY
     """Counts, losses, latency and its legs of every edge; takes without publication; services."""
     quality = quality_of(trace)
     publications = publications_of(trace)
-    deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
+    deliveries = deliveries_of(trace, publications)
     publications, deliveries = (scope.within(frame, "published_ns") for frame in (publications, deliveries))
     edges = scope.edges(_edges(trace, publications, deliveries, quality, settling_ns))
     handled = _with_wake_ups(trace, handled_of(deliveries, quality).join(edges, on=_EDGE, how="semi"))
@@ -223,11 +223,16 @@ def _with_ends(trace: Source, frame: pl.DataFrame, publications: pl.DataFrame) -
 
 _DELIVERY_COLUMNS = (
     *_EDGE, "publication", "published_ns", "sent_ns", "write_ns", "arrived_ns", "layer_ns", "thread", "started_ns",
-    "callback_ns", "overwritten",
+    "callback_ns", "overwritten", "callback_instance",
 )  # fmt: skip
 
 
-def through_middleware(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
+def deliveries_of(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
+    """Every delivery of a known publication, through the middleware or within a process."""
+    return pl.concat([_through_middleware(trace, publications), _within_process(trace, publications)])
+
+
+def _through_middleware(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
     """Every take whose publication is known."""
     takes = trace.table("takes").filter(pl.col("publication").is_not_null(), pl.col("match") == "matched")
     return (
@@ -247,12 +252,13 @@ def through_middleware(trace: Source, publications: pl.DataFrame) -> pl.DataFram
             "started_ns",
             "callback_ns",
             pl.lit(False).alias("overwritten"),
+            "callback_instance",
         )
         .select(_DELIVERY_COLUMNS)
     )
 
 
-def within_process(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
+def _within_process(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
     """Every message of a ring buffer whose publication is known; not arrived where nobody took it out."""
     nothing = pl.lit(None, pl.Int64)
     deliveries = trace.table("intra_deliveries").filter(pl.col("publication").is_not_null())
@@ -272,6 +278,7 @@ def within_process(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
             "started_ns",
             "callback_ns",
             pl.col("lost").fill_null(False).alias("overwritten"),
+            "callback_instance",
         )
         .select(_DELIVERY_COLUMNS)
     )
@@ -302,7 +309,7 @@ def _edges(
 
     published + taken_earlier = taken + not_taken + before_first + pending
     """
-    pairs = _pairs(trace, deliveries).with_columns(
+    pairs = pairs_of(trace, deliveries).with_columns(
         judged_to_ns=pl.min_horizontal("to_ns", pl.col("last_ns") - settling_ns)
     )
     to_middleware = publications.filter(pl.col("to_middleware"))
@@ -321,7 +328,7 @@ def not_taken(trace: Source, quality: Quality, settling_ns: int = SETTLING_NS) -
     Only of edges on which something was taken: of others nobody knows whether they are in one domain.
     """
     publications = publications_of(trace)
-    deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
+    deliveries = deliveries_of(trace, publications)
     edges = _edges(trace, publications, deliveries, quality, settling_ns)
     some = edges.filter(~pl.col("intra_process") & (pl.col("not_taken") > 0) & (pl.col("taken") > 0))
     bounds = some.select("publisher_row", "subscription_row", "from_ns", "judged_to_ns", "first_taken_ns")
@@ -339,7 +346,7 @@ def not_taken(trace: Source, quality: Quality, settling_ns: int = SETTLING_NS) -
     )
 
 
-def _pairs(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
+def pairs_of(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
     """Publishers and subscriptions of one topic, with the time during which the subscription is known to exist.
 
     Within a process that delivers directly the middleware does not: such a pair is there once, as that. What is on

@@ -23,8 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from perflab.errors import BadInput, one_line
 from perflab.formats import yaml_file
 from perflab.formats.yaml_file import Location
-from perflab.parameters import DurationNs
-from perflab.registry import what_is_wrong
+from perflab.validation import DurationNs, what_is_wrong
 
 MAX_PATHS = 1000
 

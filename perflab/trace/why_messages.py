@@ -15,7 +15,7 @@ import polars as pl
 
 from perflab.errors import BadInput
 from perflab.trace import names
-from perflab.trace.messages import _pairs, publications_of, through_middleware, within_process
+from perflab.trace.messages import deliveries_of, pairs_of, publications_of
 from perflab.trace.quality import Quality
 from perflab.trace.quantiles import rank
 from perflab.trace.scope import EVERYTHING, Scope
@@ -74,11 +74,10 @@ class Considered:
 def considered(trace: Source, selection: Selection, quality: Quality) -> Considered:
     """Raises BadInput where a topic or node is named that no message of the trace has."""
     publications = publications_of(trace)
-    deliveries = pl.concat([through_middleware(trace, publications), within_process(trace, publications)])
-    edges = _pairs(trace, deliveries).with_row_index("edge_row")
+    deliveries = deliveries_of(trace, publications)
+    edges = pairs_of(trace, deliveries).with_row_index("edge_row")
     edges = _chosen(trace, edges, selection)
-    frame = pl.concat([_taken(trace, publications), _dequeued(trace, publications)])
-    frame = frame.join(
+    frame = _with_threads(trace, deliveries).join(
         edges.select(*EDGE, "edge_row", "delivery", "topic"), on=EDGE, how="inner", maintain_order="left"
     )
     frame = selection.stretch.within(frame, "published_ns")
@@ -141,64 +140,14 @@ def _known(values: pl.Series) -> str:
 # Messages -------------------------------------------------------------------------------------------------------------
 
 
-def _taken(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
-    """Messages that were taken from the middleware and handled by a callback."""
-    takes = (
-        trace.table("takes")
-        .filter(
-            pl.col("publication").is_not_null(), pl.col("match") == "matched", pl.col("callback_instance").is_not_null()
-        )
-        .select(
-            pl.col("subscription").alias("subscription_row"),
-            pl.lit(False).alias("intra_process"),
-            "publication",
-            pl.lit(None, pl.Int64).alias("enqueue_ns"),
-            pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns").alias("arrived_ns"),
-            pl.coalesce("rclcpp_ns", "rcl_ns", "rmw_ns").alias("taken_ns"),
-            pl.col("thread").alias("reader_thread"),
-            "callback_instance",
-        )
-    )
-    return _with_ends(trace, takes, publications)
-
-
-def _dequeued(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
-    """Messages that were taken out of a ring buffer and handled by a callback."""
-    deliveries = (
-        trace.table("intra_deliveries")
-        .filter(
-            pl.col("publication").is_not_null(),
-            pl.col("dequeue_ns").is_not_null(),
-            pl.col("callback_instance").is_not_null(),
-        )
-        .select(
-            pl.col("subscription").alias("subscription_row"),
-            pl.lit(True).alias("intra_process"),
-            "publication",
-            "enqueue_ns",
-            pl.col("dequeue_ns").alias("arrived_ns"),
-            pl.col("dequeue_ns").alias("taken_ns"),
-            pl.col("dequeue_thread").alias("reader_thread"),
-            "callback_instance",
-        )
-    )
-    return _with_ends(trace, deliveries, publications)
-
-
-def _with_ends(trace: Source, frame: pl.DataFrame, publications: pl.DataFrame) -> pl.DataFrame:
-    made_in = trace.table("publications").select(
-        pl.col("thread").alias("publisher_thread"), pl.col("callback_instance").alias("published_in")
-    )
-    published = pl.concat(
-        [publications.select("publisher_row", "published_ns", pl.col("sent_ns").alias("sent_to_middleware")), made_in],
-        how="horizontal",
-    ).select(pl.all().gather(frame["publication"]))
-    handled = trace.table("callback_instances").select(
-        pl.col("start_ns").alias("started_ns"), pl.col("parent").alias("handled_within")
-    )
-    handled = handled.select(pl.all().gather(frame["callback_instance"]))
-    return pl.concat([frame, published, handled], how="horizontal").with_columns(
-        sent_ns=pl.coalesce("enqueue_ns", "sent_to_middleware", "published_ns")
+def _with_threads(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
+    """Messages that were taken and handled by a callback, with the threads and the callbacks at both ends."""
+    handled = deliveries.filter(pl.col("callback_instance").is_not_null(), pl.col("arrived_ns").is_not_null())
+    made_in = trace.table("publications").select(publisher_thread="thread", published_in="callback_instance")
+    within = trace.table("callback_instances").select(handled_within="parent")
+    ends = (made_in[handled["publication"]], within[handled["callback_instance"]])
+    return pl.concat([handled.rename({"thread": "reader_thread"}), *ends], how="horizontal").with_columns(
+        taken_ns=pl.coalesce("layer_ns", "arrived_ns")
     )
 
 

@@ -1,0 +1,82 @@
+"""What a value is that a user wrote in a file or as an option, and what is wrong with it, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from perflab.errors import BadInput
+from perflab.units import parse_duration
+
+DURATION = "duration"
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("a duration is a number of seconds or text like 10ms")
+    try:
+        return parse_duration(str(value), "the value", zero_allowed=True)
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+
+
+# "10ms", 0.5 (seconds); ns. For editors: the numbers of a duration are seconds (docs/schema).
+DurationNs = Annotated[
+    int, BeforeValidator(_duration), WithJsonSchema({"type": ["number", "string"], "format": DURATION})
+]
+
+# What a value is not, by the type of pydantic's error without what follows the first _.
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "on or off",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a mapping",
+    "string": "text",
+}
+_OF_KIND = ("type", "parsing", "parsing_size", "from_float")
+_BOUNDS = {
+    "greater_than_equal": ("must be at least", "ge"),
+    "greater_than": ("must be more than", "gt"),
+    "less_than_equal": ("must be at most", "le"),
+    "less_than": ("must be less than", "lt"),
+}
+
+
+def plain(number: Any) -> str:
+    return f"{number:g}" if isinstance(number, float) else str(number)
+
+
+def what_is_wrong(error: Any, text: Callable[[Any], str] = plain) -> str | None:
+    """ "'many' is not a whole number", "0 must be at least 1", of an error of pydantic; None where its words will do.
+
+    `text` is how a number of the field is written.
+    """
+    given = error["input"]
+    kind, _, problem = error["type"].partition("_")
+    if error["type"] == "finite_number" or (error["type"] in _BOUNDS and _is_nan(given)):
+        return f"{given} is not a number"
+    if error["type"] in _BOUNDS:
+        words, bound = _BOUNDS[error["type"]]
+        limit = error["ctx"][bound]
+        try:
+            shown = text(type(limit)(given))
+        except ValueError:  # as it was written, "0Mbit"
+            shown = str(given)
+        return f"{shown} {words} {text(limit)}"
+    if error["type"] == "literal_error":
+        return f"{given!r} is not {error['ctx']['expected'].replace(chr(39), '')}"
+    if kind in _KINDS and problem in _OF_KIND:
+        return f"{given!r} is not {_KINDS[kind]}"
+    return None
+
+
+def _is_nan(given: Any) -> bool:
+    try:
+        return math.isnan(float(str(given).strip().removesuffix("%")))
+    except ValueError:
+        return False
