@@ -17,12 +17,14 @@ from perflab import models, output
 from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import Styled
+from perflab.quantity import PLAIN
 from perflab.results.trial import ProcessResources, Result, added
 
 if TYPE_CHECKING:
     from perflab.formats.irobot.target import Target
     from perflab.formats.rundata import RunData, TrialTables
     from perflab.report.junit import Suite
+    from perflab.report.tables.model import Table
 
 Json = dict[str, Any]
 
@@ -371,10 +373,9 @@ def _differing(data: RunData, target: Target, results: Sequence[Result]) -> str 
 def _report(checked: Json) -> Styled:
     from rich.text import Text
 
-    from perflab.report.table import Column, print_table
+    from perflab.report.table import print_rows
 
     out = output.console()
-    styles = {MET: "green", MISSED: "red", NOT_MEASURED: "yellow"}
     with output.captured(out) as report:
         for note in checked["notes"]:
             out.print(Text(f"Note: {note}", "yellow"))
@@ -384,19 +385,27 @@ def _report(checked: Json) -> Styled:
             of = f" (resources of {', '.join(result['processes'])})" if result["processes"] else ""
             out.print(Text(f"{result['workload']}, {result['label']}{of}", "bold"))
             out.print()
-            figures = result["figures"]
-            print_table(
-                out,
-                [
-                    Column("figure", 0, [Text(f["name"]) for f in figures], right=False),
-                    Column("unit", 2, [Text(f["unit"]) for f in figures], right=False),
-                    Column("target", 1, [Text(_number(f["target"])) for f in figures]),
-                    Column("measured", 1, [Text(_number(f["measured"])) for f in figures]),
-                    Column("verdict", 1, [Text(f["verdict"], styles[f["verdict"]]) for f in figures], right=False),
-                    Column("", 3, [Text(_beside_text(f["beside"])) for f in figures], right=False, called="beside"),
-                ],
-            )
+            print_rows(out, _table(result["figures"]))
     return report[0]
+
+
+def _table(figures: Sequence[Json]) -> Table[Json]:
+    """The figures of a target, and whether each was met."""
+    from perflab.report.tables.model import Cell, Column, Table, Tone
+
+    tones: dict[str, Tone] = {MET: "good", MISSED: "bad", NOT_MEASURED: "warn"}
+    return Table(
+        "Figures",
+        [
+            Column("figure", "figure", lambda f: f["name"], rank=0),
+            Column("unit", "unit", lambda f: Cell(f["unit"], f["unit"]), rank=2),
+            Column("target", "target", lambda f: Cell(_number(f["target"]), f["target"]), PLAIN, rank=1),
+            Column("measured", "measured", lambda f: Cell(_number(f["measured"]), f["measured"]), PLAIN, rank=1),
+            Column("verdict", "verdict", lambda f: Cell(f["verdict"], tone=tones[f["verdict"]]), rank=1),
+            Column("beside", "", lambda f: Cell(_beside_text(f["beside"])), rank=3, called="beside"),
+        ],
+        figures,
+    )
 
 
 def _number(value: float | None) -> str:

@@ -11,11 +11,13 @@ from perflab.cli.compare import check_alpha, is_paired, parse_margin
 from perflab.errors import BadInput
 from perflab.models import as_json
 from perflab.output import Styled
+from perflab.quantity import PLAIN
 from perflab.results.trial import Result
 
 if TYPE_CHECKING:
     from perflab.formats.rundata import RunData
     from perflab.report.junit import Suite
+    from perflab.report.tables.model import Table
     from perflab.statistics.metrics import Metric
     from perflab.statistics.runs import GateCheck
     from perflab.statistics.selection import Match
@@ -99,10 +101,9 @@ def report(gated: Json) -> Styled:
     """For a terminal."""
     from rich.text import Text
 
-    from perflab.report.table import Column, print_table
+    from perflab.report.table import print_rows
 
     out = output.console()
-    styles = {"passed": "green", "failed": "red", "undecided": "yellow"}
     with output.captured(out) as captured:
         for warning in gated["warnings"]:
             out.print(Text(f"Warning: {warning}", "yellow"))
@@ -112,16 +113,7 @@ def report(gated: Json) -> Styled:
             checks = [c for c in gated["checks"] if c["result"] == name]
             out.print(Text(f"{name}, against {gated['baseline']}", "bold"))
             out.print()
-            print_table(
-                out,
-                [
-                    Column("figure", 0, [Text(c["words"]) for c in checks], right=False),
-                    Column("baseline", 2, [Text(c["baseline"]) for c in checks]),
-                    Column("measured", 2, [Text(c["measured"]) for c in checks]),
-                    Column("verdict", 1, [Text(c["verdict"], styles[c["verdict"]]) for c in checks], right=False),
-                    Column("", 3, [Text(c["reason"]) for c in checks], right=False, called="reason"),
-                ],
-            )
+            print_rows(out, _table(checks))
             for c in checks:  # a narrow terminal leaves out the column that says why
                 if c["verdict"] == "failed":
                     out.print(Text(f"{c['words']}: {c['reason']}", "red"))
@@ -131,6 +123,24 @@ def report(gated: Json) -> Styled:
             passes = "and fail (--strict)" if gated["strict"] else "and pass; with --strict they fail"
             out.print(Text(f"Warning: {what}: the trials are too few or scatter too much, {passes}.", "yellow"))
     return captured[0]
+
+
+def _table(checks: Sequence[Json]) -> Table[Json]:
+    """The figures of one result, and whether each is worse."""
+    from perflab.report.tables.model import Cell, Column, Table, Tone
+
+    tones: dict[str, Tone] = {"passed": "good", "failed": "bad", "undecided": "warn"}
+    return Table(
+        "Figures",
+        [
+            Column("figure", "figure", lambda c: c["words"], rank=0),
+            Column("baseline", "baseline", lambda c: c["baseline"], PLAIN, rank=2),
+            Column("measured", "measured", lambda c: c["measured"], PLAIN, rank=2),
+            Column("verdict", "verdict", lambda c: Cell(c["verdict"], tone=tones[c["verdict"]]), rank=1),
+            Column("reason", "", lambda c: c["reason"], rank=3, called="reason"),
+        ],
+        checks,
+    )
 
 
 def suite(gated: Json) -> Suite:
