@@ -33,7 +33,7 @@ from perflab.trace.names import plural
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import SPLIT_STATES, split_of
+from perflab.trace.threads import SPLIT_STATES, holders, split_of
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -368,13 +368,6 @@ def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, k
     else:
         holds = trace.holds(instances["thread"], instances["start_ns"], instances["end_ns"])
         holds = holds.select("interval", pl.col("state").cast(pl.String), "holder", "held_ns")
-    threads = names.threads(trace).select(
-        pl.col("thread_row").alias("holder"),
-        pl.col("thread").alias("by_thread"),
-        pl.col("tid").alias("by_tid"),
-        pl.col("process").alias("by_process"),
-        pl.col("pid").alias("by_pid"),
-    )
     waited = (
         split.lazy()
         .group_by("callback_row")
@@ -390,7 +383,7 @@ def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, k
         .group_by("callback_row", "state", "holder")
         .agg(instances=pl.len(), held_ns=pl.col("held_ns").sum(), longest_ns=pl.col("held_ns").max())
         .collect()
-        .join(threads, on="holder", how="left")
+        .join(holders(trace), on="holder", how="left")
         .join(waited, on="callback_row", how="left", nulls_equal=True)
         .join(known, on="callback_row", how="left")
         .with_columns(

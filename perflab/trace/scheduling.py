@@ -38,7 +38,16 @@ from perflab.trace.names import NO_SCHEDULER, plural
 from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import IDENTITY, OF_ANY, ONLY_SCHEDULER, STATES, hidden_of, identities, named, part_of
+from perflab.trace.threads import (
+    OF_ANY,
+    ONLY_SCHEDULER,
+    STATES,
+    hidden_of,
+    holders,
+    identities,
+    named,
+    part_of,
+)
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -367,17 +376,10 @@ def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame, scope: 
             since_begin(trace, "start_ns").filter(length == length.max()).first().alias("longest_at_ns"),
         )
     )
-    holders = who.select(
-        "thread_row",
-        pl.col("process").alias("by_process"),
-        pl.col("pid").alias("by_pid"),
-        pl.col("thread").alias("by_thread"),
-        pl.col("tid").alias("by_tid"),
-    )
     frame = (
         named(sums, who)
-        .join(holders, left_on="holder", right_on="thread_row", how="left", maintain_order="left")
-        .select(*IDENTITY, *(c for c in holders.columns if c != "thread_row"), *sums.columns[2:])
+        .join(holders(trace), on="holder", how="left", maintain_order="left")
+        .select(PREEMPTIONS.names)
         .sort(pl.col("while_preempted_ns") + pl.col("while_woken_ns"), descending=True, maintain_order=True)
     )
     hidden = hidden_of(frame, trace) | {"by_pid", "by_process"}

@@ -25,11 +25,13 @@ def identities(trace: Source) -> pl.DataFrame:
 
     The process is null for threads that only the scheduler knows; their host is known all the same.
     """
-    hosts = trace.table("hosts")["name"].to_list()
-    threads = trace.table("threads")
-    own_host = pl.Series("host", [hosts[row] for row in threads["host"]], dtype=pl.String)
+    return names.threads(trace).select("thread_row", *IDENTITY, "first_ns", "last_ns")
+
+
+def holders(trace: Source) -> pl.DataFrame:
+    """The same as those who had a CPU: `holder`, their row, `by_process`, `by_pid`, `by_thread` and `by_tid`."""
     return names.threads(trace).select(
-        "thread_row", own_host, "process", "pid", "thread", "tid", threads["first_ns"], threads["last_ns"]
+        holder="thread_row", by_process="process", by_pid="pid", by_thread="thread", by_tid="tid"
     )
 
 
