@@ -298,6 +298,7 @@ def test_every_trial_has_a_row_with_each_metric_that_any_of_them_measured(tmp_pa
     assert "hiccup.p50" not in rows[1]  # nobody observed it
     told = {row["column"]: row for row in rows_of(table.with_name("trials_columns.csv"))}
     assert list(told) == list(rows[0])
+    assert all(row["meaning"] for row in told.values())
     assert (told["latency.mean"]["unit"], told["latency.mean"]["meaning"]) == ("ns", METRICS["latency.mean"].help)
 
 

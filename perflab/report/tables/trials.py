@@ -33,11 +33,11 @@ class TrialOf:
     run: str = ""
 
 
-TRIAL: Column[TrialOf] = Column("trial", "trial", lambda row: row.record.trial, PLAIN)
+TRIAL: Column[TrialOf] = Column("trial", "trial", lambda row: row.record.trial, PLAIN, help="its number")
 ORDER: Column[TrialOf] = Column(
     "order", "order", lambda row: row.record.order, PLAIN, help="where it stood in the plan"
 )
-BLOCK: Column[TrialOf] = Column("block", "block", lambda row: row.record.block, PLAIN)
+BLOCK: Column[TrialOf] = Column("block", "block", lambda row: row.record.block, PLAIN, help="of which it was a part")
 
 
 def trials(rows: Sequence[TrialOf]) -> Table[TrialOf]:
@@ -81,8 +81,8 @@ def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
             *(_asked(name, help_) for name, help_ in _ASKED.items()),
             *(_level(path) for path in factors),
             _asked("purpose", "measured, control (a baseline without the observers), or extra"),
-            Column("duration", "duration", lambda row: row.of.duration_s, DURATION, help="asked for"),
-            Column("measured", "measured", lambda row: row.record.measured_s, DURATION, help="measured part"),
+            Column("duration", "duration", lambda row: row.of.duration_s, DURATION, help="to be measured"),
+            Column("measured", "measured", lambda row: row.record.measured_s, DURATION, help="that was measured"),
             AFTER,
             BEGAN,
             COOL_DOWN,
@@ -99,7 +99,7 @@ def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
 
 
 _ASKED = {
-    "workload": "",
+    "workload": "what ran",
     "middleware": "joined with + where each process has its own",
     "executor": "what replaced the executors of the graph",
     "ipc": "delivery within a process, on or off",
@@ -166,8 +166,8 @@ def _began(row: TrialOf) -> Cell | None:
 
 
 AFTER: Column[TrialOf] = Column("after", "after", lambda row: row.record.after, help="the disturbance right before it")
-OUTCOME: Column[TrialOf] = Column("outcome", "outcome", _outcome)
+OUTCOME: Column[TrialOf] = Column("outcome", "outcome", _outcome, help="how it ended")
 COOL_DOWN: Column[TrialOf] = Column(
     "cool_down", "cool-down", _cooled, DURATION, help="how long it waited for a quiet machine"
 )
-BEGAN: Column[TrialOf] = Column("began", "began", _began, help="time of day, UTC")
+BEGAN: Column[TrialOf] = Column("began", "began", _began, help="UTC")
