@@ -30,7 +30,8 @@ from typing import Any
 from lab import NATIVE, ROOT, finish, load_note
 
 from perflab.experiment import domain
-from perflab.formats.rundata import RunData, open_run
+from perflab.results.run import RunData
+from perflab.runs.rundata import open_run
 from perflab.statistics.comparison import compare
 from perflab.statistics.sample import Sample
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perflab.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perflab.formats.rundata import RunData
-
-__version__ = "0.1.0"
+    from perflab.results.run import RunData
 
 
 def open(path: str | Path) -> RunData:
@@ -31,6 +31,6 @@ def open(path: str | Path) -> RunData:
 
     Raises perflab.errors.BadInput, with one line that says what is wrong.
     """
-    from perflab.formats.rundata import open_run
+    from perflab.runs.rundata import open_run
 
     return open_run(path)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from perflab import __version__
 from perflab.cli import (
     archive,
     breaking_point,
@@ -30,6 +29,7 @@ from perflab.cli import (
 )
 from perflab.cli.commands import CommandAfterDashes, LateCommand, late
 from perflab.errors import Unavailable
+from perflab.version import __version__
 
 # Reports were seen to reserve 1.5 GB on two CPUs; each thread of OpenBLAS and of polars reserves more, and uses little.
 LEAST_ADDRESS_SPACE = 2 << 30

@@ -12,6 +12,7 @@ import typer
 
 from perflab.cli.show import complete_run
 from perflab.errors import BadInput
+from perflab.formats import json_file
 from perflab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ def archive(
 
 def _write(word: str, output: Path | None, with_records: bool) -> Archive:
     from perflab.experiment import archive as archives
-    from perflab.experiment import rundir
-    from perflab.experiment.clean import RUNNING, controller_state
     from perflab.host import Host
+    from perflab.runs import rundir
+    from perflab.runs.controller import RUNNING, controller_state
 
     directory = rundir.open_run(word)
-    if controller_state(rundir.read_json(directory.manifest), Host()) == RUNNING:
+    if controller_state(json_file.read_json(directory.manifest), Host()) == RUNNING:
         raise BadInput(f"{directory.path} is still going on; archive it when it has ended")
     target = output if output is not None else Path(f"{directory.path.resolve().name}{archives.SUFFIXES[0]}")
     return archives.write(directory, target, with_records=with_records)

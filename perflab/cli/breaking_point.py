@@ -32,6 +32,6 @@ def breaking_point(context: typer.Context, **values: Any) -> int:
     Example: perflab breaking-point sierra_nevada --factor workload.timer_speed --low 1 --high 100 --criterion
     'response.p99 <= 5ms' --time 2
     """
-    from perflab.experiment.sweep import as_search
+    from perflab.design.sweep import as_search
 
     return carry_out(context, values, changed=as_search, verb="breaking-point", without=_WITHOUT)

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab import models, output
+from perflab import output
 from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import Styled
 from perflab.quantity import PLAIN
 from perflab.results.trial import ProcessResources, Result, added
+from perflab.statistics.words import no_success
 
 if TYPE_CHECKING:
     from perflab.formats.irobot.target import Target
-    from perflab.formats.rundata import RunData, TrialTables
     from perflab.report.junit import Suite
     from perflab.report.tables.model import Table
+    from perflab.results.run import RunData, TrialTables
 
 Json = dict[str, Any]
 
@@ -113,7 +114,7 @@ def check(
     that is shown to be worse by more than the margin. Exit code 1 where anything fails.
     """
     from perflab.cli import gate
-    from perflab.formats.rundata import open_run
+    from perflab.runs.rundata import open_run
 
     if target is None and baseline is None:
         raise BadInput("there is nothing to check against; give --target FILE, --baseline RUN, or both")
@@ -222,7 +223,7 @@ def _check_workload(data: RunData, target: Target, results: Sequence[Result]) ->
 
 
 def _result(data: RunData, target: Target, result: Result) -> Json:
-    from perflab.formats.rundata import PERFLAB
+    from perflab.results.run import PERFLAB
     from perflab.statistics import target as targets
     from perflab.statistics.target import machine_cpus
 
@@ -315,15 +316,6 @@ def _notes(data: RunData, target: Target, results: Sequence[Result]) -> list[str
     if incomplete:
         notes.append("not every process wrote its last record: what was lost at the end is not known")
     return notes
-
-
-def no_success(result: Result) -> str | None:
-    """What to say of a result whose figures are not those of successful trials."""
-    if result.outcomes.success:
-        return None
-    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in models.as_json(result.outcomes).items() if n)
-    reason = next((t.reason for t in result.trials_detail if t.reason), None)
-    return f"no successful trial ({outcomes}{f': {reason}' if reason else ''})"
 
 
 def _machine(data: RunData) -> str:

@@ -11,6 +11,8 @@ import typer
 
 from perflab.cli.show import complete_run
 from perflab.errors import BadInput, PerflabError
+from perflab.formats import json_file
+from perflab.runs import controller
 
 if TYPE_CHECKING:
     from perflab.experiment.clean import Leftover
@@ -36,8 +38,8 @@ def clean(
     running is marked. Runs that still go on are not touched, and results stay.
     """
     from perflab.experiment import clean as cleaning
-    from perflab.experiment import rundir
     from perflab.host import Host
+    from perflab.runs import rundir
 
     host = Host()
     notes: list[str] = []
@@ -65,13 +67,13 @@ def clean(
 def _found(path: Path, host: Host, *, named: bool, notes: list[str]) -> list[Leftover]:
     """What is left of one run; among all runs a damaged one must not keep the others from being cleaned."""
     from perflab.experiment import clean as cleaning
-    from perflab.experiment import rundir
+    from perflab.runs import rundir
 
     try:
-        state = cleaning.controller_state(rundir.read_json(path / rundir.MANIFEST), host)
-        if state == cleaning.RUNNING:
+        state = controller.controller_state(json_file.read_json(path / rundir.MANIFEST), host)
+        if state == controller.RUNNING:
             notes.append(f"{path} is still going on: left alone")
-        elif state == cleaning.ELSEWHERE and not (path / rundir.SUMMARY).exists():
+        elif state == controller.ELSEWHERE and not (path / rundir.SUMMARY).exists():
             notes.append(f"{path} was started on another machine or in another container: left alone")
         return cleaning.find([path], host)
     except BadInput as error:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab import models
-from perflab.cli.check import no_success
 from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import BadInput, damage_of
 from perflab.results.comparison import BETTER, WORSE, Findings, RunFinding
 from perflab.results.trial import Distribution, Result, counted, least_lost, owners, received
+from perflab.statistics.words import no_success
 from perflab.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from perflab.formats.rundata import RunData
     from perflab.report.table import Column
+    from perflab.results.run import RunData
     from perflab.statistics.metrics import Metric
 
 Json = dict[str, Any]
@@ -62,7 +62,7 @@ def compare(
 
     Where there are several trials, also whether the differences are more than chance, by one value per trial.
     """
-    from perflab.formats.rundata import open_run
+    from perflab.runs.rundata import open_run
     from perflab.statistics.key_figures import kinds_in
     from perflab.statistics.metrics import chosen
 

@@ -18,7 +18,7 @@ from perflab.option import Declared, declared, one_of
 
 if TYPE_CHECKING:
     from perflab.export import Written
-    from perflab.formats.rundata import RunData, TrialTables
+    from perflab.results.run import RunData, TrialTables
 
 
 def _formats() -> Iterable[str]:
@@ -68,7 +68,7 @@ def export(
     """
     from perflab.cli.options import given
     from perflab.export import REGISTRY
-    from perflab.formats.rundata import open_run
+    from perflab.runs.rundata import open_run
 
     if format_ not in REGISTRY:
         raise BadInput(f"--format {format_!r} is not one of {', '.join(REGISTRY)}")
@@ -121,7 +121,7 @@ def _chosen(data: RunData, number: int | None) -> list[TrialTables]:
 
 
 def _folder(trial: TrialTables) -> str:
-    from perflab.experiment.design import BASELINE
+    from perflab.design.treatments import BASELINE
     from perflab.workload import file_name
 
     # The label of a treatment tells its parameters too; runs from before there were treatments have conditions alone.

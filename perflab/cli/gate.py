@@ -15,9 +15,9 @@ from perflab.quantity import PLAIN
 from perflab.results.trial import Result
 
 if TYPE_CHECKING:
-    from perflab.formats.rundata import RunData
     from perflab.report.junit import Suite
     from perflab.report.tables.model import Table
+    from perflab.results.run import RunData
     from perflab.statistics.metrics import Metric
     from perflab.statistics.runs import GateCheck
     from perflab.statistics.selection import Match

@@ -12,6 +12,7 @@ import typer
 
 from perflab.cli.show import complete_run
 from perflab.errors import BadInput
+from perflab.formats import json_file
 from perflab.option import one_of
 from perflab.report import whole_file
 
@@ -103,10 +104,10 @@ def _of_this_machine() -> Json:
 
 
 def _of_run(word: str) -> Json:
-    from perflab.experiment import rundir
+    from perflab.runs import rundir
 
     directory = rundir.open_run(word)
-    manifest = rundir.read_json(directory.manifest)
+    manifest = json_file.read_json(directory.manifest)
     # Of a run from before there were inventories there is what it knows of its host.
     found = manifest.get("inventory") or manifest.get("host")
     if not isinstance(found, dict) or not found:

@@ -130,7 +130,7 @@ def _middlewares() -> list[Row]:
 
 
 def _executors() -> list[Row]:
-    from perflab.experiment.variant import EXECUTORS
+    from perflab.design.variant import EXECUTORS
 
     return [{"name": name, "summary": summary} for name, summary in EXECUTORS.items()]
 

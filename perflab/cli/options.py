@@ -99,7 +99,7 @@ def _value(option: Declared, value: Any) -> Any:
 
 def scalar(text: str) -> int | float | str:
     """As YAML would read it."""
-    from perflab.experiment import levels
+    from perflab.design import levels
 
     return levels.scalar(text)
 

@@ -18,10 +18,10 @@ from perflab.option import one_of, some_of
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
-    from perflab.formats.rundata import RunData
     from perflab.report.figures import Target
     from perflab.report.pictures import Pictures
     from perflab.report.results import Result
+    from perflab.results.run import RunData
 
 FORMATS = ("html", "svg", "png", "pdf")
 THEMES = ("auto", "light", "dark")
@@ -106,10 +106,10 @@ def plot(
 
     Example: perflab plot RUN ANOTHER_RUN --kind percentiles --figure latency,response
     """
-    from perflab.formats.rundata import open_run
     from perflab.report import pictures as made
     from perflab.report.figures import KINDS
     from perflab.report.results import FIGURES, results_of
+    from perflab.runs.rundata import open_run
 
     kinds = KINDS if kind == "all" else _chosen(kind, KINDS, "--kind", "picture")
     named = None if figure is None else _chosen(figure, FIGURES, "--figure", "figure")

@@ -337,7 +337,7 @@ def _print(document: dict[str, Any], directory: Path, as_json: bool, threads: bo
     if as_json:
         write_json(document)
         return 0
-    from perflab.profile import words
+    from perflab.report import profile_tables as words
     from perflab.report import terminal
 
     words.print_profile(terminal.console(), document, directory, threads=threads)

@@ -14,8 +14,8 @@ from perflab import models
 from perflab.cli.options import with_options
 
 if TYPE_CHECKING:
-    from perflab.experiment.display import Display
     from perflab.experiment.run import RunResult
+    from perflab.runs.display import Display
 
 
 _WITHOUT = ("breaking_point",)
@@ -75,7 +75,7 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
     elif quiet:
         sys.stdout.write(f"{path}\n")
     else:
-        from perflab.experiment.rundir import read_json
+        from perflab.formats.json_file import read_json
         from perflab.report import terminal
 
         manifest = read_json(result.directory.manifest) if result.directory.manifest.exists() else {}

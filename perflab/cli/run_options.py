@@ -1,6 +1,6 @@
 """The experiment that the options of `perflab run`, `sweep` and `breaking-point` mean.
 
-What an experiment can say is declared by perflab/experiment/document.py; here is what the command line alone has.
+What an experiment can say is declared by perflab/design/document.py; here is what the command line alone has.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pydantic import BaseModel, Field
 
 from perflab.cli import options
 from perflab.cli.commands import COMMAND_KEY
+from perflab.design.document import Written, is_experiment, option_at, read, with_options
+from perflab.design.document import options as of_experiments
 from perflab.errors import BadInput, Unavailable
-from perflab.experiment.document import Written, is_experiment, option_at, read, with_options
-from perflab.experiment.document import options as of_experiments
 from perflab.option import Declared, Form, Group, Option, declared, kind_of
 from perflab.parameters import Switch
 
 if TYPE_CHECKING:
+    from perflab.design.settings import Experiment
     from perflab.experiment.run import Earlier
-    from perflab.experiment.settings import Experiment
     from perflab.host import Host
     from perflab.native import Native
 
@@ -119,7 +119,7 @@ def experiment_of(
     Raises BadInput, Unavailable.
     """
     from perflab.experiment.build import build, resumed
-    from perflab.experiment.rundir import check_output, open_run
+    from perflab.runs.rundir import check_output, open_run
 
     start: Start = options.read(Start, _START, values)
     behind = context.meta.get(COMMAND_KEY)

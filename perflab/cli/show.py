@@ -14,13 +14,14 @@ import typer
 
 from perflab import models, output
 from perflab.errors import DAMAGE, BadInput
+from perflab.formats import json_file
 from perflab.models import Damaged
 from perflab.output import Styled
 from perflab.results import summary as summaries
 from perflab.results.summary import Summary
 
 if TYPE_CHECKING:
-    from perflab.formats.rundata import RunData
+    from perflab.results.run import RunData
 
 Json = dict[str, Any]
 
@@ -57,10 +58,10 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
 ) -> int:
     """Show the results of a run."""
-    from perflab.experiment import rundir
-    from perflab.experiment.clean import RUNNING, controller_state
-    from perflab.experiment.collect import collect_run
     from perflab.host import Host
+    from perflab.runs import rundir
+    from perflab.runs.collect import collect_run
+    from perflab.runs.controller import RUNNING, controller_state
 
     if (foreign := _foreign(run)) is not None:
         if as_json:
@@ -69,7 +70,7 @@ def show(
             output.write_captured(_foreign_report(foreign))
         return 0
     directory = rundir.open_run(run)
-    manifest = _checked(rundir.read_json(directory.manifest), directory.manifest)
+    manifest = _checked(json_file.read_json(directory.manifest), directory.manifest)
     try:
         running = not directory.summary.exists() and controller_state(manifest, Host()) == RUNNING
         _check_shown(manifest)
@@ -81,7 +82,7 @@ def show(
         notes.append("the run is still going on; these are its numbers so far" if running else _ENDED_EARLY)
     else:
         try:
-            summary = summaries.read(_checked(rundir.read_json(directory.summary), directory.summary))
+            summary = summaries.read(_checked(json_file.read_json(directory.summary), directory.summary))
         except BadInput as problem:
             notes.append(f"{problem}; these numbers are made from the records")
         except Damaged as problem:
@@ -102,7 +103,7 @@ def _write_json(summary: Summary) -> None:
 
 def _foreign(run: str) -> RunData | None:
     """The run, where it is one of another program. Raises BadInput."""
-    from perflab.formats import rundata
+    from perflab.runs import rundata
 
     if rundata.is_perflab_run(run):
         return None

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design.document import Written
 from perflab.errors import DAMAGE, Interrupted, PerflabError, Unavailable
-from perflab.experiment import rundir
 from perflab.experiment.build import build
-from perflab.experiment.display import Display
-from perflab.experiment.document import Written
 from perflab.experiment.run import RunResult, execute
-from perflab.experiment.rundir import RunDirectory
+from perflab.formats import json_file
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import available
@@ -28,6 +26,8 @@ from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.report.evidence import in_words
 from perflab.results.summary import Summary
 from perflab.results.trial import Trial, added
+from perflab.runs.display import Display
+from perflab.runs.rundir import RunDirectory
 from perflab.units import format_count, format_time
 
 WORKLOAD = "sierra_nevada"  # one process, and messages enough in a second for a p99
@@ -222,7 +222,7 @@ def _trial(summary: Summary) -> Trial:
 
 def _artifact(directory: RunDirectory, kind: str) -> Path:
     for trial in directory.trials():
-        for artifact in rundir.read_json(trial.trial_json)["artifacts"]:
+        for artifact in json_file.read_json(trial.trial_json)["artifacts"]:
             path = Path(artifact["path"])
             if artifact["kind"] == kind and path.exists():
                 return path
@@ -264,7 +264,7 @@ def traced_messages(directory: RunDirectory, summary: Summary) -> str:
 
 
 def profiled(directory: RunDirectory, _: Summary) -> str:
-    samples = rundir.read_json(_artifact(directory, "profile"))["quality"]["samples"]
+    samples = json_file.read_json(_artifact(directory, "profile"))["quality"]["samples"]
     if not samples:
         raise NotAsExpected("no sample was taken")
     return f"{format_count(samples)} samples"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab.design.choices import middlewares
 from perflab.errors import BadInput
-from perflab.experiment.choices import middlewares
 from perflab.option import some_of
 
 if TYPE_CHECKING:

@@ -34,6 +34,6 @@ def sweep(context: typer.Context, **values: Any) -> int:
 
     Example: perflab sweep sierra_nevada --factor workload.timer_speed=1,2,5,10 --middleware cyclonedds,fastdds
     """
-    from perflab.experiment.sweep import as_sweep
+    from perflab.design.sweep import as_sweep
 
     return carry_out(context, values, also={"sweep": True}, changed=as_sweep, verb="sweep", **_HOW)

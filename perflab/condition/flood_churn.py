@@ -9,8 +9,8 @@ from typing import Any
 
 from perflab.condition import Companion, NotInEffect, Trial, Window
 from perflab.condition.flood_parameters import FloodParameters
-from perflab.experiment.rundir import write_json
 from perflab.formats import records
+from perflab.formats.json_file import write_json
 from perflab.units import NS_PER_S
 
 PROGRAM = "perflab-churn"

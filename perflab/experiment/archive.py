@@ -23,7 +23,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from perflab.errors import BadInput, PerflabError
-from perflab.experiment.rundir import MANIFEST, RESERVE, SUMMARY, RunDirectory, read_json
+from perflab.formats.json_file import read_json
+from perflab.runs.rundir import MANIFEST, RESERVE, SUMMARY, RunDirectory
 
 SUMS = "SHA256SUMS"
 SUFFIXES = (".tar.gz", ".tar.xz")

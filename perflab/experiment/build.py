@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perflab import catalog
-from perflab.errors import DAMAGE, BadInput, Unavailable
-from perflab.experiment import clean, design, scheduling
-from perflab.experiment.command import DOMAIN
-from perflab.experiment.design import Treatment
-from perflab.experiment.document import FIGURES, BreakingPoint, Document, Scalar, Written, validate
-from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
-from perflab.experiment.rundir import RunDirectory, read_json
-from perflab.experiment.settings import Experiment, Limits, SearchPlan, Settings, Thresholds
-from perflab.experiment.sweep import possible
-from perflab.experiment.variant import (
+from perflab.design import factors, scheduling
+from perflab.design import treatments as design
+from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, validate
+from perflab.design.settings import Experiment, Limits, SearchPlan, Settings, Thresholds
+from perflab.design.sweep import possible
+from perflab.design.treatments import Treatment
+from perflab.design.variant import (
     OF_ROS,
     OWN,
     Executor,
@@ -34,11 +31,18 @@ from perflab.experiment.variant import (
     parse_pass_by,
     product_of,
 )
+from perflab.errors import DAMAGE, BadInput, Unavailable
+from perflab.experiment import clean
+from perflab.experiment.command import DOMAIN
+from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
+from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, select
 from perflab.middleware.rclcpp import RUNTIME as ROS
 from perflab.native import Native
+from perflab.runs import controller
+from perflab.runs.rundir import RunDirectory
 from perflab.statistics import key_figures
 from perflab.statistics.metrics import chosen, parse_criterion
 from perflab.statistics.target import machine_cpus
@@ -163,10 +167,10 @@ def resumed(
         raise BadInput(
             f"{directory.manifest} is damaged, or of a version that could not be resumed: {error}"
         ) from error
-    match clean.controller_state(manifest, host):
-        case clean.RUNNING:
+    match controller.controller_state(manifest, host):
+        case controller.RUNNING:
             raise BadInput(f"run {word!r} is still running (pid {manifest['controller']['pid']})")
-        case clean.ELSEWHERE:
+        case controller.ELSEWHERE:
             raise BadInput(
                 f"run {word!r} is of another machine; its trials could not be compared with those of this one"
             )
@@ -202,16 +206,15 @@ def _search(
     workload: Workload,
 ) -> SearchPlan:
     """The search that a document asks for. Raises BadInput."""
-    from perflab.experiment import breaking_point  # scipy takes a second to import, and other experiments need none
+    from perflab.design import breaking_point  # scipy takes a second to import, and other experiments need none
 
     path = asked.factor
     if apart := [o.name for o in design.observers(document) if o.extra]:
         raise BadInput(
             f"--observer {apart[0]} gets trials of its own, and a search has none; use {apart[0]}:trials=all"
         )
-    whole = design.is_whole(path, asked.low, asked.high, document.workload)
     figures = key_figures.kinds(key_figures.declared(workload.graph.document))
-    goal = breaking_point.goal(asked, whole, machine_cpus({"host": Host().facts()}), figures)
+    goal = breaking_point.goal_of_document(document, asked, machine_cpus({"host": Host().facts()}), figures)
 
     def at_level(level: Scalar) -> list[Treatment]:
         # Of the workload itself a level makes baselines, unless it is searched under conditions.
@@ -444,13 +447,13 @@ def _variants(
         for made in product_of(middlewares, executors, ipc, pass_by, framing, serving):
             variant = replace(made, own_middleware=own)
             used = {m.name for m in variant.middlewares}
-            mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, design.MIDDLEWARE)}
+            mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, factors.MIDDLEWARE)}
             found.setdefault(variant.key, (variant, mine))
     return list(found.values())
 
 
 def _option(path: str) -> str:
-    return path.removeprefix(f"{design.MIDDLEWARE}.")
+    return path.removeprefix(f"{factors.MIDDLEWARE}.")
 
 
 def _text(value: Scalar) -> str:

@@ -14,26 +14,18 @@ import select
 import shutil
 import signal
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.experiment import shared_memory
-from perflab.experiment.rundir import (
-    MANIFEST,
-    RESERVE,
-    SUMMARY,
-    TRIAL,
-    TRIALS,
-    RunDirectory,
-    TrialDirectory,
-    read_json,
-    write_json,
-)
+from perflab.formats.json_file import read_json, write_json
 from perflab.host import Host
 from perflab.processes import Process, living
+from perflab.runs.controller import GONE, controller_state
+from perflab.runs.rundir import MANIFEST, RESERVE, SUMMARY, TRIAL, TRIALS, RunDirectory, TrialDirectory
 from perflab.tracer import lttng
 from perflab.waiting import Wait
 
@@ -46,9 +38,6 @@ ENDED_EARLY = "perflab ended before the trial did"
 TERM_WAIT_S = 2.0
 KILL_WAIT_S = 10.0
 ROUNDS = 3  # a process may start others while its descendants are being counted
-
-# Whose perflab it is that made a run: alive, gone, or out of sight.
-RUNNING, GONE, ELSEWHERE = "running", "gone", "elsewhere"
 
 
 @dataclass(frozen=True)
@@ -84,29 +73,6 @@ class Removal:
             "text": self.text,
             "problem": self.problem,
         }
-
-
-def controller_state(manifest: Mapping[str, Any], host: Host) -> str:
-    """RUNNING, GONE or ELSEWHERE: on another machine, or among processes that cannot be seen from here."""
-    controller = manifest.get("controller") or {}
-    recorded = (manifest.get("host") or {}).get("hostname")
-    if controller.get("boot_id") != host.boot_id():
-        return GONE if recorded is None or recorded == host.facts()["hostname"] else ELSEWHERE
-    namespace = controller.get("pid_namespace")
-    if namespace is not None and namespace != pid_namespace():
-        return ELSEWHERE
-    pid, ticks = controller.get("pid"), controller.get("start_ticks")
-    if not isinstance(pid, int) or not isinstance(ticks, int):
-        return GONE
-    return RUNNING if Process(pid, ticks).alive else GONE
-
-
-def pid_namespace() -> str | None:
-    """Names the space of process numbers: containers of one machine share its boot, but not their processes."""
-    try:
-        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - the link leads to no path
-    except OSError:
-        return None
 
 
 def find(runs: Iterable[Path], host: Host) -> list[Leftover]:
@@ -256,7 +222,7 @@ def _trial_document(trial: TrialDirectory) -> Json | None:
 
 def _half_written(run: RunDirectory, trial: TrialDirectory, document: Json | None) -> Iterator[Leftover]:
     """The temporary names of exactly the files that perflab writes into a trial."""
-    from perflab.formats.rundata import TABLES
+    from perflab.results.run import TABLES
 
     yield from _file(run, trial, trial.path / f".{TRIAL}.tmp", "half-written file")
     for table in (*TABLES, "cost"):

@@ -20,13 +20,13 @@ from perflab.condition import Launch, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, ProtocolError, Unavailable
 from perflab.experiment import command_records
 from perflab.experiment.companion import GuardedCompanion
-from perflab.experiment.display import LiveProgress
 from perflab.experiment.nodes import Nodes
 from perflab.experiment.running import RunningTrial
 from perflab.experiment.supervisor import CompanionEnded, Event, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, log_tail, on_cpus
+from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload.command import Command
 

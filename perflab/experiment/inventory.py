@@ -20,8 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import perflab
-from perflab import programs
+from perflab import programs, version
 from perflab.host import Host, parse_cpu_list
 from perflab.middleware import Middleware
 from perflab.native import Native
@@ -313,7 +312,7 @@ def _software(native: Native, middlewares: list[Middleware]) -> Json:
         carried = {name: [pool.submit(_file, p) for p in found or ()] for name, found in paths.items()}
         owners = packages.result()
         return {
-            "perflab": {"version": perflab.__version__, "folder": str(_package_folder()), "git": git.result()},
+            "perflab": {"version": version.__version__, "folder": str(_package_folder()), "git": git.result()},
             "programs": {path.name: future.result() for path, future in hashes.items()},
             "middlewares": {
                 name: {
@@ -395,7 +394,7 @@ def _owner(owners: Mapping[str, tuple[str, str | None]], path: str) -> Json:
 
 
 def _package_folder() -> Path:
-    return Path(perflab.__file__).resolve().parent
+    return Path(version.__file__).resolve().parent
 
 
 def _git() -> Json | None:

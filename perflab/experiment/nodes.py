@@ -17,17 +17,18 @@ from typing import Any, NoReturn
 
 from perflab import tracer
 from perflab.condition import Counts, NotInEffect, Window
+from perflab.design import scheduling
 from perflab.errors import BadInput, Interrupted, ProtocolError, Unavailable, one_line
-from perflab.experiment import protocol, scheduling
-from perflab.experiment.display import LiveProgress
+from perflab.experiment import protocol
 from perflab.experiment.drain import Drain
-from perflab.experiment.rundir import write_json
 from perflab.experiment.running import RunningTrial
 from perflab.experiment.supervisor import CompanionEnded, Ended, Event, NodeProcess, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.experiment.trial_plan import TrialPlan
+from perflab.formats.json_file import write_json
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, log_tail
+from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 
 # From the start line to the start instant: the line must have reached every process by then.

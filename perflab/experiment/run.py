@@ -22,41 +22,43 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from perflab import __version__, programs, tracer, waiting
+from perflab import programs, tracer, waiting
 from perflab.condition import Condition
+from perflab.design.settings import Experiment
+from perflab.design.sweep import possible
+from perflab.design.treatments import CONTROL, TRACING, Planned, Treatment
+from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
-from perflab.experiment import domain, rundir, traced
-from perflab.experiment.clean import pid_namespace
-from perflab.experiment.collect import as_designed, collect, expected_of, own_trials, with_answers
-from perflab.experiment.design import CONTROL, TRACING, Planned, Treatment
-from perflab.experiment.display import Display, LiveProgress, PlannedTrial, RunPlan
+from perflab.experiment import domain
 from perflab.experiment.inventory import inventory
 from perflab.experiment.nodes import node_configuration
 from perflab.experiment.quiet import QuietMachine, threshold_percent
-from perflab.experiment.rundir import RunDirectory, TrialDirectory, write_json
 from perflab.experiment.running import Listener, TrialOutcome
-from perflab.experiment.settings import Experiment
-from perflab.experiment.supervisor import Signals
 from perflab.experiment.surroundings import needs_monitor
-from perflab.experiment.sweep import possible
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
-from perflab.experiment.variant import Variant
 from perflab.formats import tables
+from perflab.formats.json_file import write_json
 from perflab.host import Host
 from perflab.models import as_json
 from perflab.native import Native
 from perflab.observer import Observer
-from perflab.processes import start_ticks
+from perflab.processes import pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
 from perflab.results.summary import Summary
 from perflab.results.trial import Judged
+from perflab.runs import rundir, traced
+from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
+from perflab.runs.display import Display, LiveProgress, PlannedTrial, RunPlan
+from perflab.runs.rundir import RunDirectory, TrialDirectory
+from perflab.signals import Signals
 from perflab.statistics import key_figures
 from perflab.statistics.key_figures import KeyFigure
 from perflab.statistics.metrics import Criterion, parse_criterion
 from perflab.statistics.summary import TrialData, figures_of, summarize
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
+from perflab.version import __version__
 from perflab.waiting import Wait
 from perflab.workload import Graph, Workload, command
 from perflab.workload.command import Command

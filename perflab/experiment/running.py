@@ -12,14 +12,14 @@ from typing import Any
 from perflab.condition import Companion, Counts, Evidence, Launch, NotInEffect
 from perflab.errors import PerflabError
 from perflab.experiment.companion import GuardedCompanion
-from perflab.experiment.display import LiveProgress
-from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tick
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.monitor import MonitorReader
 from perflab.native import Native
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words
+from perflab.runs.display import LiveProgress
+from perflab.runs.rundir import TrialDirectory
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
 from perflab.workload import Graph

@@ -18,13 +18,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from perflab import waiting
-from perflab.errors import Interrupted, ProtocolError, Unavailable
+from perflab.errors import ProtocolError, Unavailable
 from perflab.experiment.companion import MAX_LINE_BYTES, GuardedCompanion
 from perflab.processes import on_cpus
+from perflab.signals import Signals
 from perflab.waiting import STEP_S, Wait
 
 KILL_WAIT_S = 10.0
@@ -79,55 +78,6 @@ class NodeProcess:
     @property
     def pid(self) -> int:
         return self.popen.pid
-
-
-class Signals:
-    """Within this context SIGINT, SIGTERM and SIGHUP are noted instead of raised, and wake `fileno()`."""
-
-    def __init__(self) -> None:
-        self.received: int | None = None  # and not yet raised
-        self.seen: int | None = None  # the last one that came, raised or not
-        self._reader, self._writer = socket.socketpair()
-        self._reader.setblocking(False)
-        self._writer.setblocking(False)
-        self._previous: dict[int, Any] = {}
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Signals:
-        self._stack.enter_context(waiting.signals_raise(self.raise_if_received))
-        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup stays nohup
-                self._previous[signum] = signal.signal(signum, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for signum, handler in self._previous.items():
-            signal.signal(signum, handler)
-        self._stack.close()
-        self._reader.close()
-        self._writer.close()
-
-    def fileno(self) -> int:
-        return self._reader.fileno()
-
-    def raise_if_received(self) -> None:
-        """Raises Interrupted once for each signal."""
-        if self.received is not None:
-            signum, self.received = self.received, None
-            with contextlib.suppress(BlockingIOError):
-                self._reader.recv(4096)
-            raise Interrupted(signum)
-
-    def raise_if_seen(self) -> None:
-        """Raises Interrupted where one came at any time: also where whoever waited has taken it for a failure."""
-        if self.seen is not None:
-            raise Interrupted(self.seen)
-
-    def _note(self, signum: int, frame: FrameType | None) -> None:
-        del frame
-        self.received = self.seen = signum
-        with contextlib.suppress(OSError):
-            self._writer.send(b"!")
 
 
 class Supervisor:

@@ -8,13 +8,14 @@ from perflab.condition import NotInEffect, Window
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable
 from perflab.experiment.command import CommandSystem
 from perflab.experiment.nodes import Nodes
-from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.running import Listener, Report, RunningTrial, TrialOutcome
 from perflab.experiment.shared_memory import remove_left_over
-from perflab.experiment.supervisor import Signals, Supervisor
+from perflab.experiment.supervisor import Supervisor
 from perflab.experiment.surroundings import Surroundings
 from perflab.experiment.system import Failed, System
 from perflab.experiment.trial_plan import TrialPlan
+from perflab.runs.rundir import TrialDirectory
+from perflab.signals import Signals
 from perflab.units import NS_PER_S
 
 LEAST_JUDGED_NS = NS_PER_S  # of a condition, in a trial that broke off

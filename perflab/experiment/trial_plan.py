@@ -14,13 +14,14 @@ from pydantic import TypeAdapter
 
 from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design.settings import Settings
+from perflab.design.variant import Variant
 from perflab.errors import DAMAGE, BadInput
-from perflab.experiment.rundir import TrialDirectory, read_json, write_json
-from perflab.experiment.settings import Settings
-from perflab.experiment.variant import Variant
+from perflab.formats.json_file import read_json, write_json
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.runs.rundir import TrialDirectory
 from perflab.specification import written
 from perflab.workload import Graph, file_name
 from perflab.workload.command import Command, CommandParameters

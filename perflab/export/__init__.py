@@ -12,7 +12,7 @@ from perflab.plugins import Registry
 from perflab.registry import Kind
 
 if TYPE_CHECKING:
-    from perflab.formats.rundata import RunData, TrialTables
+    from perflab.results.run import RunData, TrialTables
 
 
 @dataclass(frozen=True)

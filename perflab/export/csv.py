@@ -11,7 +11,7 @@ from perflab.parameters import Parameters
 from perflab.registry import Kind
 
 if TYPE_CHECKING:
-    from perflab.formats.rundata import RunData, TrialTables
+    from perflab.results.run import RunData, TrialTables
 
 
 class Csv(Exporter):
@@ -19,7 +19,7 @@ class Csv(Exporter):
         pass
 
     def write(self, data: RunData, trial: TrialTables, directory: Path) -> Written:
-        from perflab.formats.rundata import TABLES
+        from perflab.results.run import TABLES
 
         directory.mkdir(parents=True, exist_ok=True)
         files = []

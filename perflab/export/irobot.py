@@ -20,7 +20,7 @@ from perflab.parameters import Parameters, Switch
 from perflab.registry import Kind
 
 if TYPE_CHECKING:
-    from perflab.formats.rundata import RunData, TrialTables
+    from perflab.results.run import RunData, TrialTables
 
 
 class IrobotParameters(Parameters):
@@ -38,7 +38,7 @@ class Irobot(Exporter):
         self._asked, self._legacy = asked, legacy
 
     def check(self, data: RunData) -> None:
-        from perflab.formats.rundata import PERFLAB
+        from perflab.results.run import PERFLAB
 
         if data.origin != PERFLAB:
             raise BadInput(f"{data.path} is output of irobot_benchmark already; `--format csv` writes its tables")

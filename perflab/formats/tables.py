@@ -245,3 +245,15 @@ def _write_whole(path: Path, table: pl.DataFrame) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def empty_tables() -> dict[str, pl.DataFrame]:
+    """Every table of a trial, without rows."""
+    return {
+        "edges": edges(None),
+        "publishers": publishers(None),
+        "services": services(None),
+        "resources": resources(()),
+        "threads": threads(()),
+        "events": events(()),
+    }

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perflab.errors import BadInput
-from perflab.experiment import rundir
 from perflab.formats import monitor
 from perflab.formats.records import RecordError
-from perflab.formats.rundata import TrialTables
 from perflab.host import parse_cpu_list
 from perflab.report.figures import Axis, Cells, Figure, Key, Span, Spans, Strip
 from perflab.report.parts import seconds_axis, workloads
 from perflab.report.results import Result, by_level, evenly, summary_of
+from perflab.results.run import TrialTables
+from perflab.runs import rundir
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.sample import Floats
 from perflab.trace.scheduling import cpu_list

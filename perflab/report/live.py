@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
-from perflab.experiment.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.report.progress import RECENT, FinishedTrial, LiveLine, Pace, RunProgress
 from perflab.results.trial import Totals
+from perflab.runs.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:

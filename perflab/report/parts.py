@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from perflab.formats.rundata import TrialTables
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Series
 from perflab.report.results import ROUND_TRIP, Result, was_measured
+from perflab.results.run import TrialTables
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.metrics import KILOBYTES, NS
 from perflab.units import format_confidence, format_count, format_duration

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from perflab.formats.rundata import PERFLAB, RunData
 from perflab.report import executor_costs
 from perflab.report.cpus import affinity, cores
 from perflab.report.degradation import curves
@@ -19,6 +18,7 @@ from perflab.report.resources import cpu, rss
 from perflab.report.results import ROUND_TRIP, Result, evenly, histogram, numbers
 from perflab.report.thresholds import breaking_points
 from perflab.report.timelines import time
+from perflab.results.run import PERFLAB, RunData
 from perflab.results.trial import EXTRA
 from perflab.statistics import histogram as hg
 

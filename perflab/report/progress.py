@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from perflab.experiment.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.results.trial import Distribution, Totals, least_lost
+from perflab.runs.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
 from perflab.units import NS_PER_S, format_count, format_time
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflab.formats.rundata import RunData
 from perflab.report import pictures
 from perflab.report.figures import Figure
 from perflab.report.results import ROUND_TRIP, Result, by_level, evenly, results_of, was_measured
+from perflab.results.run import RunData
 
 SECTIONS = (
     "distributions", "percentiles", "time", "curves", "breaking_points", "executor_costs", "cores", "affinity",

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from perflab.formats.rundata import IROBOT_LEGACY, PERFLAB, TrialTables
 from perflab.report import axes
 from perflab.report.figures import Axis, Figure, Key, Reference, Series, Target, Weight
 from perflab.report.parts import Draft, durations, left_out, not_single, seconds_axis, single, workloads
 from perflab.report.results import Result
+from perflab.results.run import IROBOT_LEGACY, PERFLAB, TrialTables
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S, format_count
 

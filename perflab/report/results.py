@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import BadInput
-from perflab.experiment import rundir
 from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
-from perflab.formats.rundata import UNKNOWN, RunData, TrialTables
 from perflab.report.label import labels
 from perflab.results import trial as records
+from perflab.results.run import UNKNOWN, RunData, TrialTables
+from perflab.runs import rundir
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram

@@ -10,8 +10,7 @@ from perflab import models
 from perflab.results.comparison import Findings
 from perflab.results.costs import ExecutorCosts
 from perflab.results.curve import BreakingPoint, Curve
-from perflab.results.trial import Result
-from perflab.workload import ALIGNED
+from perflab.results.trial import ALIGNED, Result
 
 SCHEMA: Literal[1] = 1
 

@@ -24,6 +24,9 @@ SUCCESS, FAILED, INVALID, HARNESS_ERROR = OUTCOMES
 Drained = Literal["rest", "quiet", "limit"]
 Purpose = Literal["measured", "control", "extra"]
 MEASURED: Purpose = "measured"
+
+# Phases of timers that other formats know too: as nodes create them, and all at once.
+AS_CREATED, ALIGNED = "as_created", "aligned"
 CONTROL: Purpose = "control"  # a baseline without the observers
 EXTRA: Purpose = "extra"  # for an observer that disturbs much; never in statistics
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perflab.results.trial import Circumstances, Result, Trial, level_values
+from perflab.results.trial import AS_CREATED, Circumstances, Result, Trial, level_values
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
-from perflab.workload import AS_CREATED
 
 _COMPARED = (
     "workload", "middleware", "executor", "ipc", "pass_by", "conditions", "condition_parameters", "factors",

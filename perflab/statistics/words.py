@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from perflab import models
 from perflab.results.comparison import CLAIMS, Comparison, Estimate, Interval, Lattice, Margin
+from perflab.results.trial import Result
 from perflab.statistics.equivalence import NOT_POSITIVE
 from perflab.statistics.influence import NOTABLE_RATIO
 from perflab.statistics.summary_data import SummaryComparison
@@ -276,3 +278,12 @@ def _margin(margin: Margin, form: Form) -> str:
 def estimate_in_words(estimate: Estimate, form: Form = plain) -> str:
     """ "12.3 [11.8, 12.9]", "12.3" or "–"."""
     return "–" if estimate.value is None else f"{form(estimate.value)}{_interval(estimate.interval, form)}"
+
+
+def no_success(result: Result) -> str | None:
+    """What to say of a result whose figures are not those of successful trials."""
+    if result.outcomes.success:
+        return None
+    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in models.as_json(result.outcomes).items() if n)
+    reason = next((t.reason for t in result.trials_detail if t.reason), None)
+    return f"no successful trial ({outcomes}{f': {reason}' if reason else ''})"

@@ -9,7 +9,8 @@ import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from perflab.workload import ALIGNED, Graph
+from perflab.results.trial import ALIGNED
+from perflab.workload import Graph
 
 Document = dict[str, Any]
 

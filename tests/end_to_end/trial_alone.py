@@ -6,10 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from perflab.experiment.rundir import TrialDirectory
-from perflab.experiment.supervisor import Signals
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
+from perflab.runs.rundir import TrialDirectory
+from perflab.signals import Signals
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support import HERE, SOURCE, build_plugin, run_here, two_processes
 
-from perflab.experiment.rundir import TrialDirectory
-from perflab.experiment.supervisor import Signals
+from perflab.runs.rundir import TrialDirectory
+from perflab.signals import Signals
 
 COMMAND_TIMEOUT_S = 120
 

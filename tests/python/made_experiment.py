@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from perflab import models
-from perflab.experiment import collect
 from perflab.results import summary as summaries
 from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
+from perflab.runs import collect
 from perflab.statistics import findings
 from perflab.statistics.metric_comparison import ALPHA, MARGIN
 from perflab.statistics.metrics import chosen

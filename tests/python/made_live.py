@@ -13,10 +13,9 @@ from typing import Any
 
 from made_run import MS, MadeTrial, Stream, arrivals, make_run
 
-from perflab.experiment.clean import pid_namespace
-from perflab.experiment.rundir import write_json
+from perflab.formats.json_file import write_json
 from perflab.host import Host
-from perflab.processes import start_ticks
+from perflab.processes import pid_namespace, start_ticks
 from perflab.statistics import histogram as hg
 
 RUN_ID = "5" * 32
@@ -99,9 +98,9 @@ class LiveRun:
 
     def summary(self, **more: Any) -> None:
         """Ends the run as perflab does."""
-        from perflab.experiment.collect import collect_run
-        from perflab.experiment.rundir import RunDirectory
         from perflab.models import as_json
+        from perflab.runs.collect import collect_run
+        from perflab.runs.rundir import RunDirectory
 
         summary, _ = collect_run(RunDirectory(self.path, created=False))
         write_json(self.path / "summary.json", {**as_json(summary), **more})

@@ -10,10 +10,10 @@ from typing import Any
 
 from support import graph, node
 
-from perflab.experiment.collect import collect, collect_run
-from perflab.experiment.rundir import RunDirectory, TrialDirectory
 from perflab.formats import tables
 from perflab.models import as_json
+from perflab.runs.collect import collect, collect_run
+from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import histogram as hg
 from perflab.statistics.irobot import Arrival
 

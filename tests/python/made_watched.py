@@ -8,8 +8,8 @@ from typing import Any
 
 from made_run import MS, START_NS, MadeTrial, Stream, arrivals, make_run
 
-from perflab.formats.rundata import open_run
 from perflab.report.results import Result, results_of
+from perflab.runs.rundata import open_run
 
 STEP_NS = 100 * MS
 SAMPLES = 24  # the trial lasts 20 of them, beginning with the second

@@ -20,9 +20,9 @@ from perflab.cli import archive as command
 from perflab.errors import BadInput, PerflabError
 from perflab.experiment import archive
 from perflab.experiment.archive import SUMS, check, extract, write
-from perflab.experiment.rundir import RunDirectory
-from perflab.formats.rundata import open_run
 from perflab.host import Host
+from perflab.runs.rundata import open_run
+from perflab.runs.rundir import RunDirectory
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from support import checkpoint, edge, graph, node, publisher
 
+from perflab.design import breaking_point
+from perflab.design.breaking_point import Goal, Searching, goal, results
+from perflab.design.course import AsPlanned
+from perflab.design.document import BreakingPoint, Scalar
+from perflab.design.treatments import BASELINE, Planned, Treatment
+from perflab.design.variant import Variant
 from perflab.errors import BadInput
-from perflab.experiment import breaking_point
-from perflab.experiment.breaking_point import Goal, Searching, goal, results
-from perflab.experiment.course import AsPlanned
-from perflab.experiment.design import BASELINE, Planned, Treatment
-from perflab.experiment.document import BreakingPoint, Scalar
-from perflab.experiment.variant import Variant
 from perflab.middleware import Middleware
 from perflab.models import as_json
 from perflab.statistics import histogram as hg

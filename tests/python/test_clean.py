@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 from support import SOURCE
 
+from perflab import processes
 from perflab.errors import BadInput
 from perflab.experiment import clean, shared_memory
 from perflab.host import Host
 from perflab.processes import read_process
+from perflab.runs.controller import ELSEWHERE, controller_state
 
 HOST = Host()
 WAIT_S = 30.0
@@ -205,13 +207,13 @@ def test_a_run_of_another_container_or_machine_is_not_touched(tmp_path: Path, el
     run = make_run(tmp_path / "r", **elsewhere)
     (run / ".reserve").touch()
     before = tree(run)
-    assert clean.controller_state(json.loads((run / "manifest.json").read_text()), HOST) == clean.ELSEWHERE
+    assert controller_state(json.loads((run / "manifest.json").read_text()), HOST) == ELSEWHERE
     assert cleaned(run) == []
     assert tree(run) == before
 
 
 def test_the_own_namespace_is_no_other(tmp_path: Path) -> None:
-    assert len(cleaned(make_run(tmp_path / "r", controller=controller(pid_namespace=clean.pid_namespace())))) == 1
+    assert len(cleaned(make_run(tmp_path / "r", controller=controller(pid_namespace=processes.pid_namespace())))) == 1
 
 
 def test_shared_memory_of_a_trial_that_was_running_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

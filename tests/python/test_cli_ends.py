@@ -19,8 +19,8 @@ from support import SOURCE, run_here, two_processes
 
 from perflab.cli import main
 from perflab.errors import BadInput
-from perflab.experiment import rundir
 from perflab.formats import tables
+from perflab.runs import rundir
 from tests.marks import long_but
 from tests.schemas import published
 
@@ -82,7 +82,7 @@ def test_sigint_is_ours_while_tables_are_written(tmp_path: Path) -> None:
     script = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from perflab.experiment.supervisor import Signals
+from perflab.signals import Signals
 from perflab.formats import tables
 with Signals() as signals:
     tables.write(Path(sys.argv[1]), None, [])

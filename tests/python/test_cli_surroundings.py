@@ -19,9 +19,10 @@ from perflab.cli import main
 from perflab.cli.app import LEAST_ADDRESS_SPACE
 from perflab.errors import PerflabError
 from perflab.experiment import run as experiment_run
-from perflab.experiment.rundir import RunDirectory, read_json
+from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.report import live
+from perflab.runs.rundir import RunDirectory
 from tests.marks import long_but
 
 
@@ -89,7 +90,7 @@ def test_memory_that_runs_out_is_one_line(capsys: pytest.CaptureFixture[str], mo
     def none_left(_: str) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("perflab.experiment.rundir.open_run", none_left)
+    monkeypatch.setattr("perflab.runs.rundir.open_run", none_left)
     assert ended(capsys, "show", "x") == (3, "there is not enough memory; free some, or raise the limit (`ulimit -v`)")
 
 
@@ -99,7 +100,7 @@ def test_a_file_that_the_machine_refuses_is_named(
     def refused(_: str) -> None:
         raise OSError(5, "Input/output error", "some/file")
 
-    monkeypatch.setattr("perflab.experiment.rundir.open_run", refused)
+    monkeypatch.setattr("perflab.runs.rundir.open_run", refused)
     assert ended(capsys, "show", "x") == (1, "some/file: Input/output error")
 
 

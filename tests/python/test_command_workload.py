@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from perflab.condition import Launch
+from perflab.design import treatments as design
+from perflab.design.document import Document, Written, validate
 from perflab.errors import BadInput
-from perflab.experiment import design
 from perflab.experiment.clean import Leftover, _companions
 from perflab.experiment.command import CommandRun, environment, loaded_libraries
-from perflab.experiment.document import Document, Written, validate
-from perflab.experiment.rundir import RunDirectory, TrialDirectory
+from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
 from perflab.workload import command

@@ -13,13 +13,13 @@ import pytest
 from support import graph, node
 
 from perflab import catalog
+from perflab.design import treatments as design
+from perflab.design.document import Document, Written, read, validate
+from perflab.design.settings import Experiment
+from perflab.design.treatments import BASELINE, CONTROL, EXTRA, MEASURED, Planned, Treatment
+from perflab.design.variant import Executor, Variant
 from perflab.errors import BadInput
-from perflab.experiment import design
 from perflab.experiment.build import build
-from perflab.experiment.design import BASELINE, CONTROL, EXTRA, MEASURED, Planned, Treatment
-from perflab.experiment.document import Document, Written, read, validate
-from perflab.experiment.settings import Experiment
-from perflab.experiment.variant import Executor, Variant
 from perflab.host import Host
 from perflab.middleware import Middleware
 from perflab.native import Native

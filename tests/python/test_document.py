@@ -14,9 +14,7 @@ from support import HERE
 
 from perflab import catalog
 from perflab.cli.options import mapping_of, parameters
-from perflab.errors import BadInput, PerflabError
-from perflab.experiment.build import build
-from perflab.experiment.document import (
+from perflab.design.document import (
     Document,
     Written,
     is_experiment,
@@ -26,6 +24,8 @@ from perflab.experiment.document import (
     validate,
     with_options,
 )
+from perflab.errors import BadInput, PerflabError
+from perflab.experiment.build import build
 from perflab.formats.yaml_file import MAX_BYTES
 from perflab.native import Native
 from perflab.option import Group, Option, declared

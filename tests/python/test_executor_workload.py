@@ -14,18 +14,18 @@ from typer.testing import CliRunner
 
 from perflab import catalog
 from perflab.cli.app import app
+from perflab.design import treatments as design
+from perflab.design.document import Written, read, validate, with_options
+from perflab.design.settings import Experiment
+from perflab.design.treatments import is_whole
 from perflab.errors import BadInput
 from perflab.experiment import build as building
-from perflab.experiment import design
 from perflab.experiment.build import build
-from perflab.experiment.collect import expected_of
-from perflab.experiment.design import is_whole
-from perflab.experiment.document import Written, read, validate, with_options
-from perflab.experiment.rundir import TrialDirectory
-from perflab.experiment.settings import Experiment
 from perflab.middleware import Middleware
 from perflab.native import Native
 from perflab.results.comparison import FACTOR, VARIANT
+from perflab.runs.collect import expected_of
+from perflab.runs.rundir import TrialDirectory
 from perflab.statistics.pairs import pairs_of, places_of
 from perflab.workload import generated
 from perflab.workload.generated import Generated

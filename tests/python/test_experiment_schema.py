@@ -10,7 +10,7 @@ import pytest
 import yaml
 from support import SOURCE
 
-from perflab.experiment.document import json_schema
+from perflab.design.document import json_schema
 from tests.schemas import published
 
 PUBLISHED = json.loads((SOURCE / "docs/schema/experiment.schema.json").read_text())

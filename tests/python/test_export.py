@@ -12,8 +12,8 @@ from test_irobot_formats import DATA
 
 from perflab.cli import main
 from perflab.formats.irobot import parse
-from perflab.formats.rundata import open_run
 from perflab.models import as_json
+from perflab.runs.rundata import open_run
 from perflab.statistics.irobot import UINT32, Arrival, Options, replay
 from perflab.statistics.metrics import METRICS
 

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from support import checkpoint, edge, publisher
 
 from perflab.errors import BadInput
-from perflab.formats import checkpoints, rundata
+from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
-from perflab.formats.rundata import RunData, TrialTables
+from perflab.formats.tables import empty_tables
 from perflab.report import axes, distributions, palette, parts, pictures, resources, results, timelines
 from perflab.report.figures import Figure, Series, Target
 from perflab.report.results import Result, results_of
+from perflab.results.run import IROBOT, PERFLAB, RunData, TrialTables
 from perflab.results.summary import Summary
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
@@ -60,7 +61,7 @@ def trial(
         "outcome": "success",
         "started_ns": START,
         "duration_s": 10.0,
-        **rundata.empty_tables(),
+        **empty_tables(),
     }
     if edges:
         accounts = account([checkpoint(unique, list(edges))])
@@ -74,7 +75,7 @@ def trial(
 
 def run(*trials: TrialTables, name: str = "r", cpus: str | None = "0-3", path: Path = Path("nowhere")) -> RunData:
     manifest = {"host": {"cpus_online": cpus}} if cpus else {}
-    return RunData(name, path, rundata.PERFLAB, Summary(run=name, valid=True, results=()), manifest, tuple(trials), ())
+    return RunData(name, path, PERFLAB, Summary(run=name, valid=True, results=()), manifest, tuple(trials), ())
 
 
 def one_result(*trials: TrialTables) -> list[Result]:
@@ -497,7 +498,7 @@ def test_a_target_without_a_known_number_of_cpus_has_no_line() -> None:
 
 def test_shares_of_a_whole_machine_are_drawn_as_that() -> None:
     machine = [{"process": "q", "at_ns": S, "interval_ns": S, "cpu_percent_of_machine": 5.0, "rss_peak_kb": 1024}]
-    foreign = replace(run(trial(samples=machine, started_ns=None, middleware="n")), origin=rundata.IROBOT, manifest={})
+    foreign = replace(run(trial(samples=machine, started_ns=None, middleware="n")), origin=IROBOT, manifest={})
     figure = resources.cpu(results_of([run(trial(samples=[sample(1, 50)])), foreign]), Target("limit", 15.0, None))
     assert figure is not None
     assert figure.y.title == "CPU (% of all CPUs)"
@@ -546,8 +547,8 @@ def test_a_result_keeps_its_group_and_further_processes_have_others() -> None:
 def test_what_a_foreign_run_does_not_hold_is_said() -> None:
     row = {"publisher": "/a", "topic": "/t", "subscription": "/b", "latency_count": 4, "latency_mean": 2500.0,
            "latency_min": 1000, "latency_max": 4000}  # fmt: skip
-    table = pl.concat([rundata.empty_tables()["edges"], pl.DataFrame([row])], how="diagonal")
-    foreign = replace(run(replace(trial(), edges=table)), origin=rundata.IROBOT)
+    table = pl.concat([empty_tables()["edges"], pl.DataFrame([row])], how="diagonal")
+    foreign = replace(run(replace(trial(), edges=table)), origin=IROBOT)
     made = pictures.build(results_of([foreign]), ("percentiles", "edges", "time", "cpu"), ("latency",))
     assert [figure.kind for figure in made.figures] == ["edges"]
     assert [line.partition(":")[0] for line in made.missing] == ["percentiles", "time", "cpu"]

@@ -15,8 +15,9 @@ from perflab.errors import BadInput
 from perflab.formats.irobot import find, parse, write
 from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.model import Output, Sample
-from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, open_run
 from perflab.models import as_json
+from perflab.results.run import IROBOT, IROBOT_LEGACY, UNKNOWN
+from perflab.runs.rundata import open_run
 from perflab.statistics.irobot import Row, Total
 from tests.schemas import published
 

@@ -13,14 +13,15 @@ from made_experiment import Effect, Made, with_findings, write_run
 from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.errors import BadInput, PerflabError
-from perflab.formats.rundata import RunData, open_run
 from perflab.report import latex
 from perflab.report.latex.table import Column, Names, Table, Texts, Value, Values, unit_of
 from perflab.report.latex.text import aligned, breakable, decimals, escape, number
 from perflab.results.comparison import CONDITION, Remark
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, State
+from perflab.results.run import RunData
 from perflab.results.summary import Summary
 from perflab.results.trial import Median
+from perflab.runs.rundata import open_run
 from perflab.statistics.metrics import METRICS
 
 HOSTILE = r"""100% _of_ #{\x$y^2}~&<a|b>"µ×–…é中☃ --opt ?` \end{document} \input{/etc/passwd}"""

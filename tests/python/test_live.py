@@ -14,10 +14,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from support import SOURCE
 
-from perflab.experiment.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.report import live
 from perflab.report.progress import LiveLine, RunProgress
 from perflab.results.trial import Distribution, Lost, Totals
+from perflab.runs.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
 
 LABELS = ("baseline", "cpu_load", "message_flood+cpu_pinning", "one_cpu")

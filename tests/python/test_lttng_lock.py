@@ -15,7 +15,7 @@ import pytest
 
 from perflab import waiting
 from perflab.errors import Interrupted, Unavailable
-from perflab.experiment.supervisor import Signals
+from perflab.signals import Signals
 from perflab.tracer import lttng
 
 # Holds the lock until its standard input ends.

@@ -16,7 +16,6 @@ from made_sweep import LEVELS, curve_document, made_breaking_point, made_curve, 
 from test_plot import HOSTILE, Page, svg_text
 
 from perflab.cli import main
-from perflab.formats.rundata import open_run
 from perflab.models import as_json, read
 from perflab.report import draw_html, draw_static, draw_still, report_figures
 from perflab.report.degradation import APART, curves, level_text, levels_axis, value_at
@@ -24,6 +23,7 @@ from perflab.report.figures import Figure, Series
 from perflab.report.palette import DARK, LIGHT
 from perflab.report.thresholds import MIN_TRIALS, breaking_points
 from perflab.results.curve import BreakingPoint, Curve
+from perflab.runs.rundata import open_run
 from tests.marks import long_but
 
 DEFAULT = made_curve()

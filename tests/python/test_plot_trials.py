@@ -10,11 +10,11 @@ import pytest
 from made_run import MadeTrial, Stream, arrivals, make_run
 from test_plot import svg_text
 
-from perflab.formats.rundata import open_run
 from perflab.report import draw_static
 from perflab.report.figures import Figure, Series
 from perflab.report.per_trial import MAX_ROWS, per_trial
 from perflab.report.results import results_of
+from perflab.runs.rundata import open_run
 
 
 def measured(us: float, condition: str = "", **members: Any) -> MadeTrial:

@@ -112,7 +112,7 @@ def test_the_schema_and_completion_have_it(tmp_path: Path) -> None:
     ):
         done = perflab_with(tmp_path, **asked, _TYPER_COMPLETE_ARGS=f"perflab {typed}")
         assert done.stdout.splitlines() == [expected]
-    code = "import json; from perflab.experiment.document import json_schema; print(json.dumps(json_schema()))"
+    code = "import json; from perflab.design.document import json_schema; print(json.dumps(json_schema()))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(SOURCE), str(tmp_path)))}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert "solar_flare" in json.loads(done.stdout)["$defs"]

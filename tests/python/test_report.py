@@ -14,11 +14,11 @@ from rich.text import Text
 from support import checkpoint, edge, publisher, service
 from test_summary import trial
 
-from perflab.experiment.display import LiveProgress
 from perflab.report import terminal
 from perflab.report.live import LiveLine
 from perflab.report.table import Column, print_table
 from perflab.results.trial import Judged, Passing, ThreadGroup
+from perflab.runs.display import LiveProgress
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import account
 from perflab.statistics.summary import TrialData, summarize

@@ -12,8 +12,9 @@ from made_run import START_NS, MadeTrial, Stream, arrivals, make_run
 import perflab
 from perflab.errors import BadInput
 from perflab.formats import tables
-from perflab.formats.rundata import PERFLAB, TABLES, open_run
 from perflab.models import as_json
+from perflab.results.run import PERFLAB, TABLES
+from perflab.runs.rundata import open_run
 
 
 def talk(latencies_us: Sequence[float], sent: int | None = None) -> Stream:

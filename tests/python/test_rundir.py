@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from perflab.errors import BadInput
-from perflab.experiment import rundir
+from perflab.formats import json_file
+from perflab.runs import rundir
 
 
 def test_the_default_name_is_time_and_name_and_never_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,24 +47,24 @@ def test_output_may_be_new_or_empty_only(tmp_path: Path) -> None:
 
 def test_json_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    rundir.write_json(path, {"a": "ä"})
-    rundir.write_json(path, {"a": 2})
-    assert rundir.read_json(path) == {"a": 2}
+    json_file.write_json(path, {"a": "ä"})
+    json_file.write_json(path, {"a": 2})
+    assert json_file.read_json(path) == {"a": 2}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
 
 
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
-    rundir.write_json(path, {"a": 1})
+    json_file.write_json(path, {"a": 1})
 
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        rundir.write_json(path, {"a": 2})
+        json_file.write_json(path, {"a": 2})
     with pytest.raises(ValueError, match="Out of range"):
-        rundir.write_json(path, {"a": float("nan")})
+        json_file.write_json(path, {"a": float("nan")})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
 
@@ -82,7 +83,7 @@ def test_discarding_removes_only_what_perflab_made(tmp_path: Path) -> None:
     for path in (tmp_path / "mine", tmp_path / "new"):
         run = rundir.create(path, "x")
         run.new_trial("baseline")
-        rundir.write_json(run.manifest, {})
+        json_file.write_json(run.manifest, {})
         run.discard()
     assert not (tmp_path / "new").exists()
     assert list((tmp_path / "mine").iterdir()) == []

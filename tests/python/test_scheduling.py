@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from perflab.design.scheduling import of_process, parse
 from perflab.errors import BadInput
-from perflab.experiment.scheduling import of_process, parse
 
 PROCESSES = ["ping", "pong.2"]
 

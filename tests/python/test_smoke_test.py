@@ -30,13 +30,13 @@ from perflab.cli.smoke_checks import (
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.errors import Interrupted, TrialFailed
 from perflab.experiment.run import RunResult
-from perflab.experiment.rundir import RunDirectory
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.native import Native
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.report.live import silent
 from perflab.results.summary import Summary, read
+from perflab.runs.rundir import RunDirectory
 
 Json = dict[str, Any]
 

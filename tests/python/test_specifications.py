@@ -17,10 +17,10 @@ from support import graph, node
 from perflab.condition import Condition, message_flood
 from perflab.condition.flood_graph import Flood, MessageType
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design import treatments as design
+from perflab.design.document import Written, validate
+from perflab.design.variant import Variant
 from perflab.errors import BadInput, Unavailable
-from perflab.experiment import design
-from perflab.experiment.document import Written, validate
-from perflab.experiment.variant import Variant
 from perflab.host import Host
 from perflab.middleware import Middleware
 from perflab.observer.kinds import REGISTRY as OBSERVERS

@@ -12,13 +12,13 @@ from test_trial import plan
 
 from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, Window
 from perflab.errors import PerflabError, Unavailable
-from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.running import TrialOutcome
-from perflab.experiment.supervisor import Signals
 from perflab.experiment.trial import run_trial
 from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Artifact, Observation, Observer
+from perflab.runs.rundir import TrialDirectory
+from perflab.signals import Signals
 from perflab.specification import Specification
 from perflab.workload import Graph
 

@@ -14,15 +14,15 @@ from support import graph, node
 
 from perflab.condition.evidence import allowed_cpus
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design import treatments as design
+from perflab.design.document import Document, Written, validate
+from perflab.design.levels import Scalar, listed, quantity, spread, with_unit
+from perflab.design.settings import Experiment
+from perflab.design.sweep import as_search, as_sweep, possible
+from perflab.design.treatments import BASELINE, is_whole, timer_speed
+from perflab.design.variant import Variant
 from perflab.errors import BadInput
-from perflab.experiment import design
 from perflab.experiment.build import build
-from perflab.experiment.design import BASELINE, is_whole, timer_speed
-from perflab.experiment.document import Document, Written, validate
-from perflab.experiment.levels import Scalar, listed, quantity, spread, with_unit
-from perflab.experiment.settings import Experiment
-from perflab.experiment.sweep import as_search, as_sweep, possible
-from perflab.experiment.variant import Variant
 from perflab.host import Host
 from perflab.middleware import Middleware
 from perflab.native import Native

@@ -12,9 +12,9 @@ import made_experiment
 from made_experiment import read_results
 from rich.console import Console
 
-from perflab.experiment import traced
-from perflab.experiment.settings import Thresholds
+from perflab.design.settings import Thresholds
 from perflab.report.why import print_why
+from perflab.runs import traced
 from perflab.workload import Graph
 
 Json = dict[str, Any]

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 from support import two_processes
 
+from perflab.design.settings import Limits, Settings
+from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, Unavailable
-from perflab.experiment.display import LiveProgress
-from perflab.experiment.rundir import TrialDirectory
 from perflab.experiment.running import Listener, TrialOutcome
-from perflab.experiment.settings import Limits, Settings
-from perflab.experiment.supervisor import Signals
 from perflab.experiment.trial import run_trial
 from perflab.experiment.trial_plan import TrialPlan
-from perflab.experiment.variant import Variant
 from perflab.middleware import Middleware
 from perflab.native import Native
+from perflab.runs.display import LiveProgress
+from perflab.runs.rundir import TrialDirectory
+from perflab.signals import Signals
 from perflab.workload import Graph
 
 MS = 1_000_000

@@ -13,14 +13,14 @@ from test_trial import plan
 
 from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design.scheduling import ThreadRequest
+from perflab.design.settings import Thresholds
+from perflab.design.variant import Executor, Variant
 from perflab.errors import BadInput
-from perflab.experiment.rundir import TrialDirectory
-from perflab.experiment.scheduling import ThreadRequest
-from perflab.experiment.settings import Thresholds
 from perflab.experiment.trial_plan import TrialPlan
-from perflab.experiment.variant import Executor, Variant
 from perflab.middleware import Middleware
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.runs.rundir import TrialDirectory
 from perflab.workload import Graph
 from perflab.workload.command import Command, CommandParameters
 

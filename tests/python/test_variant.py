@@ -10,8 +10,7 @@ from support import build_plugin
 
 from perflab import middleware
 from perflab.cli import main
-from perflab.errors import BadInput, Unavailable
-from perflab.experiment.variant import (
+from perflab.design.variant import (
     Executor,
     Variant,
     parse_executors,
@@ -20,6 +19,7 @@ from perflab.experiment.variant import (
     parse_pass_by,
     product_of,
 )
+from perflab.errors import BadInput, Unavailable
 from perflab.middleware import Middleware, common_framing, select
 from perflab.middleware.kind import MiddlewareKind
 from perflab.native import Native

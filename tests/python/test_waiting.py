@@ -12,7 +12,8 @@ import pytest
 
 from perflab import programs, waiting
 from perflab.errors import Interrupted
-from perflab.experiment.supervisor import Signals, Supervisor, Tick
+from perflab.experiment.supervisor import Supervisor, Tick
+from perflab.signals import Signals
 from perflab.waiting import Wait
 
 LIMIT_S = 60.0  # of what ends at once where it works

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support import SOURCE
 
+from perflab.design import document
 from perflab.errors import BadInput
-from perflab.experiment import document
 from perflab.formats.yaml_file import MAX_DEPTH, MAX_DIGITS, MAX_VALUES, parse
 from perflab.profile import families
 from perflab.trace import paths_file

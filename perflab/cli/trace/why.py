@@ -88,7 +88,7 @@ def why(
 
 def _of_run(paths: Sequence[Path]) -> Selection | None:
     """What the report of a run calls late, where the trace is that of one of its trials."""
-    from perflab.experiment.traced import asked_of
+    from perflab.runs.traced import asked_of
 
     return asked_of(paths[0]) if len(paths) == 1 else None
 

@@ -14,17 +14,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perflab import __version__
 from perflab.errors import BadInput
 from perflab.formats.irobot.model import DISCOVERY, Event, Output, Sample
 from perflab.formats.irobot.runs import ACCOUNTING, CPUS, MEASURED_BY, MIDDLEWARE, PHASE
-from perflab.formats.rundata import RunData, TrialTables
 from perflab.middleware import rclcpp
+from perflab.results.run import RunData, TrialTables
 from perflab.statistics import histogram as hg
 from perflab.statistics import irobot
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Delivery, Options, Row, Total
 from perflab.statistics.target import machine_cpus
+from perflab.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl

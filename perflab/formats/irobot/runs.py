@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 from perflab.formats.irobot import dialect
 from perflab.formats.irobot.model import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
 from perflab.formats.irobot.parse import parse
-from perflab.formats.rundata import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, Tables, TrialTables, empty_tables
+from perflab.formats.tables import empty_tables
+from perflab.results.run import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.results.trial import (
+    ALIGNED,
+    AS_CREATED,
     SUCCESS,
     Counts,
     Coverage,
@@ -38,7 +41,6 @@ from perflab.results.trial import (
     largest,
 )
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row
-from perflab.workload import ALIGNED, AS_CREATED
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, PerflabError, damage_of
-from perflab.formats.rundata import RunData
 from perflab.report import whole_file
 from perflab.report.latex import costs
 from perflab.report.latex.figures import Picture, pictures
@@ -19,6 +18,7 @@ from perflab.report.latex.machine import inventory_of, machine
 from perflab.report.latex.tables import breaking_points, comparisons, conditions, curves, results
 from perflab.report.latex.text import breakable, escape
 from perflab.report.latex.values import COMMANDS, values
+from perflab.results.run import RunData
 from perflab.results.summary import Summary
 from perflab.results.trial import Outcomes
 from perflab.units import format_duration

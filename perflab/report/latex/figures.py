@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perflab.formats.rundata import RunData
 from perflab.report import draw_static
 from perflab.report.figures import Figure
+from perflab.results.run import RunData
 
 
 @dataclass(frozen=True)

@@ -129,9 +129,9 @@ def is_whole(run: ReportRun) -> bool:
 
 def is_running(run: ReportRun) -> bool:
     """Whether the perflab that makes it is alive, and on this machine."""
-    from perflab.experiment.clean import RUNNING, controller_state
-    from perflab.experiment.rundir import SUMMARY
     from perflab.host import Host
+    from perflab.runs.controller import RUNNING, controller_state
+    from perflab.runs.rundir import SUMMARY
 
     if not run.own or "controller" not in run.manifest or (run.data.path / SUMMARY).exists():
         return False

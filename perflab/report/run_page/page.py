@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from importlib import resources
 
 from perflab.errors import DAMAGE, BadInput, one_line
-from perflab.formats.rundata import RunData
 from perflab.report import draw_html, draw_still
 from perflab.report.draw_html import Choice, PageParts
 from perflab.report.figures import Figure
 from perflab.report.run_page import costs, curves, findings, profiles, quality, setup, tables
 from perflab.report.run_page.elements import box, escape, paragraph
 from perflab.report.run_page.runs import ReportRun
+from perflab.results.run import RunData
 
 # Pictures by the sections of the page; what is in neither list stands at the end of the first one.
 OF_CURVES = ("curves", "breaking_points", "executor_costs")

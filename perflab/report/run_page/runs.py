@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, PerflabError
-from perflab.experiment.collect import left_out, own_trials
-from perflab.experiment.rundir import RunDirectory
-from perflab.formats.rundata import PERFLAB, RunData
 from perflab.report.label import labels
 from perflab.results.comparison import Finding, Remark
+from perflab.results.run import PERFLAB, RunData
 from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
+from perflab.runs.collect import left_out, own_trials
+from perflab.runs.rundir import RunDirectory
 
 Json = dict[str, Any]
 
@@ -125,7 +125,7 @@ def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Result]]
 
 def open_all(words: Sequence[str]) -> list[ReportRun]:
     """The runs of these paths or names, each once. Raises BadInput with one line."""
-    from perflab.formats.rundata import open_run
+    from perflab.runs.rundata import open_run
 
     found: list[ReportRun] = []
     seen: dict[Path, str] = {}

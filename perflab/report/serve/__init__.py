@@ -25,7 +25,7 @@ def serve(runs: Sequence[str], port: int = 0, announce: Callable[[str], None] | 
     thread, of which the signals are; the process is as nice as can be from then on. Raises BadInput where a word
     cannot become a run or `port` is none, PerflabError where the port cannot be had.
     """
-    from perflab.experiment.supervisor import Signals
+    from perflab.signals import Signals
 
     say = announce or _print
     watches = [Watch(word) for word in runs]

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from perflab.experiment.collect import collect, expected_of
-from perflab.experiment.rundir import TrialDirectory
 from perflab.report import label
 from perflab.report.serve import searching
 from perflab.results.trial import (
@@ -25,13 +23,15 @@ from perflab.results.trial import (
     owners,
     received,
 )
+from perflab.runs.collect import collect, expected_of
+from perflab.runs.rundir import TrialDirectory
 from perflab.statistics import key_figures
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.proportion import wilson
 from perflab.statistics.summary import TrialData, figures_of
 
 if TYPE_CHECKING:
-    from perflab.experiment.breaking_point import Goal
+    from perflab.design.breaking_point import Goal
 
 Json = dict[str, Any]
 

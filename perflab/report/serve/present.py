@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import DAMAGE
-from perflab.experiment.rundir import TrialDirectory
 from perflab.formats.checkpoints import difference
 from perflab.report.serve.tail import Tail
+from perflab.runs.rundir import TrialDirectory
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S

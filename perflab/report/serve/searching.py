@@ -11,7 +11,7 @@ from perflab.models import as_json
 from perflab.statistics.summary import TrialData
 
 if TYPE_CHECKING:
-    from perflab.experiment.breaking_point import Goal
+    from perflab.design.breaking_point import Goal
 
 Json = dict[str, Any]
 
@@ -30,23 +30,19 @@ def asked(manifest: Mapping[str, Any]) -> Json | None:
 
 def goal_of(manifest: Mapping[str, Any]) -> Goal | None:
     """None of runs without a search, and where its target is not on this machine. Raises one of DAMAGE."""
-    wanted = asked(manifest)
-    if wanted is None:
+    if asked(manifest) is None:
         return None
-    from perflab.experiment.breaking_point import goal  # scipy takes half a second to import
-    from perflab.experiment.design import is_whole
-    from perflab.experiment.document import BreakingPoint, Written, validate
+    from perflab.design.breaking_point import goal_of_document  # scipy takes half a second to import
+    from perflab.design.document import Written, validate
     from perflab.statistics import key_figures
     from perflab.statistics.target import machine_cpus
-    from perflab.workload.generated import REGISTRY as GENERATED
 
-    read = BreakingPoint.model_validate(wanted)
     try:
-        generated = manifest["workload"].get("kind") in GENERATED
-        workload = validate(Written(dict(manifest["experiment"]["written"]))).workload if generated else None
-        whole = is_whole(read.factor, read.low, read.high, workload)
+        document = validate(Written(dict(manifest["experiment"]["written"])))
+        if document.breaking_point is None:
+            return None
         figures = key_figures.kinds(key_figures.declared(manifest["workload"]["graph"]))
-        return goal(read, whole, machine_cpus(manifest), figures)
+        return goal_of_document(document, document.breaking_point, machine_cpus(manifest), figures)
     except BadInput:
         return None
 
@@ -66,7 +62,7 @@ def slim(data: TrialData) -> TrialData:
 
 def found(goal: Goal, trials: Sequence[tuple[TrialData, bool | None]], manifest: Mapping[str, Any]) -> list[Json]:
     """The breaking points as of now, with SHOWN of their keys. `trials` are slim ones, each with its judgement."""
-    from perflab.experiment.breaking_point import results
+    from perflab.design.breaking_point import results
 
     verdicts = {data.order: met for data, met in trials}
     told = replace(goal, judge=lambda data: verdicts[data.order])

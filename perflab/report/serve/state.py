@@ -18,20 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
-from perflab.experiment import rundir
-from perflab.experiment.clean import ELSEWHERE, GONE, RUNNING, controller_state
-from perflab.experiment.display import PlannedTrial, RunPlan
-from perflab.experiment.rundir import RunDirectory, TrialDirectory
+from perflab.formats import json_file
 from perflab.host import Host
 from perflab.report.progress import RunProgress
 from perflab.report.serve import finished, searching
 from perflab.report.serve.finished import Finished
 from perflab.report.serve.present import PresentTrial
 from perflab.results.trial import SUCCESS
+from perflab.runs import rundir
+from perflab.runs.controller import ELSEWHERE, GONE, RUNNING, controller_state
+from perflab.runs.display import PlannedTrial, RunPlan
+from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from perflab.experiment.breaking_point import Goal
+    from perflab.design.breaking_point import Goal
 
 SCHEMA = 1
 LOOK_INTERVAL_S = 0.9  # files are not looked at more often, however many ask
@@ -87,7 +88,7 @@ class _Document:
         self.signature, self.content, self.problem = found, None, None
         if found is not None:
             try:
-                self.content = rundir.read_json(self.path)
+                self.content = json_file.read_json(self.path)
             except BadInput as error:
                 self.problem = str(error)
 

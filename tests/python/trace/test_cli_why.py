@@ -14,8 +14,8 @@ from support import SOURCE
 from why_system import BASE, HOG, System
 
 from perflab.cli import main
-from perflab.experiment import traced
-from perflab.experiment.settings import Thresholds
+from perflab.design.settings import Thresholds
+from perflab.runs import traced
 from perflab.workload import Graph
 
 

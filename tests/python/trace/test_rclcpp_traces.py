@@ -22,8 +22,8 @@ from opened import needs_library
 from reference_traces import unpack
 from why_system import assert_conserved
 
-from perflab.experiment import traced
-from perflab.experiment.settings import Thresholds
+from perflab.design.settings import Thresholds
+from perflab.runs import traced
 from perflab.trace import open_trace
 from perflab.trace.callbacks import callbacks
 from perflab.trace.executor import executor

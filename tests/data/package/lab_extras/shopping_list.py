@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from perflab.export import Exporter, Written
-from perflab.formats.rundata import RunData, TrialTables
 from perflab.option import Option
 from perflab.parameters import Parameters
 from perflab.registry import Kind
+from perflab.results.run import RunData, TrialTables
 
 
 class ListParameters(Parameters):

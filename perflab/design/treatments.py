@@ -14,7 +14,6 @@ import difflib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -23,18 +22,25 @@ from pydantic import BaseModel, ValidationError, create_model
 from perflab import registry
 from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design.document import Document, Scalar
+from perflab.design.factors import (
+    FORMER_TIMER_SPEED,
+    GRAPH_LEVELS,
+    MIDDLEWARE,
+    PHASE,
+    QOS_LEVELS,
+    TIMER_SPEED,
+    WORKLOAD,
+)
+from perflab.design.levels import quantity, with_unit
+from perflab.design.variant import Variant
 from perflab.errors import BadInput
-from perflab.experiment.document import Document, Scalar
-from perflab.experiment.levels import quantity, with_unit
-from perflab.experiment.variant import Variant
 from perflab.formats.yaml_file import Location
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
-from perflab.option import Completer, one_of, values
-from perflab.workload import PHASES, Graph
+from perflab.workload import Graph
 from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
-from perflab.workload.generated import REGISTRY as GENERATED
 from perflab.workload.generated import Generated, GeneratedParameters
 
 T = TypeVar("T")
@@ -42,19 +48,6 @@ T = TypeVar("T")
 BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
-WORKLOAD = "workload"
-MIDDLEWARE = "middleware"
-TIMER_SPEED = "timer_speed"
-FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
-PHASE = "phase"
-# What a factor of a graph may set: of every publisher and subscription, how many times as often all timers fire, and
-# where in their periods they do.
-QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
-    "depth": None,
-    "reliability": ("reliable", "best_effort"),
-    "durability": ("volatile", "transient_local"),
-}
-GRAPH_LEVELS: dict[str, tuple[str, ...] | None] = {**QOS_LEVELS, TIMER_SPEED: None, PHASE: PHASES}
 MAX_DEPTH = 100_000
 MIN_SPEED, MAX_SPEED = 0.001, 1000.0
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
@@ -140,19 +133,6 @@ class Planned:
     block: int
     treatment: Treatment
     after: str | None = None
-
-
-def levels_by_path() -> dict[str, Completer]:
-    """Every factor that has a name, with what completes a level of it."""
-    found: dict[str, Completer] = {}
-    for name, kind in CONDITIONS.items():
-        found |= {f"{name}.{key}": partial(values, field) for key, field in kind.model.model_fields.items()}
-    found |= {f"{WORKLOAD}.{key}": one_of(words or ()) for key, words in GRAPH_LEVELS.items()}
-    for generated in GENERATED.values():
-        found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in generated.model.model_fields.items()}
-    for name, middleware in MIDDLEWARES.items():
-        found |= {f"{name}.{option.key}": one_of(option.values) for option in middleware.options}
-    return found
 
 
 def adds_nodes(document: Document) -> bool:

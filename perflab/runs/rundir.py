@@ -7,14 +7,11 @@ directory). The manifest comes first and summary.json last, so a directory tells
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from perflab.errors import BadInput, PerflabError
 from perflab.workload import file_name
@@ -176,38 +173,6 @@ def open_run(word: str) -> RunDirectory:
     raise BadInput(f"no run {word!r}; name a run directory, `ls {RUNS}` shows those of this folder")
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Writes a JSON file whole or not at all. Raises OSError, leaving nothing behind."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1, allow_nan=False, ensure_ascii=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. Raises BadInput where it cannot be read or is not one."""
-    try:
-        if path.exists() and not path.is_file():
-            raise BadInput(f"{path} is damaged: not a regular file")
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path} is damaged: {error}") from error
-    if not isinstance(document, dict):
-        raise BadInput(f"{path} is damaged: not a JSON object")
-    return document
-
-
 def _make(path: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
     try:
         path.mkdir(parents=parents, exist_ok=exist_ok)
@@ -217,11 +182,3 @@ def _make(path: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
         raise BadInput(f"cannot make the run directory {path}: it is a file") from None
     except OSError as error:
         raise BadInput(f"cannot make the run directory {path}: {error.strerror}; choose one with --output") from error
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab import models
+from perflab.design.settings import Thresholds
 from perflab.errors import DAMAGE, BadInput, PerflabError
-from perflab.experiment.rundir import read_json
-from perflab.experiment.settings import Thresholds
+from perflab.formats.json_file import read_json
 from perflab.results.trial import Phases, Why
 from perflab.statistics.executor_costs import phases_of
 from perflab.units import NS_PER_S

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from perflab.design.document import BreakingPoint as Asked
+from perflab.design.document import Document, Scalar
+from perflab.design.levels import quantity, with_unit
+from perflab.design.treatments import Planned, Treatment, is_whole
 from perflab.errors import BadInput
-from perflab.experiment.design import Planned, Treatment
-from perflab.experiment.document import BreakingPoint as Asked
-from perflab.experiment.document import Scalar
-from perflab.experiment.levels import quantity, with_unit
 from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.target import Target
 from perflab.results.curve import BreakingPoint, Step
@@ -66,6 +66,11 @@ class Goal:
         """A level for people."""
         unit = f" {self.unit}" if self.unit else ""
         return f"{level_words(self.factor, float(f'{number:.4g}'))}{unit}"
+
+
+def goal_of_document(document: Document, asked: Asked, cpus: int | None, figures: Mapping[str, str]) -> Goal:
+    """The goal of a document that asks for a search; otherwise as `goal`."""
+    return goal(asked, is_whole(asked.factor, asked.low, asked.high, document.workload), cpus, figures)
 
 
 def goal(asked: Asked, integer: bool, cpus: int | None, figures: Mapping[str, str] | None = None) -> Goal:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from perflab.experiment.design import Planned
+from perflab.design.treatments import Planned
 from perflab.statistics.summary import TrialData
 
 

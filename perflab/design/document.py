@@ -25,8 +25,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from perflab.design import choices, levels
 from perflab.errors import BadInput
-from perflab.experiment import choices, levels
 from perflab.option import Declared, Form, Group, Option, declared, kind_of, models_in, one_of, some_of
 from perflab.parameters import DurationNs, Percent, Switch
 from perflab.validation import DURATION, what_is_wrong

@@ -6,82 +6,28 @@ Whatever draws, compares or exports results reads them through `open_run` and so
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE, BadInput
-from perflab.experiment import rundir, trial_file
-from perflab.experiment.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
-from perflab.experiment.rundir import RunDirectory, TrialDirectory
-from perflab.formats import tables
+from perflab.formats import json_file, tables
+from perflab.formats.tables import empty_tables
 from perflab.models import Damaged
 from perflab.results import summary as summaries
+from perflab.results.run import PERFLAB, TABLES, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
-from perflab.results.trial import MEASURED, Circumstances
+from perflab.results.trial import MEASURED
+from perflab.runs import rundir, trial_file
+from perflab.runs.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
+from perflab.runs.rundir import RunDirectory, TrialDirectory
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 Json = dict[str, Any]
-Tables = dict[str, Any]  # of polars, by name
-
-PERFLAB = "perflab"
-IROBOT = "irobot"
-IROBOT_LEGACY = "irobot-legacy"
-UNKNOWN = "unknown"  # the middleware of a trial whose source does not say
-
-TABLES = ("edges", "publishers", "services", "resources", "threads", "events")
 _LATER = ("services",)  # tables that runs of older versions do not have
 
 _ENDED_EARLY = "the run has no usable summary.json; these numbers are made from what its processes had recorded"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialTables(Circumstances):
-    """The tables of one trial, with the columns of perflab/formats/tables.py; without rows where there is nothing.
-
-    Instants in the tables are CLOCK_MONOTONIC (virtual time on the virtual runtime); `started_ns` is the start of the
-    measured part among them. Where it is None instants count from 0. Tables of a foreign run may have more columns.
-    """
-
-    number: int
-    outcome: str
-    started_ns: int | None
-    duration_s: float
-    edges: pl.DataFrame = field(repr=False)
-    publishers: pl.DataFrame = field(repr=False)
-    resources: pl.DataFrame = field(repr=False)
-    threads: pl.DataFrame = field(repr=False)
-    events: pl.DataFrame = field(repr=False)
-    services: pl.DataFrame = field(default_factory=lambda: tables.services(None), repr=False)
-    # Where the trial stood in the plan; None: of a run from before there were blocks, or a foreign one.
-    block: int | None = None
-    order: int | None = None
-    after: str | None = None  # the disturbance right before it, if any
-    missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
-
-    @property
-    def measured(self) -> bool:
-        """Whether its figures are those of a whole trial."""
-        return self.outcome == "success" or (self.outcome == "failed" and self.missed_criterion)
-
-
-@dataclass(frozen=True)
-class RunData:
-    """A run as its files tell it.
-
-    In `summary` is None what the source does not say; `manifest` is that
-    of perflab, or what a foreign directory says of its settings. `notes` say what a reader of the figures must know.
-    """
-
-    name: str
-    path: Path
-    origin: str  # PERFLAB, IROBOT or IROBOT_LEGACY
-    summary: Summary = field(repr=False)
-    manifest: Json = field(repr=False)
-    trials: tuple[TrialTables, ...] = field(repr=False)
-    notes: tuple[str, ...]
 
 
 def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
@@ -108,20 +54,8 @@ def is_perflab_run(word: str) -> bool:
         raise BadInput(f"cannot open run {word!r}: {error.strerror}") from error
 
 
-def empty_tables() -> Tables:
-    """Every table of a trial, without rows."""
-    return {
-        "edges": tables.edges(None),
-        "publishers": tables.publishers(None),
-        "services": tables.services(None),
-        "resources": tables.resources(()),
-        "threads": tables.threads(()),
-        "events": tables.events(()),
-    }
-
-
 def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
-    manifest = rundir.read_json(directory.manifest)
+    manifest = json_file.read_json(directory.manifest)
     if manifest.get("schema") != 1:
         raise BadInput(
             f"{directory.manifest} is damaged, or of another version: schema {manifest.get('schema')!r} instead of 1"
@@ -146,7 +80,7 @@ def _summary(directory: RunDirectory, notes: list[str]) -> Summary | None:
     if not directory.summary.exists():
         return None
     try:
-        return summaries.read(rundir.read_json(directory.summary))
+        return summaries.read(json_file.read_json(directory.summary))
     except BadInput as problem:
         notes.append(str(problem))
     except Damaged as problem:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from perflab.experiment import document
-from perflab.experiment.course import AsPlanned, Course
-from perflab.experiment.design import Planned, Treatment
-from perflab.experiment.document import Document, Scalar
-from perflab.experiment.scheduling import ThreadRequest
-from perflab.experiment.variant import Variant
+from perflab.design import document
+from perflab.design.course import AsPlanned, Course
+from perflab.design.document import Document, Scalar
+from perflab.design.scheduling import ThreadRequest
+from perflab.design.treatments import Planned, Treatment
+from perflab.design.variant import Variant
 from perflab.units import NS_PER_S
 from perflab.workload import Source, Workload, command
 from perflab.workload.command import Command
 
 if TYPE_CHECKING:
-    from perflab.experiment.breaking_point import Goal
+    from perflab.design.breaking_point import Goal
 
 CHECKPOINT_NS = 5 * NS_PER_S
 
@@ -122,7 +122,7 @@ class Experiment:
         """Which trials run, from the first on."""
         if self.search is None:
             return AsPlanned(self.order)
-        from perflab.experiment.breaking_point import Searching
+        from perflab.design.breaking_point import Searching
 
         baselines = [t for t in self.treatments if not t.conditions and t.factors.get(self.search.goal.factor) is None]
         return Searching(self.search.goal, baselines, self.search.at_level, self.settings.seed, self.search.count)

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perflab import models
-from perflab.results.trial import Drained, Outcome, Purpose
-from perflab.workload import ALIGNED
+from perflab.results.trial import ALIGNED, Drained, Outcome, Purpose
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 

@@ -34,19 +34,19 @@ def middleware_option(incomplete: str) -> list[str]:
 
 
 def executors() -> Iterable[str]:
-    from perflab.experiment.variant import EXECUTORS
+    from perflab.design.variant import EXECUTORS
 
     return EXECUTORS
 
 
 def ways_to_pass() -> Iterable[str]:
-    from perflab.experiment.variant import PASS_BY
+    from perflab.design.variant import PASS_BY
 
     return PASS_BY
 
 
 def framings() -> Iterable[str]:
-    from perflab.experiment.variant import FRAMINGS
+    from perflab.design.variant import FRAMINGS
 
     return FRAMINGS
 
@@ -56,7 +56,7 @@ def interfaces() -> Iterable[str]:
 
 
 def thread(incomplete: str) -> list[str]:
-    from perflab.experiment.scheduling import POLICIES, ROLES
+    from perflab.design.scheduling import POLICIES, ROLES
 
     key, equals, value = incomplete.partition("=")
     if equals:
@@ -79,13 +79,13 @@ def observers() -> Mapping[str, Kind[Any]]:
 
 
 def path(incomplete: str) -> list[str]:
-    from perflab.experiment.design import levels_by_path
+    from perflab.design.factors import levels_by_path
 
     return [path for path in levels_by_path() if path.startswith(incomplete)]
 
 
 def factor(incomplete: str) -> list[str]:
-    from perflab.experiment.design import levels_by_path
+    from perflab.design.factors import levels_by_path
 
     return _assignment(levels_by_path(), incomplete)
 

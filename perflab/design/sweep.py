@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design.document import Written
+from perflab.design.levels import listed
+from perflab.design.settings import Experiment, UnavailableLevel
+from perflab.design.treatments import Planned, Treatment
 from perflab.errors import BadInput, Unavailable
-from perflab.experiment.design import Planned, Treatment
-from perflab.experiment.document import Written
-from perflab.experiment.levels import listed
-from perflab.experiment.settings import Experiment, UnavailableLevel
 from perflab.host import Host
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from perflab import models
+from perflab.design.document import Document, Written, validate
+from perflab.design.treatments import timer_speed
 from perflab.errors import DAMAGE, BadInput
-from perflab.experiment import traced, trial_file
-from perflab.experiment.design import is_whole, timer_speed
-from perflab.experiment.document import Document, Written, validate
-from perflab.experiment.rundir import RunDirectory, TrialDirectory, read_json
 from perflab.formats import records
+from perflab.formats.json_file import read_json
 from perflab.formats.records import ProcessRecords, RecordError
 from perflab.results.curve import Curve
 from perflab.results.summary import Summary
@@ -29,6 +28,8 @@ from perflab.results.trial import (
     Result,
     ThreadGroup,
 )
+from perflab.runs import traced, trial_file
+from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import accounting, executor_costs, key_figures
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import AccountingError, Accounts, EdgeKey, ServiceKey, account
@@ -44,7 +45,7 @@ from perflab.workload import Graph
 from perflab.workload.generated import REGISTRY as GENERATED
 
 if TYPE_CHECKING:
-    from perflab.experiment.breaking_point import Goal
+    from perflab.design.breaking_point import Goal
 
 
 Json = dict[str, Any]
@@ -290,11 +291,10 @@ def with_answers(
     figures = trials[0].key_figures if trials else ()
     kinds = key_figures.kinds(figures)
     if document.breaking_point is not None:
-        from perflab.experiment import breaking_point  # scipy takes a second to import
+        from perflab.design import breaking_point  # scipy takes a second to import
 
         asked = document.breaking_point
-        whole = is_whole(asked.factor, asked.low, asked.high, document.workload)
-        goal = breaking_point.goal(asked, whole, cpus, kinds)
+        goal = breaking_point.goal_of_document(document, asked, cpus, kinds)
         # Levels that were tried once or twice are compared by the search, and by nothing else.
         return replace(
             summary,

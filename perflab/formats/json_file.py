@@ -1,0 +1,52 @@
+"""JSON files: written whole or not at all, read with one line that says what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from perflab.errors import BadInput
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a JSON file whole or not at all. Raises OSError, leaving nothing behind."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1, allow_nan=False, ensure_ascii=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises BadInput where it cannot be read or is not one."""
+    try:
+        if path.exists() and not path.is_file():
+            raise BadInput(f"{path} is damaged: not a regular file")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path} is damaged: {error}") from error
+    if not isinstance(document, dict):
+        raise BadInput(f"{path} is damaged: not a JSON object")
+    return document
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

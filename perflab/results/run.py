@@ -1,0 +1,70 @@
+"""A run as its files tell it, whoever made them: the summary, and the tables of each trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perflab.results.summary import Summary
+from perflab.results.trial import Circumstances
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Json = dict[str, Any]
+Tables = dict[str, Any]  # of polars, by name
+
+PERFLAB = "perflab"
+IROBOT = "irobot"
+IROBOT_LEGACY = "irobot-legacy"
+UNKNOWN = "unknown"  # the middleware of a trial whose source does not say
+
+TABLES = ("edges", "publishers", "services", "resources", "threads", "events")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialTables(Circumstances):
+    """The tables of one trial, with the columns of perflab/formats/tables.py; without rows where there is nothing.
+
+    Instants in the tables are CLOCK_MONOTONIC (virtual time on the virtual runtime); `started_ns` is the start of the
+    measured part among them. Where it is None instants count from 0. Tables of a foreign run may have more columns.
+    """
+
+    number: int
+    outcome: str
+    started_ns: int | None
+    duration_s: float
+    edges: pl.DataFrame = field(repr=False)
+    publishers: pl.DataFrame = field(repr=False)
+    resources: pl.DataFrame = field(repr=False)
+    threads: pl.DataFrame = field(repr=False)
+    events: pl.DataFrame = field(repr=False)
+    services: pl.DataFrame = field(repr=False)
+    # Where the trial stood in the plan; None: of a run from before there were blocks, or a foreign one.
+    block: int | None = None
+    order: int | None = None
+    after: str | None = None  # the disturbance right before it, if any
+    missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
+
+    @property
+    def measured(self) -> bool:
+        """Whether its figures are those of a whole trial."""
+        return self.outcome == "success" or (self.outcome == "failed" and self.missed_criterion)
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run as its files tell it.
+
+    In `summary` is None what the source does not say; `manifest` is that
+    of perflab, or what a foreign directory says of its settings. `notes` say what a reader of the figures must know.
+    """
+
+    name: str
+    path: Path
+    origin: str  # PERFLAB, IROBOT or IROBOT_LEGACY
+    summary: Summary = field(repr=False)
+    manifest: Json = field(repr=False)
+    trials: tuple[TrialTables, ...] = field(repr=False)
+    notes: tuple[str, ...]
