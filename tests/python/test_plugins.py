@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,6 +54,16 @@ def perflab_with(folder: Path, *words: str | Path, **environment: str) -> subpro
         text=True,
         check=False,
     )
+
+
+def test_the_document_shows_what_is_installed_here() -> None:
+    text = (SOURCE / "docs" / "adding.md").read_text("utf-8")
+    shown = dict(re.findall(r"^`lab_extras/(\w+\.py)`:\n\n```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert {"solar_flare.py", "notebook.py", "pair.py", "lab_links.py", "lab_wire.py", "shopping_list.py"} == set(shown)
+    for name, code in shown.items():
+        assert code == (PACKAGE / name).read_text("utf-8"), name
+    (points,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert tomllib.loads(points)["project"]["entry-points"] == GROUPS
 
 
 @pytest.mark.native
