@@ -28,6 +28,7 @@ from perflab.condition.flood_graph import Flood, MessageType, lay_out
 from perflab.condition.flood_parameters import FloodParameters
 from perflab.condition.message_flood import KIND, MessageFlood
 from perflab.errors import BadInput, Unavailable
+from perflab.experiment import domain as domains
 from perflab.host import Host
 from perflab.native import Native
 from perflab.workload import Graph, extend, topology
@@ -619,16 +620,24 @@ def native() -> Native:
     return Native(folder)
 
 
+@pytest.fixture
+def dds_domain() -> Iterator[int]:
+    with domains.hold() as held:
+        yield held
+
+
 def known_types(native: Native) -> tuple[MessageType, ...]:
     return tuple(MessageType(t["name"], t["payload_bytes"]) for t in topology.message_types(native))
 
 
-def configuration(native: Native, graph: Graph, process: str | None, folder: Path, **more: Any) -> Path:
+def configuration(
+    native: Native, graph: Graph, process: str | None, folder: Path, domain: int = 0, **more: Any
+) -> Path:
     """A node's configuration: of a process on `sim`, or of all of them in virtual time."""
     middleware: dict[str, Any] = {"name": "virtual", "options": {}}
     if process is not None:
         library = native.middleware_library("sim")
-        middleware = {"name": "sim", "library": str(library), "domain": 211, "network": "lo", "options": {}}
+        middleware = {"name": "sim", "library": str(library), "domain": domain, "network": "lo", "options": {}}
     path = folder / f"{process or 'all'}.config.json"
     path.write_text(
         json.dumps(
@@ -737,10 +746,9 @@ def run_flooded(
     (folder / "processes").mkdir()
     program = native.program("perflab-node")
     with ExitStack() as stack:
-        nodes = [
-            stack.enter_context(started(program, configuration(native, graph, name, folder / "processes")))
-            for name in graph.processes
-        ]
+        domain = stack.enter_context(domains.hold())
+        configs = [configuration(native, graph, name, folder / "processes", domain) for name in graph.processes]
+        nodes = [stack.enter_context(started(program, config)) for config in configs]
         writers = [writer for _, _, lines in nodes for writer in heard(lines, "created")["writers"]]
         for _, _, lines in nodes:
             ready = heard(lines, "ready")
@@ -830,13 +838,13 @@ def test_a_real_flood_that_is_muted_for_a_second_is_not_in_effect(
 
 @pytest.mark.native
 @pytest.mark.parametrize("what", ["endpoints", "participants"])
-def test_real_churn_comes_goes_and_leaves_nothing(native: Native, tmp_path: Path, what: str) -> None:
+def test_real_churn_comes_goes_and_leaves_nothing(native: Native, tmp_path: Path, dds_domain: int, what: str) -> None:
     program = native.folder / "perflab-churn"
     if not program.exists():
         pytest.skip(f"{program} is missing; build the native programs")
     config = tmp_path / "churn.json"
     library = str(native.middleware_library("sim"))
-    middleware = {"name": "sim", "library": library, "domain": 212, "network": "lo", "options": {}}
+    middleware = {"name": "sim", "library": library, "domain": dds_domain, "network": "lo", "options": {}}
     asked = {"what": what, "rate_hz": 20, "topics": 3, "type": "stamped10b", "participants_expected": 2}
     config.write_text(json.dumps({"middleware": middleware, **asked}), encoding="utf-8")
     with started(program, config) as (process, say, lines):
@@ -860,14 +868,14 @@ def test_real_churn_comes_goes_and_leaves_nothing(native: Native, tmp_path: Path
     ],
 )
 def test_what_churn_refuses_is_one_line(
-    native: Native, tmp_path: Path, change: dict[str, Any], code: int, text: str
+    native: Native, tmp_path: Path, dds_domain: int, change: dict[str, Any], code: int, text: str
 ) -> None:
     program = native.folder / "perflab-churn"
     if not program.exists():
         pytest.skip(f"{program} is missing; build the native programs")
     library = str(native.middleware_library("sim"))
     asked = {"what": "endpoints", "rate_hz": 5, "topics": 1, "type": "stamped10b"}
-    middleware = {"name": "sim", "library": library, "domain": 213, "network": "lo", "options": {}}
+    middleware = {"name": "sim", "library": library, "domain": dds_domain, "network": "lo", "options": {}}
     config = tmp_path / "churn.json"
     config.write_text(json.dumps({"middleware": middleware, **asked, **change}), encoding="utf-8")
     with started(program, config) as (process, _, lines):
