@@ -50,7 +50,10 @@ class LiveRun:
             "run_id": RUN_ID,
             "command_line": ["perflab", "run", "made"],
             "created_utc": datetime.now(UTC).isoformat(),
-            "experiment": {"document": {"statistics": {"alpha": 0.05, "margin": 5.0, "metrics": []}, **self.document}},
+            "experiment": {
+                "written": {"workload": ["made"], **self.document},
+                "document": {"statistics": {"alpha": 0.05, "margin": 5.0, "metrics": []}, **self.document},
+            },
             "treatments": unique,
             "trials": [{"order": n, "block": 1, "after": None, **p} for n, p in enumerate(plan, start=1)],
         }

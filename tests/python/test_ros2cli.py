@@ -93,7 +93,7 @@ def _replace_command_line(prefix: Path) -> None:
     package = _site(prefix) / "perflab"
     package.unlink()
     (package / "cli").mkdir(parents=True)
-    for module in ("__init__", "__main__", "errors", "output", "ros2cli", "workspace"):
+    for module in ("__init__", "__main__", "errors", "output", "ros2cli", "version", "workspace"):
         (package / f"{module}.py").symlink_to(SOURCE / "perflab" / f"{module}.py")
     (package / "cli" / "__init__.py").write_text(ECHO)
     (prefix / "lib" / "perflab" / "requirements.txt").write_text("")
@@ -232,7 +232,7 @@ def test_all_files_that_name_a_version_name_the_same() -> None:
     messages = SOURCE / "ros" / "perflab_msgs"
     versions = {
         "pyproject.toml": project["version"],
-        "perflab/__init__.py": perflab.__version__,
+        "perflab/version.py": perflab.__version__,
         "CMakeLists.txt": _cmake_version(SOURCE / "CMakeLists.txt"),
         "package.xml": _package(SOURCE / "package.xml").findtext("version"),
         "ros/perflab_msgs/CMakeLists.txt": _cmake_version(messages / "CMakeLists.txt"),
