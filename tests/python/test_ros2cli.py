@@ -172,7 +172,7 @@ def test_native_programs_and_catalog_are_found_below_the_prefix(workspace: Path)
     package = _site(workspace) / "perflab"
     package.unlink()
     package.mkdir()
-    for module in ("__init__", "catalog", "errors", "native", "workspace"):
+    for module in ("__init__", "catalog", "errors", "native", "version", "workspace"):
         (package / f"{module}.py").write_bytes((SOURCE / "perflab" / f"{module}.py").read_bytes())
     (workspace / "share" / "perflab" / "catalog").mkdir(parents=True)
     asked = subprocess.run(
