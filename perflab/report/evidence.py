@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,12 +147,3 @@ def in_words(label: str, evidence: Json) -> str:
 
 def _short(value: float | None) -> str:
     return format_rate(value)
-
-
-def of_trials(trials: Sequence[Json]) -> dict[str, list[Json]]:
-    """By condition the evidence of each trial that has any."""
-    found: dict[str, list[Json]] = {}
-    for trial in trials:
-        for label, evidence in (trial.get("evidence") or {}).items():
-            found.setdefault(label, []).append(evidence)
-    return found
