@@ -1,4 +1,4 @@
-"""A run as its files tell it, whoever made them: the summary, and the tables of each trial."""
+"""A run as its files tell it, those of perflab or of irobot_benchmark: the summary, and the tables of each trial."""
 
 from __future__ import annotations
 
