@@ -19,7 +19,7 @@ from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import Styled
 from perflab.quantity import PLAIN
 from perflab.results.trial import ProcessResources, Result, added
-from perflab.statistics.words import no_success
+from perflab.statistics.verdicts import no_success
 
 if TYPE_CHECKING:
     from perflab.formats.irobot.target import Target

@@ -15,7 +15,7 @@ from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import BadInput, damage_of
 from perflab.results.comparison import BETTER, WORSE, Findings, RunFinding
 from perflab.results.trial import Distribution, Result, counted, least_lost, owners, received
-from perflab.statistics.words import no_success
+from perflab.statistics.verdicts import no_success
 from perflab.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _statistics(data: Sequence[RunData], metrics: Sequence[Metric], margin: floa
     from perflab.statistics.metric_comparison import effect_of
     from perflab.statistics.runs import compare_runs
     from perflab.statistics.selection import match, names_of
-    from perflab.statistics.words import in_words
+    from perflab.statistics.verdicts import in_words
 
     remarks: list[str] = []
     comparisons: list[RunFinding] = []

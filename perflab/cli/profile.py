@@ -337,8 +337,7 @@ def _print(document: dict[str, Any], directory: Path, as_json: bool, threads: bo
     if as_json:
         write_json(document)
         return 0
-    from perflab.report import profile_tables as words
-    from perflab.report import terminal
+    from perflab.report import profile_tables, terminal
 
-    words.print_profile(terminal.console(), document, directory, threads=threads)
+    profile_tables.print_profile(terminal.console(), document, directory, threads=threads)
     return 0

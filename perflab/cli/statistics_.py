@@ -199,7 +199,7 @@ def _of_rows(
 ) -> _Report:
     from perflab.models import as_json as to_json
     from perflab.statistics import comparison as cmp
-    from perflab.statistics import words
+    from perflab.statistics import verdicts
     from perflab.statistics.lattice import detect
     from perflab.statistics.noise import noise_floor
 
@@ -221,11 +221,11 @@ def _of_rows(
     for column, of_column in samples.items():
         for c in family:
             if c.metric == column:
-                sentences.append(words.in_words(c))
-                if (spread := words.spread_in_words(c)) is not None:
+                sentences.append(verdicts.in_words(c))
+                if (spread := verdicts.spread_in_words(c)) is not None:
                     sentences.append(spread)
         if (lattice := lattices[column]) is not None:
-            sentences.append(words.lattice_in_words(lattice, column))
+            sentences.append(verdicts.lattice_in_words(lattice, column))
         if missing := sum(sample.missing for sample in of_column.values()):
             sentences.append(f"{column}: {missing} {'rows have' if missing > 1 else 'row has'} no value.")
     groups = [_described(column, sample, alpha, seed) for column, each in samples.items() for sample in each.values()]
@@ -341,7 +341,7 @@ def _of_summary(
     alpha: float,
 ) -> _Report:
     from perflab.models import as_json
-    from perflab.statistics import words
+    from perflab.statistics import verdicts
     from perflab.statistics.summary_data import compare_moments, corrected, welch_anova
 
     made: list[SummaryComparison] = []
@@ -361,8 +361,10 @@ def _of_summary(
         if (anova := anovas.get(name)) is not None and anova.p is not None:
             shown = "the means differ" if anova.p <= alpha else "no difference among the means is shown"
             what = f"{name} of " if name else ""
-            sentences.append(f"{what}all {len(of_name)} groups: {shown} ({anova.name}, {words.p_in_words(anova.p)}).")
-        sentences += [words.summary_in_words(c) for c in family if c.metric == name]
+            sentences.append(
+                f"{what}all {len(of_name)} groups: {shown} ({anova.name}, {verdicts.p_in_words(anova.p)})."
+            )
+        sentences += [verdicts.summary_in_words(c) for c in family if c.metric == name]
     sentences += lacking
     sentences.append("Of mean, sd and n alone: single trials, outliers and lattices cannot be seen in them.")
     document = {
@@ -435,7 +437,7 @@ def _column(header: str, rank: int, cells: Sequence[str], *, right: bool = True,
 
 def _draw_groups(out: Console, column: str, groups: Sequence[_Described]) -> None:
     from perflab.report.table import print_table
-    from perflab.statistics.words import estimate_in_words, plain
+    from perflab.statistics.verdicts import estimate_in_words, plain
 
     def interval(what: str) -> list[str]:
         return [_interval(g.estimates[what].interval) for g in groups]
@@ -466,7 +468,7 @@ def _draw_groups(out: Console, column: str, groups: Sequence[_Described]) -> Non
 
 def _draw_comparisons(out: Console, comparisons: Sequence[Comparison]) -> None:
     from perflab.report.table import print_table
-    from perflab.statistics.words import factor, plain
+    from perflab.statistics.verdicts import factor, plain
 
     if not comparisons:
         return
@@ -505,7 +507,7 @@ def _draw_comparisons(out: Console, comparisons: Sequence[Comparison]) -> None:
 
 
 def _draw_outliers(out: Console, groups: Sequence[_Described]) -> None:
-    from perflab.statistics.words import plain
+    from perflab.statistics.verdicts import plain
 
     found = [outlier for g in groups for outlier in g.outliers]
     if found:
@@ -516,7 +518,7 @@ def _draw_outliers(out: Console, groups: Sequence[_Described]) -> None:
 
 def _draw_moments(out: Console, name: str, groups: Sequence[Moments], alpha: float) -> None:
     from perflab.report.table import print_table
-    from perflab.statistics.words import plain
+    from perflab.statistics.verdicts import plain
 
     print_table(
         out,
@@ -533,7 +535,7 @@ def _draw_moments(out: Console, name: str, groups: Sequence[Moments], alpha: flo
 
 def _draw_summary_comparisons(out: Console, comparisons: Sequence[SummaryComparison]) -> None:
     from perflab.report.table import print_table
-    from perflab.statistics.words import plain
+    from perflab.statistics.verdicts import plain
 
     if not comparisons:
         return
@@ -567,6 +569,6 @@ def _dim(out: Console, text: str) -> None:
 
 
 def _interval(interval: Any) -> str:
-    from perflab.statistics.words import plain
+    from perflab.statistics.verdicts import plain
 
     return "–" if interval is None else f"[{plain(interval.low)}, {plain(interval.high)}]"

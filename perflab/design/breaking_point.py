@@ -21,7 +21,7 @@ from perflab.formats.irobot.target import Target
 from perflab.results.curve import BreakingPoint, Step
 from perflab.results.trial import HARNESS_ERROR, INVALID, MEASURED, Trial, expected, received
 from perflab.statistics.breaking_point import Aim, Search, Space
-from perflab.statistics.curves_words import level_words
+from perflab.statistics.curve_verdicts import level_words
 from perflab.statistics.metrics import Criterion, needed, parse_criterion
 from perflab.statistics.selection import place_words
 from perflab.statistics.summary import TrialData, figures_of

@@ -17,8 +17,8 @@ from perflab.errors import BadInput
 from perflab.formats import monitor
 from perflab.formats.records import RecordError
 from perflab.host import parse_cpu_list
+from perflab.report.captions import seconds_axis, workloads
 from perflab.report.figures import Axis, Cells, Figure, Key, Span, Spans, Strip
-from perflab.report.parts import seconds_axis, workloads
 from perflab.report.results import Result, by_level, evenly, summary_of
 from perflab.results.run import TrialTables
 from perflab.runs import rundir

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from perflab.report import axes
 from perflab.report.axes import Unit
+from perflab.report.captions import Draft, interval_of, value_axis, value_unit
 from perflab.report.figures import Axis, Figure, Key, Label, Series, Sign
-from perflab.report.parts import Draft, interval_of, value_axis, value_unit
 from perflab.results.curve import Curve, CurveMetric, Knee, Saturation
 from perflab.results.trial import Median
 from perflab.statistics.metrics import NS, Metric, find

@@ -9,8 +9,7 @@ import numpy as np
 
 from perflab.report import axes
 from perflab.report.axes import Unit
-from perflab.report.figures import Axis, Figure, Key, Series, Sign, Stroke, Weight
-from perflab.report.parts import (
+from perflab.report.captions import (
     WHAT,
     Draft,
     groups,
@@ -23,6 +22,7 @@ from perflab.report.parts import (
     unmeasured,
     words,
 )
+from perflab.report.figures import Axis, Figure, Key, Series, Sign, Stroke, Weight
 from perflab.report.results import ROUND_TRIP, Numbers, Result, histogram, numbers
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS

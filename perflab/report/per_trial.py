@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perflab.report.axes import Unit
+from perflab.report.captions import Draft, durations, interval_of, value_axis, value_unit, words, workloads
 from perflab.report.figures import Axis, Figure, Key, Series, Sign
-from perflab.report.parts import Draft, durations, interval_of, value_axis, value_unit, words, workloads
 from perflab.report.results import Result, by_level, summary_of
 from perflab.results.trial import Median, Trial
 from perflab.statistics.metrics import Metric, named

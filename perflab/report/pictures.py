@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from perflab.report import executor_costs
+from perflab.report.captions import words
 from perflab.report.cpus import affinity, cores
 from perflab.report.degradation import curves
 from perflab.report.distributions import edges, percentiles
 from perflab.report.figures import Figure, Target
-from perflab.report.parts import words
 from perflab.report.per_trial import per_trial
 from perflab.report.resources import cpu, rss
 from perflab.report.results import ROUND_TRIP, Result, evenly, histogram, numbers

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from perflab.report import axes
+from perflab.report.captions import Draft, durations, left_out, not_single, seconds_axis, single, workloads
 from perflab.report.figures import Axis, Figure, Key, Reference, Series, Target, Weight
-from perflab.report.parts import Draft, durations, left_out, not_single, seconds_axis, single, workloads
 from perflab.report.results import Result
 from perflab.results.run import IROBOT_LEGACY, PERFLAB, TrialTables
 from perflab.statistics.target import machine_cpus

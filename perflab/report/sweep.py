@@ -12,7 +12,7 @@ from perflab.report.table import print_rows
 from perflab.report.tables import curves as tables
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.summary import Summary
-from perflab.statistics.curves_words import SAME, level_number, level_words
+from perflab.statistics.curve_verdicts import SAME, level_number, level_words
 from perflab.statistics.metrics import Metric
 from perflab.units import format_confidence
 

@@ -20,7 +20,7 @@ from perflab.report.table import COLUMN_GAP, Column, print_declared, print_rows,
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.tables.model import Table
-from perflab.report.words import passing_in_words, replies_of, threads_in_words, totals_in_words
+from perflab.report.totals import passing_in_words, replies_of, threads_in_words, totals_in_words
 from perflab.results.summary import Summary
 from perflab.results.trial import (
     FAILED,

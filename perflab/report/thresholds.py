@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perflab.report import axes
+from perflab.report.captions import Draft, interval_of
 from perflab.report.degradation import Levels, level_text, levels_axis, share_axis, slug
 from perflab.report.figures import Axis, Figure, Key, Label, Reference, Series, Sign
-from perflab.report.parts import Draft, interval_of
 from perflab.results.curve import BreakingPoint
 
 MAX_VARIANTS = 7

@@ -10,8 +10,7 @@ from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.report import axes
 from perflab.report.axes import Unit
-from perflab.report.figures import Figure, Key, Series, Sign, Stroke, Weight
-from perflab.report.parts import (
+from perflab.report.captions import (
     WHAT,
     Draft,
     groups,
@@ -25,6 +24,7 @@ from perflab.report.parts import (
     unmeasured,
     words,
 )
+from perflab.report.figures import Figure, Key, Series, Sign, Stroke, Weight
 from perflab.report.results import Result, timeline
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram

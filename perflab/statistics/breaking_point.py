@@ -28,8 +28,8 @@ import numpy as np
 from perflab.results.curve import Bounds, BreakingPoint, Fit, LeftOutTrials, LevelTried, State, Step
 from perflab.statistics import breaking_point_model as model
 from perflab.statistics import breaking_point_monotone as monotone
-from perflab.statistics import breaking_point_words as in_words
-from perflab.statistics.breaking_point_words import Form
+from perflab.statistics import breaking_point_verdicts
+from perflab.statistics.breaking_point_verdicts import Form
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Floats
 
@@ -153,13 +153,13 @@ class Found:
     )  # from, to (fails there) and from, to (met there), where not monotone
     producible: float | None  # the last level before those that could not be produced
 
-    def words(self, form: Form = in_words.plain, criterion: str | None = None) -> list[str]:
+    def words(self, form: Form = breaking_point_verdicts.plain, criterion: str | None = None) -> list[str]:
         """Sentences for people; `form` writes a level with its unit, `criterion` is the text of what was asked."""
-        return in_words.sentences(self, form, criterion)
+        return breaking_point_verdicts.sentences(self, form, criterion)
 
     def record(
         self,
-        form: Form = in_words.plain,
+        form: Form = breaking_point_verdicts.plain,
         *,
         criterion: str,
         course: Sequence[Step] | None = None,

@@ -19,7 +19,7 @@ import numpy as np
 from perflab.results.comparison import Margin
 from perflab.results.curve import Curve, CurveLevel, CurveMetric, Knee, Saturation
 from perflab.results.trial import Circumstances, Outcomes, Result, level_values
-from perflab.statistics import curves_words, estimate, knee, saturation
+from perflab.statistics import curve_verdicts, estimate, knee, saturation
 from perflab.statistics.curves_trend import trend
 from perflab.statistics.judgement import Rules, judge
 from perflab.statistics.metric_comparison import ALPHA, MARGIN, lattice_of
@@ -223,7 +223,9 @@ def _metric(
     if len(with_values) > 1:
         change = judge(with_values[0], with_values[-1], rules)
     confidence = _confidence(with_values, 1 - alpha)
-    course, words = curves_words.sentences(metric, path, levels, samples, change, tested, knee_found, saturated, rules)
+    course, words = curve_verdicts.sentences(
+        metric, path, levels, samples, change, tested, knee_found, saturated, rules
+    )
     return CurveMetric(
         unit=metric.unit,
         points=tuple(estimate.median_of(s, confidence, metric.unit) if s.n else None for s in samples),

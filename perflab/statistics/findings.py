@@ -33,7 +33,7 @@ from perflab.statistics.outliers import find_outliers
 from perflab.statistics.pairs import Compared, Entering, Pair, Place, pairs_of, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import sample_of
-from perflab.statistics.words import in_words
+from perflab.statistics.verdicts import in_words
 
 
 def intervals(

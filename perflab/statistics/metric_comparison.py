@@ -33,7 +33,7 @@ def compare_metric(
     comparison = compare(
         baseline,
         treatment,
-        metric=f"{metric.words},",  # as words.py puts it in front of what is compared
+        metric=f"{metric.words},",  # as verdicts.py puts it in front of what is compared
         alpha=alpha,
         margin=Margin(margin, relative=True) if is_ratio else None,
         noise_floor=floor,

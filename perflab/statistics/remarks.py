@@ -23,7 +23,7 @@ from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import Compared, Entering, Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import why_missing
-from perflab.statistics.words import in_words, scatter_in_words
+from perflab.statistics.verdicts import in_words, scatter_in_words
 from perflab.units import format_confidence
 
 ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from perflab import quantity
 from perflab.report.latex.table import declared
-from perflab.report.run_page.elements import table_html
+from perflab.report.run_page.html import table_html
 from perflab.report.table import print_declared
 from perflab.report.tables import plain
 from perflab.report.tables.model import Cell, Column, Table

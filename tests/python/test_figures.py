@@ -21,7 +21,7 @@ from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
 from perflab.formats.tables import empty_tables
-from perflab.report import axes, distributions, palette, parts, pictures, resources, results, timelines
+from perflab.report import axes, captions, distributions, palette, pictures, resources, results, timelines
 from perflab.report.figures import Figure, Series, Target
 from perflab.report.results import Result, results_of
 from perflab.results.run import IROBOT, PERFLAB, RunData, TrialTables
@@ -168,7 +168,7 @@ def test_of_many_trials_ten_have_a_line_of_their_own_and_all_are_in_the_thick_on
     figure = distributions.percentiles(found, ("latency",))
     assert figure is not None
     thin = [s.name for s in figure.series if s.weight == "thin" and s.stroke == "solid"]
-    assert 5 <= len(thin) <= parts.MAX_SINGLE
+    assert 5 <= len(thin) <= captions.MAX_SINGLE
     assert thin[0].endswith("trial 1")
     assert figure.subtitle.startswith("w: 25 000 messages, 25 trials")
     assert any(note.startswith("At most 10 trials of a result have a line") for note in figure.notes)

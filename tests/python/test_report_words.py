@@ -9,7 +9,9 @@ import pytest
 
 from perflab import registry
 from perflab.condition.kinds import REGISTRY
-from perflab.report.run_page.elements import (
+from perflab.report.run_page.effects import _WORDS, condition_in_words, in_words, plain, treatment_in_words
+from perflab.report.run_page.evidence import observed
+from perflab.report.run_page.html import (
     Column,
     Table,
     cell_html,
@@ -21,8 +23,6 @@ from perflab.report.run_page.elements import (
     unbroken,
     word,
 )
-from perflab.report.run_page.evidence import observed
-from perflab.report.run_page.words import _WORDS, condition_in_words, in_words, plain, treatment_in_words
 from perflab.report.tables.model import Cell
 from perflab.results.trial import Circumstances
 

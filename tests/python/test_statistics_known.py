@@ -20,7 +20,7 @@ from perflab.statistics.outliers import find_outliers
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import brown_forsythe
 from perflab.statistics.summary_data import Moments, compare_moments, welch_anova
-from perflab.statistics.words import in_words, summary_in_words
+from perflab.statistics.verdicts import in_words, summary_in_words
 
 # Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed., table 4.1: permeability of human chorioamnion;
 # the two-sided p of the exact test of at term against 12 to 26 weeks is 0.2544, the estimate of the shift -0.305.

@@ -14,7 +14,7 @@ from perflab.errors import BadInput
 from perflab.formats.table_file import read_table
 from perflab.formats.where import parse_where
 from perflab.results.comparison import Margin
-from perflab.statistics import words
+from perflab.statistics import verdicts
 from perflab.statistics.comparison import compare, corrected
 from perflab.statistics.sample import Sample
 
@@ -252,7 +252,7 @@ def test_where_names_the_row_that_cannot_be_ordered() -> None:
 
 def said(a: list[float], b: list[float], **options: Any) -> str:
     one = Sample.of(a, [f"base {i}" for i in range(len(a))], name="baseline")
-    return words.in_words(compare(one, Sample.of(b, name="flood"), metric="p99", **options))
+    return verdicts.in_words(compare(one, Sample.of(b, name="flood"), metric="p99", **options))
 
 
 def test_words_are_honest() -> None:
@@ -280,7 +280,7 @@ def test_words_say_when_one_trial_carries_a_claim() -> None:
     assert (clear.verdict, clear.influence.flips, clear.influence.carries) == ("higher", (), None)
     few = compare(Sample.of([10.0, 11, 12, 13, 14], name="a"), Sample.of([12.5, 15, 16, 17, 18], name="b"))
     assert (few.verdict, len(few.influence.flips), few.influence.carries) == ("higher", 7, None)
-    assert "it is borderline: without any one of 7 trials no difference is shown" in words.in_words(few)
+    assert "it is borderline: without any one of 7 trials no difference is shown" in verdicts.in_words(few)
 
 
 def test_words_say_that_a_family_took_a_claim_away() -> None:
@@ -289,4 +289,4 @@ def test_words_say_that_a_family_took_a_claim_away() -> None:
     assert one.verdict == "higher"
     many = corrected([one, *[compare(Sample.of(a, name="a"), Sample.of(a, name="c"))] * 9])[0]
     assert many.verdict == "not_shown"
-    assert "by itself, but it is one of 10 comparisons" in words.in_words(many)
+    assert "by itself, but it is one of 10 comparisons" in verdicts.in_words(many)

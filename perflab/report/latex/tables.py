@@ -28,7 +28,7 @@ from perflab.statistics.metric_comparison import ALPHA
 from perflab.statistics.metrics import COUNT, DEFAULT, Metric, find, named
 from perflab.statistics.pairs import Entering, Place, places_of
 from perflab.statistics.proportion import wilson
-from perflab.statistics.words import p_in_words
+from perflab.statistics.verdicts import p_in_words
 from perflab.units import format_confidence
 
 _VERDICTS: dict[Verdict, str] = {

@@ -21,7 +21,7 @@ from perflab.results.summary import Summary
 from perflab.results.trial import Median
 from perflab.statistics.metrics import Metric, find
 from perflab.statistics.pairs import Entering, places_of
-from perflab.statistics.words import p_in_words
+from perflab.statistics.verdicts import p_in_words
 
 Json = Mapping[str, Any]
 

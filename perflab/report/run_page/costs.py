@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perflab.report.run_page.elements import table_html
+from perflab.report.run_page.html import table_html
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.tables.costs import tables
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflab.report.run_page.elements import escape, facts, table_html
+from perflab.report.run_page.effects import plain
+from perflab.report.run_page.html import escape, facts, table_html
 from perflab.report.run_page.runs import ReportRun
-from perflab.report.run_page.words import plain
 from perflab.report.tables import curves as tables
 from perflab.results.curve import BreakingPoint, Curve, State
 from perflab.units import format_confidence

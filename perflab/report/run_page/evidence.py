@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perflab.report.run_page.words import plain
+from perflab.report.run_page.effects import plain
 from perflab.units import format_bytes, format_duration, format_time
 
 Json = Mapping[str, Any]

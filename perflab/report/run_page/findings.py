@@ -8,9 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perflab.report.run_page.elements import box, details, escape, inline, items, paragraph
-from perflab.report.run_page.runs import ReportRun
-from perflab.report.run_page.words import (
+from perflab.report.run_page.effects import (
     certainty,
     change,
     from_to,
@@ -19,6 +17,8 @@ from perflab.report.run_page.words import (
     plain,
     size,
 )
+from perflab.report.run_page.html import box, details, escape, inline, items, paragraph
+from perflab.report.run_page.runs import ReportRun
 from perflab.report.tables.model import Tone
 from perflab.results.comparison import (
     BETTER,
@@ -46,14 +46,14 @@ from perflab.results.trial import (
     Result,
     Trial,
 )
-from perflab.statistics.curves_words import UNITS, level_words
+from perflab.statistics.curve_verdicts import UNITS, level_words
 from perflab.statistics.metric_comparison import effect_of
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
 from perflab.statistics.remarks import SAME as SAME_EVERYWHERE
 from perflab.statistics.remarks import VIRTUAL, trials_advice
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import match, names_of, place_words
-from perflab.statistics.words import caveats_in_words
+from perflab.statistics.verdicts import caveats_in_words
 from perflab.units import format_count
 
 MAX_CLAIMS = 10  # the others are folded

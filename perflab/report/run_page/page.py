@@ -15,7 +15,7 @@ from perflab.report import draw_html, draw_still
 from perflab.report.draw_html import Choice, PageParts
 from perflab.report.figures import Figure
 from perflab.report.run_page import costs, curves, findings, profiles, quality, setup, tables
-from perflab.report.run_page.elements import box, escape, paragraph
+from perflab.report.run_page.html import box, escape, paragraph
 from perflab.report.run_page.runs import ReportRun
 from perflab.results.run import RunData
 

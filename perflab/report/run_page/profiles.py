@@ -11,7 +11,7 @@ from typing import Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.profile import flamegraph, result
-from perflab.report.run_page.elements import Column, Table, escape, facts, number, paragraph, paragraphs, word
+from perflab.report.run_page.html import Column, Table, escape, facts, number, paragraph, paragraphs, word
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.tables.model import Cell
 from perflab.results.trial import Why

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from perflab.errors import DAMAGE, one_line
 from perflab.formats.recording import FILE
-from perflab.report.run_page.elements import escape, items, paragraph, table_html
 from perflab.report.run_page.findings import OF_QUALITY, numbered
+from perflab.report.run_page.html import escape, items, paragraph, table_html
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.tables import rows_of
 from perflab.report.tables import messages

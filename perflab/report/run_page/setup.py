@@ -12,7 +12,9 @@ from typing import Any
 
 from perflab.report.evidence import by_quantity
 from perflab.report.run_page import findings
-from perflab.report.run_page.elements import (
+from perflab.report.run_page.effects import condition_in_words, in_words, plain, seconds
+from perflab.report.run_page.evidence import observed
+from perflab.report.run_page.html import (
     Column,
     Table,
     details,
@@ -27,9 +29,7 @@ from perflab.report.run_page.elements import (
     unbroken,
     word,
 )
-from perflab.report.run_page.evidence import observed
 from perflab.report.run_page.runs import ReportRun, of_all
-from perflab.report.run_page.words import condition_in_words, in_words, plain, seconds
 from perflab.report.tables.model import Cell, Tone
 from perflab.results.curve import BreakingPoint
 from perflab.results.trial import Circumstances

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perflab.report.run_page.elements import table_html
+from perflab.report.run_page.html import table_html
 from perflab.report.run_page.runs import ReportRun, of_all
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of

@@ -10,7 +10,7 @@ from perflab.report.tables.messages import Of
 from perflab.report.tables.model import Cell, Column, Read, Table, Tone
 from perflab.results.curve import BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LevelTried, Saturation
 from perflab.results.trial import Median
-from perflab.statistics.curves_words import level_number, level_words
+from perflab.statistics.curve_verdicts import level_number, level_words
 from perflab.statistics.metrics import Metric, find, named
 
 BARS = "bars"  # a column for where no picture is

@@ -10,7 +10,7 @@ from perflab.results.comparison import Comparison
 from perflab.results.trial import BASELINE, Circumstances
 from perflab.statistics.metric_comparison import effect_words
 from perflab.statistics.metrics import Metric
-from perflab.statistics.words import p_in_words
+from perflab.statistics.verdicts import p_in_words
 from perflab.units import (
     NS_PER_S,
     format_bytes,

@@ -15,8 +15,8 @@ from perflab.statistics.judgement import Judgement, Rules
 from perflab.statistics.metrics import RATIO, Metric
 from perflab.statistics.sample import Sample
 from perflab.statistics.saturation import NotShown
-from perflab.statistics.words import factor as ratio_words
-from perflab.statistics.words import p_in_words
+from perflab.statistics.verdicts import factor as ratio_words
+from perflab.statistics.verdicts import p_in_words
 from perflab.units import format_confidence
 
 SAME = "the same in every trial"
