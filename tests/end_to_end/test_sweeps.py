@@ -223,7 +223,7 @@ def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
         ("--factor workload.rat --low 1 --high 9", "of a workload there are workload.depth"),
         ("--factor mesage_flood.rate --low 1 --high 9", "did you mean message_flood?"),
         ("--factor message_flood.rat --low 1 --high 9", "did you mean rate?"),
-        ("--factor message_flood.rate --low 1 --high 1e9", "less than or equal to 100000"),
+        ("--factor message_flood.rate --low 1 --high 1e9", "must be at most 100000"),
         ("--factor message_flood.rate --low 0 --high 9", "is the baseline"),
         ("--factor workload.depth --low 1 --high 9.5", "9.5 is not a number within 1..100000"),
         ("--factor workload.timer_speed --low 1 --high 9 --criterion fast", "write success, a bound like"),
