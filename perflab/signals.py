@@ -50,7 +50,7 @@ class Signals:
             raise Interrupted(signum)
 
     def raise_if_seen(self) -> None:
-        """Raises Interrupted where one came at any time: also where whoever waited has taken it for a failure."""
+        """Raises Interrupted where one came at any time: also where the code that waited took it for a failure."""
         if self.seen is not None:
             raise Interrupted(self.seen)
 

@@ -80,3 +80,19 @@ def _is_nan(given: Any) -> bool:
         return math.isnan(float(str(given).strip().removesuffix("%")))
     except ValueError:
         return False
+
+
+def plain_schema(schema: Any) -> None:
+    """Defaults as people write them, and no titles that only repeat the keys."""
+    if isinstance(schema, list):
+        for part in schema:
+            plain_schema(part)
+    if not isinstance(schema, dict):
+        return
+    if schema.pop("format", None) == DURATION and isinstance(schema.get("default"), int):
+        schema["default"] /= 1e9
+    if isinstance(schema.get("title"), str) and "properties" not in schema:
+        del schema["title"]
+    for key, part in schema.items():
+        if key != "default":
+            plain_schema(part)

@@ -29,7 +29,7 @@ from perflab.design import choices, levels
 from perflab.errors import BadInput
 from perflab.option import Declared, Form, Group, Option, declared, kind_of, models_in, one_of, some_of
 from perflab.parameters import DurationNs, Percent, Switch
-from perflab.validation import DURATION, what_is_wrong
+from perflab.validation import plain_schema, what_is_wrong
 from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import GeneratedParameters
@@ -457,24 +457,8 @@ def json_schema() -> dict[str, Any]:
         schema["properties"][key] |= {"type": ["string", "object", "array"], "items": entry}
     schema["properties"]["success"] |= {"type": ["string", "array"], "items": {"type": "string"}}
     schema["properties"]["threads"] |= {"type": ["string", "array"], "items": {"type": "string"}}
-    _plain(schema)
+    plain_schema(schema)
     return schema
-
-
-def _plain(schema: Any) -> None:
-    """Defaults as people write them, and no titles that only repeat the keys."""
-    if isinstance(schema, list):
-        for part in schema:
-            _plain(part)
-    if not isinstance(schema, dict):
-        return
-    if schema.pop("format", None) == DURATION and isinstance(schema.get("default"), int):
-        schema["default"] /= 1e9
-    if isinstance(schema.get("title"), str) and "properties" not in schema:
-        del schema["title"]
-    for key, part in schema.items():
-        if key != "default":
-            _plain(part)
 
 
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a trial runs, seen from the phases of the trial: nodes of a graph, a command; whatever else can do these things.
 
 launch - ready - start - progress - drain - end, in this order and each once; `farewell` instead where it broke off, and
-`close` and `records` always. Meanwhile `hear` is told of everything that happens to the processes.
+`close` and `records` always. Meanwhile `hear` gets every event of the processes.
 """
 
 from __future__ import annotations

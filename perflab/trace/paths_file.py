@@ -23,7 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from perflab.errors import BadInput, one_line
 from perflab.formats import yaml_file
 from perflab.formats.yaml_file import Location
-from perflab.validation import DurationNs, what_is_wrong
+from perflab.validation import DurationNs, plain_schema, what_is_wrong
 
 MAX_PATHS = 1000
 
@@ -116,22 +116,8 @@ def json_schema() -> dict[str, Any]:
     schema = PathsFile.model_json_schema()
     schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Paths through a system"}
     schema["description"] = "docs/formats.md explains it. Durations are seconds, or text with a unit (500us, 10ms)."
-    _plain(schema)
+    plain_schema(schema)
     return schema
-
-
-def _plain(schema: Any) -> None:
-    """No titles that only repeat the keys."""
-    if isinstance(schema, list):
-        for part in schema:
-            _plain(part)
-    if not isinstance(schema, dict):
-        return
-    schema.pop("format", None)
-    if isinstance(schema.get("title"), str) and "properties" not in schema:
-        del schema["title"]
-    for part in schema.values():
-        _plain(part)
 
 
 def _check(wanted: tuple[Wanted, ...]) -> None:

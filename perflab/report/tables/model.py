@@ -1,6 +1,6 @@
 """What a table is: columns, each with its quantity and what it reads of a record, over rows of such records.
 
-Whoever writes a table down (a terminal, a page, a paper, a file) knows columns and cells, and no records.
+What writes a table (a terminal, a page, a paper, a file) knows columns and cells, and no records.
 """
 
 from __future__ import annotations
