@@ -22,9 +22,9 @@ from perflab.results.trial import ProcessResources, Result, added
 from perflab.statistics.verdicts import no_success
 
 if TYPE_CHECKING:
+    from perflab.columns import Table
     from perflab.formats.irobot.target import Target
     from perflab.report.junit import Suite
-    from perflab.report.tables.model import Table
     from perflab.results.run import RunData, TrialTables
 
 Json = dict[str, Any]
@@ -383,10 +383,11 @@ def _report(checked: Json) -> Styled:
 
 def _table(figures: Sequence[Json]) -> Table[Json]:
     """The figures of a target, and whether each was met."""
-    from perflab.report.tables.model import Cell, Column, Table, Tone
+    from perflab.columns import Cell, Column, Table, Tone
 
     tones: dict[str, Tone] = {MET: "good", MISSED: "bad", NOT_MEASURED: "warn"}
     return Table(
+        "target",
         "Figures",
         [
             Column("figure", "figure", lambda f: f["name"], rank=0),

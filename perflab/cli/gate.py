@@ -15,8 +15,8 @@ from perflab.quantity import PLAIN
 from perflab.results.trial import Result
 
 if TYPE_CHECKING:
+    from perflab.columns import Table
     from perflab.report.junit import Suite
-    from perflab.report.tables.model import Table
     from perflab.results.run import RunData
     from perflab.statistics.metrics import Metric
     from perflab.statistics.runs import GateCheck
@@ -127,10 +127,11 @@ def report(gated: Json) -> Styled:
 
 def _table(checks: Sequence[Json]) -> Table[Json]:
     """The figures of one result, and whether each is worse."""
-    from perflab.report.tables.model import Cell, Column, Table, Tone
+    from perflab.columns import Cell, Column, Table, Tone
 
     tones: dict[str, Tone] = {"passed": "good", "failed": "bad", "undecided": "warn"}
     return Table(
+        "baseline",
         "Figures",
         [
             Column("figure", "figure", lambda c: c["words"], rank=0),

@@ -12,9 +12,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from perflab import columns as model
+from perflab.columns import DEEPER, AnyTable, Cell, Tone
 from perflab.output import visible_line, visible_text
-from perflab.report.tables import model
-from perflab.report.tables.model import DEEPER, AnyTable, Cell, Tone
 
 MIN_NAME_WIDTH = 18
 COLUMN_GAP = 2

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.text import Text
 
+from perflab.columns import Table
 from perflab.models import as_json
 from perflab.output import console
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
 from perflab.report.table import COLUMN_GAP, Column, print_declared, print_rows, print_table
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
-from perflab.report.tables.model import Table
 from perflab.report.totals import passing_in_words, replies_of, threads_in_words, totals_in_words
 from perflab.results.summary import Summary
 from perflab.results.trial import (

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from perflab.trace.columns import Column, Table
+from perflab.trace.columns import Column, Table, holds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +39,7 @@ class Section:
         if tuple(self.frame.columns) != self.table.names:
             raise ValueError(f"section {self.name} has columns {self.frame.columns}, not {list(self.table.names)}")
         for column, dtype in zip(self.table.columns, self.frame.dtypes, strict=True):
-            if not column.holds(dtype):
+            if not holds(column, dtype):
                 raise ValueError(f"section {self.name}: column {column.name} is {dtype}, not {column.kind}")
         if unknown := [name for name in (*self.because, *self.hidden) if name not in self.table.of]:
             raise ValueError(f"section {self.name} has no column {unknown[0]!r}")

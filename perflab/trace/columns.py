@@ -2,7 +2,8 @@
 
     CPUS = Table("cpus", "CPUs", (text("host", "host"), percent("busy", "share of the time in which a thread ran")))
 
-The terminal, the JSON with its published schema, the exports and the docs' tables come from these. Times are
+The terminal, the JSON with its published schema, the exports and the docs' tables come from these. What a column and a
+table are in general says perflab/columns.py. Times are
 nanoseconds; names of columns end in their unit (`_ns`, `_percent`, `_hz`, `_bytes`), which the constructors add.
 """
 
@@ -15,46 +16,24 @@ from typing import Any
 
 import polars as pl
 
+from perflab import columns
+from perflab.columns import Kind
 from perflab.quantity import BYTES, COUNT, FLAG, FREQUENCY, PART, PLAIN, POINTS, SYMBOL, TEXT, TIME, Quantity
 from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, REASON_SD, STATISTICS
 
-
-@dataclass(frozen=True)
-class Column:
-    """One value of each row."""
-
-    name: str  # in JSON and exports
-    quantity: Quantity
-    help: str
-    header: str
-    group: str = ""  # written above the headers of columns of one figure
-    empty: str = ""  # why a cell is null; an answer may know better
-    kind: str = "string"  # in JSON: integer, number, string or boolean
-    optional: bool = False  # only some answers have it
-
-    @property
-    def title(self) -> str:
-        return f"{self.group} {self.header}".strip()
-
-    def holds(self, dtype: pl.DataType) -> bool:
-        """Whether a column of a frame is of that kind."""
-        if self.kind == "string":
-            return isinstance(dtype, pl.String | pl.Enum | pl.Categorical)
-        if self.kind == "boolean":
-            return isinstance(dtype, pl.Boolean)
-        return dtype.is_integer() if self.kind == "integer" else dtype.is_numeric()
+Column = columns.Column[Any]
+_TYPES: dict[Kind, Any] = {"integer": pl.Int64, "number": pl.Float64, "string": pl.String, "boolean": pl.Boolean}
 
 
-def _of(quantity: Quantity, kind: str, unit: str = "", after: str = "") -> Callable[..., Column]:
+def _of(quantity: Quantity, kind: Kind, unit: str = "", after: str = "") -> Callable[..., Column]:
     """What makes columns of a quantity: `unit` ends their names, `after` their headers."""
     usual = kind
 
-    def column(name: str, help: str, empty: str = "", *, of: str = "", kind: str = usual) -> Column:
+    def column(name: str, help: str, empty: str = "", *, of: str = "", kind: Kind = usual) -> Column:
         """`of`: the figure that this is a statistic of."""
         header = f"{name.replace('p99_9', 'p99.9').replace('_', ' ')}{after}"
-        return Column(
-            "_".join(filter(None, (of, name, unit))), quantity, help, header, of.replace("_", " "), empty, kind
-        )
+        named = "_".join(filter(None, (of, name, unit)))
+        return Column(named, header, None, quantity, group=of.replace("_", " "), help=help, empty=empty, kind=kind)
 
     return column
 
@@ -99,13 +78,19 @@ def because(empty: str, *columns: Column) -> tuple[Column, ...]:
     return tuple(replace(column, empty=empty) for column in columns)
 
 
-@dataclass(frozen=True)
-class Table:
-    """What the rows of a section have."""
+def holds(column: Column, dtype: pl.DataType) -> bool:
+    """Whether a column of a frame is of the kind of a column."""
+    if column.kind == "string":
+        return isinstance(dtype, pl.String | pl.Enum | pl.Categorical)
+    if column.kind == "boolean":
+        return isinstance(dtype, pl.Boolean)
+    return dtype.is_integer() if column.kind == "integer" else dtype.is_numeric()
 
-    name: str  # snake_case: key in the JSON, file name of an export
-    title: str
-    columns: tuple[Column, ...]
+
+@dataclass(frozen=True)
+class Table(columns.Table[Any]):
+    """What the rows of a section have; the rows are those of a frame."""
+
     # Columns of the table in a terminal from left to right; empty: all of them. JSON and exports always have all.
     shown: tuple[str, ...] = ()
     # Columns that a narrow terminal leaves out, the first of them first; then those of `shown` from the right.
@@ -125,12 +110,7 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(self.of)
 
-    def without(self, *names: str) -> Table:
-        """The table of an answer that does not have these columns."""
-        return replace(self, columns=tuple(column for column in self.columns if column.name not in names))
-
     def frame(self, rows: Iterable[Any]) -> pl.DataFrame:
         """Rows, as tuples in the order of the columns or as dictionaries, as a frame."""
-        types = {"integer": pl.Int64, "number": pl.Float64, "string": pl.String, "boolean": pl.Boolean}
-        schema = {column.name: types[column.kind] for column in self.columns}
+        schema = {column.name: _TYPES[column.kind] for column in self.columns}
         return pl.DataFrame(list(rows), schema=schema, orient="row")

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from perflab import quantity
+from perflab.columns import Cell, Column, Table
 from perflab.report.latex.table import declared
 from perflab.report.run_page.html import table_html
 from perflab.report.table import print_declared
 from perflab.report.tables import plain
-from perflab.report.tables.model import Cell, Column, Table
 from perflab.results.trial import Median
 
 
@@ -39,7 +39,7 @@ COLUMNS: list[Column[Ride]] = [
     Column("room", "room", lambda ride: ride.name, rank=None),
     Column("unknown", "unknown", lambda ride: None, quantity.COUNT, rank=1),
 ]  # fmt: skip
-TABLE = Table("Rides", COLUMNS, RIDES, ["Every ride."], "rides")
+TABLE = Table("rides", "Rides", COLUMNS, RIDES, ["Every ride."])
 
 
 def printed(width: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from perflab import registry
+from perflab.columns import Cell
 from perflab.condition.kinds import REGISTRY
 from perflab.report.run_page.effects import _WORDS, condition_in_words, in_words, plain, treatment_in_words
 from perflab.report.run_page.evidence import observed
@@ -23,7 +24,6 @@ from perflab.report.run_page.html import (
     unbroken,
     word,
 )
-from perflab.report.tables.model import Cell
 from perflab.results.trial import Circumstances
 
 FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "readers": "external", "churn": 0.0}

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from perflab import columns as model
 from perflab import quantity
+from perflab.columns import AnyTable, Cell
 from perflab.quantity import Quantity
 from perflab.report.latex.text import aligned, breakable, decimals, decimals_of, escape, number
-from perflab.report.tables import model
-from perflab.report.tables.model import AnyTable, Cell
 from perflab.results.trial import Median
 
 TEXT_PT = 468.0  # width of the text that a table may fill: A4 with margins of 2.2 cm

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perflab.columns import Cell, Column, Table
 from perflab.quantity import COUNT, FACTOR, PERCENT, PLAIN, SHARE, TIME, UNKNOWN, Quantity
 from perflab.report.label import levels
 from perflab.report.tables.messages import Of
-from perflab.report.tables.model import Cell, Column, Table
 from perflab.results.costs import CostRow
 from perflab.results.summary import Summary
 from perflab.results.trial import Families, PhaseRow
@@ -81,6 +81,7 @@ def _costs(rows: Sequence[Of[CostRow]], said: Sequence[str]) -> Table[Of[CostRow
     known = {row.record.ratio.level for row in rows if row.record.ratio is not None}
     level = format_confidence(*(confidence for confidence in known if confidence is not None))
     return Table(
+        "executor_costs",
         TITLE,
         [
             _case(),
@@ -104,7 +105,6 @@ def _costs(rows: Sequence[Of[CostRow]], said: Sequence[str]) -> Table[Of[CostRow
         ],
         rows,
         said,
-        "executor_costs",
     )  # fmt: skip
 
 
@@ -113,6 +113,7 @@ def _families(rows: Sequence[Of[CostRow]]) -> Table[Of[CostRow]]:
     told = [row for row in rows if row.record.families is not None]
     groups = [group for group in (*GROUPS, OTHER) if any(_share(row, group) for row in told)]
     return Table(
+        "executor_families",
         FAMILIES_TITLE,
         [
             _case(once=True),
@@ -122,7 +123,6 @@ def _families(rows: Sequence[Of[CostRow]]) -> Table[Of[CostRow]]:
         ],
         told,
         [FAMILIES_NOTE],
-        "executor_families",
     )  # fmt: skip
 
 
@@ -151,6 +151,7 @@ def _phases(rows: Sequence[Of[CostRow]]) -> Table[Of[PhaseRow]]:
         for phase in row.record.phases.rows
     ]
     return Table(
+        "executor_phases",
         PHASES_TITLE,
         [
             _case(once=True),
@@ -176,7 +177,6 @@ def _phases(rows: Sequence[Of[CostRow]]) -> Table[Of[PhaseRow]]:
         ],
         told,
         [PHASES_NOTE],
-        "executor_phases",
     )  # fmt: skip
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from perflab.columns import Cell, Column, Read, Table, Tone
 from perflab.quantity import PLAIN, UNKNOWN
 from perflab.report.tables.messages import Of
-from perflab.report.tables.model import Cell, Column, Read, Table, Tone
 from perflab.results.curve import BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LevelTried, Saturation
 from perflab.results.trial import Median
 from perflab.statistics.curve_verdicts import level_number, level_words
@@ -54,7 +54,7 @@ def curve(of: Curve, title: str) -> Table[Level]:
         Level(level, {name: of_metric.points[place] for name, of_metric in of.metrics.items()})
         for place, level in enumerate(of.levels)
     ]
-    return Table(title, columns, rows, ["Medians over trials with their intervals; success with Wilson's."])
+    return Table("curve", title, columns, rows, ["Medians over trials with their intervals; success with Wilson's."])
 
 
 def metrics_of(of: Curve) -> list[Metric]:
@@ -121,6 +121,7 @@ def knees(of: Curve, title: str) -> Table[Of[CurveMetric]]:
     """Where each metric bends, and from where on it changes no more; metrics that do either."""
     rows = [Of(metric, named(name).words) for name, metric in of.metrics.items() if find(name) is not None]
     return Table(
+        "knees",
         title,
         [
             Column("metric", "metric", lambda row: row.result),
@@ -146,6 +147,7 @@ def tried(search: BreakingPoint, title: str) -> Table[LevelTried]:
     """One row per level of a search."""
     unit = f" ({search.unit})" if search.unit else ""
     return Table(
+        "tried",
         title,
         [
             Column(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perflab.columns import Cell, Column, Read, Table
 from perflab.quantity import PLAIN
 from perflab.report.tables.messages import RUN, Of, result_column
-from perflab.report.tables.model import Cell, Column, Read, Table
 from perflab.results.trial import JitterFigure, KeyFigureResult, LostFigure, PathFigure, Result
 from perflab.statistics.key_figures import JITTER, PATH, SHOWN
 from perflab.statistics.metrics import COUNT, PERCENT, find
@@ -19,6 +19,7 @@ def of_result(result: Result) -> Table[Of[KeyFigureResult]]:
     """All key figures of one result, with one row for each: what all messages of all trials say."""
     statistics = dict.fromkeys(s for kind in (PATH, JITTER) for s in SHOWN[kind] if s != "missed")
     return Table(
+        "key_figures",
         "Key figures",
         [
             Column("key_figure", "key figure", lambda row: row.result, rank=0),
@@ -68,6 +69,7 @@ def _table(name: str, rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
         else "All messages of all trials together."
     )
     return Table(
+        "key_figure",
         f"Key figure {name}: {explained(entries)}",
         [
             result_column(0),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from perflab.columns import Cell, Column, Table
 from perflab.quantity import BYTES, COUNT, FREQUENCY, KILOBYTES, PERCENT, PLAIN, TIME
-from perflab.report.tables.model import Cell, Column, Table
 from perflab.results.trial import (
     Counts,
     Distribution,
@@ -91,6 +91,7 @@ def _counts(**ranks: int | None) -> list[Column[Any]]:
 def edges(rows: Sequence[Of[EdgeResult]]) -> Table[Of[EdgeResult]]:
     latency: Times = lambda edge: edge.latency_ns  # noqa: E731
     return Table(
+        "edges",
         "Edges",
         [
             Column(
@@ -115,6 +116,7 @@ def edges(rows: Sequence[Of[EdgeResult]]) -> Table[Of[EdgeResult]]:
 def services(rows: Sequence[Of[ServiceResult]]) -> Table[Of[ServiceResult]]:
     round_trip: Times = lambda service: service.round_trip_ns  # noqa: E731
     return Table(
+        "services",
         "Services",
         [
             Column(
@@ -138,6 +140,7 @@ def all_messages(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
     """One row per result: all messages of all its trials together."""
     note = "All messages of all trials together: a maximum is that of more messages where there are more trials."
     return Table(
+        "all_messages",
         "All messages together",
         [
             result_column(0),
@@ -210,6 +213,7 @@ def rss(of: Callable[[Any], Resources | ProcessResources], rank: int | None = No
 
 def processes(rows: Sequence[Of[ProcessResources]]) -> Table[Of[ProcessResources]]:
     return Table(
+        "processes",
         "Resources of each process",
         [
             Column("process", "process", lambda row: row.record.process),
@@ -233,6 +237,7 @@ def accounting(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
         )  # fmt: skip
 
     return Table(
+        "accounting",
         "Where every message went",
         [
             result_column(),
@@ -291,6 +296,7 @@ def hiccups(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
     """What the machine does to a thread that only sleeps, where that was observed."""
     late: Times = lambda result: result.hiccup_ns  # noqa: E731
     return Table(
+        "hiccups",
         "How late a thread that only sleeps woke up",
         [
             result_column(),
@@ -311,6 +317,7 @@ def distributions(totals: Totals) -> Table[Of[Distribution]]:
     """One row for each time that was measured of the messages of a result."""
     known = [(name.replace("_", " "), getattr(totals, f"{name}_ns")) for name in _FIGURES]
     return Table(
+        "distributions",
         "Distributions",
         [
             Column("figure", "", lambda row: row.result, rank=0),

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from perflab.report.tables.model import AnyTable, Cell
+from perflab.columns import AnyTable, Cell
 
 
 def write(table: AnyTable, path: Path) -> None:

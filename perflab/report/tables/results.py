@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perflab.columns import Cell, Column, Read, Table, Tone
 from perflab.quantity import PLAIN
 from perflab.report.tables.messages import RUN
-from perflab.report.tables.model import Cell, Column, Read, Table, Tone
 from perflab.results.comparison import BETTER, WORSE, Effect, Finding
 from perflab.results.trial import Result
 from perflab.statistics.metric_comparison import effect_words
@@ -72,7 +72,7 @@ def results(rows: Sequence[Beside]) -> Table[Beside]:
         )
     some = any(median.value is not None for row in rows for median in row.record.intervals.values())
     columns = [Column("result", "result", lambda row: row.result), RUN, N, SUCCESS, *map(_median, metrics)]
-    return Table("Results", columns, rows if some else [], [f"{note}."])
+    return Table("results", "Results", columns, rows if some else [], [f"{note}."])
 
 
 def _median(metric: Metric) -> Column[Beside]:
@@ -94,12 +94,12 @@ def _median(metric: Metric) -> Column[Beside]:
 def of_place(title: str, rows: Sequence[Beside], metrics: Sequence[Metric]) -> Table[Beside]:
     """The median of what nothing disturbed; of others how they differ from the baseline."""
     measured = [m for m in metrics if any(m.name in row.record.intervals for row in rows)]
-    return Table(title, [_name(), N, SUCCESS, *map(_median_or_difference, measured)], rows)
+    return Table("place", title, [_name(), N, SUCCESS, *map(_median_or_difference, measured)], rows)
 
 
 def between(title: str, rows: Sequence[Between], metrics: Sequence[Metric]) -> Table[Between]:
     """How baselines differ from each other."""
-    return Table(title, [_name(), *map(_difference, metrics)], rows)
+    return Table("baselines", title, [_name(), *map(_difference, metrics)], rows)
 
 
 def _name() -> Column[Any]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perflab.columns import Cell, Column, Table, Tone
 from perflab.quantity import COUNT, DURATION, PLAIN, UNKNOWN
 from perflab.report.tables.messages import RUN, counted_column, cpu, times
-from perflab.report.tables.model import Cell, Column, Table, Tone
 from perflab.results.trial import MEASURED, Outcome, Result, Trial, least_lost, owners, received
 from perflab.statistics.metrics import METRICS, Metric, find, made_by
 
@@ -44,6 +44,7 @@ def trials(rows: Sequence[TrialOf]) -> Table[TrialOf]:
     """For people: what a trial measured at a glance, whatever the number of its messages."""
     latency = times("latency", lambda trial: trial.totals.latency_ns, dict.fromkeys(("p50", "p99", "max")))
     return Table(
+        "trials",
         "Trials",
         [
             TRIAL,
@@ -73,6 +74,7 @@ def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
     )
     metrics = [metric for name in (*METRICS, *figures) if (metric := find(name)) is not None]
     return Table(
+        "measurements",
         "Trials",
         [
             TRIAL,

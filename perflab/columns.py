@@ -1,0 +1,136 @@
+"""What a table is: columns, each with its quantity and what it reads of a row, over rows.
+
+    Table("rides", "Rides", [Column("ride", "ride", lambda ride: ride.name), ...], rides)
+
+What writes a table (a terminal, a page, a paper, a file) knows columns and cells, and nothing of what a row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
+
+from perflab.quantity import TEXT, UNKNOWN, Quantity
+
+Row = TypeVar("Row")
+
+DEEPER = "\u00a0\u00a0"  # before what is a part of what stands above it
+Tone = Literal["", "bad", "good", "warn", "faint"]
+Kind = Literal["integer", "number", "string", "boolean"]  # of a value in JSON
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, and the plain value that it is sorted by; None for what is not known."""
+
+    text: str
+    value: float | str | None = None
+    tone: Tone = ""
+    below: Sequence[str] = ()  # more lines, smaller, where there is room
+    sign: str = ""
+    low: float | None = None  # of the interval of the value
+    high: float | None = None
+    depth: int = 0  # how far it is moved in, as a part of what stands above it
+    reason: str | None = None  # why it is empty
+
+    @property
+    def known(self) -> bool:
+        return self.text not in ("", UNKNOWN) or any(self.below)
+
+
+class Estimated(Protocol):
+    """A value with its interval, and why there is none."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+Read = float | str | Estimated | Cell | None
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """What is read of each row: a plain value of the quantity, or a whole cell.
+
+    The higher its rank, the earlier it is left out where there is no room, together with all others of that rank;
+    0 stays, and a column without a rank is only where there is always room.
+    """
+
+    name: str  # in files: it stays as it is when the header gets better words
+    header: str
+    read: Callable[[Row], Read] | None = None  # default: row[name]
+    quantity: Quantity = TEXT
+    _: KW_ONLY
+    group: str = ""  # written above the first column of it, or before the header
+    rank: int | None = None
+    help: str = ""
+    empty: str = ""  # why a cell is empty; the row may know better
+    tone: Tone = ""  # of values other than 0
+    called: str = ""  # where there are no groups; default group and header
+    beside: bool = False  # intervals stay beside their values, however little room there is
+    once: bool = False  # where rows keep their order, what repeats the row above is left out
+    kind: Kind = "string"
+    optional: bool = False  # only some tables of the name have it
+
+    @property
+    def title(self) -> str:
+        """ "latency p99"."""
+        return self.called or " ".join(filter(None, (self.group, self.header)))
+
+    def cell(self, row: Row) -> Cell:
+        found: Read = cast(Any, row)[self.name] if self.read is None else self.read(row)
+        if isinstance(found, Cell):
+            return found
+        if found is None or isinstance(found, str | float | int):
+            return self._cell_of(found)
+        reason = found.reason if found.value is None else None
+        return replace(self._cell_of(found.value), low=found.low, high=found.high, reason=reason)
+
+    def interval(self, cell: Cell) -> str:
+        """ "[9.9 ms, 10.1 ms]", or "" where there is none."""
+        if cell.low is None or cell.high is None:
+            return ""
+        return f"[{self.quantity.text(cell.low)}, {self.quantity.text(cell.high)}]"
+
+    def whole(self, cell: Cell) -> str:
+        """ "10.0 [9.9, 10.1] ms": with its interval, and the unit once where all have the same one."""
+        ends = (cell.low, cell.high)
+        texts = [cell.text, *(self.quantity.text(end) for end in ends if end is not None)]
+        numbers, units = zip(*(text.partition(" ")[::2] for text in texts), strict=True)
+        if len(texts) == 3 and units[0] and len(set(units)) == 1:
+            return f"{numbers[0]} [{numbers[1]}, {numbers[2]}] {units[0]}"
+        return f"{cell.text} {self.interval(cell)}".rstrip()
+
+    def _cell_of(self, found: float | str | None) -> Cell:
+        value = None if found == "" else found
+        reason = self.empty or None if value is None else None
+        return Cell(self.quantity.text(found), value, self.tone if found else "", reason=reason)
+
+
+@dataclass(frozen=True)
+class Table(Generic[Row]):
+    """`columns` stay in their order; the first one names the row. `name` is that of its file, or key in JSON."""
+
+    name: str
+    title: str
+    columns: Sequence[Column[Row]]
+    rows: Sequence[Row] = ()
+    notes: Sequence[str] = ()
+
+    def without(self, *names: str) -> Self:
+        return replace(self, columns=tuple(column for column in self.columns if column.name not in names))
+
+    def filled(self) -> list[tuple[Column[Row], list[Cell]]]:
+        """Every column with its cells, without those in which nothing is known (but the first)."""
+        found = [(column, [column.cell(row) for row in self.rows]) for column in self.columns]
+        return [(c, cells) for i, (c, cells) in enumerate(found) if i == 0 or any(cell.known for cell in cells)]
+
+
+AnyTable = Table[Any]
