@@ -1,4 +1,4 @@
-"""The application: which verbs there are. Heavy modules are imported by the verbs when they run."""
+"""The application: which verbs there are. Their modules are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -7,26 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perflab.cli import (
-    archive,
-    breaking_point,
-    check,
-    clean,
-    compare,
-    doctor,
-    export,
-    inventory,
-    list_,
-    plot,
-    profile,
-    report,
-    run,
-    show,
-    smoke_test,
-    statistics_,
-    sweep,
-    trace,
-)
+from perflab.cli import trace
 from perflab.cli.commands import CommandAfterDashes, LateCommand, late
 from perflab.errors import Unavailable
 from perflab.version import __version__
@@ -44,24 +25,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-app.command(name="run", cls=CommandAfterDashes)(late(run.run))
-app.command(name="sweep", cls=CommandAfterDashes)(late(sweep.sweep))
-app.command(name="breaking-point", cls=CommandAfterDashes)(late(breaking_point.breaking_point))
-app.command(name="show", cls=LateCommand)(late(show.show))
-app.command(name="compare", cls=LateCommand)(late(compare.compare))
-app.command(name="check", cls=LateCommand)(late(check.check))
-app.command(name="export", cls=LateCommand)(late(export.export))
-app.command(name="plot", cls=LateCommand)(late(plot.plot))
-app.command(name="report", cls=LateCommand)(late(report.report))
-app.command(name="statistics", cls=LateCommand)(late(statistics_.statistics))
+for _verb in ("run", "sweep", "breaking_point"):
+    app.command(_verb.replace("_", "-"), cls=CommandAfterDashes)(late(f"perflab.cli.{_verb}", _verb))
+for _verb in (
+    *("show", "compare", "check", "export", "plot", "report", "statistics_", "profile", "archive", "clean"),
+    *("doctor", "list_", "inventory", "smoke_test"),
+):
+    app.command(_verb.strip("_").replace("_", "-"), cls=LateCommand)(late(f"perflab.cli.{_verb}", _verb))
 app.add_typer(trace.app, name="trace")
-app.command(name="profile", cls=LateCommand)(late(profile.profile))
-app.command(name="archive", cls=LateCommand)(late(archive.archive))
-app.command(name="clean", cls=LateCommand)(late(clean.clean))
-app.command(name="doctor", cls=LateCommand)(late(doctor.doctor))
-app.command(name="list", cls=LateCommand)(late(list_.list_))
-app.command(name="inventory", cls=LateCommand)(late(inventory.inventory))
-app.command(name="smoke-test", cls=LateCommand)(late(smoke_test.smoke_test))
 
 
 def _print_version(wanted: bool) -> None:

@@ -19,7 +19,6 @@ from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import Styled
 from perflab.quantity import PLAIN
 from perflab.results.trial import ProcessResources, Result, added
-from perflab.statistics.verdicts import no_success
 
 if TYPE_CHECKING:
     from perflab.columns import Table
@@ -294,6 +293,7 @@ def _beside(key: str, use: _Use) -> Json:
 def _notes(data: RunData, target: Target, results: Sequence[Result]) -> list[str]:
     from perflab.report.label import labels
     from perflab.statistics.selection import beside_irobot
+    from perflab.statistics.verdicts import no_success
 
     notes = []
     workloads = {result.workload for result in results}

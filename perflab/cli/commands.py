@@ -5,6 +5,7 @@ Help is plain text: it reads the same in a terminal, a pipe and a narrow window.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -28,14 +29,13 @@ PARAMETERS = "make_parameters"
 _VERB = "verb"
 
 
-def late(verb: Callable[..., int]) -> Callable[..., int]:
-    """A verb whose parameters typer looks at when they are needed: those of all verbs take longer than most answers."""
+def late(module: str, name: str) -> Callable[[], int]:
+    """A verb of a module that is imported when it is needed: to import all of them takes longer than most answers."""
 
     def stub() -> int:
         raise AssertionError("LateCommand puts the verb in its place")
 
-    stub.__doc__ = verb.__doc__
-    setattr(stub, _VERB, verb)
+    setattr(stub, _VERB, (module, name))
     return stub
 
 
@@ -43,12 +43,25 @@ class LateCommand(TyperCommand):
     """A command that `late` made of a verb. Where the verb makes its parameters itself, it does so now."""
 
     def get_params(self, ctx: Context) -> list[Parameter]:
-        if (verb := getattr(self.callback, _VERB, None)) is not None:
+        if (verb := self._verb()) is not None:
             app = typer.Typer(add_completion=False)
             app.command()(_with_parameters(verb))
             made = typer.main.get_command(app)
-            self.params, self.callback = made.params, made.callback
+            self.params, self.callback, self.help = made.params, made.callback, made.help
         return super().get_params(ctx)
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        if (verb := self._verb()) is not None:
+            self.help = inspect.getdoc(verb)
+        return super().get_short_help_str(limit)
+
+    def _verb(self) -> Callable[..., int] | None:
+        """None where it stands in its place already."""
+        if (place := getattr(self.callback, _VERB, None)) is None:
+            return None
+        module, name = place
+        verb: Callable[..., int] = getattr(importlib.import_module(module), name)
+        return verb
 
 
 def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:
@@ -66,6 +79,7 @@ def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:
         return verb(**values)
 
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__doc__ = verb.__doc__
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
 

@@ -15,7 +15,6 @@ from perflab.cli.show import complete_metric, complete_run
 from perflab.errors import BadInput, damage_of
 from perflab.results.comparison import BETTER, WORSE, Findings, RunFinding
 from perflab.results.trial import Distribution, Result, counted, least_lost, owners, received
-from perflab.statistics.verdicts import no_success
 from perflab.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -65,6 +64,7 @@ def compare(
     from perflab.runs.rundata import open_run
     from perflab.statistics.key_figures import kinds_in
     from perflab.statistics.metrics import chosen
+    from perflab.statistics.verdicts import no_success
 
     share, alpha = parse_margin(margin), check_alpha(alpha)
     data = [_without_extras(open_run(run, with_tables=False)) for run in runs]

@@ -47,7 +47,7 @@ class _Report:
     draw: Callable[[Console], None]
 
 
-def statistics(
+def statistics_(
     table: Annotated[
         Path, typer.Argument(metavar="TABLE", help="A CSV or TSV file with a header.", show_default=False)
     ],

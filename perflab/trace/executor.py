@@ -220,6 +220,7 @@ FUNCTIONS = Table(
 )
 
 TABLES = (EXECUTOR, PHASES, WITHOUT_PHASES, EXECUTOR_FUNCTIONS, CALL_TREE, FUNCTIONS)
+TREES = tuple(table.name for table in (EXECUTOR, EXECUTOR_FUNCTIONS, CALL_TREE))  # rows of these belong together
 
 # Functions of rclcpp's executors, by their names without arguments, and those in which they wait.
 EXECUTOR_FUNCTION = re.compile(

@@ -1,18 +1,21 @@
-"""What the verbs of `perflab trace` share: their arguments, opening traces, and printing answers."""
+"""What the verbs of `perflab trace` share: their options, opening traces, and printing answers."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import json
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from perflab.cli.options import with_options
 from perflab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -29,36 +32,75 @@ Paths = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-Whole = Annotated[bool, typer.Option("--all", help="Print all rows of all tables.")]
-Top = Annotated[int | None, typer.Option(min=1, metavar="N", help="Print the first N rows of each table.")]
 Threads = Annotated[
     int, typer.Option(min=0, max=1024, metavar="N", help="Threads that decode.", show_default="one per CPU")
 ]
 
 
-Begin = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Only what begins later in the trace: 1.5s, 200ms.", show_default=False),
-]
-End = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only what begins earlier in the trace.", show_default=False)
-]
-Node = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NODE", help="Only of these nodes; a name or a pattern, may be repeated.", show_default="all"),
-]
-Topic = Annotated[
-    list[str] | None, typer.Option(metavar="TOPIC", help="Only of these topics, likewise.", show_default="all")
-]
+@dataclass(frozen=True)
+class Asked:
+    """The options of every answer, each a field with what typer needs to know of it."""
 
+    begin: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only what begins later in the trace: 1.5s, 200ms.", show_default=False),
+    ] = None
+    end: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only what begins earlier in the trace.", show_default=False)
+    ] = None
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE", help="Only of these nodes; a name or a pattern, may be repeated.", show_default="all"
+        ),
+    ] = None
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="TOPIC", help="Only of these topics, likewise.", show_default="all")
+    ] = None
+    as_json: AsJson = False
+    whole: Annotated[bool, typer.Option("--all", help="Print all rows of all tables.")] = False
+    top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Print the first N rows of each table.")] = None
+    threads: Threads = 0
 
-def scope_of(
-    trace: NativeTrace, begin: str | None, end: str | None, node: Sequence[str] | None, topic: Sequence[str] | None
-) -> Scope:
-    """What --begin, --end, --node and --topic leave of a trace. Raises BadInput."""
-    from perflab.trace.scope import Scope
+    @classmethod
+    def options(cls, *without: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+        """Gives these options, but for some, to a verb with **values."""
+        hints = get_type_hints(cls, include_extras=True)
+        return with_options(
+            lambda: [
+                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+                for f in dataclasses.fields(cls)
+                if f.name not in without
+            ]
+        )
 
-    return Scope.of(trace, begin=begin, end=end, nodes=node or (), topics=topic or ())
+    def open(self, paths: Sequence[Path]) -> NativeTrace:
+        return opened(paths, self.threads)
+
+    def scope(self, trace: NativeTrace) -> Scope:
+        """What --begin, --end, --node and --topic leave of a trace. Raises BadInput."""
+        from perflab.trace.scope import Scope
+
+        return Scope.of(trace, begin=self.begin, end=self.end, nodes=self.node or (), topics=self.topic or ())
+
+    def answer(
+        self, paths: Sequence[Path], ask: Callable[[NativeTrace, Scope], Answer], trees: Collection[str] = ()
+    ) -> int:
+        trace = self.open(paths)
+        return self.show(ask(trace, self.scope(trace)), trees)
+
+    def show(self, answer: Answer, trees: Collection[str] = ()) -> int:
+        """Prints it. `trees` are sections whose rows belong together: they are cut only where --top asks for it."""
+        if self.top is not None:
+            cut = tuple(_cut(section, self.top) for section in answer.sections)
+            answer = dataclasses.replace(answer, sections=cut)
+        if self.as_json:
+            return write_json(answer.document())
+        from perflab.report import terminal, trace_tables
+
+        everything = self.whole or self.top is not None
+        trace_tables.print_answer(terminal.console(), answer, everything=everything, uncut=trees)
+        return 0
 
 
 def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
@@ -79,22 +121,9 @@ def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
     return trace
 
 
-def show(answer: Answer, *, as_json: bool, whole: bool, top: int | None, trees: Collection[str] = ()) -> int:
-    """Prints an answer. `trees` are sections whose rows belong together: they are cut only where `top` asks for it."""
-    if top is not None:
-        answer = dataclasses.replace(answer, sections=tuple(_cut(section, top) for section in answer.sections))
-    if as_json:
-        write_json(answer.document())
-        return 0
-    from perflab.report import terminal, trace_tables
-
-    out = terminal.console()
-    trace_tables.print_answer(out, answer, everything=whole or top is not None, uncut=trees)
-    return 0
-
-
-def write_json(document: dict[str, Any]) -> None:
+def write_json(document: dict[str, Any]) -> int:
     sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    return 0
 
 
 def _cut(section: Section, rows: int) -> Section:

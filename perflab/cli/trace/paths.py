@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from perflab.cli.trace.common import AsJson, Begin, End, Node, Paths, Threads, Top, Topic, Whole, opened, scope_of, show
+from perflab.cli.trace.common import Asked, Paths
 from perflab.errors import BadInput, PerflabError
 from perflab.option import one_of
 
 _FORMATS = ("table", "dot", "mermaid")
 
 
+@Asked.options()
 def paths(
     paths: Paths,
     file: Annotated[
@@ -43,14 +44,7 @@ def paths(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a drawing there.", show_default=False)
     ] = None,
-    begin: Begin = None,
-    end: End = None,
-    node: Node = None,
-    topic: Topic = None,
-    as_json: AsJson = False,
-    whole: Whole = False,
-    top: Top = None,
-    threads: Threads = 0,
+    **options: Any,
 ) -> int:
     """Show how long messages took from source to sink, through every callback between, and where they were lost.
 
@@ -60,35 +54,32 @@ def paths(
         perflab trace paths ~/.ros/tracing/session --paths paths.yaml
         perflab trace paths ~/.ros/tracing/session --format dot --output flow.dot
     """
-    from perflab.trace import paths_file
+    from perflab.trace import paths_drawing, paths_file
+    from perflab.trace.paths import LARGEST, answer_of, paths_of
+    from perflab.trace.paths import Asked as Question
 
+    asked = Asked(**options)
     if format_ not in _FORMATS:
         raise BadInput(f"--format {format_!r} is not one of {', '.join(_FORMATS)}")
     if format_ == "table" and output is not None:
         raise BadInput("--output is for drawings; add --format dot or --format mermaid")
-    if format_ != "table" and as_json:
+    if format_ != "table" and asked.as_json:
         raise BadInput("--json and --format are two ways to print; choose one")
     if format_ != "table" and baseline:
         raise BadInput("--baseline is for tables; a drawing is of one trace")
-    if baseline and (begin is not None or end is not None):
+    if baseline and (asked.begin is not None or asked.end is not None):
         raise BadInput(
             "--begin and --end are of one trace, and --baseline has a time of its own; leave one of them out"
         )
     wanted = paths_file.read(file) if file is not None else ()
-    from perflab.trace.paths import LARGEST, Asked, answer_of, paths_of
-
-    trace = opened(paths, threads)
-    before = opened(baseline, threads) if baseline else None
-    scope = scope_of(trace, begin, end, node, topic)
-    asked = Asked(wanted, source, sink, inferred, None if whole else LARGEST, scope)
-    found = paths_of(trace, asked)
+    trace = asked.open(paths)
+    before = asked.open(baseline) if baseline else None
+    question = Question(wanted, source, sink, inferred, None if asked.whole else LARGEST, asked.scope(trace))
+    found = paths_of(trace, question)
     if format_ != "table":
-        from perflab.trace import paths_drawing
-
         _write(paths_drawing.dot(found) if format_ == "dot" else paths_drawing.mermaid(found), output)
         return 0
-    answer = answer_of(trace, found, None if before is None else paths_of(before, asked, strict=False))
-    return show(answer, as_json=as_json, whole=whole, top=top)
+    return asked.show(answer_of(trace, found, None if before is None else paths_of(before, question, strict=False)))
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli.trace.common import AsJson, Begin, End, Node, Paths, Threads, Topic, Whole, opened, scope_of, show
+from perflab.cli.trace.common import Asked, Paths
 from perflab.errors import BadInput
 from perflab.units import parse_duration
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _TREES = ("causes",)
 
 
+@Asked.options("top")
 def why(
     paths: Paths,
     later_than: Annotated[
@@ -36,16 +37,10 @@ def why(
             show_default="what the run calls late; else 0.99",
         ),
     ] = None,
-    begin: Begin = None,
-    end: End = None,
-    node: Node = None,
-    topic: Topic = None,
     slow_callbacks: Annotated[
         bool, typer.Option("--slow-callbacks", help="Ask about callbacks and their durations instead.")
     ] = False,
-    as_json: AsJson = False,
-    whole: Whole = False,
-    threads: Threads = 0,
+    **options: Any,
 ) -> int:
     """Show what late messages waited for, and who was in their way.
 
@@ -60,30 +55,28 @@ def why(
     from perflab.trace.why import Selection
     from perflab.trace.why import why as answer
 
-    asked = [
-        name
-        for name, value in (("--later-than", later_than), ("--top", top), ("--quantile", quantile))
-        if value is not None
-    ]
-    if len(asked) > 1:
-        raise BadInput(f"{' and '.join(asked)} are two ways to say what is late; give one of them")
+    late = {"--later-than": later_than, "--top": top, "--quantile": quantile}
+    said = [name for name, value in late.items() if value is not None]
+    if len(said) > 1:
+        raise BadInput(f"{' and '.join(said)} are two ways to say what is late; give one of them")
     selection = Selection(
         later_than_ns=None if later_than is None else parse_duration(later_than, "--later-than", zero_allowed=True),
         slowest=top,
         per_mille=None if quantile is None else _per_mille(quantile),
         slow_callbacks=slow_callbacks,
     )
-    if not asked and not slow_callbacks:
+    if not said and not slow_callbacks:
         selection = _of_run(paths) or selection
-    trace = opened(paths, threads)
-    scope = scope_of(trace, begin, end, node, topic)
+    asked = Asked(**options)
+    trace = asked.open(paths)
+    scope = asked.scope(trace)
     selection = dataclasses.replace(
         selection, topics=tuple(sorted(scope.topics or ())), nodes=tuple(sorted(scope.nodes or ())), stretch=scope
     )
     found = answer(trace, selection)
-    if not (whole or as_json):
+    if not (asked.whole or asked.as_json):
         found = dataclasses.replace(found, sections=tuple(s for s in found.sections if s.name != "parts"))
-    return show(found, as_json=as_json, whole=whole, top=None, trees=_TREES)
+    return asked.show(found, _TREES)
 
 
 def _of_run(paths: Sequence[Path]) -> Selection | None:
