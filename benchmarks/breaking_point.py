@@ -38,7 +38,8 @@ import numpy as np
 from lab import NATIVE, finish, load_note, median
 from scipy import optimize, stats
 
-from perflab.statistics.breaking_point import Aim, Found, Search, Space
+from perflab.results.curve import Found
+from perflab.statistics.breaking_point import Aim, Search, Space
 
 PER_POINT = 20
 PER_POINT_TRIED = (10, 20, 30, 45, 70, 100, 150, 220, 330, 500, 750, 1100)  # by the bisection that covers

@@ -128,6 +128,11 @@ def format_time(ns: float | None) -> str:
     return f"{_three_digits(ns / 1e9)} s"
 
 
+def plural(n: int, noun: str, plural_noun: str | None = None) -> str:
+    """ "1 trial", "1 200 trials"."""
+    return f"{format_count(n)} {noun if n == 1 else plural_noun or f'{noun}s'}"
+
+
 def format_count(n: int | None) -> str:
     """A count with a thin grouping: "126 480"."""
     return "–" if n is None else f"{n:,}".replace(",", " ")

@@ -21,6 +21,7 @@ from perflab.formats.irobot.target import Target
 from perflab.results.curve import BreakingPoint, Step
 from perflab.results.trial import HARNESS_ERROR, INVALID, MEASURED, Trial, expected, received
 from perflab.statistics.breaking_point import Aim, Search, Space
+from perflab.statistics.breaking_point_verdicts import sentences
 from perflab.statistics.curve_verdicts import level_words
 from perflab.statistics.metrics import Criterion, needed, parse_criterion
 from perflab.statistics.selection import place_words
@@ -290,15 +291,16 @@ def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> BreakingPoint
         course.append(Step(data.order, level, met))
     first = trials[0]
     others = {path: level for path, level in first.factors.items() if path != goal.factor}
-    return search.result().record(
-        goal.words,
-        criterion=goal.criterion,
-        course=course,
+    found = replace(search.result(), course=tuple(course))
+    return BreakingPoint(
+        **vars(found),
         variant=place_words(replace(first, factors=others)),
         treatment=_label(first, goal),
         factor=goal.factor,
         unit=goal.unit or None,
         others=others,
+        criterion=goal.criterion,
+        words=tuple(sentences(found, goal.words, goal.criterion)),
     )
 
 

@@ -16,15 +16,6 @@ from perflab.statistics.curve_verdicts import SAME, level_number, level_words
 from perflab.statistics.metrics import Metric
 from perflab.units import format_confidence
 
-_STATES = {
-    "found": "",
-    "not_reached": "yellow",
-    "below_low": "yellow",
-    "not_monotone": "yellow",
-    "unsettled": "yellow",
-    "not_producible": "yellow",
-}
-
 
 def print_curves(out: Console, summary: Summary) -> None:
     """Each curve as a table and sentences; nothing where the summary has none."""
@@ -99,5 +90,5 @@ def _print_breaking_point(out: Console, found: BreakingPoint) -> None:
     if found.levels:
         print_rows(out, tables.tried(found, ""))
     for words in found.words:
-        out.print(Text(f"- {words.removesuffix('.')}", _STATES.get(found.state, "")))
+        out.print(Text(f"- {words.removesuffix('.')}", "" if found.state == "found" else "yellow"))
     out.print()

@@ -151,8 +151,52 @@ class LeftOutTrials:
     harness_error: Count
 
 
+NOT_FINISHED = "not finished"
+
+
 @dataclass(frozen=True, kw_only=True)
-class BreakingPoint:
+class Found:
+    """What the trials of a search for a breaking point say, whatever the levels are of."""
+
+    low: Number
+    high: Number
+    scale: Literal["linear", "log"]
+    integer: bool
+    falls: bool
+    """Whether small levels break."""
+    share: float
+    """Of trials that meet the criterion at the breaking point."""
+    confidence: float | None = None
+    """Of all intervals here, those of the levels too: 0.95 is 95 %."""
+    precision: float
+    """Width of the interval that is good enough, as a part of the range."""
+    max_trials: Count
+    state: State
+    value: Number | None
+    interval: Bounds | None
+    """There whenever there are trials and an end is in the range."""
+    stopped: str
+    """Why it ended."""
+    trials: Count
+    """That entered."""
+    left_out: LeftOutTrials
+    levels: tuple[LevelTried, ...]
+    course: tuple[Step, ...]
+    """Trials in their order."""
+    fit: Fit | None
+    monotone_p: float | None
+    rises: tuple[Number, Number, Number, Number] | None = None
+    """Where it is not monotone: from and to which level the criterion is met less often than from and to the other."""
+    producible: Number | None = None
+    """The last level before those that could not be produced; null: all could."""
+
+    @property
+    def finished(self) -> bool:
+        return self.stopped != NOT_FINISHED
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakingPoint(Found):
     """What a search found."""
 
     variant: str
@@ -164,32 +208,6 @@ class BreakingPoint:
     others: Mapping[str, Any]
     """Levels of the other factors, by path."""
     criterion: str
-    share: float
-    """Of trials that meet the criterion at the breaking point."""
-    low: Number
-    high: Number
-    scale: Literal["linear", "log"]
-    integer: bool
-    falls: bool
-    """Whether small levels break."""
-    state: State
-    value: Number | None
-    interval: Bounds | None
-    confidence: float | None = None
-    """Of all intervals here, those of the levels too: 0.95 is 95 %."""
-    precision: float
-    """Width of the interval that is good enough, as a part of the range."""
-    max_trials: Count
-    stopped: str
-    """Why it ended."""
-    trials: Count
-    """That entered."""
-    left_out: LeftOutTrials
-    levels: tuple[LevelTried, ...]
-    course: tuple[Step, ...]
-    """Trials in their order."""
-    fit: Fit | None
-    monotone_p: float | None
     words: tuple[str, ...]
     """Sentences."""
 

@@ -12,24 +12,23 @@ Example, with a function trial() that says whether a trial at a level met the cr
     search = Search(Space(100, 3000, "log"), Aim(share=0.9), seed=1)
     while (level := search.next()) is not None:
         search.add(level, trial(level))
-    print(search.result().words(lambda x: f"{x:.0f} msg/s"))
+    print(sentences(search.result(), lambda x: f"{x:.0f} msg/s"))
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from perflab.results.curve import Bounds, BreakingPoint, Fit, LeftOutTrials, LevelTried, State, Step
+from perflab.models import Number
+from perflab.results.curve import NOT_FINISHED, Bounds, Fit, Found, LeftOutTrials, LevelTried, State, Step
 from perflab.statistics import breaking_point_model as model
 from perflab.statistics import breaking_point_monotone as monotone
-from perflab.statistics import breaking_point_verdicts
-from perflab.statistics.breaking_point_verdicts import Form
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Floats
 
@@ -130,79 +129,6 @@ class Aim:
             raise ValueError(f"max_trials must be at least {FEWEST}, not {self.max_trials}")
 
 
-@dataclass(frozen=True)
-class Found:
-    """What is known of the breaking point. `interval` is there whenever there are trials and an end is in the range."""
-
-    space: Space
-    aim: Aim
-    state: State
-    value: float | None
-    interval: Bounds | None
-    stopped: str
-    finished: bool
-    trials: int
-    invalid: int
-    harness_errors: int
-    levels: tuple[LevelTried, ...]
-    course: tuple[Step, ...]
-    fit: Fit | None
-    monotone_p: float | None
-    rises: (
-        tuple[float, float, float, float] | None
-    )  # from, to (fails there) and from, to (met there), where not monotone
-    producible: float | None  # the last level before those that could not be produced
-
-    def words(self, form: Form = breaking_point_verdicts.plain, criterion: str | None = None) -> list[str]:
-        """Sentences for people; `form` writes a level with its unit, `criterion` is the text of what was asked."""
-        return breaking_point_verdicts.sentences(self, form, criterion)
-
-    def record(
-        self,
-        form: Form = breaking_point_verdicts.plain,
-        *,
-        criterion: str,
-        course: Sequence[Step] | None = None,
-        variant: str = "",
-        treatment: str = "",
-        factor: str = "",
-        unit: str | None = None,
-        others: Mapping[str, Any] | None = None,
-    ) -> BreakingPoint:
-        """As in summary.json; `course` is that of the search by default."""
-        number = _number if not self.space.integer else _whole
-        return BreakingPoint(
-            variant=variant,
-            treatment=treatment,
-            factor=factor,
-            unit=unit,
-            others=others or {},
-            criterion=criterion,
-            share=self.aim.share,
-            low=number(self.space.low),
-            high=number(self.space.high),
-            scale=self.space.scale,
-            integer=self.space.integer,
-            falls=self.space.falls,
-            state=self.state,
-            value=None if self.value is None else number(self.value),
-            interval=None
-            if self.interval is None
-            else replace(self.interval, low=number(self.interval.low), high=number(self.interval.high)),
-            confidence=self.aim.confidence,
-            precision=self.aim.precision,
-            max_trials=self.aim.max_trials,
-            stopped=self.stopped,
-            trials=self.trials,
-            left_out=LeftOutTrials(self.invalid, self.harness_errors),
-            levels=tuple(replace(x, level=number(x.level)) for x in self.levels),
-            course=tuple(replace(x, level=number(x.level)) for x in self.course) if course is None else tuple(course),
-            fit=self.fit,
-            monotone_p=self.monotone_p,
-            words=tuple(self.words(form, criterion)),
-        )
-
-
 @dataclass
 class _Tally:
     """Trials at one level."""
@@ -234,7 +160,7 @@ class Search:
         self._candidates = list(_candidates(space, self._posterior.cells))
         self._offset = float(np.random.default_rng(seed).random())
         self._tallies: dict[float, _Tally] = {}
-        self._course: list[Step] = []
+        self._course: list[tuple[float, bool | None]] = []
         self._trials = 0
         self._left: dict[str, int] = {"invalid": 0, "harness_error": 0}
         self._repeats = 0
@@ -254,7 +180,7 @@ class Search:
         tally = self._tally(level)
         if level == self._suspected:
             self._repeats += 1
-        self._course.append(Step(len(self._course) + 1, level, bool(met)))
+        self._course.append((level, bool(met)))
         self._trials += 1
         tally.n += 1
         tally.met += bool(met)
@@ -266,7 +192,7 @@ class Search:
     def invalid(self, level: float, why: Left = "invalid") -> None:
         """A trial that says nothing of the criterion. Raises ValueError for a level outside the range."""
         tally = self._tally(level)
-        self._course.append(Step(len(self._course) + 1, level, None))
+        self._course.append((level, None))
         self._left[why] += 1
         tally.invalid += 1
         tally.invalid_in_a_row += 1
@@ -281,23 +207,22 @@ class Search:
         located = state in ("found", "unsettled", "not_monotone") and self._trials > 0 and high > 0 and low < 1
         farthest, limit = self._limits()
         value = self._value(low, high) if located and state in ("found", "unsettled") else None
+        number = self._number
         return Found(
-            space=self.space,
-            aim=self.aim,
+            **{**vars(self.space), "low": number(self.space.low), "high": number(self.space.high)},
+            **vars(self.aim),
             state=state,
-            value=value,
-            interval=self._bounds(low, high) if located and state != "not_monotone" else None,
-            stopped=stopped or "not finished",
-            finished=stopped is not None,
+            value=None if value is None else number(value),
+            interval=self._bounds(low, high, number) if located and state != "not_monotone" else None,
+            stopped=stopped or NOT_FINISHED,
             trials=self._trials,
-            invalid=self._left["invalid"],
-            harness_errors=self._left["harness_error"],
+            left_out=LeftOutTrials(self._left["invalid"], self._left["harness_error"]),
             levels=tuple(self._levels()),
-            course=tuple(self._course),
+            course=tuple(Step(n, number(level), met) for n, (level, met) in enumerate(self._course, start=1)),
             fit=self._fit() if self._trials else None,
             monotone_p=p,
             rises=rises if state == "not_monotone" else None,
-            producible=None if math.isinf(limit) or not self._trials else self._level_at(farthest),
+            producible=None if math.isinf(limit) or not self._trials else number(self._level_at(farthest)),
         )
 
     # -- where the next trial is
@@ -443,7 +368,7 @@ class Search:
         inner = max(low, self._posterior.quantile(tail)), min(high, self._posterior.quantile(1 - tail))
         return inner if inner[0] < inner[1] else (low, high)
 
-    def _bounds(self, low: float, high: float) -> Bounds:
+    def _bounds(self, low: float, high: float, number: Callable[[float], Number] = float) -> Bounds:
         outside = (low < -1e-9, high > 1 + 1e-9)
         if self.space.falls:
             outside = (outside[1], outside[0])
@@ -451,7 +376,7 @@ class Search:
         beyond: Literal["low", "high", "both"] | None = None
         if any(outside):
             beyond = "both" if all(outside) else "low" if outside[0] else "high"
-        return Bounds(ends[0], ends[1], self.aim.confidence, beyond)
+        return Bounds(number(ends[0]), number(ends[1]), self.aim.confidence, beyond)
 
     def _value(self, low: float, high: float) -> float:
         return self._reported(min(max(self._posterior.quantile(0.5), low), high), up=False)
@@ -468,7 +393,7 @@ class Search:
         first = math.floor(level + nudge) if self.space.falls else math.ceil(level + nudge)
         return float(min(max(first, self.space.low), self.space.high))
 
-    def _monotone(self) -> tuple[float | None, tuple[float, float, float, float] | None]:
+    def _monotone(self) -> tuple[float | None, tuple[Number, Number, Number, Number] | None]:
         """The p of a falling share, and where it rises most; None where there is nothing to test."""
         tallies, met, n = self._ordered()
         if len(tallies) < 2:
@@ -479,7 +404,7 @@ class Search:
         places = np.array([t.place for t in tallies])
         fitted = (monotone.falling_fit(met, n) + self._posterior.mean(places)) / 2
         p = monotone.p_value(met, n, fitted, self._seed)
-        a, b, c, d = (self.space.level(float(places[i])) for i in (*found.lower, *found.upper))
+        a, b, c, d = (self._number(self.space.level(float(places[i]))) for i in (*found.lower, *found.upper))
         return p, (a, b, c, d)
 
     def _fit(self) -> Fit:
@@ -494,7 +419,11 @@ class Search:
         for level, tally in sorted(self._tallies.items()):
             bounds = wilson(tally.met, tally.n, self.aim.confidence)
             low, high = (None, None) if bounds is None else bounds
-            yield LevelTried(level, tally.met, tally.n, low, high, tally.invalid)
+            yield LevelTried(self._number(level), tally.met, tally.n, low, high, tally.invalid)
+
+    def _number(self, level: float) -> Number:
+        """A level as it is reported."""
+        return round(level) if self.space.integer else float(f"{level:.6g}")
 
     def _level_at(self, place: float) -> float:
         return next(level for level, tally in self._tallies.items() if tally.place == place and tally.n)
@@ -532,11 +461,3 @@ def _candidates(space: Space, cells: int) -> Iterator[_Candidate]:
 
 def _exponent(value: float) -> int:
     return math.floor(math.log10(abs(value)))
-
-
-def _number(value: float) -> float:
-    return float(f"{value:.6g}")
-
-
-def _whole(value: float) -> float:
-    return round(value)

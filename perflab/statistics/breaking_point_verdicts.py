@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from perflab.units import format_confidence
+from perflab.results.curve import Bounds, Found, State
+from perflab.units import format_confidence, plural
 
-if TYPE_CHECKING:
-    from perflab.results.curve import Bounds, LevelTried
-    from perflab.statistics.breaking_point import Found
+# What tables say of the states that docs/breaking_point.md explains.
+STATES: dict[State, str] = {
+    "found": "found",
+    "not_reached": "not reached",
+    "below_low": "broken at the lowest level",
+    "not_monotone": "not monotone",
+    "unsettled": "not settled",
+    "not_producible": "not producible",
+}
 
 Form = Callable[[float], str]
 SUCCESS = "success"
@@ -20,7 +26,7 @@ def plain(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def sentences(found: Found, form: Form, criterion: str | None = None) -> list[str]:
+def sentences(found: Found, form: Form = plain, criterion: str | None = None) -> list[str]:
     """The finding first, then what bears on how far to trust it.
 
     `criterion`: its text, "success" or "latency.p99 <= 5ms"; None: "the criterion".
@@ -37,20 +43,21 @@ def sentences(found: Found, form: Form, criterion: str | None = None) -> list[st
 
 
 def _finding(found: Found, form: Form, criterion: str) -> str:
-    share, n = f"{100 * found.aim.share:g} %", _trials(found.trials)
-    first, last = _ends(found)
+    share, n = f"{100 * found.share:g} %", plural(found.trials, "trial")
+    sure = "" if found.confidence is None else format_confidence(found.confidence)
+    first, last = (found.high, found.low) if found.falls else (found.low, found.high)  # the harmless end, the other
     match found.state:
         case "found" if found.value is not None and found.interval is not None:
-            return f"{_breaks(found, form, criterion)} {_interval(found.interval, form)} ({_sure(found)}, {n})."
+            return f"{_breaks(found, form, criterion)} {_interval(found.interval, form)} ({sure}, {n})."
         case "not_reached":
             return (
                 f"Not reached: up to {form(last)} at least {share} of the trials {_meet(criterion)} "
-                f"({_sure(found)}, {n}{_seen(found, last, form)})."
+                f"({sure}, {n}{_seen(found, last, form)})."
             )
         case "below_low":
             return (
                 f"Already at {form(first)} less than {share} of the trials {_meet(criterion)} "
-                f"({_sure(found)}, {n}{_seen(found, first, form)})."
+                f"({sure}, {n}{_seen(found, first, form)})."
             )
         case "not_monotone" if found.rises is not None and found.monotone_p is not None:
             a, b, c, d = found.rises
@@ -64,7 +71,7 @@ def _finding(found: Found, form: Form, criterion: str) -> str:
         case "not_producible" if found.producible is not None:
             return (
                 f"Not reached as far as levels can be produced: up to {form(found.producible)} at least {share} of the "
-                f"trials {_meet(criterion)} ({_sure(found)}, {n}{_seen(found, found.producible, form)})."
+                f"trials {_meet(criterion)} ({sure}, {n}{_seen(found, found.producible, form)})."
             )
     if not found.trials:
         return "Unsettled: there is no valid trial yet."
@@ -72,15 +79,15 @@ def _finding(found: Found, form: Form, criterion: str) -> str:
         return f"Unsettled after {n}: it is not known where {_falls(criterion, share)} ({found.stopped})."
     where = f"somewhere in {_interval(found.interval, form)}"
     return (
-        f"Unsettled after {n}: {_falls(criterion, share)} {where} ({_sure(found)}), "
+        f"Unsettled after {n}: {_falls(criterion, share)} {where} ({sure}), "
         f"which is wider than was asked for ({found.stopped})."
     )
 
 
 def _breaks(found: Found, form: Form, criterion: str) -> str:
-    share, value = f"{100 * found.aim.share:g} %", found.value
+    share, value = f"{100 * found.share:g} %", found.value
     assert value is not None
-    if found.space.integer:
+    if found.integer:
         return f"{form(value)} is the first level at which less than {share} of the trials {_meet(criterion)}"
     return f"{_falls(criterion, share)} at {form(value)}"
 
@@ -103,15 +110,9 @@ def _interval(bounds: Bounds, form: Form) -> str:
     return f"{text} or {'below' if below else 'above'}" if below or above else text
 
 
-def _ends(found: Found) -> tuple[float, float]:
-    """The harmless end and the other."""
-    space = found.space
-    return (space.high, space.low) if space.falls else (space.low, space.high)
-
-
 def _seen(found: Found, level: float, form: Form) -> str:
     """What was seen at one level, with Wilson's interval."""
-    at: LevelTried | None = next((x for x in found.levels if x.level == level and x.n), None)
+    at = next((x for x in found.levels if x.level == level and x.n), None)
     if at is None or at.low is None or at.high is None:
         return f"; none at {form(level)} itself"
     return f"; {at.met} of {at.n} at {form(level)}, share [{100 * at.low:.0f} %, {100 * at.high:.0f} %]"
@@ -130,21 +131,10 @@ def _span(a: float, b: float, form: Form) -> str:
     return form(a) if form(a) == form(b) else f"{form(min(a, b))} to {form(max(a, b))}"
 
 
-def _sure(found: Found) -> str:
-    return format_confidence(found.aim.confidence)
-
-
 def _left_out(found: Found) -> str | None:
-    parts = []
-    if found.invalid:
-        parts.append(f"{found.invalid} invalid")
-    if found.harness_errors:
-        parts.append(f"{found.harness_errors} with an error of the harness")
+    counts = {"invalid": found.left_out.invalid, "with an error of the harness": found.left_out.harness_error}
+    parts = [f"{n} {what}" for what, n in counts.items() if n]
     if not parts:
         return None
-    left = found.invalid + found.harness_errors
-    return f"Left out: {' and '.join(parts)} {'trial' if left == 1 else 'trials'}; they count neither way."
-
-
-def _trials(n: int) -> str:
-    return "1 trial" if n == 1 else f"{n} trials"
+    trials = "trial" if sum(counts.values()) == 1 else "trials"
+    return f"Left out: {' and '.join(parts)} {trials}; they count neither way."

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from perflab.results.curve import Found
 from perflab.statistics import breaking_point_monotone as monotone
-from perflab.statistics.breaking_point import Aim, Found, Search, Space
+from perflab.statistics.breaking_point import Aim, Search, Space
 from perflab.statistics.breaking_point_model import posterior
 
 Curve = Callable[[float], float]

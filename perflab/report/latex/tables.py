@@ -21,9 +21,10 @@ from perflab.results.comparison import (
     Kind,
     Verdict,
 )
-from perflab.results.curve import BreakingPoint, Curve, State
+from perflab.results.curve import BreakingPoint, Curve
 from perflab.results.summary import Summary
 from perflab.results.trial import BASELINE, Median, Result
+from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.metric_comparison import ALPHA
 from perflab.statistics.metrics import COUNT, DEFAULT, Metric, find, named
 from perflab.statistics.pairs import Entering, Place, places_of
@@ -38,14 +39,6 @@ _VERDICTS: dict[Verdict, str] = {
     "below_noise_floor": "within noise",
     "not_shown": "not shown",
     "too_few_trials": "too few trials",
-}
-_STATES: dict[State, str] = {
-    "found": "found",
-    "not_reached": "not reached",
-    "below_low": "below the range",
-    "not_monotone": "not monotone",
-    "unsettled": "unsettled",
-    "not_producible": "not producible",
 }
 
 
@@ -281,7 +274,7 @@ def breaking_points(summary: Summary) -> Table | None:
             Names("criterion", [p.criterion for p in found]),
             Texts("share", [rf"{number(100 * p.share, 0)}\,\%" for p in found], right=True),
             Values("breaking point", "", [point(p) for p in found]),
-            Texts("state", [escape(_STATES[p.state]) for p in found]),
+            Texts("state", [escape(STATES[p.state]) for p in found]),
             Texts("trials", [str(p.trials) for p in found], right=True),
         ],
         notes=tuple(escape(s) for p in found for s in p.words),

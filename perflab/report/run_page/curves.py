@@ -8,17 +8,9 @@ from perflab.report.run_page.effects import plain
 from perflab.report.run_page.html import escape, facts, table_html
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.tables import curves as tables
-from perflab.results.curve import BreakingPoint, Curve, State
+from perflab.results.curve import BreakingPoint, Curve
+from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.units import format_confidence
-
-_STATES: dict[State, str] = {
-    "found": "found",
-    "not_reached": "not reached",
-    "below_low": "broken at the lowest level already",
-    "not_monotone": "not monotone",
-    "unsettled": "not settled",
-    "not_producible": "the levels could not be produced",
-}
 
 
 def curves(runs: Sequence[ReportRun]) -> str:
@@ -55,7 +47,7 @@ def _found(search: BreakingPoint) -> list[tuple[str, object]]:
     out = ", ".join(f"{n} {what}" for n, what in kinds if n)
     return [
         ("criterion", search.criterion),
-        ("result", _STATES[search.state]),
+        ("result", STATES[search.state]),
         ("breaking point", None if search.value is None else f"{plain(search.value)}{between}"),
         ("is where the criterion is met in", f"{100 * search.share:.3g} % of trials"),
         ("searched", f"{plain(search.low)} to {plain(search.high)}, {search.scale}"),
