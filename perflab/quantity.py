@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
 
@@ -12,11 +12,15 @@ UNKNOWN = "–"
 
 @dataclass(frozen=True)
 class Quantity:
-    """`write` makes of a plain number, which is in `unit`, what people read."""
+    """`write` makes of a plain number, which is in `unit`, what people read.
+
+    `units` are those in which people write it, with what each is in `unit`; empty: a plain number.
+    """
 
     unit: str
     write: Callable[[float], str]
     numeric: bool = True
+    units: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     def text(self, value: float | str | None) -> str:
         """ "45.2 µs"; of what is not known "–".
@@ -48,12 +52,16 @@ def _part(value: float) -> str:
 
 TEXT = Quantity("", str, numeric=False)
 PLAIN = Quantity("", str)  # the number of a trial: no count, so without groups of digits
-TIME = Quantity("ns", format_time)
+TIME = Quantity("ns", format_time, units={"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9})
 DURATION = Quantity("s", format_duration)
 COUNT = Quantity("", _count)
-PERCENT = Quantity("%", lambda value: f"{value:.3g} %")
+PERCENT = Quantity("%", lambda value: f"{value:.3g} %", units={"%": 1})
 PER_MESSAGE = Quantity("per message", _per_message)
-KILOBYTES = Quantity("kB", lambda value: format_bytes(value * 1024))  # the kernel's, which have 1024 bytes
+# The kernel's kilobytes, which have 1024 bytes.
+KILOBYTES = Quantity(
+    "kB", lambda value: format_bytes(value * 1024),
+    units={"kB": 1e3 / 1024, "MB": 1e6 / 1024, "GB": 1e9 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1 << 20},
+)  # fmt: skip
 BYTES = Quantity("B", format_bytes)
 FREQUENCY = Quantity("Hz", format_rate)
 SHARE = Quantity("", lambda value: f"{100 * value:.1f} %")  # of 1

@@ -46,7 +46,6 @@ from perflab.observer import Observer
 from perflab.processes import pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
 from perflab.results.summary import Summary
-from perflab.results.trial import Judged
 from perflab.runs import rundir, traced
 from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
 from perflab.runs.display import Display, LiveProgress, PlannedTrial, RunPlan
@@ -462,10 +461,7 @@ def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
     if data.outcome != "success" or not criteria:
         return data
     figures = figures_of(data)
-    verdicts = []
-    for criterion in criteria:
-        judgement = criterion.evaluate(figures)
-        verdicts.append(Judged(criterion=criterion.text, met=judgement.met, words=judgement.words))
+    verdicts = [criterion.evaluate(figures) for criterion in criteria]
     missed = [v.words for v in verdicts if not v.met]
     judged = replace(data, criteria=tuple(verdicts))
     return replace(judged, outcome="failed", reason=str(missed[0])) if missed else judged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perflab.models import Ordinal, Share
 from perflab.results.trial import Circumstances, Families, Median, Phases
@@ -43,6 +43,8 @@ class CostRow(Circumstances):
     families_reason: str | None
     phases: Phases | None
     phases_reason: str | None
+    not_counted: Mapping[str, str] = field(default_factory=dict)
+    """Why a counter of the processor (cycles, instructions) counted in no trial."""
     notes: tuple[str, ...] = ()
 
 

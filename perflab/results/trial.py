@@ -443,6 +443,11 @@ class _Figure:
     metrics: Mapping[str, Median] = field(default_factory=dict)
     """By metric (hot_path.max): the median over the trials; empty of a single trial."""
 
+    @property
+    def times_ns(self) -> Distribution | None:
+        """What its statistics are of; null where it only counts."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class PathFigure(_Figure):
@@ -456,6 +461,10 @@ class PathFigure(_Figure):
     possible: int | None
     arrived: int | None
     missed: int | None
+
+    @property
+    def times_ns(self) -> Distribution | None:
+        return self.response_ns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,6 +488,10 @@ class JitterFigure(_Figure):
     periods_ns: tuple[int, ...]
     jitter_ns: Distribution | None
     period_ns: Distribution | None
+
+    @property
+    def times_ns(self) -> Distribution | None:
+        return self.jitter_ns
 
 
 KeyFigureResult = PathFigure | LostFigure | JitterFigure

@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from perflab import quantity
 from perflab.results.comparison import Estimate
 from perflab.results.costs import CostRatio, CostRow, ExecutorCosts
-from perflab.results.trial import Circumstances, Families, Median, PhaseRow, Phases, Result, RoleShare, Trial
-from perflab.statistics.cost import ENDED, ROLES
-from perflab.statistics.metrics import METRICS, Metric, Reading
+from perflab.results.trial import Circumstances, Cost, Families, Median, PhaseRow, Phases, Result, RoleShare, Trial
+from perflab.statistics.cost import COUNTERS, ENDED, ROLES
+from perflab.statistics.metrics import METRICS, Measured, Metric
 from perflab.statistics.sample import Sample, as_median
-from perflab.statistics.selection import sample_of
+from perflab.statistics.selection import sample_of, why_missing
 
 INLINE = "inline"
 CASE = "workload.case"  # the factor whose level says what a generated workload leaves out
@@ -54,31 +55,35 @@ LEAST_SAMPLES = 10  # of a profile, as in perflab.profile.table
 MIN_KNOWN = 0.9  # of a duration that the scheduler's events must cover, as in perflab.trace.executor
 
 
-def _per_tick(trial: Trial) -> Reading:
-    percent, seconds = METRICS["cpu_percent"].read(trial), trial.ticks_per_s
-    if percent.value is None:
-        return percent
-    if not seconds:
-        return Reading(None, "messages are delivered" if seconds is None else "there are no timers")
-    return Reading(percent.value / 100 * 1e9 / seconds)
+def _per_tick(trial: Trial) -> Measured:
+    used, ticks = METRICS["cpu_percent"].read(trial), trial.ticks_per_s
+    if used.value is None:
+        return used.reason
+    if not ticks:
+        return "messages are delivered" if ticks is None else "there are no timers"
+    return used.value / 100 * 1e9 / ticks
 
 
 _PER_TICK = Metric(
-    "cpu_per_tick", "CPU per timer tick", "ns", "lower", "ratio", _per_tick, "CPU time of all processes for each tick"
+    "cpu_per_tick", "CPU per timer tick", quantity.TIME, _per_tick, "CPU time of all processes for each tick"
 )
 
-# By key of a row; those of time are in nanoseconds.
-FIGURES: Mapping[str, Metric] = {
-    "cpu_per_message_ns": METRICS["cpu_per_message"],
-    "cpu_per_tick_ns": _PER_TICK,
-    "cpu_percent": METRICS["cpu_percent"],
-    "cycles_per_message": METRICS["cycles_per_message"],
-    "instructions_per_message": METRICS["instructions_per_message"],
-    "latency_p50_ns": METRICS["latency.p50"],
-    "latency_p99_ns": METRICS["latency.p99"],
-    "response_p50_ns": METRICS["response.p50"],
-    "response_p99_ns": METRICS["response.p99"],
+# Metrics by key of a row; those of time are in nanoseconds.
+FIGURES: Mapping[str, str] = {
+    "cpu_per_message_ns": "cpu_per_message",
+    "cpu_per_tick_ns": _PER_TICK.name,
+    "cpu_percent": "cpu_percent",
+    "cycles_per_message": "cycles_per_message",
+    "instructions_per_message": "instructions_per_message",
+    "latency_p50_ns": "latency.p50",
+    "latency_p99_ns": "latency.p99",
+    "response_p50_ns": "response.p50",
+    "response_p99_ns": "response.p99",
 }
+
+
+def _metric(key: str) -> Metric:
+    return METRICS.get(FIGURES[key], _PER_TICK)
 
 
 def of(results: Sequence[Result], alpha: float = 0.05) -> ExecutorCosts | None:
@@ -102,7 +107,7 @@ def is_about_executors(rows: Sequence[CostRow]) -> bool:
 def _row(result: Result, results: Sequence[Result], confidence: float) -> CostRow:
     trials = result.entering
     figures: dict[str, Any] = {
-        key: _figure(_reading(result, key), confidence, _reason(trials, metric)) for key, metric in FIGURES.items()
+        key: _figure(_reading(result, key), confidence, why_missing(trials, _metric(key))) for key in FIGURES
     }
     roles, roles_reason = _roles(trials)
     own = [result, *(r for r in results if r.is_extra and _same(r, result))]
@@ -119,8 +124,18 @@ def _row(result: Result, results: Sequence[Result], confidence: float) -> CostRo
         families_reason=None if families else _not_seen("cpu_profile"),
         phases=phases,
         phases_reason=None if phases else _not_seen("tracing"),
+        not_counted=_not_counted([t.cost for t in trials if t.cost is not None]),
         notes=tuple(dict.fromkeys(note for t in trials if t.cost is not None for note in t.cost.notes)),
     )
+
+
+def _not_counted(costs: Sequence[Cost]) -> dict[str, str]:
+    found = {}
+    for counter in COUNTERS:
+        reasons = [getattr(cost, f"{counter}_reason") for cost in costs if getattr(cost, counter) is None]
+        if reasons and len(reasons) == len(costs):
+            found[counter] = str(reasons[0])
+    return found
 
 
 def _not_seen(observer: str) -> str:
@@ -128,12 +143,7 @@ def _not_seen(observer: str) -> str:
 
 
 def _reading(result: Result, key: str) -> Sample:
-    return sample_of(result.entering, FIGURES[key], "")
-
-
-def _reason(trials: Sequence[Trial], metric: Metric) -> str | None:
-    readings = [metric.read(t) for t in trials]
-    return next((r.reason for r in readings if r.value is None), None)
+    return sample_of(result.entering, _metric(key), "")
 
 
 def _figure(sample: Sample, confidence: float, reason: str | None) -> Median:
@@ -155,7 +165,7 @@ def _compared(index: int, results: Sequence[Result], confidence: float) -> tuple
     result = results[index]
     key = "cpu_per_message_ns" if _reading(result, "cpu_per_message_ns").n else "cpu_percent"
     if not _reading(result, key).n:
-        return None, _ratio(Estimate(None, reason=_reason(result.entering, FIGURES[key])), key, 0, confidence)
+        return None, _ratio(Estimate(None, reason=why_missing(result.entering, _metric(key))), key, 0, confidence)
     reference = _reference(index, results, key)
     if reference is None:
         return None, _ratio(Estimate(None, reason=_no_reference(result, results)), key, 0, confidence)

@@ -1,8 +1,11 @@
 """What a trial says, as one number for each metric; and criteria of success, which bound such a number.
 
-A metric that a trial did not measure is None, with the reason,
-and so is a percentile for which it has too few messages: of n messages fewer than ten lie above the quantile q where
-n < 10 / (1 - q), and the value is then little more than one of the largest few.
+A metric that a trial did not measure has a reason in its place, and so has a percentile for which it has too few
+messages: of n messages fewer than ten lie above the quantile q where n < 10 / (1 - q), and the value is then little
+more than one of the largest few.
+
+A metric is declared here, once; tables, reports, comparisons and criteria ask METRICS. An installed package adds one by
+an entry point of the group `perflab.metrics` (perflab/plugins.py).
 """
 
 from __future__ import annotations
@@ -11,37 +14,36 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Literal
 
 from perflab import quantity
 from perflab.errors import BadInput
+from perflab.plugins import Registry
 from perflab.quantity import Quantity
-from perflab.results.trial import Distribution, JitterFigure, PathFigure, Trial, counted, owners, received
+from perflab.results.trial import Distribution, Judged, Trial, counted, owners, received
 from perflab.statistics.cost import COUNTERS
 from perflab.units import format_count
 
 LOWER: Literal["lower"] = "lower"  # which is better
 HIGHER: Literal["higher"] = "higher"
-RATIO, DIFFERENCE = "ratio", "difference"  # how two values of a metric are compared
+# How two values of a metric are compared. Times are positive and spread over decades: what changes them multiplies.
+# Counts and shares are 0 as a rule.
+RATIO, DIFFERENCE = "ratio", "difference"
 
-# Times are positive and spread over decades: what changes them multiplies. Counts and shares are 0 as a rule.
-_QUANTITIES = {q.unit: q for q in (quantity.TIME, quantity.PERCENT, quantity.COUNT, quantity.KILOBYTES,
-                                   quantity.PER_MESSAGE)}  # fmt: skip
-NS, PERCENT, COUNT, KILOBYTES, PER_MESSAGE = _QUANTITIES
+NS, PERCENT, COUNT, KILOBYTES = (
+    of.unit for of in (quantity.TIME, quantity.PERCENT, quantity.COUNT, quantity.KILOBYTES)
+)
 
 BEYOND = 10  # messages that must lie above a percentile
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 STATISTICS = ("mean", *_QUANTILES, "max")
-_FIGURES = {
-    "latency": "from sending a message to its callback, over all edges",
-    "response": "from when a message was due to its callback, over all edges",
-    "publish_delay": "how much later than due messages were sent",
-    "publish_call": "how long the call that sends took",
-    "dispatch": "from the arrival of a message to its callback; `--measure dispatch`",
-    "work": "how long callbacks ran; `--measure work`",
-}
+
+Measured = float | str | None
+"""A number; or why there is none; None: "not measured"."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class Reading:
     value: float | None
     reason: str | None = None
 
+    @staticmethod
+    def of(found: Measured) -> Reading:
+        if found is None or isinstance(found, str):
+            return Reading(None, found or "not measured")
+        return Reading(float(found))
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -58,19 +66,25 @@ class Metric:
 
     name: str
     words: str
-    unit: str
-    better: Literal["lower", "higher"]
-    compared: str
-    read: Callable[[Trial], Reading]
+    quantity: Quantity
+    measure: Callable[[Trial], Measured]
     help: str
+    better: Literal["lower", "higher"] = LOWER
+    compared: str = RATIO
+
+    @property
+    def unit(self) -> str:
+        return self.quantity.unit
+
+    def read(self, trial: Trial) -> Reading:
+        return Reading.of(self.measure(trial))
 
     def format(self, value: float | None) -> str:
         """A value for people: "45.2 µs", "0.11 %", "12"."""
         return self.quantity.text(value)
 
-    @property
-    def quantity(self) -> Quantity:
-        return _QUANTITIES[self.unit]
+
+# -- what trials say -------------------------------------------------------------------------------------------------
 
 
 def needed(statistic: str) -> int:
@@ -79,206 +93,187 @@ def needed(statistic: str) -> int:
     return 1 if quantile is None else math.ceil(round(BEYOND / (1 - quantile), 6))
 
 
-def _distribution(key: str, statistic: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        return _of(getattr(trial.totals, key), statistic)
-
-    return read
-
-
-def _of(distribution: Distribution | None, statistic: str) -> Reading:
+def _of(distribution: Distribution | None, statistic: str) -> Measured:
     if distribution is None:
-        return Reading(None, "not measured")
-    count, value = distribution.count, getattr(distribution, statistic)
+        return None
+    count: int | None = distribution.count
+    value: float | None = getattr(distribution, statistic)
     if value is None:
-        return Reading(None, "no message was received" if count == 0 else "not measured")
-    if count is not None and count < needed(statistic):
+        return "no message was received" if count == 0 else None
+    if count is not None and count < (least := needed(statistic)):
         short = statistic.replace("_", ".")
-        return Reading(
-            None,
-            f"{short} needs {format_count(needed(statistic))} messages in a trial, there are {format_count(count)}",
-        )
-    return Reading(float(value))
+        return f"{short} needs {format_count(least)} messages in a trial, there are {format_count(count)}"
+    return float(value)
 
 
-def _round_trip(statistic: str) -> Callable[[Trial], Reading]:
+def _round_trip(statistic: str, trial: Trial) -> Measured:
     """The mean over all replies; otherwise that of the slowest service, for percentiles cannot be merged."""
-
-    def read(trial: Trial) -> Reading:
-        distributions = [s.round_trip_ns for s in trial.services if s.round_trip_ns is not None]
-        if not distributions:
-            return Reading(None, "not measured")
-        readings = [_of(d, statistic) for d in distributions]
-        if (missing := next((r for r in readings if r.value is None), None)) is not None:
-            return missing
-        values = [r.value for r in readings if r.value is not None]
-        if statistic != "mean":
-            return Reading(max(values))
-        if len(values) == 1:
-            return Reading(values[0])
-        counts = [d.count for d in distributions if d.count is not None]
-        if len(counts) < len(distributions):
-            return Reading(None, "the number of replies is not known")
-        return Reading(sum(map(operator.mul, counts, values)) / sum(counts))
-
-    return read
+    distributions = [s.round_trip_ns for s in trial.services if s.round_trip_ns is not None]
+    readings = [_of(d, statistic) for d in distributions]
+    values = [r for r in readings if isinstance(r, float)]
+    if not readings or len(values) < len(readings):
+        return next((r for r in readings if not isinstance(r, float)), None)
+    if statistic != "mean":
+        return max(values)
+    if len(values) == 1:
+        return values[0]
+    counts = [d.count for d in distributions if d.count is not None]
+    if len(counts) < len(distributions):
+        return "the number of replies is not known"
+    return sum(map(operator.mul, counts, values), 0.0) / sum(counts)
 
 
-def _count(key: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        return _reading(counted(trial, operator.attrgetter(key)))
-
-    return read
-
-
-def _reading(value: float | None, reason: str = "not measured") -> Reading:
-    return Reading(None, reason) if value is None else Reading(float(value))
+def _hiccup(statistic: str, trial: Trial) -> Measured:
+    if trial.hiccup_ns is None:
+        return "not measured: the observer hiccup was not on"
+    return _of(trial.hiccup_ns, statistic)
 
 
-def _lost(trial: Trial) -> Reading:
+def _lost(trial: Trial) -> Measured:
     if not owners(trial):
-        return Reading(None, "not measured")
-    return _reading(counted(trial, lambda owner: owner.all_lost), "what was lost at the end is not known")
+        return None
+    lost = counted(trial, attrgetter("all_lost"))
+    return "what was lost at the end is not known" if lost is None else lost
 
 
-def _lost_share(trial: Trial) -> Reading:
+def _lost_share(trial: Trial) -> Measured:
     lost, arrived = _lost(trial), received(trial)
-    if lost.value is None:
+    if lost is None or isinstance(lost, str):
         return lost
-    if arrived is None or not arrived + lost.value:
-        return Reading(None, "nothing was sent")
-    return Reading(100 * lost.value / (arrived + lost.value))
+    if arrived is None or not arrived + lost:
+        return "nothing was sent"
+    return 100 * lost / (arrived + lost)
 
 
-def _per_message(value: float | None, trial: Trial) -> Reading:
-    arrived = received(trial)
+def _per_message(value: float | None, arrived: int | None) -> Measured:
     if value is None or arrived is None:
-        return Reading(None, "not measured")
-    return Reading(value / arrived) if arrived else Reading(None, "no message was received")
+        return None
+    return value / arrived if arrived else "no message was received"
 
 
-def _share_of_received(key: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        part = counted(trial, operator.attrgetter(key))
-        return _per_message(None if part is None else 100 * part, trial)
-
-    return read
-
-
-def _resource(key: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        return _reading(getattr(trial.resources, key))
-
-    return read
+def _share_of_received(trial: Trial, count: str) -> Measured:
+    part = counted(trial, attrgetter(count))
+    return _per_message(None if part is None else 100 * part, received(trial))
 
 
 def cpu_per_message(trials: Sequence[Trial]) -> Reading:
     """CPU time of all processes over the messages received, both of the measured parts of all of these trials."""
-    used_ns = [ns for trial in trials if (ns := _cpu_ns(trial)) is not None]
-    counts = [n for trial in trials if (n := received(trial)) is not None]
-    if not trials or len(used_ns) < len(trials) or len(counts) < len(trials):
-        return Reading(None, "not measured")
-    return Reading(sum(used_ns) / sum(counts)) if any(counts) else Reading(None, "no message was received")
+    return Reading.of(_cpu_per_message(trials))
 
 
-def _cpu_ns(trial: Trial) -> float | None:
-    percent, seconds = trial.resources.cpu_percent_mean, trial.measured_s
-    return None if percent is None or not seconds else percent / 100 * seconds * 1e9
+def _cpu_per_message(trials: Sequence[Trial]) -> Measured:
+    used = [(t.resources.cpu_percent_mean, t.measured_s, received(t)) for t in trials]
+    known = [(percent / 100 * s * 1e9, n) for percent, s, n in used if percent is not None and s and n is not None]
+    if not known or len(known) < len(trials):
+        return None
+    return _per_message(sum(ns for ns, _ in known), sum(n for _, n in known))
 
 
-def _cpu_per_message(trial: Trial) -> Reading:
-    return cpu_per_message([trial])
+def _counter_per_message(trial: Trial, counter: str) -> Measured:
+    if trial.cost is None:
+        return None
+    count = getattr(trial.cost, counter)
+    if count is None:
+        return f"not counted: {getattr(trial.cost, f'{counter}_reason')}"
+    return _per_message(count, received(trial))
 
 
-def _counted_per_message(counter: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        if trial.cost is None:
-            return Reading(None, "not measured")
-        count = getattr(trial.cost, counter)
-        if count is None:
-            return Reading(None, f"not counted: {getattr(trial.cost, f'{counter}_reason')}")
-        return _per_message(count, trial)
-
-    return read
-
-
-def _allocations_per_message(trial: Trial) -> Reading:
+def _allocations_per_message(trial: Trial) -> Measured:
     if trial.allocations is None:
-        return Reading(None, "not measured: the observer allocations was not on")
-    return _per_message(trial.allocations, trial)
+        return "not measured: the observer allocations was not on"
+    return _per_message(trial.allocations, received(trial))
 
 
-def _run_time(trial: Trial) -> Reading:
-    return _reading(None if trial.run_s is None else trial.run_s * 1e9, "not of a command that ends by itself")
+# -- declarations ----------------------------------------------------------------------------------------------------
 
 
-def _hiccup(statistic: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        if trial.hiccup_ns is None:
-            return Reading(None, "not measured: the observer hiccup was not on")
-        return _of(trial.hiccup_ns, statistic)
+def _times(name: str, help_: str, read: Callable[[str, Trial], Measured] | None = None) -> Iterator[Metric]:
+    """A metric for each statistic of a distribution, by default one of the totals."""
 
-    return read
+    def of_totals(statistic: str, trial: Trial) -> Measured:
+        return _of(getattr(trial.totals, f"{name}_ns"), statistic)
 
-
-def _times(name: str, read: Callable[[str], Callable[[Trial], Reading]], help_: str) -> list[Metric]:
-    """A metric for each statistic of a distribution."""
-    return [
-        Metric(f"{name}.{s}", f"{name} {s.replace('p99_', 'p99.')}".replace("_", " "), NS, LOWER, RATIO, read(s), help_)
-        for s in STATISTICS
-    ]
+    own = read or of_totals
+    for statistic in STATISTICS:
+        words = f"{name} {statistic.replace('p99_', 'p99.')}".replace("_", " ")
+        measure = partial(own, statistic)
+        yield Metric(f"{name}.{statistic}", words, quantity.TIME, measure, help_)
 
 
-def _of_totals(figure: str) -> Callable[[str], Callable[[Trial], Reading]]:
-    return lambda statistic: _distribution(f"{figure}_ns", statistic)
+def _count(
+    name: str, help_: str, words: str = "", measure: Callable[[Trial], Measured] | None = None,
+    better: Literal["lower", "higher"] = LOWER,
+) -> Metric:  # fmt: skip
+    """Over topics and services."""
+    own = measure or partial(counted, count=attrgetter(name))
+    return Metric(name, words or name, quantity.COUNT, own, help_, better, DIFFERENCE)
 
 
-def _number(
-    name: str, words: str, read: Callable[[Trial], Reading], help_: str, better: Literal["lower", "higher"] = LOWER
-) -> Metric:
-    """A count over topics and services."""
-    return Metric(name, words, COUNT, better, DIFFERENCE, read, help_)
+def _share(name: str, words: str, help_: str, measure: Callable[[Trial], Measured]) -> Metric:
+    return Metric(name, words, quantity.PERCENT, measure, help_, compared=DIFFERENCE)
 
 
-def _all() -> dict[str, Metric]:
-    metrics = [m for figure, help_ in _FIGURES.items() for m in _times(figure, _of_totals(figure), help_)]
-    metrics += _times("round_trip", _round_trip, "from request to reply, of the slowest service (the mean: of all)")
-    metrics += _times("hiccup", _hiccup, "how late a thread that only sleeps wakes up; observer `hiccup`")
+def _own() -> Iterator[Metric]:
+    yield from _times("latency", "from sending a message to its callback, over all edges")
+    yield from _times("response", "from when a message was due to its callback, over all edges")
+    yield from _times("publish_delay", "how much later than due messages were sent")
+    yield from _times("publish_call", "how long the call that sends took")
+    yield from _times("dispatch", "from the arrival of a message to its callback; `--measure dispatch`")
+    yield from _times("work", "how long callbacks ran; `--measure work`")
+    yield from _times("round_trip", "from request to reply, of the slowest service (the mean: of all)", _round_trip)
+    yield from _times("hiccup", "how late a thread that only sleeps wakes up; observer `hiccup`", _hiccup)
     of_received = "of the messages and replies that were received"
-    metrics += [
-        _number("received", "received", _count("received"), "messages and replies that were received", HIGHER),
-        _number("lost", "lost", _lost, "messages and replies that never came"),
-        Metric("lost_share", "share lost", PERCENT, LOWER, DIFFERENCE, _lost_share, "lost, of what was sent"),
-        _number("late", "late", _count("late"), "slower than 5 ms or 20 % of the period, whichever is less"),
-        _number("too_late", "too late", _count("too_late"), "slower than 50 ms or the period, whichever is less"),
-        Metric("late_share", "share late", PERCENT, LOWER, DIFFERENCE, _share_of_received("late"),
-               f"late, {of_received}"),
-        Metric("too_late_share", "share too late", PERCENT, LOWER, DIFFERENCE, _share_of_received("too_late"),
-               f"too late, {of_received}"),
-        _number("reordered", "reordered", _count("reordered"), "received after a later one"),
-        _number("duplicate", "duplicates", _count("duplicate"), "received once more"),
-        _number("not_sent", "ticks not sent", _count("not_sent"), "left out by timers with overrun `skip`"),
-        _number("write_errors", "write errors", _count("write_errors"), "the middleware refused them"),
-        Metric("run_time", "run time", NS, LOWER, RATIO, _run_time, "of a command that ends by itself"),
-        Metric("cpu_percent", "CPU", PERCENT, LOWER, RATIO, _resource("cpu_percent_mean"),
-               "CPU time of all processes, in per cent of one CPU"),
-        Metric("cpu_per_message", "CPU per message", NS, LOWER, RATIO, _cpu_per_message,
-               "CPU time of all processes for each message received"),
-        *(
-            Metric(f"{name}_per_message", f"{name} per message", PER_MESSAGE, LOWER, RATIO, _counted_per_message(name),
-                   "what the processor counted in all processes for each message received; not measured where it has "
-                   "no such counter or none is given to a virtual machine")
-            for name in COUNTERS
-        ),
-        Metric("rss_kb", "RSS", KILOBYTES, LOWER, RATIO, _resource("rss_kb_max"),
-               "resident memory of the largest process at most, in kB of 1024 bytes"),
-        Metric("allocations_per_message", "allocations per message", PER_MESSAGE, LOWER, DIFFERENCE,
-               _allocations_per_message, "allocations of memory for each message received; observer `allocations`"),
-    ]  # fmt: skip
-    return {metric.name: metric for metric in metrics}
+    yield _count("received", "messages and replies that were received", better=HIGHER)
+    yield _count("lost", "messages and replies that never came", measure=_lost)
+    yield _share("lost_share", "share lost", "lost, of what was sent", _lost_share)
+    yield _count("late", "slower than 5 ms or 20 % of the period, whichever is less")
+    yield _count("too_late", "slower than 50 ms or the period, whichever is less", "too late")
+    for count in ("late", "too_late"):
+        words = count.replace("_", " ")
+        measure = partial(_share_of_received, count=count)
+        yield _share(f"{count}_share", f"share {words}", f"{words}, {of_received}", measure)
+    yield _count("reordered", "received after a later one")
+    yield _count("duplicate", "received once more", "duplicates")
+    yield _count("not_sent", "left out by timers with overrun `skip`", "ticks not sent")
+    yield _count("write_errors", "the middleware refused them", "write errors")
+    yield Metric(
+        "run_time", "run time", quantity.TIME,
+        lambda t: "not of a command that ends by itself" if t.run_s is None else t.run_s * 1e9,
+        "of a command that ends by itself",
+    )  # fmt: skip
+    yield Metric(
+        "cpu_percent", "CPU", quantity.PERCENT, attrgetter("resources.cpu_percent_mean"),
+        "CPU time of all processes, in per cent of one CPU",
+    )  # fmt: skip
+    yield Metric(
+        "cpu_per_message", "CPU per message", quantity.TIME, lambda t: _cpu_per_message([t]),
+        "CPU time of all processes for each message received",
+    )  # fmt: skip
+    for counter in COUNTERS:
+        yield Metric(
+            f"{counter}_per_message", f"{counter} per message", quantity.PER_MESSAGE,
+            partial(_counter_per_message, counter=counter),
+            "what the processor counted in all processes for each message received; not measured where it has no such "
+            "counter or none is given to a virtual machine",
+        )  # fmt: skip
+    yield Metric(
+        "rss_kb", "RSS", quantity.KILOBYTES, attrgetter("resources.rss_kb_max"),
+        "resident memory of the largest process at most, in kB of 1024 bytes",
+    )  # fmt: skip
+    yield Metric(
+        "allocations_per_message", "allocations per message", quantity.PER_MESSAGE, _allocations_per_message,
+        "allocations of memory for each message received; observer `allocations`", compared=DIFFERENCE,
+    )  # fmt: skip
 
 
-METRICS: dict[str, Metric] = _all()
+class _Metrics(Registry[Metric]):
+    """Those of every graph."""
+
+    def _own(self) -> Iterator[Metric]:
+        return _own()
+
+
+METRICS = _Metrics("metric", "perflab.statistics", Metric)
 
 # What reports compare unless asked for others. Few, since each one more makes Holm's correction of all others
 # stricter: the usual message and the slow one, both as the sender saw them and (response) by the schedule, what was
@@ -287,9 +282,11 @@ METRICS: dict[str, Metric] = _all()
 DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost", "cpu_percent")
 
 
-# The kinds of key figures, which graphs declare, and what each makes beside its name; "" is the name alone.
+# -- key figures, which graphs declare -------------------------------------------------------------------------------
+
 PATH, LOST, JITTER = "path", "lost", "jitter"
-_MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS}
+_MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS}  # beside its name, by kind
+_FIELDS = {"": "lost", "share": "share_percent", "missed": "missed"}  # of its record; all others are of its times
 _FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -302,45 +299,34 @@ def made_by(figures: Mapping[str, str]) -> list[str]:
     return [f"{figure}.{s}" if s else figure for figure, kind in figures.items() for s in _MADE_BY[kind]]
 
 
-def _of_figure(figure: str, statistic: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        match trial.key_figures.get(figure):
-            case PathFigure(response_ns=times) | JitterFigure(jitter_ns=times):
-                return _of(times, statistic)
-            case _:
-                return Reading(None, "not measured")
-
-    return read
-
-
-def _number_of_figure(figure: str, key: str) -> Callable[[Trial], Reading]:
-    def read(trial: Trial) -> Reading:
-        entry = trial.key_figures.get(figure)
-        if not hasattr(entry, key):
-            return Reading(None, "not measured")
-        return _reading(getattr(entry, key), "what was lost at the end is not known")
-
-    return read
+def _of_figure(trial: Trial, figure: str, statistic: str) -> Measured:
+    entry = trial.key_figures.get(figure)
+    if entry is None:
+        return None
+    if statistic in STATISTICS:
+        return _of(entry.times_ns, statistic)
+    if not hasattr(entry, _FIELDS[statistic]):
+        return None
+    found: int | float | None = getattr(entry, _FIELDS[statistic])
+    return "what was lost at the end is not known" if found is None else found
 
 
 def find(name: str) -> Metric | None:
     """The metric that a summary calls by this name: one of METRICS, or of a key figure of its graph."""
     if name in METRICS:
         return METRICS[name]
-    figure, _, statistic = name.partition(".")
-    if not _FIGURE_NAME.fullmatch(figure):
+    figure, dot, statistic = name.partition(".")
+    known = statistic in (*STATISTICS, *_FIELDS) and bool(dot) == bool(statistic)
+    if not known or not _FIGURE_NAME.fullmatch(figure):
         return None
     words = f"{figure} {statistic.replace('_', '.')}".replace("_", " ").strip()
-    help_ = "a key figure of the graph"
-    if statistic in STATISTICS:
-        return Metric(name, words, NS, LOWER, RATIO, _of_figure(figure, statistic), help_)
-    if statistic == "missed":
-        return _number(name, words, _number_of_figure(figure, "missed"), help_)
-    if statistic == "share":
-        return Metric(name, words, PERCENT, LOWER, DIFFERENCE, _number_of_figure(figure, "share_percent"), help_)
-    if name == figure:
-        return _number(name, words, _number_of_figure(figure, "lost"), help_)
-    return None
+    is_time = statistic in STATISTICS
+    of = quantity.TIME if is_time else quantity.PERCENT if statistic == "share" else quantity.COUNT
+    measure = partial(_of_figure, figure=figure, statistic=statistic)
+    return Metric(name, words, of, measure, "a key figure of the graph", compared=RATIO if is_time else DIFFERENCE)
+
+
+# -- by what people write --------------------------------------------------------------------------------------------
 
 
 def named(name: str) -> Metric:
@@ -360,11 +346,9 @@ def parse(name: str, option: str = "--metric", figures: Mapping[str, str] | None
     'latency.p99_9'
     """
     wanted = re.sub(r"p99\.(9+)$", r"p99_\1", name.strip().lower())
-    if wanted in METRICS:
-        return METRICS[wanted]
     made = made_by(figures or {})
-    if wanted in made and (metric := find(wanted)) is not None:
-        return metric
+    if wanted in METRICS or wanted in made:
+        return named(wanted)
     close = difflib.get_close_matches(wanted, [*METRICS, *made], n=1, cutoff=0.5)
     known = f"did you mean {close[0]}?" if close else f"there are {', '.join([*names(), *made])}"
     raise BadInput(f"{option}: no metric {name.strip()!r}; {known}")
@@ -372,10 +356,24 @@ def parse(name: str, option: str = "--metric", figures: Mapping[str, str] | None
 
 def names() -> list[str]:
     """All metrics in short: "latency.{mean,p50,...}, ..., lost, ..."."""
-    statistics = "{" + ",".join(STATISTICS) + "}"
-    figures = [f"{figure}.{statistics}" for figure in (*_FIGURES, "round_trip", "hiccup")]
-    return [*figures, *(name for name in METRICS if "." not in name)]
+    statistics: dict[str, list[str]] = {}
+    for name in METRICS:
+        figure, _, statistic = name.partition(".")
+        statistics.setdefault(figure, []).append(statistic)
+    return [figure if of == [""] else f"{figure}.{{{','.join(of)}}}" for figure, of in statistics.items()]
 
+
+def chosen(
+    words: Sequence[str] | None, option: str = "--metric", figures: Mapping[str, str] | None = None
+) -> tuple[Metric, ...]:
+    """The metrics of these names, or the default ones. Raises BadInput."""
+    if not words:
+        return tuple(METRICS[name] for name in DEFAULT)
+    found = [parse(name, option, figures) for word in words for name in word.split(",")]
+    return tuple({metric.name: metric for metric in found}.values())
+
+
+# -- criteria --------------------------------------------------------------------------------------------------------
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -387,23 +385,6 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 _CRITERION = re.compile(
     r"\s*([A-Za-z][A-Za-z0-9_.]*)\s*(<=|>=|==|<|>|=|!=)\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*"
 )
-_UNITS: dict[str, dict[str, float]] = {
-    NS: {"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9},
-    PERCENT: {"%": 1},
-    COUNT: {},
-    PER_MESSAGE: {},
-    # Of the kernel's kilobytes, which have 1024 bytes.
-    KILOBYTES: {"kB": 1e3 / 1024, "MB": 1e6 / 1024, "GB": 1e9 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1 << 20},
-}  # fmt: skip
-_SHARES = ("lost_share", "late_share", "too_late_share")
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """`met` is None where the metric was not measured: the trial then did not meet the criterion either."""
-
-    met: bool | None
-    words: str
 
 
 @dataclass(frozen=True)
@@ -415,17 +396,17 @@ class Criterion:
     comparison: str
     bound: float  # in the metric's unit
 
-    def evaluate(self, trial: Trial) -> Judgement:
+    def evaluate(self, trial: Trial) -> Judged:
         """Whether a trial keeps the bound, and in words what it measured."""
         reading = self.metric.read(trial)
         wanted = f"{self.metric.words} {self.comparison} {self.metric.format(self.bound)}"
         if reading.value is None:
-            return Judgement(None, f"{wanted} cannot be judged: {reading.reason}")
+            return Judged(criterion=self.text, met=None, words=f"{wanted} cannot be judged: {reading.reason}")
         met = _OPERATORS[self.comparison](reading.value, self.bound)
         value = self.metric.format(reading.value)
         if not met and value == self.metric.format(self.bound):  # rounded to the same figure
             value = f"{reading.value:.12g}{f' {self.metric.unit}' if self.metric.unit else ''}"
-        return Judgement(met, f"{wanted}: {'met' if met else 'not met'} with {value}")
+        return Judged(criterion=self.text, met=met, words=f"{wanted}: {'met' if met else 'not met'} with {value}")
 
 
 def parse_criterion(text: str, where: str = "--success", figures: Mapping[str, str] | None = None) -> Criterion:
@@ -438,25 +419,16 @@ def parse_criterion(text: str, where: str = "--success", figures: Mapping[str, s
     metric = parse(name, where, figures)
     if sign in ("=", "!="):
         raise BadInput(f"{where}: {text.strip()!r} has {sign}; use one of {' '.join(_OPERATORS)}")
-    value, units = float(number), _UNITS[metric.unit]
+    value, units = float(number), metric.quantity.units
     if unit and unit not in units:
         what = f"use one of {', '.join(units)}" if units else "it is a plain number"
         raise BadInput(f"{where}: {unit!r} is no unit of {metric.name}; {what}")
     # A bare number is a guess where a name does not hold the unit.
-    if not unit and value and (metric.unit == NS or metric.name in _SHARES or metric.name.endswith(".share")):
+    is_share = metric.unit == PERCENT and metric.compared == DIFFERENCE
+    if not unit and value and (metric.unit == NS or is_share):
         right = f"{number}ms" if metric.unit == NS else f"{number} %"
         raise BadInput(f"{where}: {text.strip()!r} has no unit; write {metric.name} {sign} {right}, or what you mean")
     bound = value * units[unit] if unit else value
     if not math.isfinite(bound):
         raise BadInput(f"{where}: {number} is too large")
     return Criterion(f"{metric.name} {sign} {number}{unit}", metric, sign, bound)
-
-
-def chosen(
-    words: Sequence[str] | None, option: str = "--metric", figures: Mapping[str, str] | None = None
-) -> tuple[Metric, ...]:
-    """The metrics of these names, or the default ones. Raises BadInput."""
-    if not words:
-        return tuple(METRICS[name] for name in DEFAULT)
-    found = [parse(name, option, figures) for word in words for name in word.split(",")]
-    return tuple({metric.name: metric for metric in found}.values())

@@ -10,9 +10,9 @@ import pytest
 
 from perflab.errors import BadInput
 from perflab.models import as_json, read
-from perflab.results.trial import Trial
+from perflab.results.trial import Judged, Trial
 from perflab.statistics import metrics
-from perflab.statistics.metrics import METRICS, Judgement, parse, parse_criterion
+from perflab.statistics.metrics import METRICS, parse, parse_criterion
 
 Json = dict[str, Any]
 
@@ -192,7 +192,11 @@ def test_a_criterion_says_what_was_wanted_and_measured() -> None:
 
 def test_what_was_not_measured_is_neither_kept_nor_broken() -> None:
     judged = parse_criterion("dispatch.p50 <= 5ms").evaluate(trial())
-    assert judged == Judgement(None, "dispatch p50 <= 5.00 ms cannot be judged: not measured")
+    assert judged == Judged(
+        criterion="dispatch.p50 <= 5ms",
+        met=None,
+        words="dispatch p50 <= 5.00 ms cannot be judged: not measured",
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,12 +224,16 @@ def test_nonsense_is_refused_in_one_line(text: str, complaint: str) -> None:
     assert str(caught.value).startswith("--success: ")
 
 
-def test_the_documents_list_every_metric() -> None:
-    """Each statistic of a distribution is one of S there."""
+def documented() -> list[str]:
+    """The rows of the documents' table: each statistic of a distribution is one of S there."""
     compared, rows = {metrics.RATIO: "factor", metrics.DIFFERENCE: "difference"}, {}
     for metric in METRICS.values():
         name = re.sub(r"\..*", ".S", metric.name)
         rows[name] = f"| `{name}` | {metric.help} | {metric.unit} | {compared[metric.compared]} |"
+    return list(rows.values())
+
+
+def test_the_documents_list_every_metric() -> None:
     text = (Path(__file__).parents[2] / "docs/findings.md").read_text()
     table = text[text.index("| metric | meaning |") :]
-    assert table[: table.index("\n\n")].splitlines()[2:] == list(rows.values())
+    assert table[: table.index("\n\n")].splitlines()[2:] == documented()

@@ -30,6 +30,7 @@ GROUPS = {
     "perflab.workloads": {"pair": "lab_extras.pair:KIND"},
     "perflab.middlewares": {"lab_links": "lab_extras.lab_links:KIND"},
     "perflab.exporters": {"shopping_list": "lab_extras.shopping_list:KIND"},
+    "perflab.metrics": {"tail": "lab_extras.tail:KIND"},
 }
 
 
@@ -59,7 +60,15 @@ def perflab_with(folder: Path, *words: str | Path, **environment: str) -> subpro
 def test_the_document_shows_what_is_installed_here() -> None:
     text = (SOURCE / "docs" / "adding.md").read_text("utf-8")
     shown = dict(re.findall(r"^`lab_extras/(\w+\.py)`:\n\n```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert {"solar_flare.py", "notebook.py", "pair.py", "lab_links.py", "lab_wire.py", "shopping_list.py"} == set(shown)
+    assert {
+        "solar_flare.py",
+        "notebook.py",
+        "pair.py",
+        "lab_links.py",
+        "lab_wire.py",
+        "shopping_list.py",
+        "tail.py",
+    } == set(shown)
     for name, code in shown.items():
         assert code == (PACKAGE / name).read_text("utf-8"), name
     (points,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

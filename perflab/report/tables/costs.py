@@ -221,9 +221,8 @@ def notes(rows: Sequence[CostRow]) -> list[str]:
     """What must be known to read the table of costs."""
     found = [note for row in rows for note in row.notes]
     if all(row.cycles_per_message.value is None for row in rows):
-        reasons = {str(row.cycles_per_message.reason) for row in rows}
-        counted = sorted(reason for reason in reasons if reason.startswith("not counted: "))
-        found += [f"Cycles are {reason}." for reason in counted]
+        reasons = {row.not_counted["cycles"] for row in rows if "cycles" in row.not_counted}
+        found += [f"Cycles are not counted: {reason}." for reason in sorted(reasons)]
     ratios = [(row, row.ratio) for row in rows if row.ratio is not None]
     if by_use := [row for row, ratio in ratios if ratio.of == "cpu_percent" and ratio.value is not None]:
         found.append(f"The ratio of {_which(by_use, rows)} is that of CPU use: no message is delivered there.")

@@ -108,8 +108,7 @@ def _together(entry: KeyFigureResult, statistic: str) -> float | None:
             return entry.share_percent if statistic else entry.lost
         case PathFigure() if statistic == "missed":
             return entry.missed
-        case PathFigure(response_ns=times) | JitterFigure(jitter_ns=times):
-            return None if times is None else getattr(times, statistic)
+    return None if entry.times_ns is None else getattr(entry.times_ns, statistic)
 
 
 def explained(entries: Sequence[KeyFigureResult]) -> str:
