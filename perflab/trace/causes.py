@@ -1,158 +1,164 @@
-"""The causes of `why`: what each is called, and how it is said of late messages, of slow callbacks and in tables.
+"""The causes of `why`: each once, with what it means, who is named for it, and how it is said.
 
-In the sentences {group} is who is named (a program, a callback, a topic), {pids} its processes, {place} the CPU, and
-{was} agrees with their number. docs/tracing.md defines each cause.
+The sentences of `why`, its tables with their published schema, the page of a run and the docs' table come from these.
+In the words {group} is who is named (a program, a callback, a topic), {pids} its processes, {place} the CPU, and {was}
+agrees with their number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Who(Enum):
+    """Who is named for a cause, in the docs' words."""
+
+    NOBODY = ""
+    HOLDER = "that thread, and the CPU"
+    PROCESS = "its process"
+    THREAD = "that thread"
+    CALLBACK = "the callback, or the process"
+    PUBLISHER = "the publisher's node"
+    TOPIC = "the topic"
+    REASON = "the reason"
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One cause. A sentence without names stands for many groups of it; where there is none, `late` needs no names."""
+    """One cause. Where there are no words for many groups of it, or of slow callbacks, those before serve."""
 
     name: str
     short: str  # above a column
+    who: Who
+    help: str  # the thread whose time it was
     what: str  # in a row
     late: str  # the late messages ...
-    late_unnamed: str | None = None
-    slow: str | None = None  # the slow callbacks ...; None: as the late messages
-    slow_unnamed: str | None = None
-    of_process: bool = False  # it is a state of a process, which is named with its number
+    late_unnamed: str = ""  # the same of many groups
+    slow: str = ""  # the slow callbacks ...
+    slow_unnamed: str = ""
+
+    def described(self, row: Mapping[str, Any]) -> str:
+        """A group of that cause in a table; `row` has group, group_cpu, host and pids."""
+        return _worded(self.what, row)
+
+    def told(self, row: Mapping[str, Any], *, slow: bool, named: bool) -> str:
+        """What `main` messages (or slow callbacks) of a row did, in the sentence; `named`: with who it was."""
+        of_slow = self.slow if named else self.slow_unnamed or self.slow
+        return _worded((slow and of_slow) or (self.late if named else self.late_unnamed or self.late), row)
+
+
+def _worded(words: str, row: Mapping[str, Any]) -> str:
+    cpu, host = row.get("group_cpu"), row.get("host")
+    place = ("a CPU" if cpu is None else f"CPU {cpu}") + ("" if host is None else f" of {host}")
+    was = "was" if row.get("main") == 1 else "were"
+    return words.format(place=place, group=row.get("group"), pids=_processes(row.get("pids") or ()), was=was)
+
+
+def _processes(pids: Sequence[int]) -> str:
+    if not pids:
+        return ""
+    return f" (pid {pids[0]})" if len(pids) == 1 else f" ({len(pids)} processes)"
+
+
+def _of_process(name: str, short: str, state: str, help: str, more: str = "") -> Cause:
+    """What a process was, whatever it was doing. `more`: what that may come from."""
+    late, slow = f"waited while {{group}}{{pids}} was {state}{more}", f"{{was}} mainly {state}{more}"
+    unnamed = f"waited for processes that were {state}{more}"
+    what = f"{{group}}{{pids}} {state}"
+    return Cause(name, short, Who.PROCESS, help, what, late, unnamed, f"{slow}: {{group}}{{pids}}", slow)
 
 
 _ALL = (
     Cause(
-        "cpu",
-        short="CPU of others",
+        "cpu", "CPU of others", Who.HOLDER,
+        "could run, and another one had its CPU; also within callbacks, which are not to blame for it",
         what="{place}: {group}{pids}",
-        late="waited for {place} behind {group}{pids}",
-        late_unnamed="waited for a CPU behind others",
+        late="waited for {place} behind {group}{pids}", late_unnamed="waited for a CPU behind others",
     ),
     Cause(
-        "wake_up",
-        short="wake-up",
-        what="woken, and nobody seen on the CPU",
-        late="waited for a CPU on which nobody was seen",
+        "wake_up", "wake-up", Who.NOBODY,
+        "could run, and nobody was seen on its CPU: it was idle, or who ran there is not recorded",
+        what="woken, and nobody seen on the CPU", late="waited for a CPU on which nobody was seen",
     ),
     Cause(
-        "callback_ahead",
-        short="callbacks ahead",
+        "callback_ahead", "callbacks ahead", Who.CALLBACK, "ran in another callback of the executor, or slept in it",
         what="behind {group}",
-        late="waited behind callback {group}",
-        late_unnamed="waited behind other callbacks",
+        late="waited behind callback {group}", late_unnamed="waited behind other callbacks",
     ),
     Cause(
-        "own_work",
-        short="sender's work",
+        "own_work", "sender's work", Who.CALLBACK, "ran in the callback, before it published",
         what="work of {group}",
-        late="waited for callback {group} to publish",
-        late_unnamed="waited for the callbacks that published",
-        slow="mainly ran ({group})",
-        slow_unnamed="mainly ran",
+        late="waited for callback {group} to publish", late_unnamed="waited for the callbacks that published",
+        slow="mainly ran ({group})", slow_unnamed="mainly ran",
     ),
     Cause(
-        "publish_call",
-        short="publish call",
+        "publish_call", "publish call", Who.PUBLISHER, "ran in the publish call, up to the wake-up of the next thread",
         what="publish call of {group}",
-        late="{was} in the publish call of {group}",
-        late_unnamed="{was} in publish calls",
+        late="{was} in the publish call of {group}", late_unnamed="{was} in publish calls",
     ),
     Cause(
-        "blocked",
-        short="slept",
+        "blocked", "slept", Who.CALLBACK,
+        "slept within its own callback, its publish call, or the take, or its executor slept, but not to wait for work",
         what="{group} slept",
-        late="waited while {group} slept",
-        late_unnamed="waited for threads that slept",
-        slow="mainly slept ({group})",
-        slow_unnamed="mainly slept",
+        late="waited while {group} slept", late_unnamed="waited for threads that slept",
+        slow="mainly slept ({group})", slow_unnamed="mainly slept",
     ),
     Cause(
-        "timer_late",
-        short="timer late",
+        "timer_late", "timer late", Who.CALLBACK, "slept, although the tick was due",
         what="{group} slept past its tick",
-        late="began late: {group} slept past its tick",
-        late_unnamed="began late: timers slept past their ticks",
+        late="began late: {group} slept past its tick", late_unnamed="began late: timers slept past their ticks",
     ),
     Cause(
-        "middleware",
-        short="middleware",
+        "middleware", "middleware", Who.THREAD, "of the middleware, ran",
         what="middleware of {group} ran",
-        late="{was} in the middleware of {group}",
-        late_unnamed="{was} in the middleware",
+        late="{was} in the middleware of {group}", late_unnamed="{was} in the middleware",
     ),
-    Cause("on_the_way", short="on the way", what="on the way", late="{was} on the way"),
-    Cause("transport", short="transport", what="transport as a whole", late="{was} in transport"),
     Cause(
-        "executor",
-        short="executor",
+        "on_the_way", "on the way", Who.TOPIC, "none: all that was to carry the message on slept. Network, a delay",
+        what="on the way", late="{was} on the way",
+    ),
+    Cause(
+        "transport", "transport", Who.TOPIC, "not known: the whole transport, of which the trace has no more",
+        what="transport as a whole", late="{was} in transport",
+    ),
+    Cause(
+        "executor", "executor", Who.THREAD, "ran in its executor: looked for work, took the message, dispatched it",
         what="executor of {group} ran",
-        late="{was} in the executor of {group}",
-        late_unnamed="{was} in executors",
+        late="{was} in the executor of {group}", late_unnamed="{was} in executors",
     ),
-    Cause(
-        "throttled",
-        short="CPU quota",
-        what="CPU quota of {group}{pids}",
-        late="waited while the CPU quota of its cgroup held {group}{pids} back",
-        late_unnamed="waited for threads that the CPU quotas of their cgroups held back",
-        slow="mainly were held back by the CPU quota of their cgroup: {group}{pids}",
-        of_process=True,
+    _of_process(
+        "throttled", "CPU quota", "held back by a CPU quota",
+        "could run, and the CPU quota of its cgroup (`cpu.max`, `cpu.cfs_quota_us`) held it back. The group's counters"
+        " in `recording.json` say so; another thread may have had the CPU meanwhile",
     ),
-    Cause(
-        "held_back",
-        short="held back",
-        what="{group}{pids} held back from an idle CPU",
-        late="waited while {group}{pids} was held back from an idle CPU (a CPU quota, or a limit of real time)",
-        late_unnamed="waited for threads that were held back from idle CPUs (a CPU quota, or a limit of real time)",
-        slow="mainly were held back from an idle CPU (a CPU quota, or a limit of real time): {group}{pids}",
-        of_process=True,
+    _of_process(
+        "held_back", "held back", "held back from an idle CPU",
+        "was preempted, and its CPU idled: a quota that nobody watched, or a limit of real-time threads, kept it from"
+        " running on. Only where no switch is missing and migrations are recorded",
+        " (a CPU quota, or a limit of real time)",
     ),
-    Cause(
-        "frozen",
-        short="frozen",
-        what="{group}{pids} frozen with its cgroup",
-        late="waited while {group}{pids} was frozen with its cgroup",
-        late_unnamed="waited for processes that were frozen with their cgroups",
-        slow="mainly were frozen with their cgroup: {group}{pids}",
-        of_process=True,
+    _of_process(
+        "frozen", "frozen", "in a frozen cgroup",
+        "was in a frozen cgroup (`cgroup.freeze`, `freezer.state`), by `recording.json`",
     ),
-    Cause(
-        "uninterruptible",
-        short="slept uninterruptibly",
-        what="{group}{pids} slept uninterruptibly",
-        late="waited while {group}{pids} slept uninterruptibly (a disk, memory, or a frozen cgroup)",
-        late_unnamed="waited for threads that slept uninterruptibly (a disk, memory, or a frozen cgroup)",
-        slow="mainly slept uninterruptibly (a disk, or memory): {group}{pids}",
-        of_process=True,
+    _of_process(
+        "uninterruptible", "slept uninterruptibly", "in uninterruptible sleep",
+        "slept so that nothing but what it waited for ends it: a disk, a page that is read in, a lock of the kernel; in"
+        " a trace without `recording.json` also a frozen cgroup of version 1. Which of them the trace does not tell",
+        " (a disk, memory, or a frozen cgroup)",
     ),
-    Cause(
-        "stopped",
-        short="stopped",
-        what="{group}{pids} stopped by a signal",
-        late="waited while {group}{pids} was stopped by a signal (SIGSTOP, SIGTSTP)",
-        late_unnamed="waited for processes that were stopped by a signal (SIGSTOP, SIGTSTP)",
-        slow="mainly were stopped by a signal: {group}{pids}",
-        of_process=True,
+    _of_process(
+        "stopped", "stopped", "stopped by a signal",
+        "was stopped by a signal of job control (SIGSTOP, SIGTSTP), whatever it was doing", " (SIGSTOP, SIGTSTP)",
     ),
+    _of_process("traced", "held by debugger", "held by a debugger", "was held by a debugger (ptrace)", " (ptrace)"),
     Cause(
-        "traced",
-        short="held by debugger",
-        what="{group}{pids} held by a debugger",
-        late="waited while a debugger held {group}{pids} (ptrace)",
-        late_unnamed="waited for processes that a debugger held (ptrace)",
-        slow="mainly were held by a debugger: {group}{pids}",
-        of_process=True,
-    ),
-    Cause(
-        "unknown",
-        short="not known",
-        what="the trace does not tell",
-        late="waited for what the trace does not tell",
+        "unknown", "not known", Who.REASON, "the scheduler's events do not tell",
+        what="the trace does not tell", late="waited for what the trace does not tell",
         slow="took time of which the trace does not tell what it was",
     ),
-)
+)  # fmt: skip
 CAUSES = {cause.name: cause for cause in _ALL}
-OF_PROCESSES = tuple(cause.name for cause in _ALL if cause.of_process)

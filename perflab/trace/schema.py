@@ -16,8 +16,8 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "executor": executor.TABLES,
     "scheduling": scheduling.TABLES,
     "paths": paths.TABLES,
-    "why": why.tables("message"),
-    "why_callbacks": why.tables("callback"),
+    "why": tuple(why.TABLES["message"].values()),
+    "why_callbacks": tuple(why.TABLES["callback"].values()),
     "compare": compare.TABLES,
 }
 

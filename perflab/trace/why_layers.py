@@ -10,9 +10,6 @@ a stretch by a layer gives pieces, each within one interval or between two, that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,7 +48,7 @@ class Layer:
     def at(self, thread: Ints, time: Ints) -> Ints:
         """The row within whose interval that thread is at that time; NONE where it is in none."""
         place = self._place(thread, time)
-        return np.where(place >= 0, self.row[place] if len(self) else NONE, NONE)
+        return of_rows(self.row, place)
 
     def start_at(self, thread: Ints, time: Ints) -> Ints:
         """Where the interval of `at` begins; -FOREVER where there is none."""
@@ -109,47 +106,35 @@ def _is_sorted(thread: Ints, start: Ints) -> bool:
     return bool(((thread[1:] > thread[:-1]) | (same & later)).all())
 
 
-@dataclass(frozen=True)
-class Stretches:
-    """Stretches of time of one thread each, as columns of equal length."""
+# Columns of equal length. Those of stretches of time are subject (whose time it is: the message, or the callback
+# instance), thread (its row; NONE where no thread's states matter), start, end, role and note.
+Columns = dict[str, Ints]
 
-    subject: Ints  # whose time it is: the message, or the callback instance
-    thread: Ints  # row of threads; NONE where no thread's states matter
-    start: Ints
-    end: Ints
-    role: Ints
-    note: Ints
 
-    def __len__(self) -> int:
-        return len(self.subject)
+def cut_by(layer: Layer, pieces: Columns, where: Flags | None = None) -> tuple[Columns, Ints]:
+    """Pieces with thread, start and end (those `where` only) cut by a layer, and the layer's row of each."""
+    thread = pieces["thread"] if where is None else np.where(where, pieces["thread"], NONE)
+    of, start, end, row = layer.cut(thread, pieces["start"], pieces["end"])
+    return {name: column[of] for name, column in pieces.items()} | {"start": start, "end": end}, row
 
-    def __iter__(self) -> Iterator[Ints]:
-        return iter(tuple(getattr(self, field.name) for field in fields(self)))
 
-    def of(self, rows: Ints, start: Ints, end: Ints) -> Stretches:
-        """Pieces of these."""
-        return Stretches(self.subject[rows], self.thread[rows], start, end, self.role[rows], self.note[rows])
+def of_rows(values: Ints, row: Ints) -> Ints:
+    """The values of these rows; NONE where there is none."""
+    return np.where(row >= 0, values[row], NONE) if len(values) else np.full(len(row), NONE)
 
 
 class Collected:
     """Stretches that are found one after the other. Those of no length are left out."""
 
     def __init__(self) -> None:
-        self._found: list[Stretches] = []
+        self._found: list[Columns] = []
 
     def add(
-        self, subject: Ints, thread: Ints | int, start: Ints, end: Ints, role: Ints | int, note: Ints | int
+        self, subject: Ints, thread: Ints | int, start: Ints, end: Ints, role: Ints | int, note: Ints | int = 0
     ) -> None:
-        n = len(subject)
-
-        def column(value: Ints | int) -> Ints:
-            return np.broadcast_to(np.asarray(value, dtype=np.int64), n)
-
+        columns = {"subject": subject, "thread": thread, "start": start, "end": end, "role": role, "note": note}
         keep = end > start
-        columns = (column(subject), column(thread), column(start), column(end), column(role), column(note))
-        self._found.append(Stretches(*(c[keep] for c in columns)))
+        self._found.append({c: np.broadcast_to(np.int64(v), len(subject))[keep] for c, v in columns.items()})
 
-    def all(self) -> Stretches:
-        if not self._found:
-            return Stretches(*(np.empty(0, dtype=np.int64) for _ in fields(Stretches)))
-        return Stretches(*(np.concatenate(columns) for columns in zip(*self._found, strict=True)))
+    def all(self) -> Columns:
+        return {name: np.concatenate([found[name] for found in self._found]) for name in self._found[0]}

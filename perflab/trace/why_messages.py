@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from perflab.errors import BadInput
 from perflab.trace import names
 from perflab.trace.messages import deliveries_of, pairs_of, publications_of
 from perflab.trace.quality import Quality
@@ -22,6 +21,7 @@ from perflab.trace.scope import EVERYTHING, Scope
 from perflab.trace.why_layers import FOREVER, Ints, Layer
 from perflab.trace.why_path import Messages
 from perflab.trace.why_threads import CALLBACK, Threads, ints
+from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -40,25 +40,51 @@ BEGINS = ("due", "due_estimated", "published", "published_due_unknown")
 
 @dataclass(frozen=True)
 class Selection:
-    """Which messages (or callbacks) are asked about: of those of these topics and nodes, the ones that are late.
+    """Which messages (or callbacks) are asked about: of those of a scope, the ones that are late.
 
-    Without any of the three ways to say what is late: of every edge (or callback) the slowest hundredth.
+    Without any of the four ways to say what is late: of every edge (or callback) the slowest hundredth.
     """
 
     later_than_ns: int | None = None
     later_than_by_topic: Mapping[str, int] | None = None  # ns; topics that are not in it are not asked about
     slowest: int | None = None  # so many of all
     per_mille: int | None = None  # of every edge, those from this quantile on
-    topics: tuple[str, ...] = ()  # none: all but those of ROS itself
-    nodes: tuple[str, ...] = ()  # at either end; none: all
     pids: frozenset[int] = frozenset()  # of processes at either end; none: all
-    stretch: Scope = EVERYTHING  # of the trace's time; of messages that are published in it. Its names are those above
+    scope: Scope = EVERYTHING  # messages of its topics, from and to its nodes; without topics all but ROS's own
     slow_callbacks: bool = False  # about callbacks and their durations instead
 
     def __post_init__(self) -> None:
         ways = (self.later_than_ns, self.later_than_by_topic, self.slowest, self.per_mille)
         if sum(way is not None for way in ways) > 1:
-            raise ValueError("a selection has one of: a threshold, a number, a quantile")
+            raise ValueError("a selection has one of: a threshold, thresholds by topic, a number, a quantile")
+
+    @property
+    def _quantile(self) -> int:
+        return PER_MILLE if self.per_mille is None else self.per_mille
+
+    def limit(self, group: str) -> str:
+        """What is late, in words; `group` is what quantiles are of."""
+        if self.later_than_ns is not None:
+            return f"longer than {format_time(self.later_than_ns)}"
+        if self.later_than_by_topic is not None:
+            return "response above the limit of their topic"
+        if self.slowest is not None:
+            return f"the {format_count(self.slowest)} slowest"
+        return f"the slowest {(1000 - self._quantile) / 10:g} % of every {group}"
+
+    def late(self, frame: pl.DataFrame, value: str, group: str) -> pl.Series:
+        """Which rows are late."""
+        if self.later_than_ns is not None:
+            late = pl.col(value) > self.later_than_ns
+        elif self.later_than_by_topic is not None:
+            limit = pl.col("topic").replace_strict(self.later_than_by_topic, default=None, return_dtype=pl.Int64)
+            late = (pl.col(value) > limit).fill_null(False)
+        elif self.slowest is not None:
+            late = pl.col(value).rank("ordinal", descending=True) <= self.slowest
+        else:
+            place = rank(pl.len(), self._quantile).clip(0, None)
+            late = pl.col(value).rank("ordinal").over(group) > place.over(group)
+        return frame.select(late).to_series()
 
 
 @dataclass(frozen=True)
@@ -72,7 +98,7 @@ class Considered:
 
 
 def considered(trace: Source, selection: Selection, quality: Quality) -> Considered:
-    """Raises BadInput where a topic or node is named that no message of the trace has."""
+    """The messages of a selection that a callback handled."""
     publications = publications_of(trace)
     deliveries = deliveries_of(trace, publications)
     edges = pairs_of(trace, deliveries).with_row_index("edge_row")
@@ -80,7 +106,7 @@ def considered(trace: Source, selection: Selection, quality: Quality) -> Conside
     frame = _with_threads(trace, deliveries).join(
         edges.select(*EDGE, "edge_row", "delivery", "topic"), on=EDGE, how="inner", maintain_order="left"
     )
-    frame = selection.stretch.within(frame, "published_ns")
+    frame = selection.scope.within(frame, "published_ns")
     missing = quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False)
     left_out = int(missing.sum())
     frame = _with_begin(trace, frame.filter(~missing), quality)
@@ -88,53 +114,21 @@ def considered(trace: Source, selection: Selection, quality: Quality) -> Conside
     backwards = int(frame.select((response <= 0).sum()).item())
     frame = frame.with_columns(response_ns=response, latency_ns=pl.col("started_ns") - pl.col("published_ns"))
     frame = frame.filter(pl.col("response_ns") > 0).sort("started_ns", maintain_order=True)
-    late = is_late(frame, selection, "response_ns", "edge_row")
+    late = selection.late(frame, "response_ns", "edge_row")
     return Considered(frame.with_columns(late=late), edges, left_out, backwards)
 
 
-def is_late(frame: pl.DataFrame, selection: Selection, value: str, group: str) -> pl.Series:
-    """Which rows the selection is about."""
-    if selection.later_than_ns is not None:
-        return frame.select(pl.col(value) > selection.later_than_ns).to_series()
-    if selection.later_than_by_topic is not None:
-        limits = selection.later_than_by_topic
-        limit = pl.col("topic").replace_strict(limits, default=None, return_dtype=pl.Int64)
-        return frame.select((pl.col(value) > limit).fill_null(False)).to_series()
-    if selection.slowest is not None:
-        order = pl.col(value).rank("ordinal", descending=True)
-        return frame.select(order <= selection.slowest).to_series()
-    per_mille = PER_MILLE if selection.per_mille is None else selection.per_mille
-    place = rank(pl.len(), per_mille).clip(0, None)
-    return frame.select(pl.col(value).rank("ordinal").over(group) > place.over(group)).to_series()
-
-
 def _chosen(trace: Source, edges: pl.DataFrame, selection: Selection) -> pl.DataFrame:
-    for topic in selection.topics:
-        if topic not in edges["topic"]:
-            raise BadInput(f"no message of topic {topic!r} is in the trace; {_known(edges['topic'])}")
-    ends = pl.concat([edges["publisher"], edges["subscription"]])
-    for node in selection.nodes:
-        if node not in ends:
-            raise BadInput(f"node {node!r} is at no end of a message in the trace; {_known(ends)}")
-    if selection.topics:
-        edges = edges.filter(pl.col("topic").is_in(list(selection.topics)))
-    elif selection.later_than_by_topic is not None:
+    edges = selection.scope.edges(edges)
+    if selection.later_than_by_topic is not None:
         edges = edges.filter(pl.col("topic").is_in(list(selection.later_than_by_topic)))
-    else:
+    elif selection.scope.topics is None:
         edges = edges.filter(~names.is_internal(pl.col("topic")))
-    if selection.nodes:
-        nodes = list(selection.nodes)
-        edges = edges.filter(pl.col("publisher").is_in(nodes) | pl.col("subscription").is_in(nodes))
     if selection.pids:
         pid, mine = trace.table("processes")["pid"], list(selection.pids)
         sender, reader = (pid.gather(trace.table(f"{e}s")["process"].gather(edges[f"{e}_row"])) for e in ENDS)
         edges = edges.filter((sender.is_in(mine) | reader.is_in(mine)).fill_null(False))
     return edges
-
-
-def _known(values: pl.Series) -> str:
-    known = sorted(values.drop_nulls().unique().to_list())
-    return f"it has {', '.join(known[:10])}{' …' if len(known) > 10 else ''}" if known else "it has none"
 
 
 # Messages -------------------------------------------------------------------------------------------------------------

@@ -1,43 +1,21 @@
-"""What the pieces of a message's time are called: stage, cause, and who.
-
-stage    cause           of the thread's time                                        who
--------  --------------  ----------------------------------------------------------  ----------------------------
-any      cpu             it could run and did not, and another one had its CPU       the thread that had it, and CPU
-any      wake_up         it could run, and nobody was seen on its CPU                (idle, or not recorded)
-any      blocked         it slept within what it was doing                           callback or thread
-any      throttled       it could run, and the CPU quota of its cgroup held it back  its process
-any      held_back       it was preempted, and its CPU idled: a limit of real time   its process
-any      frozen          its cgroup was frozen                                       its process
-any      uninterruptible it slept, and nothing but what it waited for ends that      its process
-any      stopped         it was stopped by a signal: SIGSTOP, SIGTSTP                its process
-any      traced          a debugger held it: ptrace                                  its process
-any      unknown         nobody knows                                                why
-sender   timer_late      it slept although the tick was due                          the timer
-s, r     callback_ahead  its executor ran another callback (on a CPU, or asleep)     that callback
-s, r     executor        its executor ran, also take and dispatch                    the process
-sender   own_work        the callback ran until it published                         that callback
-s, t     publish_call    the publish call ran                                        publisher
-transp.  middleware      a thread of the middleware ran                              its process
-transp.  on_the_way      who was to carry it on slept: network, delay                the topic
-transp.  transport       the whole transport: the trace has no more of it            the topic
-"""
+"""What the pieces of a message's time are called: the stage of its way, the cause, and who (perflab.trace.causes)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.causes import CAUSES, OF_PROCESSES
+from perflab.trace.causes import CAUSES, Who
 from perflab.trace.quality import NO_WAKE_UPS
-from perflab.trace.why_layers import NONE, Ints, Stretches
+from perflab.trace.why_layers import Columns, Flags, Ints
 from perflab.trace.why_path import IN_PROGRAMS, Note, Role
 from perflab.trace.why_threads import (
     BLOCKED,
     CALLBACK,
     FROZEN,
+    NOTHING,
     PHASE,
     PREEMPTED,
     RUNNING,
@@ -45,8 +23,6 @@ from perflab.trace.why_threads import (
     THROTTLED,
     TRACED,
     UNINTERRUPTIBLE,
-    WOKEN,
-    Pieces,
     Threads,
 )
 
@@ -54,7 +30,6 @@ if TYPE_CHECKING:
     from perflab.trace.source import Source
 
 STAGES = ("sender", "transport", "reader", "callback")
-_CAUSES = tuple(CAUSES)
 
 INFERRED = "the switch to the thread was not recorded"
 NO_STATE = "scheduler events are missing there"
@@ -70,29 +45,29 @@ CLOCKS = "between hosts: contains the difference of their clocks"
 DISK = "it slept uninterruptibly: for a disk, for memory, for the kernel, or in a frozen cgroup"
 BOTH = NO_WAKE_UPS.partition(": ")[0] + ": waiting for a CPU is in it"
 
-_STAGE_OF = {
-    Role.TIMER: "sender", Role.WORK: "sender", Role.PUBLISH: "sender", Role.TIMER_LATE: "sender",
-    Role.TIMER_UNKNOWN: "sender",
-    Role.WRITE: "transport", Role.MIDDLEWARE: "transport", Role.NETWORK: "transport", Role.ON_THE_WAY: "transport",
-    Role.TRANSPORT: "transport", Role.UNKNOWN: "transport",
-    Role.READER: "reader", Role.TAKE: "reader", Role.DISPATCH: "reader", Role.SLOW: "callback",
+# Of each role its stage, and the cause where its thread runs; of a role without a thread the cause of all of it.
+_ROLES = {
+    Role.TIMER: ("sender", "executor"), Role.WORK: ("sender", "own_work"), Role.PUBLISH: ("sender", "publish_call"),
+    Role.WRITE: ("transport", "publish_call"), Role.MIDDLEWARE: ("transport", "middleware"),
+    Role.NETWORK: ("transport", "on_the_way"), Role.READER: ("reader", "executor"), Role.TAKE: ("reader", "executor"),
+    Role.DISPATCH: ("reader", "executor"), Role.SLOW: ("callback", "own_work"),
+    Role.TIMER_LATE: ("sender", "timer_late"), Role.ON_THE_WAY: ("transport", "on_the_way"),
+    Role.TRANSPORT: ("transport", "transport"), Role.UNKNOWN: ("transport", "unknown"),
+    Role.TIMER_UNKNOWN: ("sender", "unknown"),
 }  # fmt: skip
-_RUNS = {
-    Role.TIMER: "executor", Role.READER: "executor", Role.TAKE: "executor", Role.DISPATCH: "executor",
-    Role.WORK: "own_work", Role.SLOW: "own_work", Role.PUBLISH: "publish_call", Role.WRITE: "publish_call",
-    Role.MIDDLEWARE: "middleware", Role.NETWORK: "on_the_way",
-}  # fmt: skip
-_WHOLE = {
-    Role.TIMER_LATE: "timer_late", Role.ON_THE_WAY: "on_the_way", Role.TRANSPORT: "transport", Role.UNKNOWN: "unknown",
-    Role.TIMER_UNKNOWN: "unknown",
+_LEGS = {Role.TAKE: "take", Role.DISPATCH: "dispatch"}
+_OF_ITS_CALLBACK = [Role.WORK, Role.SLOW, Role.PUBLISH, Role.WRITE]
+_NOTES = {
+    Note.NOT_THERE: NOT_THERE, Note.NO_WAKER: NO_WAKER, Note.NO_WAKE_UPS: BOTH, Note.HOPS: TOO_MANY,
+    Note.NO_PROCESS: NO_PROCESS,
 }  # fmt: skip
 
 # What a part is of; equal pieces of one subject are one part.
-KEY = ("subject", "stage", "cause", "thread_row", "holder_row", "cpu", "callback_row", "during", "reason")
+KEY = ("subject", "stage", "cause", "thread_row", "holder_row", "cpu", "callback_row", "leg", "during", "reason")
 
 
 def parts_of(
-    trace: Source, stretches: Stretches, threads: Threads, own_callback: Ints, between_hosts: np.ndarray
+    trace: Source, stretches: Columns, threads: Threads, own_callback: Ints, between_hosts: Flags
 ) -> pl.DataFrame:
     """One row per part of each subject: KEY, `ns`, `pieces` and `first_ns`.
 
@@ -100,168 +75,105 @@ def parts_of(
     flag of each. Of each subject the parts add up to its stretches.
     """
     pieces = threads.divide(stretches, IN_PROGRAMS)
-    cause, stage, reason = _classified(pieces, threads)
-    s = pieces.stretches
-    waits = cause == _code("cpu")
-    callbacks = trace.table("callback_instances")["callback"]
-    innermost = np.where(pieces.within == CALLBACK, pieces.within_row, NONE)
-    within = _gathered(callbacks, innermost)
-    own = np.where(np.isin(s.role, (Role.WORK, Role.SLOW, Role.PUBLISH, Role.WRITE)), own_callback[s.subject], NONE)
-    own = np.where(cause == _code("timer_late"), own_callback[s.subject], own)
-    in_transport = stage == STAGES.index("transport")
-    far = between_hosts[s.subject] & in_transport & (reason == 0)
-    reason = np.where(far, _REASONS.index(CLOCKS), reason)
-    phase = np.where(pieces.within == PHASE, pieces.within_row, NONE)
-    phase_kind = threads.phase_kind[phase] if len(threads.phase_kind) else phase
-    frame = pl.DataFrame(
-        {
-            "subject": s.subject,
-            "stage": stage,
-            "cause": cause,
-            "thread_row": s.thread,
-            "holder_row": np.where(waits, pieces.holder, NONE),
-            "cpu": np.where(np.isin(cause, (_code("cpu"), _code("wake_up"))), pieces.cpu, NONE),
-            "callback_row": np.where(pieces.within == CALLBACK, within, own),
-            "during": _during(s.role, np.where(phase >= 0, phase_kind, NONE), len(threads.phase_names)),
-            "reason": reason,
-            "start_ns": s.start,
-            "ns": s.end - s.start,
-        }
+    row, within, stage = pl.col("within_row"), pl.col("within"), pl.col("stage")
+    of_callback = pieces.select(pl.when(within == CALLBACK).then(row)).to_series()
+    of_phase = pieces.select(pl.when(within == PHASE).then(row)).to_series()
+    pieces = _classified(
+        pieces.with_columns(
+            trace.table("callback_instances")["callback"].gather(of_callback).alias("innermost"),
+            trace.table("phases")["phase"].cast(pl.String).gather(of_phase).alias("phase"),
+            own=pl.Series(own_callback, dtype=pl.Int64).gather(pieces["subject"]),
+            far=pl.Series(between_hosts, dtype=pl.Boolean).gather(pieces["subject"]),
+            scheduled=pl.Series(threads.scheduled[pieces["thread"].to_numpy()]),
+        ),
+        threads,
     )
-    grouped = (
-        frame.lazy()
+    is_own = pl.col("role").is_in(_OF_ITS_CALLBACK) | (pl.col("cause") == "timer_late")
+    leg = pl.col("role").replace_strict(_LEGS, default=None, return_dtype=pl.String)
+    found = pieces.lazy().select(
+        pl.col("subject").cast(pl.Int32), stage.cast(pl.Enum(STAGES)), pl.col("cause").cast(pl.Enum(list(CAUSES))),
+        thread_row="thread",
+        holder_row=pl.when(pl.col("cause") == "cpu").then("holder"),
+        cpu=pl.when(pl.col("cause").is_in(["cpu", "wake_up"])).then("cpu"),
+        callback_row=pl.when(within == CALLBACK).then("innermost").when(is_own).then("own"),
+        leg=leg.is_not_null(),
+        during=pl.coalesce(leg, "phase"),
+        reason=pl.when(pl.col("far") & (stage == "transport")).then(pl.coalesce("reason", pl.lit(CLOCKS)))
+        .otherwise("reason"),
+        start_ns="start", ns=pl.col("end") - pl.col("start"),
+    )  # fmt: skip
+    numbers = ("thread_row", "holder_row", "cpu", "callback_row")
+    return (
+        found.with_columns(pl.when(pl.col(c) >= 0).then(c).cast(pl.Int32).alias(c) for c in numbers)
         .group_by(KEY)
         .agg(pl.col("ns").sum(), pieces=pl.len().cast(pl.Int64), first_ns=pl.col("start_ns").min())
         .sort("subject", "first_ns", *KEY[1:])
         .collect()
     )
-    phases = dict(enumerate((*threads.phase_names, *_DURING.values())))
-    return grouped.with_columns(
-        pl.col("subject").cast(pl.Int32),
-        pl.col("stage").replace_strict(dict(enumerate(STAGES)), return_dtype=pl.Enum(STAGES)),
-        pl.col("cause").replace_strict(dict(enumerate(_CAUSES)), return_dtype=pl.Enum(_CAUSES)),
-        *(pl.when(pl.col(c) >= 0).then(c).cast(pl.Int32).alias(c) for c in ("thread_row", "holder_row", "cpu")),
-        pl.when(pl.col("callback_row") >= 0).then("callback_row").cast(pl.Int32).alias("callback_row"),
-        pl.col("during").replace_strict(phases, default=None, return_dtype=pl.String),
-        pl.col("reason").replace_strict(dict(enumerate(_REASONS)), return_dtype=pl.String),
-    )
 
 
-_REASONS = (
-    None, INFERRED, NO_STATE, WALL_TIME, ASLEEP_OR_WAITING, ONE_PART, NO_WAKER, NOT_THERE, TOO_MANY, CLOCKS, BOTH,
-    NO_PROCESS, NOT_DIVIDED, DISK,
-)  # fmt: skip
+def _classified(pieces: pl.DataFrame, threads: Threads) -> pl.DataFrame:
+    """The pieces with `stage`, `cause` and `reason`."""
+    role, state, within = pl.col("role"), pl.col("state"), pl.col("within")
+    executor = role.is_in(list(IN_PROGRAMS))
+    ahead = executor & (within == CALLBACK)
+    idle = executor & ((within == NOTHING) | (pl.col("phase") == "wait_for_work"))
+    reads, ticks = idle & (role == Role.READER), idle & (role == Role.TIMER)
+    of_role = role.replace_strict({role: cause for role, (_, cause) in _ROLES.items()}, return_dtype=pl.String)
+    runs = pl.when(ahead).then(pl.lit("callback_ahead")).otherwise(of_role)
+    blind = ~pl.col("scheduled") & (pl.col("thread") >= 0)
+    has_wake_ups = threads.wake_up_reason is None
+    slept = "" if has_wake_ups else BOTH
+    notes = pl.col("note").replace_strict(_NOTES, default="", return_dtype=pl.String)
+    # Of each piece the first of these that is true.
+    rules: list[tuple[pl.Expr, pl.Expr | str, pl.Expr | str]] = [
+        (role >= Role.TIMER_LATE, of_role, notes),
+        # Without scheduler events of the thread by the program's events alone; a callback that is asked what it did,
+        # and not what it was in the way of, may have done anything.
+        (blind & (role == Role.SLOW), "unknown", NOT_DIVIDED),
+        (blind & reads, "transport", ONE_PART),
+        (blind & ticks, "unknown", ASLEEP_OR_WAITING),
+        (blind, runs, WALL_TIME),
+        (pl.col("inferred"), "unknown", INFERRED),
+        (state == RUNNING, runs, ""),
+        (ahead & (state == BLOCKED), "callback_ahead", slept),
+        (ahead & (state == UNINTERRUPTIBLE), "callback_ahead", DISK),
+        (ticks & (state == BLOCKED) & has_wake_ups, "timer_late", ""),
+        (state == BLOCKED, "blocked", slept),
+        (state == UNINTERRUPTIBLE, "uninterruptible", DISK),
+        (state == STOPPED, "stopped", ""),
+        (state == TRACED, "traced", ""),
+        (state == THROTTLED, "throttled", ""),
+        (state == FROZEN, "frozen", ""),
+        (state < 0, "unknown", NO_STATE),
+        (pl.col("holder") >= 0, "cpu", ""),
+        # Nothing but a quota or a limit keeps a thread from running on while its CPU idles; woken, it may wait for the
+        # CPU to come out of its sleep.
+        ((state == PREEMPTED) & threads.knows_idle_cpus, "held_back", ""),
+        (pl.lit(True), "wake_up", ""),
+    ]
 
+    def first(place: int) -> pl.Expr:
+        told = ((rule[0], rule[place]) for rule in rules)
+        return pl.coalesce(
+            *(pl.when(true).then(pl.lit(word) if isinstance(word, str) else word) for true, word in told)
+        )
 
-_NOTES = {
-    Note.NOT_THERE: NOT_THERE, Note.NO_WAKER: NO_WAKER, Note.NO_WAKE_UPS: BOTH, Note.HOPS: TOO_MANY,
-    Note.NO_PROCESS: NO_PROCESS,
-}  # fmt: skip
-_DURING = {Role.TAKE: "take", Role.DISPATCH: "dispatch"}
-
-
-def _during(role: Ints, phase: Ints, phases: int) -> Ints:
-    """The executor's phase, and beyond the phases take and dispatch."""
-    for number, named in enumerate(_DURING):
-        phase = np.where(role == named, phases + number, phase)
-    return phase
-
-
-def _code(cause: str) -> int:
-    return _CAUSES.index(cause)
-
-
-def _gathered(column: pl.Series, rows: Ints) -> Ints:
-    values: Ints = column.cast(pl.Int64).fill_null(NONE).to_numpy()
-    return np.where(rows >= 0, values[rows], NONE) if len(values) else np.full(len(rows), NONE)
-
-
-def _table(of: dict[Role, str], words: tuple[str, ...]) -> Ints:
-    table = np.full(len(Role), NONE, dtype=np.int64)
-    for role, word in of.items():
-        table[role] = words.index(word)
-    return table
-
-
-def _waits(pieces: Pieces, threads: Threads) -> Ints:
-    """The cause where a thread could run and did not."""
-    cause = np.where(pieces.holder >= 0, _code("cpu"), _code("wake_up"))
-    # Nothing but a quota or a limit keeps a thread from running on while its CPU idles; woken, it may wait for the CPU
-    # to come out of its sleep.
-    idled = (pieces.state == PREEMPTED) & (pieces.holder < 0) & threads.knows_idle_cpus
-    return np.where(idled, _code("held_back"), cause)
-
-
-def _classified(pieces: Pieces, threads: Threads) -> tuple[Ints, Ints, Ints]:
-    """Cause, stage and reason of every piece, as places in _CAUSES, STAGES and _REASONS."""
-    role, state = pieces.stretches.role, pieces.state
-    thread = pieces.stretches.thread
-    at = np.maximum(thread, 0)
-    stage = _table(_STAGE_OF, STAGES)[role]
-    whole = _table(_WHOLE, _CAUSES)[role]
-    runs = _table(_RUNS, _CAUSES)[role]
-    in_callback = pieces.within == CALLBACK
-    executor = np.isin(role, IN_PROGRAMS)
-    waiting = threads.phase_names.index("wait_for_work")
-    phase = np.where(pieces.within == PHASE, pieces.within_row, NONE)
-    is_waiting = (threads.phase_kind[phase] == waiting) & (phase >= 0) if len(threads.phase_kind) else phase >= 0
-    idle = executor & ~in_callback & (is_waiting | (phase < 0))
-    runs = np.where(executor & in_callback, _code("callback_ahead"), runs)
-
-    # As the scheduler tells it.
-    cause = np.full(len(role), _code("unknown"), dtype=np.int64)
-    cause = np.where(state == RUNNING, runs, cause)
-    sleeps = np.where(executor & in_callback, _code("callback_ahead"), _code("blocked"))
-    if threads.wake_up_reason is None:
-        sleeps = np.where(idle & (role == Role.TIMER), _code("timer_late"), sleeps)
-    cause = np.where(state == BLOCKED, sleeps, cause)
-    of_disk = np.where(executor & in_callback, _code("callback_ahead"), _code("uninterruptible"))
-    cause = np.where(state == UNINTERRUPTIBLE, of_disk, cause)
-    cause = np.where(state == STOPPED, _code("stopped"), cause)
-    cause = np.where(state == TRACED, _code("traced"), cause)
-    cause = np.where(state == THROTTLED, _code("throttled"), cause)
-    cause = np.where(state == FROZEN, _code("frozen"), cause)
-    waits = (state == PREEMPTED) | (state == WOKEN)
-    cause = np.where(waits, _waits(pieces, threads), cause)
-    reason = np.zeros(len(role), dtype=np.int64)
-    reason = np.where(state == UNINTERRUPTIBLE, _REASONS.index(DISK), reason)
-    unknown = state == NONE
-    reason = np.where(unknown, _REASONS.index(NO_STATE), reason)
-    cause = np.where(pieces.inferred, _code("unknown"), cause)
-    reason = np.where(pieces.inferred, _REASONS.index(INFERRED), reason)
-    if threads.wake_up_reason is not None:
-        reason = np.where(state == BLOCKED, _REASONS.index(BOTH), reason)
-
-    # Where there are no scheduler events of the thread: by the program's events alone.
-    blind = ~threads.scheduled[at] & (thread >= 0)
-    blind_cause = np.where(idle & (role == Role.READER), _code("transport"), runs)
-    blind_cause = np.where(idle & (role == Role.TIMER), _code("unknown"), blind_cause)
-    blind_reason = np.where(idle & (role == Role.READER), _REASONS.index(ONE_PART), _REASONS.index(WALL_TIME))
-    blind_reason = np.where(idle & (role == Role.TIMER), _REASONS.index(ASLEEP_OR_WAITING), blind_reason)
-    # A callback that is asked what it did, and not what it was in the way of.
-    blind_cause = np.where(role == Role.SLOW, _code("unknown"), blind_cause)
-    blind_reason = np.where(role == Role.SLOW, _REASONS.index(NOT_DIVIDED), blind_reason)
-    cause, reason = np.where(blind, blind_cause, cause), np.where(blind, blind_reason, reason)
+    pieces = pieces.with_columns(cause=first(1), reason=first(2))
     # What an executor's thread did while it waited for work may have been to sleep, with the message still on its way.
-    slept = idle & (role == Role.READER) & (blind | (cause == _code("unknown")))
-    stage = np.where(slept, STAGES.index("transport"), stage)
-
-    cause = np.where(whole >= 0, whole, cause)
-    notes = np.zeros(len(Note), dtype=np.int64)
-    for note, text in _NOTES.items():
-        notes[note] = _REASONS.index(text)
-    reason = np.where(whole >= 0, notes[pieces.stretches.note], reason)
-    return cause, stage, reason
-
-
-# Who ------------------------------------------------------------------------------------------------------------------
+    on_the_way = reads & (blind | (pl.col("cause") == "unknown"))
+    stage = role.replace_strict({role: stage for role, (stage, _) in _ROLES.items()}, return_dtype=pl.String)
+    return pieces.with_columns(
+        stage=pl.when(on_the_way).then(pl.lit("transport")).otherwise(stage),
+        reason=pl.when(pl.col("reason") != "").then("reason"),
+    )
 
 
 def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl.DataFrame:
     """The parts with whose time it was (`thread`, `tid`, `process`, `pid`), who is named for it (`who`), and by what
     name it is summed (`group`, `group_pid`), which knows processes instead of threads.
 
-    `subjects` has `subject`, `topic`, `publisher` and `timer`.
+    `subjects` has `subject`, `topic` and `publisher`.
     """
     threads = names.threads(trace).with_columns(
         process=pl.coalesce("process", "thread", pl.format("tid {}", "tid")),
@@ -269,34 +181,38 @@ def with_names(trace: Source, parts: pl.DataFrame, subjects: pl.DataFrame) -> pl
     )
     own = threads.select("thread_row", "thread", "tid", "process", "pid", "host")
     holders = threads.select(
-        pl.col("thread_row").alias("holder_row"), pl.col("thread").alias("by_thread"), pl.col("tid").alias("by_tid"),
-        pl.col("process").alias("by_process"), pl.col("pid").alias("by_pid"),
-    )  # fmt: skip
-    callbacks = names.callbacks(trace).select(pl.col("row").alias("callback_row"), pl.col("label").alias("callback"))
+        holder_row="thread_row", by_thread="thread", by_tid="tid", by_process="process", by_pid="pid"
+    )
+    callbacks = names.callbacks(trace).select(callback_row="row", callback="label")
     frame = (
         parts.join(own, on="thread_row", how="left", maintain_order="left")
         .join(holders, on="holder_row", how="left", maintain_order="left")
         .join(callbacks, on="callback_row", how="left", maintain_order="left")
         .join(subjects, on="subject", how="left", maintain_order="left")
     )
-    holder = pl.format("{} ({} {})", "by_process", "by_thread", "by_tid")
     by_name = (pl.col("by_process") == pl.col("by_thread")) & (pl.col("by_pid") == pl.col("by_tid"))
-    holder = pl.when(by_name).then(pl.format("{} ({})", "by_process", "by_tid")).otherwise(holder)
-    thread = pl.format("{} ({} {})", "process", "thread", "tid")
-    by_callback = pl.coalesce("callback", "process", pl.lit("(unknown)"))
-    named: dict[str, tuple[pl.Expr, pl.Expr | None]] = {"cpu": (holder, pl.col("by_process"))}
-    publisher = pl.coalesce("publisher", "process")
-    named |= dict.fromkeys(("callback_ahead", "own_work", "blocked", "timer_late"), (by_callback, by_callback))
-    named |= {"publish_call": (publisher, publisher)}
-    named |= dict.fromkeys(("middleware", "executor", *OF_PROCESSES), (thread, pl.col("process")))
-    named |= dict.fromkeys(("on_the_way", "transport"), (pl.col("topic"), None))
-    named |= {"unknown": (pl.col("reason"), None)}
-    is_cause = {name: pl.col("cause") == name for name in named}
-    return frame.with_columns(
-        who=pl.coalesce(*(pl.when(is_cause[name]).then(who) for name, (who, _) in named.items())),
-        group=pl.coalesce(*(pl.when(is_cause[n]).then(group) for n, (_, group) in named.items() if group is not None)),
-        group_pid=pl.when(pl.col("cause") == "cpu")
-        .then("by_pid")
-        .when(pl.col("cause").cast(pl.String).is_in(OF_PROCESSES))
-        .then("pid"),
+    holder = (
+        pl.when(by_name)
+        .then(pl.format("{} ({})", "by_process", "by_tid"))
+        .otherwise(pl.format("{} ({} {})", "by_process", "by_thread", "by_tid"))
     )
+    thread = pl.format("{} ({} {})", "process", "thread", "tid")
+    callback = pl.coalesce("callback", "process", pl.lit("(unknown)"))
+    publisher = pl.coalesce("publisher", "process")
+    nobody, nothing = pl.lit(None, pl.String), pl.lit(None, pl.Int32)
+    # In a part, in a group, and the number of the group's process.
+    named: dict[Who, tuple[pl.Expr | str, pl.Expr | str, pl.Expr | str]] = {
+        Who.HOLDER: (holder, "by_process", "by_pid"),
+        Who.PROCESS: (thread, "process", "pid"),
+        Who.THREAD: (thread, "process", nothing),
+        Who.CALLBACK: (callback, callback, nothing),
+        Who.PUBLISHER: (publisher, publisher, nothing),
+        Who.TOPIC: ("topic", nobody, nothing),
+        Who.REASON: ("reason", nobody, nothing),
+    }
+    of = pl.col("cause").cast(pl.String).replace_strict({c.name: c.who.name for c in CAUSES.values()})
+
+    def first(place: int) -> pl.Expr:
+        return pl.coalesce(*(pl.when(of == who.name).then(words[place]) for who, words in named.items()))
+
+    return frame.with_columns(who=first(0), group=first(1), group_pid=first(2))

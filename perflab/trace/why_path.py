@@ -19,7 +19,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from perflab.trace.why_layers import NONE, Collected, Flags, Ints, Stretches
+from perflab.trace.why_layers import NONE, Collected, Columns, Flags, Ints, of_rows
 from perflab.trace.why_threads import CALLBACK, Threads
 
 MAX_HOPS = 16  # threads on one way; ways in real systems have three or four
@@ -46,7 +46,7 @@ class Role(IntEnum):
     TIMER_UNKNOWN = 14
 
 
-IN_PROGRAMS = np.array([Role.TIMER, Role.READER])  # which callback or phase they were within matters
+IN_PROGRAMS = (Role.TIMER, Role.READER)  # which callback or phase they were within matters
 
 
 class Note(IntEnum):
@@ -82,19 +82,19 @@ class Messages:
         return len(self.begin)
 
 
-def stretches_of(messages: Messages, threads: Threads) -> Stretches:
+def stretches_of(messages: Messages, threads: Threads) -> Columns:
     """Of each message the stretches from its begin to its callback_start. Their lengths add up to that time."""
     found = Collected()
     m = messages
     subject = np.arange(len(m), dtype=np.int64)
     _Walk(m, threads, found, of_timer=True).go(m.publisher_thread, m.work, m.begin)
-    found.add(subject, m.publisher_thread, m.work, m.published, Role.WORK, Note.NOTHING)
-    found.add(subject, m.publisher_thread, m.published, m.sent, Role.PUBLISH, Note.NOTHING)
+    found.add(subject, m.publisher_thread, m.work, m.published, Role.WORK)
+    found.add(subject, m.publisher_thread, m.published, m.sent, Role.PUBLISH)
     inline = np.flatnonzero(m.inline)
-    found.add(inline, m.reader_thread[inline], m.sent[inline], m.arrived[inline], Role.WRITE, Note.NOTHING)
+    found.add(inline, m.reader_thread[inline], m.sent[inline], m.arrived[inline], Role.WRITE)
     _Walk(m, threads, found, of_timer=False).go(m.reader_thread, m.arrived, np.where(m.inline, m.arrived, m.sent))
-    found.add(subject, m.reader_thread, m.arrived, m.taken, Role.TAKE, Note.NOTHING)
-    found.add(subject, m.reader_thread, m.taken, m.started, Role.DISPATCH, Note.NOTHING)
+    found.add(subject, m.reader_thread, m.arrived, m.taken, Role.TAKE)
+    found.add(subject, m.reader_thread, m.taken, m.started, Role.DISPATCH)
     return found.all()
 
 
@@ -124,18 +124,18 @@ class _Walk:
         sleeps = self._threads.sleeps
         sleep = np.where(role == Role.WRITE, NONE, sleeps.last(thread, until, low))
         slept = sleep >= 0
-        woken = np.where(slept, sleeps.end[sleep], low) if len(sleeps.end) else low
+        woken = np.where(slept, of_rows(sleeps.end, sleep), low)
         if first and not self._of_timer:
             absent = np.minimum(self._messages.absent[subject], until)
             later = (absent > low) & (absent >= woken)
-            self._found.add(subject[later], thread[later], absent[later], until[later], role[later], Note.NOTHING)
+            self._found.add(subject[later], thread[later], absent[later], until[later], role[later])
             self._found.add(subject[later], NONE, low[later], absent[later], Role.ON_THE_WAY, Note.NOT_THERE)
             rest = ~later
             subject, thread, until, role = subject[rest], thread[rest], until[rest], role[rest]
             low, sleep, slept, woken = low[rest], sleep[rest], slept[rest], woken[rest]
-        self._found.add(subject, thread, woken, until, role, Note.NOTHING)
+        self._found.add(subject, thread, woken, until, role)
         subject, thread, low, sleep, woken = (column[slept] for column in (subject, thread, low, sleep, woken))
-        waker = sleeps.waker[sleep] if len(sleeps.waker) else np.full(len(sleep), NONE)
+        waker = of_rows(sleeps.waker, sleep)
         next_role = self._role_of(subject, thread, waker, woken)
         ends = next_role == NONE
         self._end(subject[ends], thread[ends], sleep[ends], low[ends], woken[ends], waker[ends])
@@ -173,10 +173,10 @@ class _Walk:
         if self._of_timer:
             # What it did between the tick and that sleep was ahead of the timer.
             fell_asleep = np.maximum(sleeps.start[sleep], low)
-            self._found.add(subject, thread, low, fell_asleep, Role.TIMER, Note.NOTHING)
-            self._found.add(subject, NONE, fell_asleep, woken, Role.TIMER_LATE, Note.NOTHING)
+            self._found.add(subject, thread, low, fell_asleep, Role.TIMER)
+            self._found.add(subject, NONE, fell_asleep, woken, Role.TIMER_LATE)
             return
-        known = sleeps.has_waking[sleep] if len(sleeps.has_waking) else np.zeros(len(sleep), dtype=np.bool_)
+        known = of_rows(sleeps.has_waking, sleep) == 1
         homeless = (waker >= 0) & (self._threads.process[np.maximum(waker, 0)] == NONE)
         roles = np.where(known & ~homeless, Role.ON_THE_WAY, Role.TRANSPORT)
         note = np.where(known, np.where(homeless, Note.NO_PROCESS, Note.NOTHING), Note.NO_WAKER)

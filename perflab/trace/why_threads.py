@@ -6,17 +6,16 @@ And the sleeps of threads outside of callbacks, with who ended each: along these
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from perflab.trace import restraints
 from perflab.trace.quality import knows_idle_cpus, wake_up_reason
-from perflab.trace.why_layers import FOREVER, NONE, Flags, Ints, Layer, Stretches
+from perflab.trace.why_layers import FOREVER, NONE, Columns, Flags, Ints, Layer, cut_by, of_rows
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -39,19 +38,6 @@ def ints(series: pl.Series, missing: int = NONE) -> Ints:
         series = series.to_physical()
     filled: Ints = series.cast(pl.Int64).fill_null(missing).to_numpy()
     return filled
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Pieces of stretches, with what the thread was within and what the scheduler did with it."""
-
-    stretches: Stretches
-    within: Ints  # NOTHING, CALLBACK, PHASE
-    within_row: Ints  # of callback_instances, of phases
-    state: Ints  # NONE: not known
-    inferred: Flags
-    cpu: Ints
-    holder: Ints  # while preempted or woken
 
 
 class Threads:
@@ -179,11 +165,11 @@ class Threads:
         return Layer(ints(table["thread"]), ints(table["start_ns"]), ints(table["end_ns"]))
 
     @cached_property
-    def _state(self) -> tuple[Ints, Flags, Ints]:
+    def _state(self) -> Columns:
+        """Of each state what it is, whether that is inferred, and the CPU."""
         table = self._trace.table("thread_states")
         state = np.where(self._uninterruptible, UNINTERRUPTIBLE, ints(table["state"]))
-        inferred: Flags = table["inferred"].cast(pl.Boolean).fill_null(False).to_numpy()
-        return state, inferred, ints(table["cpu"])
+        return {"state": state, "inferred": ints(table["inferred"], 0), "cpu": ints(table["cpu"])}
 
     @cached_property
     def _uninterruptible(self) -> Flags:
@@ -198,14 +184,14 @@ class Threads:
     @cached_property
     def _throttled(self) -> Layer:
         """Waits for a CPU that a quota caused."""
-        state, _, _ = self._state
-        return restraints.throttled(self._trace, self.states, (state == PREEMPTED) | (state == WOKEN))
+        waits = np.isin(self._state["state"], (PREEMPTED, WOKEN))
+        return restraints.throttled(self._trace, self.states, waits)
 
     @cached_property
     def _frozen(self) -> Layer:
         """Sleeps in frozen groups."""
-        state, _, _ = self._state
-        return restraints.frozen(self._trace, self.states, (state == BLOCKED) | (state == UNINTERRUPTIBLE))
+        sleeps = np.isin(self._state["state"], (BLOCKED, UNINTERRUPTIBLE))
+        return restraints.frozen(self._trace, self.states, sleeps)
 
     @cached_property
     def _holds(self) -> tuple[Layer, Ints]:
@@ -257,7 +243,7 @@ class Threads:
         slept = slept.filter(pl.Series(outside, dtype=pl.Boolean)).sort("thread", "end_ns")
         return Sleeps(
             ints(slept["thread"]), ints(slept["start_ns"]), ints(slept["end_ns"]), ints(slept["by_thread"]),
-            slept["waking_ns"].is_not_null().to_numpy(),
+            ints(slept["waking_ns"].is_not_null()),
         )  # fmt: skip
 
     def _slept(self) -> pl.DataFrame:
@@ -295,49 +281,40 @@ class Threads:
         mine, row = mine[works], row[works]
         return pl.DataFrame({"phase_row": row.astype(np.uint32), "slept_ns": end[mine] - start[mine]})
 
-    def divide(self, stretches: Stretches, in_programs: Ints) -> Pieces:
+    def divide(self, stretches: Columns, in_programs: Sequence[int]) -> pl.DataFrame:
         """Stretches by what their thread was within (those with roles `in_programs` only), by its states, and by who
-        held its CPU."""
-        n = len(stretches)
-        kind = np.full(n, NOTHING, dtype=np.int64)
-        row, began = np.full(n, NONE, dtype=np.int64), np.full(n, -FOREVER, dtype=np.int64)
-        inside = np.isin(stretches.role, in_programs)
-        for name, layer in self.contexts if inside.any() else ():
-            thread = np.where(inside, stretches.thread, NONE)
-            of, start, end, found = layer.cut(thread, stretches.start, stretches.end)
-            stretches, kind, row, began, inside = stretches.of(of, start, end), kind[of], row[of], began[of], inside[of]
-            found_began = np.where(found >= 0, layer.start_at(stretches.thread, start), -FOREVER)
-            later = (found >= 0) & (found_began >= began)
-            kind, row = np.where(later, name, kind), np.where(later, found, row)
-            began = np.where(later, found_began, began)
-        of, start, end, state_row = self.states.cut(stretches.thread, stretches.start, stretches.end)
-        stretches, kind, row = stretches.of(of, start, end), kind[of], row[of]
-        codes, inferred, cpus = self._state
-        known = state_row >= 0
+        held its CPU.
 
-        def looked_up(values: NDArray[Any], missing: int) -> Ints:
-            return np.where(known, values[state_row], missing) if len(values) else np.full(len(known), missing)
-
-        state, cpu = looked_up(codes, NONE), looked_up(cpus, NONE)
-        is_inferred = looked_up(inferred, 0).astype(np.bool_)
+        Their columns, and `within` (NOTHING, CALLBACK, PHASE) with its row `within_row` of callback_instances or
+        phases, `state` and whether that is `inferred`, `cpu`, and while preempted or woken its `holder`. NONE is what
+        is not known.
+        """
+        pieces = {**stretches, **_filled(len(stretches["start"]), within=NOTHING, within_row=NONE, began=-FOREVER)}
+        for name, layer in self.contexts:
+            pieces, found = cut_by(layer, pieces, np.isin(pieces["role"], in_programs))
+            began = np.where(found >= 0, layer.start_at(pieces["thread"], pieces["start"]), -FOREVER)
+            later = (found >= 0) & (began >= pieces["began"])
+            for column, value in (("within", name), ("within_row", found), ("began", began)):
+                pieces[column] = np.where(later, value, pieces[column])
+        pieces, row = cut_by(self.states, pieces)
+        pieces |= {column: of_rows(values, row) for column, values in self._state.items()}
         for caused, layer in ((THROTTLED, self._throttled), (FROZEN, self._frozen)):
-            if len(layer):
-                of, start, end, held = layer.cut(stretches.thread, stretches.start, stretches.end)
-                stretches, kind, row = stretches.of(of, start, end), kind[of], row[of]
-                cpu, is_inferred = cpu[of], is_inferred[of]
-                state = np.where(held >= 0, caused, state[of])
-        waits = (state == PREEMPTED) | (state == WOKEN)
+            pieces, held = cut_by(layer, pieces)
+            pieces["state"] = np.where(held >= 0, caused, pieces["state"])
         layer, holders = self._holds
-        thread = np.where(waits, stretches.thread, NONE)
-        of, start, end, hold = layer.cut(thread, stretches.start, stretches.end)
-        holder = np.where(hold >= 0, holders[hold], NONE) if len(holders) else np.full(len(of), NONE)
-        return Pieces(stretches.of(of, start, end), kind[of], row[of], state[of], is_inferred[of], cpu[of], holder)
+        pieces, held = cut_by(layer, pieces, np.isin(pieces["state"], (PREEMPTED, WOKEN)))
+        pieces["holder"] = of_rows(holders, held)
+        return pl.DataFrame(pieces).drop("began").with_columns(pl.col("inferred") == 1)
+
+
+def _filled(n: int, **values: int) -> Columns:
+    return {name: np.full(n, value, dtype=np.int64) for name, value in values.items()}
 
 
 class Sleeps:
     """Sorted by thread and end."""
 
-    def __init__(self, thread: Ints, start: Ints, end: Ints, waker: Ints, has_waking: Flags) -> None:
+    def __init__(self, thread: Ints, start: Ints, end: Ints, waker: Ints, has_waking: Ints) -> None:
         self.start, self.end, self.waker, self.has_waking = start, end, waker, has_waking
         self._thread = thread
         # As a layer of instants: the sleep that ended last is that in whose interval "from its end on" a time lies.
@@ -346,9 +323,7 @@ class Sleeps:
     def last(self, thread: Ints, before: Ints, after: Ints) -> Ints:
         """The row of the last sleep of that thread that ended before one time and after another; NONE without."""
         row = self._ends.at(thread, before - 1)
-        if not len(self.end):
-            return row
-        return np.where((row >= 0) & (self.end[row] > after), row, NONE)
+        return np.where(of_rows(self.end, row) > after, row, NONE)
 
 
 def _overlap(a: tuple[Ints, Ints], b: tuple[Ints, Ints]) -> bool:

@@ -69,11 +69,7 @@ def why(
         selection = _of_run(paths) or selection
     asked = Asked(**options)
     trace = asked.open(paths)
-    scope = asked.scope(trace)
-    selection = dataclasses.replace(
-        selection, topics=tuple(sorted(scope.topics or ())), nodes=tuple(sorted(scope.nodes or ())), stretch=scope
-    )
-    found = answer(trace, selection)
+    found = answer(trace, dataclasses.replace(selection, scope=asked.scope(trace)))
     if not (asked.whole or asked.as_json):
         found = dataclasses.replace(found, sections=tuple(s for s in found.sections if s.name != "parts"))
     return asked.show(found, _TREES)

@@ -54,9 +54,9 @@ def test_a_wait_while_the_group_was_throttled_is_the_quota_s(tmp_path: Path) -> 
     answer = system.why(tmp_path)
     assert by_cause(answer)["throttled"] == 80 * MS
     assert by_cause(answer)["cpu"] == 1 * MS - 600
-    assert answer.section("messages").frame["main"].to_list() == ["CPU quota of listener (pid 20)"]
+    assert answer.section("messages").frame["main"].to_list() == ["listener (pid 20) held back by a CPU quota"]
     sentence = answer.section("why").frame["sentence"][0]
-    assert "1 waited while the CPU quota of its cgroup held listener (pid 20) back" in sentence
+    assert "1 waited while listener (pid 20) was held back by a CPU quota" in sentence
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_frozen_listener(tmp_path: Path) -> None:
     answer = system.why(tmp_path)
     assert by_cause(answer)["frozen"] > 54 * MS
     assert "on_the_way" not in by_cause(answer)
-    assert answer.section("messages").frame["main"].to_list() == ["listener (pid 20) frozen with its cgroup"]
+    assert answer.section("messages").frame["main"].to_list() == ["listener (pid 20) in a frozen cgroup"]
 
 
 def test_a_frozen_sender_did_not_sleep_past_its_tick(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ ANSWERS: dict[str, Callable[[NativeTrace, Scope], Answer]] = {
     "paths": lambda trace, scope: paths(trace, Asked(scope=scope)),
     "why": lambda trace, scope: why(
         trace,
-        Selection(nodes=tuple(scope.nodes or ()), topics=tuple(scope.topics or ()), stretch=scope),
+        Selection(scope=scope),
     ),
 }
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import polars as pl
 import pytest
 from made_trace import MadeTrace, Task
 from opened import opened
+from reference_traces import ROOT
 from why_system import ALL, BASE, HOG, System, assert_conserved, by_cause, parts
 
 from perflab.errors import BadInput
-from perflab.trace.why import Selection, late, merge_totals, why
+from perflab.trace.causes import CAUSES
+from perflab.trace.scope import Scope
+from perflab.trace.why import Selection, why
 from perflab.trace.why_parts import ASLEEP_OR_WAITING, DISK, NO_PROCESS, TOO_MANY
 from perflab.trace.why_path import MAX_HOPS
 
@@ -742,6 +746,14 @@ def test_a_message_behind_one_of_its_subscription_may_have_been_there(tmp_path: 
     assert all(stage == "reader" for stage, *_ in found[1:])
 
 
+def test_the_docs_have_every_cause_as_it_is_declared() -> None:
+    told = (ROOT / "docs" / "tracing.md").read_text().partition("| cause | the thread whose time it was | who |\n")[2]
+    rows = [re.split(r" ?\| ", line.strip("|")) for line in told.partition("\n\n")[0].splitlines()[1:]]
+    assert [tuple(cell.strip() for cell in row) for row in rows] == [
+        (cause.name, cause.help, cause.who.value) for cause in CAUSES.values()
+    ]
+
+
 # What cannot be known -------------------------------------------------------------------------------------------------
 
 
@@ -915,43 +927,25 @@ def test_what_is_late_is_said_by_a_threshold_a_number_or_a_quantile(tmp_path: Pa
 
 def test_topics_and_nodes_choose_and_unknown_ones_are_refused(tmp_path: Path) -> None:
     trace = opened(periodic([0] * 3).trace, tmp_path)
-    assert why(trace, Selection(later_than_ns=0, topics=("/chatter",))).section("messages").frame.height == 3
-    assert why(trace, Selection(later_than_ns=0, nodes=("/listener",))).section("messages").frame.height == 3
-    with pytest.raises(BadInput, match=r"no message of topic '/x' .* it has /chatter"):
-        why(trace, Selection(topics=("/x",)))
+    for scope in (Scope.of(trace, topics=("/chatter",)), Scope.of(trace, nodes=("/listener",))):
+        assert why(trace, Selection(later_than_ns=0, scope=scope)).section("messages").frame.height == 3
+    with pytest.raises(BadInput, match=r"no topic '/x' .* there are /chatter"):
+        Scope.of(trace, topics=("/x",))
     with pytest.raises(BadInput, match="node '/y'"):
-        why(trace, Selection(nodes=("/y",)))
-    with pytest.raises(BadInput, match="no callback of node '/y'"):
-        why(trace, Selection(nodes=("/y",), slow_callbacks=True))
+        Scope.of(trace, nodes=("/y",))
+    of_listener = Selection(slow_callbacks=True, per_mille=0, scope=Scope.of(trace, nodes=("/listener",)))
+    assert set(why(trace, of_listener).section("callbacks").frame["node"]) == {"/listener"}
 
 
 def test_limits_by_topic_leave_other_topics_alone(tmp_path: Path) -> None:
     late_by = [0] * 20
     late_by[3], late_by[11] = 9_000, 20_000
     trace = opened(periodic(late_by).trace, tmp_path)
-    assert late(trace, {"/chatter": 5_000, "/absent": 1}).section("messages").frame.height == 2
-    assert late(trace, {"/absent": 1}).section("messages").frame.is_empty()
-    assert late(trace).section("messages").frame.height == 1
 
+    def late(limits: dict[str, int] | None) -> int:
+        return why(trace, Selection(later_than_by_topic=limits)).section("messages").frame.height
 
-def test_totals_of_several_traces_are_those_of_all_their_messages(tmp_path: Path) -> None:
-    answers = []
-    for number, until in enumerate((5_000, 7_000)):
-        system = System()
-        system.switch(-500, 1, 0, HOG)
-        sent = sent_and_received(system)
-        system.switch(until, 1, HOG, system.listening, "running")
-        system.listening.get_next_ready(BASE + until + 100)
-        system.listen(sent, until + 200)
-        answers.append(system.why(tmp_path / str(number)))
-    merged = merge_totals(answers)
-    row = merged.section("totals").frame.to_dicts()[0]
-    assert (row["cause"], row["who"], row["messages"], row["total_ns"]) == ("cpu", "hog", 2, 4_100 + 6_100)
-    assert (row["each_p50_ns"], row["each_max_ns"]) == (4_100, 6_100)
-    assert merged.section("why").frame["late"].to_list() == [2]
-    assert merged.section("why").title.startswith("Of 2 late messages (longer than 0 ns; 2 in all) 2 waited for CPU 1")
-    with pytest.raises(ValueError, match="at least one"):
-        merge_totals([])
+    assert [late(limits) for limits in ({"/chatter": 5_000, "/absent": 1}, {"/absent": 1}, None)] == [2, 0, 1]
 
 
 # Slow callbacks -------------------------------------------------------------------------------------------------------

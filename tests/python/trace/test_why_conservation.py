@@ -174,8 +174,8 @@ def path_of(trace: NativeTrace) -> tuple[Messages, Threads]:
 def assert_gapless(messages: Messages, threads: Threads) -> None:
     """The stretches of a message follow each other from its begin to its callback, and none is backwards."""
     found = stretches_of(messages, threads)
-    order = np.lexsort((found.start, found.subject))
-    subject, start, end = found.subject[order], found.start[order], found.end[order]
+    order = np.lexsort((found["start"], found["subject"]))
+    subject, start, end = found["subject"][order], found["start"][order], found["end"][order]
     assert (end > start).all()
     same = subject[1:] == subject[:-1]
     assert (start[1:][same] == end[:-1][same]).all()
@@ -184,9 +184,9 @@ def assert_gapless(messages: Messages, threads: Threads) -> None:
     assert (subject[first] == np.arange(len(messages))).all()
     assert (start[first] == messages.begin).all()
     assert (end[last] == messages.started).all()
-    sender = np.isin(found.role, (Role.WORK, Role.PUBLISH, Role.TIMER, Role.TIMER_LATE, Role.TIMER_UNKNOWN))
-    assert (found.end[sender] <= messages.sent[found.subject[sender]]).all()
-    assert (found.start[~sender] >= messages.sent[found.subject[~sender]]).all()
+    sender = np.isin(found["role"], (Role.WORK, Role.PUBLISH, Role.TIMER, Role.TIMER_LATE, Role.TIMER_UNKNOWN))
+    assert (found["end"][sender] <= messages.sent[found["subject"][sender]]).all()
+    assert (found["start"][~sender] >= messages.sent[found["subject"][~sender]]).all()
 
 
 def write_groups(seed: int, folder: Path) -> None:
