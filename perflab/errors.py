@@ -45,6 +45,10 @@ class ProtocolError(PerflabError):
     """A program of perflab's own said something that is not in the protocol."""
 
 
+class NotAsExpected(PerflabError):
+    """What was recorded is not what must come out."""
+
+
 class LeftOut(UserWarning):
     """What another package adds to perflab cannot be used. The text is one line."""
 

@@ -102,7 +102,7 @@ class Declared:
 def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Declared]:
     """The options of a model and of the models within it, in the order of the fields."""
     for name, field in model.model_fields.items():
-        here = (*path, name)
+        here = (*path, field.alias or name)
         option = next((m for m in field.metadata if isinstance(m, Option)), None)
         if option is not None:
             yield Declared(here, option, field)

@@ -6,16 +6,19 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from perflab.errors import Unavailable
 from perflab.units import NS_PER_S
+from perflab.waiting import Wait
 
 PROC = Path("/proc")
 LOG_TAIL_LINES = 5
 _LOG_TAIL_BYTES = 8192
+KILL_LIMIT_S = 10.0
+LOOK_INTERVAL_S = 0.02  # at processes that shall end
 _FIRST_FIELD = 3  # proc(5) counts from 1, and the name may hold anything but its last parenthesis
 
 
@@ -86,6 +89,59 @@ def descendants(root: int) -> Iterator[Process]:
         found = children_of(waiting.pop())
         waiting += found
         yield from (process for pid in found if (process := read_process(pid)))
+
+
+def with_descendants(belongs: Callable[[Process], bool]) -> list[Process]:
+    """The living processes that belong, and all below them, without this one."""
+    others = [process for process in living() if process.pid != os.getpid()]
+    children: dict[int, list[Process]] = {}
+    for process in others:
+        children.setdefault(process.parent, []).append(process)
+    found: dict[int, Process] = {}
+    waiting = [process for process in others if belongs(process)]
+    while waiting:
+        process = waiting.pop()
+        if process.pid not in found:
+            found[process.pid] = process
+            waiting += children.get(process.pid, [])
+    return list(found.values())
+
+
+def ancestors() -> Iterator[int]:
+    """The numbers of this process and of those that it descends from."""
+    pid = os.getpid()
+    while (process := read_process(pid)) is not None:
+        yield pid
+        pid = process.parent
+
+
+def send(process: Process, signum: int) -> None:
+    """Sends a signal to that process, and to nobody who has got its number since. Raises PermissionError."""
+    with contextlib.suppress(ProcessLookupError):
+        pidfd = os.pidfd_open(process.pid)
+        try:
+            if process.alive:
+                signal.pidfd_send_signal(pidfd, signum)
+        finally:
+            os.close(pidfd)
+
+
+def kill_all(find: Callable[[], list[Process]]) -> list[Process]:
+    """SIGKILL to all that `find` finds, again until it finds nobody; those that do not end within KILL_LIMIT_S.
+
+    Nobody means twice in a row: /proc is not read in one instant, and who forks and ends meanwhile may hide a child.
+    """
+    wait = Wait("processes that were killed to end", KILL_LIMIT_S)
+    for _ in range(2):
+        while left := find():
+            wait.say()
+            if wait.is_over:
+                return left
+            for process in left:
+                with contextlib.suppress(PermissionError):
+                    send(process, signal.SIGKILL)
+            time.sleep(LOOK_INTERVAL_S)
+    return []
 
 
 def stat_fields(path: Path) -> list[str] | None:

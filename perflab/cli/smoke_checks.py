@@ -13,7 +13,7 @@ from typing import Any
 
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.document import Written
-from perflab.errors import DAMAGE, Interrupted, PerflabError, Unavailable
+from perflab.errors import DAMAGE, Interrupted, NotAsExpected, PerflabError, Unavailable
 from perflab.experiment.build import build
 from perflab.experiment.run import RunResult, execute
 from perflab.formats import json_file
@@ -22,6 +22,7 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import available
 from perflab.models import as_json
 from perflab.native import Native
+from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.report.evidence import in_words
 from perflab.results.summary import Summary
@@ -37,10 +38,6 @@ RTPS = "rtps"  # the protocol of DDS, over the network
 OK, UNAVAILABLE, FAILED = "ok", "unavailable", "FAILED"
 
 SEARCH_BOUND = 0.1  # of the share of messages lost
-
-
-class NotAsExpected(Exception):
-    """What was measured is not what must come out. One line."""
 
 
 Judge = Callable[[RunDirectory, Summary], str]
@@ -91,9 +88,10 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
         written = _experiment(base, conditions=[text], baseline=False, **_over_network(base, text))
         yield Check("condition", name, written, condition_in_effect, missing or _cannot(base, text, native))
     # These have trials of their own as a rule where they disturb much, which a smoke test does not need twice.
-    for name, text in (check for kind in OBSERVERS.values() for check in kind.tries.items()):
-        written = _experiment(base, observers=[text], observer_control=False)
-        yield Check("observer", name, written, _RECORDED.get(name, exact_counts), missing)
+    for observer in OBSERVERS:
+        for name, text in OBSERVERS[observer].tries.items():
+            written = _experiment(base, observers=[text], observer_control=False)
+            yield Check("observer", name, written, recorded_by(observer), missing)
     if names is None or VIRTUAL in names:
         yield Check("search", "breaking point", _search(), known_breaking_point)
 
@@ -220,54 +218,23 @@ def _trial(summary: Summary) -> Trial:
     return summary.results[0].trials_detail[0]
 
 
-def _artifact(directory: RunDirectory, kind: str) -> Path:
-    for trial in directory.trials():
-        for artifact in json_file.read_json(trial.trial_json)["artifacts"]:
-            path = Path(artifact["path"])
-            if artifact["kind"] == kind and path.exists():
-                return path
-    raise NotAsExpected(f"it left no {kind}")
+def recorded_by(observer: str) -> Judge:
+    """What the observer itself says of its records."""
+    model = OBSERVERS[observer].model
 
+    def judge(directory: RunDirectory, summary: Summary) -> str:
+        def artifact(kind: str) -> Path:
+            for trial in directory.trials():
+                for written in json_file.read_json(trial.trial_json)["artifacts"]:
+                    path = Path(written["path"])
+                    if written["kind"] == kind and path.exists():
+                        return path
+            raise NotAsExpected(f"it left no {kind}")
 
-def hiccups(_: RunDirectory, summary: Summary) -> str:
-    found = _trial(summary).hiccup_ns
-    if not found or not found.count:
-        raise NotAsExpected("no wake-up was recorded")
-    return f"{format_count(found.count)} wake-ups, p99 {format_time(found.p99)}"
+        own = model.recorded(_trial(summary), artifact) if issubclass(model, Observer) else None
+        return exact_counts(directory, summary) if own is None else own
 
-
-def allocations(_: RunDirectory, summary: Summary) -> str:
-    found = _trial(summary).allocations
-    if found is None:
-        raise NotAsExpected("no allocation was counted")
-    return f"{format_count(found)} allocations"
-
-
-def watched_threads(directory: RunDirectory, _: Summary) -> str:
-    import polars as pl
-
-    table = pl.read_parquet(_artifact(directory, "table"))
-    if not table.height:
-        raise NotAsExpected("no thread was watched")
-    return f"{format_count(table.height)} rows on threads"
-
-
-def traced_messages(directory: RunDirectory, summary: Summary) -> str:
-    """The trace has every message that the trial counted."""
-    _artifact(directory, "trace")
-    why, received = _trial(summary).why, _trial(summary).totals.received
-    if why is None:
-        raise NotAsExpected("the trace does not tell why messages were late")
-    if why.messages != received:
-        raise NotAsExpected(f"{why.messages} messages in the trace, {received} were received")
-    return f"{format_count(why.messages)} messages in the trace, as many as were received"
-
-
-def profiled(directory: RunDirectory, _: Summary) -> str:
-    samples = json_file.read_json(_artifact(directory, "profile"))["quality"]["samples"]
-    if not samples:
-        raise NotAsExpected("no sample was taken")
-    return f"{format_count(samples)} samples"
+    return judge
 
 
 def known_breaking_point(_: RunDirectory, summary: Summary) -> str:
@@ -283,12 +250,3 @@ def known_breaking_point(_: RunDirectory, summary: Summary) -> str:
     if not interval.low <= SEARCH_BOUND <= interval.high:
         raise NotAsExpected(words)
     return words
-
-
-_RECORDED: dict[str, Judge] = {
-    "hiccup": hiccups,
-    "allocations": allocations,
-    "monitor": watched_threads,
-    "tracing": traced_messages,
-    "cpu_profile": profiled,
-}

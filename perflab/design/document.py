@@ -109,17 +109,28 @@ class _Part(BaseModel):
 class Thresholds(_Part):
     """irobot_benchmark's: late is over the smaller of a share of the period and an absolute time."""
 
-    late_percentage: Annotated[Percent, Option(Group.MEASURED)] = Field(
-        20.0, ge=0, le=1e12, description="A message is late above this share of its period or above the absolute limit."
+    # The names are those of a node's configuration (docs/formats.md, section 2), the aliases those of an experiment.
+    model_config = ConfigDict(serialize_by_alias=True, frozen=True)
+
+    late_percent: Annotated[Percent, Option(Group.MEASURED)] = Field(
+        default=20.0,
+        alias="late_percentage",
+        ge=0,
+        le=1e12,
+        description="A message is late above this share of its period or above the absolute limit.",
     )
-    late_absolute: Annotated[DurationNs, Option(Group.MEASURED, unit="us"), Form("MICROSECONDS")] = Field(
-        5_000_000, description="A message is late above this latency."
+    late_ns: Annotated[DurationNs, Option(Group.MEASURED, unit="us"), Form("MICROSECONDS")] = Field(
+        default=5_000_000, alias="late_absolute", description="A message is late above this latency."
     )
-    too_late_percentage: Annotated[Percent, Option(Group.MEASURED)] = Field(
-        100.0, ge=0, le=1e12, description="A message is too late above this share of its period or above the limit."
+    too_late_percent: Annotated[Percent, Option(Group.MEASURED)] = Field(
+        default=100.0,
+        alias="too_late_percentage",
+        ge=0,
+        le=1e12,
+        description="A message is too late above this share of its period or above the limit.",
     )
-    too_late_absolute: Annotated[DurationNs, Option(Group.MEASURED, unit="us"), Form("MICROSECONDS")] = Field(
-        50_000_000, description="A message is too late above this latency."
+    too_late_ns: Annotated[DurationNs, Option(Group.MEASURED, unit="us"), Form("MICROSECONDS")] = Field(
+        default=50_000_000, alias="too_late_absolute", description="A message is too late above this latency."
     )
 
 
@@ -489,7 +500,7 @@ def _complaint(written: Written, error: ValidationError) -> BadInput:
     where, key = written.where(location), ".".join(str(part) for part in location)
     named = not where.startswith("--")
     if first["type"] == "extra_forbidden":
-        known = list(_model_at(location[:-1]).model_fields)
+        known = [field.alias or name for name, field in _model_at(location[:-1]).model_fields.items()]
         close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
         return BadInput(f"{where}: no key {key!r}; {hint}")

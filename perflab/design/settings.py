@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, TypeAdapter
 
 from perflab.design import document
 from perflab.design.course import AsPlanned, Course
-from perflab.design.document import Document, Scalar
+from perflab.design.document import Document, Scalar, Thresholds
 from perflab.design.scheduling import ThreadRequest
 from perflab.design.treatments import Planned, Treatment
 from perflab.design.variant import Variant
@@ -30,6 +30,11 @@ def _default(key: str, model: type[BaseModel] = Document) -> Any:
     return model.model_fields[key].default
 
 
+def _as_kept(kept: Any) -> Any:
+    """Numbers of nanoseconds, where a user writes durations."""
+    return Thresholds.model_construct(**kept) if isinstance(kept, dict) else kept
+
+
 @dataclass(frozen=True)
 class UnavailableLevel:
     """A level of a factor that this machine cannot do."""
@@ -37,16 +42,6 @@ class UnavailableLevel:
     factor: str
     level: Scalar
     reason: str
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """irobot_benchmark's: late is over the smaller of a percentage of the period and an absolute time."""
-
-    late_percent: float = _default("late_percentage", document.Thresholds)
-    late_ns: int = _default("late_absolute", document.Thresholds)
-    too_late_percent: float = _default("too_late_percentage", document.Thresholds)
-    too_late_ns: int = _default("too_late_absolute", document.Thresholds)
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ class Settings:
     name_threads: bool = _default("name_threads")
     network: str = _default("network")
     seed: int = _default("seed")
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    thresholds: Annotated[Thresholds, BeforeValidator(_as_kept)] = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
     quiet_limit_ns: int = _default("limit", document.CoolDown)  # 0: does not wait
     quiet_threshold: float | None = None  # busy share of all CPUs in percent; None: by what was found at first
@@ -85,8 +80,14 @@ class Settings:
         return replace(self, threads=threads)
 
     def document(self) -> dict[str, Any]:
-        """As the manifest keeps them."""
-        return asdict(self)
+        """As the manifest keeps them, and the plan of a trial."""
+        kept: dict[str, Any] = TypeAdapter(Settings).dump_python(self, mode="json", by_alias=False)
+        return kept
+
+    @classmethod
+    def read(cls, kept: Any) -> Settings:
+        """What `document` made. Raises ValueError."""
+        return TypeAdapter(cls).validate_python(kept)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from perflab import catalog
 from perflab.design import factors, scheduling
 from perflab.design import treatments as design
 from perflab.design.document import FIGURES, BreakingPoint, Document, Scalar, Written, validate
-from perflab.design.settings import Experiment, Limits, SearchPlan, Settings, Thresholds
+from perflab.design.settings import Experiment, Limits, SearchPlan, Settings
 from perflab.design.sweep import possible
 from perflab.design.treatments import Treatment
 from perflab.design.variant import (
@@ -375,8 +375,6 @@ def _own_middleware(workload: Command) -> str:
 
 
 def _settings(written: Written, document: Document) -> Settings:
-    limits = document.thresholds
-
     def refuse(key: str, text: str) -> BadInput:
         where = written.where((key,))
         return BadInput(f"{where} {text}" if where.startswith("--") else f"{where}: {key} {text}")
@@ -405,12 +403,7 @@ def _settings(written: Written, document: Document) -> Settings:
         name_threads=document.name_threads,
         network=document.network,
         seed=document.seed,
-        thresholds=Thresholds(
-            late_percent=limits.late_percentage,
-            late_ns=limits.late_absolute,
-            too_late_percent=limits.too_late_percentage,
-            too_late_ns=limits.too_late_absolute,
-        ),
+        thresholds=document.thresholds,
         limits=Limits(drain_quiet_ns=document.drain_quiet, drain_limit_ns=document.drain_limit),
         quiet_limit_ns=document.cool_down.limit,
         quiet_threshold=document.cool_down.threshold,

@@ -15,42 +15,40 @@ every descendant inherits, and by process numbers with their start times that we
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import select
 import signal
-import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from perflab import waiting
 from perflab.errors import PerflabError, ProtocolError, Unavailable
+from perflab.experiment.protocol import Channel
 from perflab.processes import (
     Process,
     children_of,
     descendants,
     describe_status,
-    living,
+    kill_all,
     log_tail,
     read_process,
+    send,
     start_ticks,
     stat_fields,
+    with_descendants,
 )
 
 # In the environment of the guard, and so of all that it runs.
 MARK = "PERFLAB_COMPANION"
 
-MAX_LINE_BYTES = 64 << 20  # on a control channel
 START_LIMIT_S = 60.0
 GUARD_KILL_LIMIT_S = 10.0  # how long the guard itself tries
 ANSWER_LIMIT_S = 20.0  # beyond grace and GUARD_KILL_LIMIT_S
-KILL_LIMIT_S = 10.0
-BETWEEN_KILLS_S = 0.02
 RECORD_INTERVAL_S = 1.0
 EXECUTE_LIMIT_S = 2.0
 
@@ -63,31 +61,14 @@ def left_behind(document: Mapping[str, Any]) -> list[Process]:
         if known.get("pid") is not None and known.get("start_ticks") is not None
     }
     mark = document.get("mark")
-    return _with_descendants(lambda p: p.identity in identities or (mark is not None and _is_marked(p.pid, mark)))
-
-
-def kill_all(find: Callable[[], list[Process]]) -> list[Process]:
-    """SIGKILL to all that `find` finds, again until it finds nobody; those that do not end within KILL_LIMIT_S.
-
-    Nobody means twice in a row: /proc is not read in one instant, and who forks and ends meanwhile may hide a child.
-    """
-    wait = waiting.Wait("processes that were killed to end", KILL_LIMIT_S)
-    for _ in range(2):
-        while left := find():
-            wait.say()
-            if wait.is_over:
-                return left
-            for process in left:
-                _kill(process)
-            time.sleep(BETWEEN_KILLS_S)
-    return []
+    return with_descendants(lambda p: p.identity in identities or (mark is not None and _is_marked(p.pid, mark)))
 
 
 class GuardedCompanion:
     """One program under its guard; a `Companion` of perflab.condition.
 
     To watch it in a selector, register `fileno()` and `pidfd` for reading and call `poll()` when one of them is ready.
-    Take out the first when `channel_open` has become False, and both when `finished` has become True and before
+    Take out the first when `channel.open` has become False, and both when `finished` has become True and before
     `stop()`, which closes them.
     """
 
@@ -123,26 +104,22 @@ class GuardedCompanion:
         self.ended_by_itself = False  # although nobody had stopped it
         self.killed: int | None = None  # how many processes did not end by SIGTERM; None: not known (yet)
         self.failure: str | None = None  # what the guard complained about; it then ends the program
-        self.channel_open = True
         self.finished = False  # the guard has ended, and nothing is left
         self._control = control
         self._pass_output = pass_output
         self._stopping = self._done = self._closed = False
         self._failure_kind: str | None = None
-        self._incoming, self._outgoing = bytearray(), bytearray()
         self._said: deque[dict[str, Any]] = deque()
         self._recorded: set[tuple[int, int]] = set()
         self._next_record_s = 0.0
         self._mark = secrets.token_hex(16)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
+        self.channel = Channel(f"{name}: perflab-guard")
+        with self.channel.theirs as theirs:
             try:
                 self._guard = self._start_guard(guard.absolute(), theirs.fileno(), environment or {}, directory)
             except BaseException:
-                ours.close()
+                self.channel.close()
                 raise
-        self._channel = ours
-        self._channel.setblocking(False)
         self.pidfd = os.pidfd_open(self._guard.pid)
         # Nobody else can have the number before it is waited for, even if the guard has ended.
         self._guard_ticks = start_ticks(self._guard.pid)
@@ -160,7 +137,7 @@ class GuardedCompanion:
 
     def fileno(self) -> int:
         """The control channel; -1 after stop()."""
-        return self._channel.fileno()
+        return self.channel.fileno()
 
     @property
     def guard_pid(self) -> int:
@@ -186,8 +163,9 @@ class GuardedCompanion:
         if self._closed:
             return
         gone = self._guard_has_ended()  # asked first: what it said before its end is then all there
-        self._flush()
-        self._read()
+        self.channel.flush()
+        for line in self.channel.receive():
+            self._note(line)
         if gone:
             self._after_guard()
         elif time.monotonic() >= self._next_record_s:
@@ -198,7 +176,7 @@ class GuardedCompanion:
         """Queues a line for the program; it is sent as the guard reads. One that has ended does not hear it."""
         if not self._control:
             raise ValueError(f"companion {self.name!r} was started without a control channel")
-        self._tell({"type": "send", "body": dict(body)})
+        self.channel.send({"type": "send", "body": dict(body)})
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
         """The next line that the program said, waiting at most that long; None where nothing came, or ever will."""
@@ -227,8 +205,9 @@ class GuardedCompanion:
         Whoever has ended meanwhile gets none, nor does anybody who has its number by now.
         """
         for process in descendants(self._guard.pid):
-            if process.pid == self.pid or (group and _group_of(process.pid) == self.pid):
-                _send(process, signum)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if process.pid == self.pid or (group and os.getpgid(process.pid) == self.pid):
+                    send(process, signum)
 
     def stop(self, grace_s: float = 2.0) -> int | None:
         """Ends the program and its descendants: SIGTERM, then SIGKILL; waits until they are gone. Idempotent.
@@ -245,8 +224,7 @@ class GuardedCompanion:
                 self._end_guard()
             finally:
                 self._closed = True
-                self.channel_open = False
-                self._channel.close()
+                self.channel.close()
                 os.close(self.pidfd)
         return self.status
 
@@ -289,7 +267,7 @@ class GuardedCompanion:
 
     def _stop_in_order(self, grace_s: float) -> None:
         self._stopping = True
-        self._tell({"type": "stop", "grace_ms": round(grace_s * 1000)})
+        self.channel.send({"type": "stop", "grace_ms": round(grace_s * 1000)})
         wait = waiting.Wait(f"{self.name} to end", grace_s + GUARD_KILL_LIMIT_S + ANSWER_LIMIT_S)
         while not self.finished and not wait.is_over:
             self._wait(wait.step_s)
@@ -325,52 +303,20 @@ class GuardedCompanion:
             raise PerflabError(f"{self.name}: processes that SIGKILL does not end: {pids}")
 
     def _left(self) -> list[Process]:
-        return _with_descendants(
+        return with_descendants(
             lambda p: p.session == self._guard.pid or p.identity in self._recorded or _is_marked(p.pid, self._mark)
         )
 
     def _wait(self, seconds: float) -> None:
         """Until there is something to poll for, or the time has passed."""
         waiting = select.poll()
-        if self.channel_open:
-            waiting.register(self._channel, select.POLLIN | (select.POLLOUT if self._outgoing else 0))
+        if self.channel.open:
+            waiting.register(self.channel, select.POLLIN | (select.POLLOUT if self.channel.has_to_send else 0))
         waiting.register(self.pidfd, select.POLLIN)
         waiting.poll(max(0.0, seconds) * 1000)
 
-    def _tell(self, body: dict[str, Any]) -> None:
-        if self.channel_open:
-            self._outgoing += json.dumps(body, separators=(",", ":")).encode() + b"\n"
-            self._flush()
-
-    def _flush(self) -> None:
+    def _note(self, body: Mapping[str, Any]) -> None:
         try:
-            while self._outgoing:
-                del self._outgoing[: self._channel.send(self._outgoing)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._outgoing.clear()  # the guard is ending; its pidfd says so
-
-    def _read(self) -> None:
-        while self.channel_open:
-            try:
-                chunk = self._channel.recv(1 << 16)
-            except BlockingIOError:
-                break
-            except ConnectionError:
-                chunk = b""
-            self.channel_open = bool(chunk)
-            self._incoming += chunk
-        while (end := self._incoming.find(b"\n")) >= 0:
-            line = bytes(self._incoming[:end])
-            del self._incoming[: end + 1]
-            self._note(line)
-        if len(self._incoming) > MAX_LINE_BYTES:
-            raise ProtocolError(f"{self.name}: perflab-guard sent a line of more than {MAX_LINE_BYTES >> 20} MiB")
-
-    def _note(self, line: bytes) -> None:
-        try:
-            body = json.loads(line)
             match body["type"]:
                 case "started":
                     self.pid, self.start_ticks = int(body["pid"]), body["start_ticks"]
@@ -388,24 +334,8 @@ class GuardedCompanion:
                     raise ValueError(other)
         except (ValueError, TypeError, LookupError) as error:
             raise ProtocolError(
-                f"{self.name}: perflab-guard sent a line that is not in the protocol: {line[:80]!r}"
+                f"{self.name}: perflab-guard sent a line that is not in the protocol: {str(body)[:80]}"
             ) from error
-
-
-def _with_descendants(belongs: Callable[[Process], bool]) -> list[Process]:
-    """The living processes that belong, and all below them."""
-    others = [process for process in living() if process.pid != os.getpid()]
-    children: dict[int, list[Process]] = {}
-    for process in others:
-        children.setdefault(process.parent, []).append(process)
-    found: dict[int, Process] = {}
-    waiting = [process for process in others if belongs(process)]
-    while waiting:
-        process = waiting.pop()
-        if process.pid not in found:
-            found[process.pid] = process
-            waiting += children.get(process.pid, [])
-    return list(found.values())
 
 
 def _is_marked(pid: int, mark: str) -> bool:
@@ -428,25 +358,3 @@ def _is_being_executed(pid: int) -> bool:
         return False
     size, begin, end = (int(fields[number - 3]) for number in (23, 50, 51))  # vsize, env_start, env_end
     return size > 0 and (end == 0 or begin != end)
-
-
-def _group_of(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None
-
-
-def _kill(process: Process) -> None:
-    """Ends that process and nobody who has got its number since."""
-    _send(process, signal.SIGKILL)
-
-
-def _send(process: Process, signum: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        pidfd = os.pidfd_open(process.pid)
-        try:
-            if process.alive:
-                signal.pidfd_send_signal(pidfd, signum)
-        finally:
-            os.close(pidfd)

@@ -66,12 +66,7 @@ def node_configuration(plan: TrialPlan, process: str | None, records: Path) -> d
         "sampling_ns": settings.sampling_ns,
         "checkpoint_ns": settings.checkpoint_ns,
         "discovery_timeout_ns": settings.discovery_timeout_ns,
-        "thresholds": {
-            "late_percent": settings.thresholds.late_percent,
-            "late_ns": settings.thresholds.late_ns,
-            "too_late_percent": settings.thresholds.too_late_percent,
-            "too_late_ns": settings.thresholds.too_late_ns,
-        },
+        "thresholds": dict(settings.thresholds),
         "measure": list(settings.measure),
         "seed": plan.seed,
         "records": str(records),

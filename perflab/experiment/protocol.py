@@ -1,18 +1,97 @@
-"""What a node may say on the control channel (docs/formats.md, section 3), checked where it arrives."""
+"""The control channel, and what a node may say on it (docs/formats.md, section 3), checked where it arrives."""
 
 from __future__ import annotations
 
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from perflab.errors import ProtocolError
 from perflab.experiment.shared_memory import FOLDER
-from perflab.experiment.supervisor import Message
+
+MAX_LINE_BYTES = 64 << 20
 
 STRANGER = "somebody else uses"  # in what a node says of endpoints with too many peers
 
 NOT_READY = "after the common start"  # in what a node says that was ready too late
+
+
+class Channel:
+    """One JSON object per line, over a socket that never blocks on this side. `who` is at its other end, in words."""
+
+    def __init__(self, who: str) -> None:
+        """`theirs` is the other end, which the process at it inherits and the caller closes."""
+        self.open = True
+        self._who = who
+        self._socket, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.setblocking(False)
+        self._incoming, self._outgoing = bytearray(), bytearray()
+
+    def fileno(self) -> int:
+        """-1 after close()."""
+        return self._socket.fileno()
+
+    @property
+    def has_to_send(self) -> bool:
+        return bool(self._outgoing)
+
+    def send(self, body: Mapping[str, Any]) -> None:
+        """Queues one line; it is sent as the other end reads. One that has ended does not hear it."""
+        if self.open:
+            self._outgoing += json.dumps(body, separators=(",", ":")).encode() + b"\n"
+            self.flush()
+
+    def flush(self) -> None:
+        try:
+            while self._outgoing:
+                del self._outgoing[: self._socket.send(self._outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._outgoing.clear()  # the other end is ending; its pidfd says how
+
+    def receive(self) -> Iterator[dict[str, Any]]:
+        """Everything that has come so far; `open` is False where nothing will come any more. Raises ProtocolError."""
+        while self.open:
+            try:
+                chunk = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                break
+            except ConnectionError:
+                chunk = b""
+            self.open = bool(chunk)
+            self._incoming += chunk
+        while (end := self._incoming.find(b"\n")) >= 0:
+            line = bytes(self._incoming[:end])
+            del self._incoming[: end + 1]
+            yield self._parse(line)
+        if len(self._incoming) > MAX_LINE_BYTES:
+            raise ProtocolError(f"{self._who} sent a line of more than {MAX_LINE_BYTES >> 20} MiB")
+
+    def close(self) -> None:
+        self.open = False
+        self._socket.close()
+
+    def _parse(self, line: bytes) -> dict[str, Any]:
+        try:
+            body = json.loads(line)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or not isinstance(body.get("type"), str):
+            raise ProtocolError(f"{self._who} sent a line that is not in the protocol: {line[:80]!r}")
+        return body
+
+
+@dataclass(frozen=True)
+class Message:
+    """One line that a node sent."""
+
+    process: str
+    body: dict[str, Any]
 
 
 class _Line(BaseModel):

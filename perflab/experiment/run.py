@@ -46,7 +46,7 @@ from perflab.observer import Observer
 from perflab.processes import pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
 from perflab.results.summary import Summary
-from perflab.runs import rundir, traced
+from perflab.runs import rundir, traced, trial_file
 from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
 from perflab.runs.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
@@ -724,8 +724,7 @@ def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialD
         if document is None:
             continue
         if document["status"] != "finished":
-            document |= {"status": "finished", "outcome": "harness_error", "interrupted": True}
-            document["reason"] = "perflab ended before the trial did"
+            document.update(trial_file.ended_early(document))
             write_json(trial.trial_json, document)
         if not document.get("interrupted"):
             found[int(document["order"])] = collect(trial, document, *expected_of(trial, manifest), figures).data

@@ -30,16 +30,17 @@ class Removal:
         return [f"the middleware left shared memory behind, removed: {shown}{more}", *self.problems]
 
 
-def remove_left_over(names: Iterable[str], folder: Path = FOLDER) -> Removal:
-    """Removes those files of `folder` that a trial's ended processes had named and that still exist.
+def remove_left_over(names: Iterable[str], folder: Path | None = None) -> Removal:
+    """Removes those files of `folder` (FOLDER) that a trial's ended processes had named and that still exist.
 
     Only plain names of regular files of this user: what a process says must not reach anything else. Never raises.
     """
+    folder = folder or FOLDER
     removed: list[str] = []
     problems: list[str] = []
     for name in sorted(set(names)):
         try:
-            if not _ours(folder, name) or _taken_over(folder, name):
+            if not is_ours(name, folder) or _taken_over(folder, name):
                 continue
             (folder / name).unlink()
             removed.append(name)
@@ -67,8 +68,9 @@ def _taken_over(folder: Path, name: str) -> bool:
     return False
 
 
-def _ours(folder: Path, name: str) -> bool:
-    if "/" in name or name in ("", ".", ".."):
+def is_ours(name: str, folder: Path | None = None) -> bool:
+    """Whether it is the plain name of a regular file of this user. Raises OSError."""
+    if "/" in name or name in ("", ".", "..") or "\0" in name:
         return False
-    status = (folder / name).lstat()
+    status = ((folder or FOLDER) / name).lstat()
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()

@@ -8,34 +8,25 @@ section 3) is a socket pair with one JSON object per line, non-blocking on our s
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import selectors
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perflab.errors import ProtocolError, Unavailable
-from perflab.experiment.companion import MAX_LINE_BYTES, GuardedCompanion
+from perflab.experiment.companion import GuardedCompanion
+from perflab.experiment.protocol import Channel, Message
 from perflab.processes import on_cpus
 from perflab.signals import Signals
 from perflab.waiting import STEP_S, Wait
 
 KILL_WAIT_S = 10.0
 LOOK_INTERVAL_S = 1.0
-
-
-@dataclass(frozen=True)
-class Message:
-    """One line that a node sent."""
-
-    process: str
-    body: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,10 +60,7 @@ class NodeProcess:
     log: Path
     popen: subprocess.Popen[bytes]
     pidfd: int
-    channel: socket.socket
-    incoming: bytearray = field(default_factory=bytearray)
-    outgoing: bytearray = field(default_factory=bytearray)
-    channel_open: bool = True
+    channel: Channel
     status: int | None = None
 
     @property
@@ -100,10 +88,9 @@ class Supervisor:
     def __exit__(self, *_: object) -> None:
         self.kill()
         for node in self.nodes.values():
-            if node.channel_open:
-                with contextlib.suppress(ProtocolError):
-                    self._pending.extend(self._receive(node))
-            self._close_channel(node)
+            with contextlib.suppress(ProtocolError):
+                self._receive(node)
+            node.channel.close()
         self._selector.close()
 
     def start(
@@ -120,8 +107,8 @@ class Supervisor:
         `cpus` are those that all its threads are allowed from the first instant, None: as perflab's. `environment`
         is added to perflab's.
         """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs, log.open("wb") as output, on_cpus(cpus):
+        channel = Channel(f"process {name!r}")
+        with channel.theirs as theirs, log.open("wb") as output, on_cpus(cpus):
             try:
                 popen = subprocess.Popen(
                     [*command, "--control-fd", str(theirs.fileno())],
@@ -133,11 +120,10 @@ class Supervisor:
                     env=None if not environment else {**os.environ, **environment},
                 )
             except OSError as error:
-                ours.close()
+                channel.close()
                 program = os.fspath(command[0])
                 raise Unavailable(f"cannot start {program}: {error.strerror}; build it again with `make`") from error
-        ours.setblocking(False)
-        node = NodeProcess(name, log, popen, os.pidfd_open(popen.pid), ours)
+        node = NodeProcess(name, log, popen, os.pidfd_open(popen.pid), channel)
         self.nodes[name] = node
         self._selector.register(node.channel, selectors.EVENT_READ, node)
         self._selector.register(node.pidfd, selectors.EVENT_READ, node)
@@ -161,10 +147,8 @@ class Supervisor:
 
     def send(self, node: NodeProcess, body: dict[str, Any]) -> None:
         """Queues one line; it is sent as the node reads."""
-        if not node.channel_open:
-            return
-        node.outgoing += json.dumps(body, separators=(",", ":")).encode() + b"\n"
-        self._flush(node)
+        node.channel.send(body)
+        self._select(node)
 
     def send_all(self, body: dict[str, Any]) -> None:
         """Queues one line for every node that still runs."""
@@ -194,9 +178,10 @@ class Supervisor:
                     self._reap(node)
                     continue
                 if mask & selectors.EVENT_WRITE:
-                    self._flush(node)
-                if mask & selectors.EVENT_READ and node.channel_open:
-                    self._pending.extend(self._receive(node))
+                    node.channel.flush()
+                    self._select(node)
+                if mask & selectors.EVENT_READ:
+                    self._receive(node)
             if not ready and time.monotonic() >= deadline_s:
                 return Tick()
         return self._pending.pop(0)
@@ -231,7 +216,7 @@ class Supervisor:
 
     def _hear_companion(self, companion: GuardedCompanion) -> None:
         companion.poll()
-        if not companion.channel_open:
+        if not companion.channel.open:
             for descriptor in [d for d, w in self._watched.items() if w is companion and d != companion.pidfd]:
                 self._drop(descriptor)
         if companion.ended_by_itself or companion.finished:
@@ -242,8 +227,7 @@ class Supervisor:
         """Notes the end of a node after everything that it had sent before."""
         if node.status is not None:
             return
-        if node.channel_open:
-            self._pending.extend(self._receive(node))
+        self._receive(node)
         # The group goes before its leader is reaped: until then nobody else can have its number.
         _kill_group(node.pid)
         self._ended(node, node.popen.wait())
@@ -255,53 +239,19 @@ class Supervisor:
             self._selector.unregister(node.pidfd)
         os.close(node.pidfd)
 
-    def _receive(self, node: NodeProcess) -> Iterator[Message]:
-        """Everything that a node has sent so far."""
-        while True:
-            try:
-                chunk = node.channel.recv(1 << 16)
-            except BlockingIOError:
-                break
-            except ConnectionError:
-                chunk = b""
-            if not chunk:
-                self._close_channel(node)
-                break
-            node.incoming += chunk
-        while (end := node.incoming.find(b"\n")) >= 0:
-            line = bytes(node.incoming[:end])
-            del node.incoming[: end + 1]
-            yield Message(node.name, _parse(line, node.name))
-        if len(node.incoming) > MAX_LINE_BYTES:
-            raise ProtocolError(f"process {node.name!r} sent a line of more than {MAX_LINE_BYTES >> 20} MiB")
-
-    def _flush(self, node: NodeProcess) -> None:
-        try:
-            while node.outgoing:
-                del node.outgoing[: node.channel.send(node.outgoing)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            node.outgoing.clear()  # it is ending; its pidfd says how
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if node.outgoing else 0)
-        if node.channel_open:
-            self._selector.modify(node.channel, wanted, node)
-
-    def _close_channel(self, node: NodeProcess) -> None:
-        if node.channel_open:
-            node.channel_open = False
+    def _receive(self, node: NodeProcess) -> None:
+        """Notes everything that a node has sent so far. Raises ProtocolError."""
+        was_open = node.channel.open
+        for body in node.channel.receive():
+            self._pending.append(Message(node.name, body))
+        if was_open and not node.channel.open:
             self._selector.unregister(node.channel)
-            node.channel.close()
 
-
-def _parse(line: bytes, process: str) -> dict[str, Any]:
-    try:
-        body = json.loads(line)
-    except ValueError:
-        body = None
-    if not isinstance(body, dict) or not isinstance(body.get("type"), str):
-        raise ProtocolError(f"process {process!r} sent a line that is not in the protocol: {line[:80]!r}")
-    return body
+    def _select(self, node: NodeProcess) -> None:
+        """Waits until the node reads, too, where there is more to send to it."""
+        if node.channel.open:
+            writing = selectors.EVENT_WRITE if node.channel.has_to_send else 0
+            self._selector.modify(node.channel, selectors.EVENT_READ | writing, node)
 
 
 def _kill_group(leader: int) -> None:

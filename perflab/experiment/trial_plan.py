@@ -79,7 +79,7 @@ class TrialPlan:
                 "variant": TypeAdapter(Variant).dump_python(self.variant, mode="json"),
                 "conditions": [{"name": c.name, "number": c.number, "parameters": c.written} for c in self.conditions],
                 "observers": [{"name": o.name, "parameters": o.written} for o in self.observers],
-                "settings": TypeAdapter(Settings).dump_python(self.settings, mode="json"),
+                "settings": self.settings.document(),
                 "seed": self.seed,
                 "domain": self.domain,
                 "native": str(self.native.folder),
@@ -106,7 +106,7 @@ class TrialPlan:
         return cls(
             graph=Graph(document["graph"]),
             variant=TypeAdapter(Variant).validate_python(document["variant"]),
-            settings=TypeAdapter(Settings).validate_python(document["settings"]),
+            settings=Settings.read(document["settings"]),
             seed=int(document["seed"]),
             domain=document["domain"],
             native=Native(Path(document["native"])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from perflab.condition import Trial
 from perflab.host import Host
 from perflab.native import Native
+from perflab.results import trial as results
 from perflab.specification import Specification
 
 
@@ -54,3 +56,12 @@ class Observer(Specification, ABC):
         """Before the processes start, e.g. to change `trial.launch`. Raises Unavailable, leaving nothing behind."""
         del trial
         return Observation()
+
+    @classmethod
+    def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str | None:
+        """What it recorded in a trial, for a smoke test, in words; None where only the trial itself can be judged.
+
+        `artifact` finds a file that it left, by its kind. Raises NotAsExpected, also where something is not there.
+        """
+        del trial, artifact
+        return None

@@ -7,16 +7,19 @@ A library that counts is preloaded into them; perflab-node finds it and adds the
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
 from perflab import native
 from perflab.condition import Trial
-from perflab.errors import BadInput, Unavailable
+from perflab.errors import BadInput, NotAsExpected, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observation, Observer
 from perflab.registry import Kind
+from perflab.results import trial as results
+from perflab.units import format_count
 
 LIBRARY = "libperflab_allocations.so"
 PRELOAD = "LD_PRELOAD"
@@ -48,6 +51,12 @@ class Allocations(Observer):
         others = [word for word in before.replace(" ", ":").split(":") if word and word != library]
         environment[PRELOAD] = ":".join((library, *others))
         return Observation()
+
+    @classmethod
+    def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
+        if trial.allocations is None:
+            raise NotAsExpected("no allocation was counted")
+        return f"{format_count(trial.allocations)} allocations"
 
 
 def _library(programs: Native) -> Path:

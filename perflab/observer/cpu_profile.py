@@ -6,13 +6,15 @@ is what `perflab profile --show` reads (docs/profiling.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from perflab.condition import Trial
-from perflab.errors import BadInput, Unavailable
+from perflab.errors import BadInput, NotAsExpected, Unavailable
+from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Switch
@@ -21,6 +23,8 @@ from perflab.profile.families import Families
 from perflab.profile.families import load as load_families
 from perflab.profile.record import Attached, Plan, Settings
 from perflab.registry import Kind
+from perflab.results import trial as results
+from perflab.units import format_count
 
 FOLDER = "profile"
 
@@ -82,6 +86,13 @@ class CpuProfile(Observer):
 
     def begin(self, trial: Trial) -> Observation:
         return Sampled(self, trial)
+
+    @classmethod
+    def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
+        samples = read_json(artifact(result.KIND))["quality"]["samples"]
+        if not samples:
+            raise NotAsExpected("no sample was taken")
+        return f"{format_count(samples)} samples"
 
 
 class Sampled(Observation):

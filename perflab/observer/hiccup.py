@@ -6,17 +6,20 @@ the middleware's. perflab-node does it itself (docs/formats.md, section 2); this
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from perflab.errors import BadInput, Unavailable
+from perflab.errors import BadInput, NotAsExpected, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.parameters import DurationNs
 from perflab.registry import Kind
-from perflab.units import NS_PER_S
+from perflab.results import trial as results
+from perflab.units import NS_PER_S, format_count, format_time
 
 SHORTEST_NS = 10_000
 LONGEST_NS = NS_PER_S
@@ -48,6 +51,13 @@ class Hiccup(Observer):
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
         configuration["hiccup_ns"] = self.interval
+
+    @classmethod
+    def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
+        found = trial.hiccup_ns
+        if not found or not found.count:
+            raise NotAsExpected("no wake-up was recorded")
+        return f"{format_count(found.count)} wake-ups, p99 {format_time(found.p99)}"
 
 
 KIND: Kind[Observer] = Kind("hiccup", "how much too long a sleeping thread of each process sleeps", Hiccup)

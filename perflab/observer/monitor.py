@@ -7,19 +7,22 @@ need one; the tables have the interval that was asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field, field_validator
 
 from perflab import native
 from perflab.condition import Trial
-from perflab.errors import Unavailable
+from perflab.errors import NotAsExpected, Unavailable
 from perflab.formats import monitor as monitor_files
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import DurationNs
 from perflab.registry import Kind
-from perflab.units import NS_PER_S
+from perflab.results import trial as results
+from perflab.units import NS_PER_S, format_count
 
 SHORTEST_NS = 10_000_000
 LONGEST_NS = 10 * NS_PER_S
@@ -50,6 +53,15 @@ class Monitor(Observer):
 
     def begin(self, trial: Trial) -> Observation:
         return Samples(self.interval, trial)
+
+    @classmethod
+    def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
+        import polars as pl
+
+        table = pl.read_parquet(artifact("table"))
+        if not table.height:
+            raise NotAsExpected("no thread was watched")
+        return f"{format_count(table.height)} rows on threads"
 
 
 class Samples(Observation):

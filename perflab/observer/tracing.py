@@ -7,20 +7,24 @@ ends after they have ended. perflab-node emits `ros2:*` only where this observer
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from perflab import native
 from perflab.condition import Trial
-from perflab.errors import Unavailable
+from perflab.errors import NotAsExpected, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Artifact, Observation, Observer
 from perflab.parameters import Bytes, Names, Switch
 from perflab.registry import Kind
+from perflab.results import trial as results
 from perflab.tracer import TRACEPOINTS, Recording, RecordingSettings, check, has_tracepoints, node_setting
 from perflab.tracer.lttng import UserSpaceSettings
+from perflab.units import format_count
 
 FOLDER = "trace"
 ARTIFACT = "trace"
@@ -91,6 +95,16 @@ class Tracing(Observer):
         recording.begin([os.getpid()])
         trial.launch.environment.update(recording.environment)
         return Traced(recording)
+
+    @classmethod
+    def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
+        artifact(ARTIFACT)
+        why, received = trial.why, trial.totals.received
+        if why is None:
+            raise NotAsExpected("the trace does not tell why messages were late")
+        if why.messages != received:
+            raise NotAsExpected(f"{why.messages} messages in the trace, {received} were received")
+        return f"{format_count(why.messages)} messages in the trace, as many as were received"
 
 
 class Traced(Observation):

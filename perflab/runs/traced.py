@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perflab import models
-from perflab.design.settings import Thresholds
+from perflab.design.document import Thresholds
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.formats.json_file import read_json
 from perflab.results.trial import Phases, Why

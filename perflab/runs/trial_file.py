@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perflab import models
-from perflab.results.trial import ALIGNED, Drained, Outcome, Purpose
+from perflab.results.trial import ALIGNED, HARNESS_ERROR, Drained, Outcome, Purpose
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -73,6 +73,17 @@ def what_is_wrong(document: dict[str, Any]) -> str | None:
     except ValidationError as error:
         return models.what_is_wrong(error)
     return None
+
+
+def ended_early(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The trial.json of a trial that was not closed: an interrupted one, whose place a resumed run takes again."""
+    return {
+        **document,
+        "status": "finished",
+        "interrupted": document.get("outcome") is None,
+        "outcome": document.get("outcome") or HARNESS_ERROR,
+        "reason": document.get("reason") or "perflab ended before the trial did",
+    }
 
 
 def phase_of(document: Mapping[str, Any]) -> str | None:

@@ -133,10 +133,9 @@ def test_a_number_that_somebody_else_has_by_now_is_never_hit(tmp_path: Path, spa
     recorded = {"pid": somebody.pid, "start_ticks": ticks(somebody.pid) - 1}
     run = make_run(tmp_path / "r", {"processes": {"a": recorded}, "companions": [{"name": "b", **recorded}]})
     assert [left.kind for left in clean.find([run], HOST)] == ["trial"]
-    stale = clean.Leftover(
-        clean.PROCESS, run, "it", run / "trials/0001_baseline", pid=somebody.pid, start_ticks=recorded["start_ticks"]
-    )
-    clean.remove([stale], HOST)
+    stale = processes.Process(recorded["pid"], recorded["start_ticks"])
+    left = clean.Leftover(clean.PROCESS, run, "it", run / "trials/0001_baseline", process=stale)
+    clean.remove([left], HOST)
     assert somebody.poll() is None
 
 
@@ -222,9 +221,6 @@ def test_shared_memory_of_a_trial_that_was_running_goes(tmp_path: Path, monkeypa
     for name in ("mine", "others"):
         (shm / name).touch()
     monkeypatch.setattr(shared_memory, "FOLDER", shm)
-    monkeypatch.setattr(
-        shared_memory.remove_left_over, "__defaults__", (shm,)
-    )  # the folder was bound when the function was made
     names = ["mine", "gone", "../r/manifest.json", "", 7]
     run = make_run(tmp_path / "r", {"processes": {"ping": {"pid": 1, "shared_memory": names}}})
     assert cleaned(run)[0] == "removed shared memory mine of trial 0001_baseline"

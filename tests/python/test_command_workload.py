@@ -15,9 +15,8 @@ from perflab.condition import Launch
 from perflab.design import treatments as design
 from perflab.design.document import Document, Written, validate
 from perflab.errors import BadInput
-from perflab.experiment.clean import Leftover, _companions
+from perflab.experiment.clean import _guarded
 from perflab.experiment.command import CommandRun, environment, loaded_libraries
-from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import counted
 from perflab.workload import command
@@ -230,12 +229,11 @@ def test_the_signal_reaches_the_group_or_the_first_process_alone(started: Any, t
     within(30, lambda: "both" in run.log.read_text())
 
 
-def test_what_a_command_left_is_found_by_its_mark(started: Any, tmp_path: Path) -> None:
+def test_what_a_command_left_is_found_by_its_mark(started: Any) -> None:
     run = started("sleep", "60")
     document = {"status": "running", "processes": {"it": run.companion.document()}}
-    trial = TrialDirectory(tmp_path / "0001_baseline")
-    found: list[Leftover] = list(_companions(RunDirectory(tmp_path, created=False), trial, document))
-    assert [left.pid for left in found] == [run.companion.guard_pid]
+    found = list(_guarded(document, [("it", run.companion.document())]))
+    assert [process.pid for _, process in found] == [run.companion.guard_pid]
 
 
 def test_the_middlewares_of_a_process_are_read_from_what_it_has_loaded() -> None:

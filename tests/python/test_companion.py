@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from support import SOURCE
 
+from perflab import processes
 from perflab.condition import Companion
 from perflab.errors import PerflabError, Unavailable
 from perflab.experiment import companion as companion_module
@@ -103,7 +104,7 @@ def is_gone(known: Process) -> bool:
 
 
 def below(pid: int) -> list[Process]:
-    return companion_module._with_descendants(lambda process: process.parent == pid)
+    return processes.with_descendants(lambda process: process.parent == pid)
 
 
 def known(pid: int | None) -> Process:
@@ -195,7 +196,7 @@ def test_a_program_that_ends_by_itself_is_noticed(start: Start, script: str, sta
     while not load.finished and time.monotonic() < limit:
         waiting.poll(1000)
         load.poll()
-        if not load.channel_open:
+        if not load.channel.open:
             waiting.register(load.fileno(), 0)
     assert load.finished
     assert load.ended_by_itself
@@ -318,7 +319,7 @@ def test_what_is_left_when_perflab_and_the_guard_are_killed_is_known_by_the_docu
     os.kill(guard.pid, signal.SIGKILL)
     until(lambda: is_gone(program) and is_gone(guard), "the kernel has ended the program")
     assert {process.identity for process in left_behind(document)} == {process.identity for process in sleepers}
-    assert companion_module.kill_all(lambda: left_behind(document)) == []
+    assert processes.kill_all(lambda: left_behind(document)) == []
     assert all(is_gone(process) for process in sleepers)
 
 
@@ -329,7 +330,7 @@ def test_processes_of_the_same_number_but_another_start_are_not_taken_for_left_b
         document = {"pid": process.pid, "start_ticks": process.start_ticks, "guard": None, "mark": None}
         assert left_behind(document) == [process]
         assert left_behind({**document, "start_ticks": process.start_ticks - 1}) == []
-        companion_module._kill(Process(process.pid, process.start_ticks - 1))
+        processes.send(Process(process.pid, process.start_ticks - 1), signal.SIGKILL)
         assert not is_gone(process)
     finally:
         own_child.kill()

@@ -8,7 +8,7 @@ import pytest
 
 from perflab.errors import ProtocolError
 from perflab.experiment import protocol
-from perflab.experiment.supervisor import Message
+from perflab.experiment.protocol import Message
 
 PROGRESS: dict[str, Any] = {"type": "progress", "publishing": True} | dict.fromkeys(
     ("at_ns", "elapsed_ns", "sent", "deliveries_expected", "received", "completed", "lost"), 1

@@ -19,16 +19,15 @@ from perflab.cli.smoke_checks import (
     UNAVAILABLE,
     Answer,
     Check,
-    NotAsExpected,
     carry_out,
     checks,
     condition_in_effect,
     exact_counts,
     known_breaking_point,
-    traced_messages,
+    recorded_by,
 )
 from perflab.condition.kinds import REGISTRY as CONDITIONS
-from perflab.errors import Interrupted, TrialFailed
+from perflab.errors import Interrupted, NotAsExpected, TrialFailed
 from perflab.experiment.run import RunResult
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
@@ -108,6 +107,7 @@ def test_a_trace_must_have_every_message(tmp_path: Path) -> None:
     (trial / "trace").mkdir(parents=True)
     (trial / "trial.json").write_text(json.dumps({"artifacts": [{"kind": "trace", "path": str(trial / "trace")}]}))
     directory = RunDirectory(tmp_path, created=False)
+    traced_messages = recorded_by("tracing")
     made = summary()
     why = {"sentence": "w", "limit": "1 ms", "messages": 100, "late": 0, "total_ns": 0}
     made["results"][0]["trials_detail"][0] |= {"why": why, "totals": {"received": 100}}

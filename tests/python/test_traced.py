@@ -12,7 +12,7 @@ import made_experiment
 from made_experiment import read_results
 from rich.console import Console
 
-from perflab.design.settings import Thresholds
+from perflab.design.document import Thresholds
 from perflab.report.why import print_why
 from perflab.runs import traced
 from perflab.workload import Graph
@@ -64,7 +64,7 @@ def printed(results: list[Json], width: int = 100) -> str:
 
 
 def test_late_is_what_the_run_calls_late() -> None:
-    thresholds = Thresholds(late_percent=20.0, late_ns=5_000_000)
+    thresholds = Thresholds.model_construct(late_percent=20.0, late_ns=5_000_000)
     limits = traced.late_after_ns(
         graph(
             {"topic": "/fast", "frequency_hz": 100.0},

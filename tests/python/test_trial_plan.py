@@ -13,8 +13,8 @@ from test_trial import plan
 
 from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
+from perflab.design.document import Thresholds
 from perflab.design.scheduling import ThreadRequest
-from perflab.design.settings import Thresholds
 from perflab.design.variant import Executor, Variant
 from perflab.errors import BadInput
 from perflab.experiment.trial_plan import TrialPlan
@@ -43,7 +43,7 @@ def test_everything_that_a_trial_has_comes_back(folder: TrialDirectory, tmp_path
     )
     trial = replace(
         plan(tmp_path, name_threads=False, threads=(ThreadRequest("ping", "executors", "FIFO", 3, (0, 1)),),
-             thresholds=Thresholds(late_percent=12.5), measure=("work",), lock_memory=True, quiet_threshold=3.5),
+             thresholds=Thresholds(late_percentage=12.5), measure=("work",), lock_memory=True, quiet_threshold=3.5),
         variant=Variant(middlewares, Executor("multi_threaded", 2), intra_process=True, pass_by="unique"),
         conditions=(*conditions, conditions[0].numbered(2)),
         observers=tuple(OBSERVERS[name].make(ASKED[name][1], name) for name in OBSERVERS),

@@ -14,7 +14,7 @@ from support import SOURCE
 from why_system import BASE, HOG, System
 
 from perflab.cli import main
-from perflab.design.settings import Thresholds
+from perflab.design.document import Thresholds
 from perflab.runs import traced
 from perflab.workload import Graph
 
@@ -112,7 +112,7 @@ def test_of_a_trial_it_is_asked_what_the_report_of_its_run_asked(
     publisher = {"topic": "/chatter", "frequency_hz": 0.0}
     node = {"name": "talker", "namespace": "/", "publishers": [publisher]}
     graph = Graph({"name": "g", "processes": [{"name": "p", "nodes": [node]}]})
-    assert traced.explain(tmp_path / "trial", graph, Thresholds(late_ns=late_ns)) == []
+    assert traced.explain(tmp_path / "trial", graph, Thresholds.model_construct(late_ns=late_ns)) == []
     kept = json.loads((tmp_path / "trial" / "trace" / "why.json").read_text())
     assert limit in kept["why"]["rows"][0]["limit"]
     assert kept["why"]["rows"][0]["late"] == 1

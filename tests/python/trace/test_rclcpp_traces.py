@@ -22,7 +22,7 @@ from opened import needs_library
 from reference_traces import unpack
 from why_system import assert_conserved
 
-from perflab.design.settings import Thresholds
+from perflab.design.document import Thresholds
 from perflab.runs import traced
 from perflab.trace import open_trace
 from perflab.trace.callbacks import callbacks
@@ -163,7 +163,7 @@ def test_a_trial_s_answers_are_of_its_own_processes(recorded: Recorded, tmp_path
     found = []
     for pids in ({pid}, {pid, pid + 1}, {pid + 1}):
         # Nothing is later than that, so it is asked about every edge.
-        assert traced.explain(tmp_path, graph, Thresholds(late_ns=10**12), pids) == []
+        assert traced.explain(tmp_path, graph, Thresholds.model_construct(late_ns=10**12), pids) == []
         answers = [json.loads((tmp_path / traced.FOLDER / f).read_text()) for f in (traced.FILE, traced.EXECUTOR)]
         found.append((answers[0]["why"]["rows"][0]["messages"], traced.phases(tmp_path) is not None))
     assert found == [(recorded.received, True), (recorded.received, True), (0, False)]
