@@ -12,8 +12,8 @@ min and max. Numbers are expected from 0 on, so what was sent before the match i
 not seen. `lost` is a difference of unsigned 32-bit numbers: a message that arrives twice, or after a later one, adds
 about 4.29e9. Without tracking there are no classes and no losses, and every sample counts.
 
-`replay` does just that with single arrivals. perflab records counts, histograms and late messages instead, from which
-`original_subscription` reproduces
+tests/python/irobot_tracker.py does just that with single arrivals. perflab records counts, histograms and late messages
+instead, from which `original_subscription` reproduces
 
 - exactly: received, and lost where at most one message was out of order or there twice (and was not the last one);
   late and too_late, min and, where no message was too late or some were late, max - given `late_ns`;
@@ -42,6 +42,11 @@ from perflab.statistics.histogram import Histogram, Int64s
 UINT32 = 1 << 32
 UINT64 = 1 << 64
 KIB = 1024
+
+Times = tuple[float, float, float, float]
+"""Mean, standard deviation, minimum and maximum, in microseconds."""
+_NO_TIMES: Times = (math.nan,) * 4
+_NO_COUNTS = (0, 0, 0, 0)
 
 LATE = 1  # codes of events
 TOO_LATE = 2
@@ -146,80 +151,41 @@ def original_subscription(
         throughput += _original_throughput(delivery, arrivals, duration_s)
     first = deliveries[0] if deliveries else None
     seen = kept.count > 0 and first is not None
-    return Row(
-        node=node,
-        topic=topic,
-        size_bytes=(first.size_bytes or 0) if seen and first else 0,
-        received=received,
-        late=late,
-        too_late=too_late,
-        lost=lost,
-        mean_us=kept.mean,
-        sd_us=kept.sd,
-        min_us=kept.min_us,
-        max_us=kept.max_us,
-        frequency_hz=(first.frequency_hz or 0.0) if seen and first else 0.0,
-        # Of too late messages neither size nor time is kept: 0 bytes in 0 seconds.
-        throughput_kib_s=throughput if seen or received < 2 else math.nan,
-    )
+    size_bytes, frequency_hz = (first.size_bytes or 0, first.frequency_hz or 0.0) if seen and first else (0, 0.0)
+    # Of too late messages neither size nor time is kept: 0 bytes in 0 seconds.
+    throughput = throughput if seen or received < 2 else math.nan
+    counts = (received, late, too_late, lost)
+    return Row(node, topic, size_bytes, *counts, *kept.times(), frequency_hz, throughput)
 
 
 def corrected_subscription(node: str, topic: str, deliveries: Sequence[Delivery], duration_s: float) -> Row:
     """A subscription in perflab's figures: all exact but sd, which is the histogram's (0.1 %)."""
-    lost = [d.lost for d in deliveries]
-    merged = hg.merge(d.latency for d in deliveries) if deliveries else hg.empty()
-    mean, sd, low, high = _exact(merged)
     sizes = [d.size_bytes for d in deliveries if d.size_bytes is not None]
     frequencies = [d.frequency_hz for d in deliveries if d.frequency_hz is not None]
+    received, late, too_late = (sum(getattr(d, key) for d in deliveries) for key in ("received", "late", "too_late"))
+    times = _exact(hg.merge(d.latency for d in deliveries))
+    throughput = sum(d.received * (d.size_bytes or 0) for d in deliveries) / duration_s / KIB
     return Row(
-        node=node,
-        topic=topic,
-        size_bytes=max(sizes, default=0),
-        received=sum(d.received for d in deliveries),
-        late=sum(d.late for d in deliveries),
-        too_late=sum(d.too_late for d in deliveries),
-        lost=None if None in lost else sum(n for n in lost if n is not None),
-        mean_us=mean,
-        sd_us=sd,
-        min_us=low,
-        max_us=high,
-        frequency_hz=max(frequencies, default=0.0),
-        throughput_kib_s=sum(d.received * (d.size_bytes or 0) for d in deliveries) / duration_s / KIB,
-    )
+        node, topic, max(sizes, default=0), received, late, too_late, _sum(d.lost for d in deliveries), *times,
+        max(frequencies, default=0.0), throughput,
+    )  # fmt: skip
 
 
 def original_publisher(
     node: str, topic: str, size_bytes: int, frequency_hz: float, sent: int, calls: Histogram, duration_s: float
 ) -> Row:
     """A publisher as the original reports it: times are those of publish(), counts are 0."""
-    samples = _Samples().plus(calls, None)
-    throughput = 0.0
-    if sent >= 2:
-        throughput = (frequency_hz or (sent - 1) / duration_s) * size_bytes / KIB
-    return Row(
-        node=node,
-        topic=topic,
-        size_bytes=size_bytes,
-        received=0,
-        late=0,
-        too_late=0,
-        lost=0,
-        mean_us=samples.mean,
-        sd_us=samples.sd,
-        min_us=samples.min_us,
-        max_us=samples.max_us,
-        frequency_hz=frequency_hz,
-        throughput_kib_s=throughput,
-    )
+    throughput = (frequency_hz or (sent - 1) / duration_s) * size_bytes / KIB if sent >= 2 else 0.0
+    times = _Samples().plus(calls, None).times()
+    return Row(node, topic, size_bytes, *_NO_COUNTS, *times, frequency_hz, throughput)
 
 
 def corrected_publisher(
     node: str, topic: str, size_bytes: int, frequency_hz: float, sent: int, calls: Histogram, duration_s: float
 ) -> Row:
     """A publisher in perflab's figures. The counts stay 0: they are those of a subscription."""
-    mean, sd, low, high = _exact(calls)
-    throughput = sent * size_bytes / duration_s / KIB
-    return Row(node, topic, size_bytes, 0, 0, 0, 0, mean, sd, low, high, frequency_hz, throughput)
+    throughput, times = sent * size_bytes / duration_s / KIB, _exact(calls)
+    return Row(node, topic, size_bytes, *_NO_COUNTS, *times, frequency_hz, throughput)
 
 
 def original_total(rows: Sequence[Row]) -> Total:
@@ -242,7 +208,7 @@ def corrected_total(rows: Sequence[Row], samples: Sequence[int]) -> Total:
 def original_aggregate(totals: Sequence[Total]) -> Total:
     """The original's "System total" of several processes: the mean of their means, without weights and cut down."""
     means = [0 if math.isnan(total.mean_us) else int(total.mean_us) for total in totals]
-    return _aggregate(totals, float(sum(means) // len(means)) if means else math.nan)
+    return _total(totals, float(sum(means) // len(means)) if means else math.nan)
 
 
 def corrected_aggregate(totals: Sequence[Total]) -> Total:
@@ -250,7 +216,7 @@ def corrected_aggregate(totals: Sequence[Total]) -> Total:
     known = [total for total in totals if total.received]
     received = sum(total.received for total in known)
     mean = sum(total.received * total.mean_us for total in known) / received if received else math.nan
-    return _aggregate(totals, mean)
+    return _total(totals, mean)
 
 
 def original_lost(delivery: Delivery) -> int:
@@ -265,76 +231,6 @@ def original_lost(delivery: Delivery) -> int:
     backwards = delivery.reordered + delivery.duplicate + delivery.beyond_window
     arrivals = delivery.received + delivery.duplicate + delivery.beyond_window
     return (delivery.highest_sequence + 1 - arrivals + backwards * UINT32) % UINT64
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """One message as its subscription saw it."""
-
-    number: int
-    latency_ns: int
-    at_ns: int
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What the original makes of a list of arrivals: its line, and (code, text) of its events."""
-
-    row: Row
-    events: tuple[tuple[int, str], ...]
-
-
-def replay(arrivals: Iterable[Arrival], size_bytes: int, frequency_hz: float, options: Options) -> Replay:
-    """The original's tracker, message by message."""
-    expected = received = late = too_late = lost = 0
-    kept: list[int] = []
-    times: list[int] = []
-    events: list[tuple[int, str]] = []
-    late_us = options.late_threshold_us(frequency_hz)
-    too_late_us = options.too_late_threshold_us(frequency_hz)
-    for arrival in arrivals:
-        whole_us = abs(arrival.latency_ns) // 1000
-        latency_us = whole_us if arrival.latency_ns >= 0 else -whole_us % UINT64  # a negative one becomes huge
-        is_too_late = False
-        if options.tracking:
-            if arrival.number != expected:
-                missing = (arrival.number - expected) % UINT32
-                lost = (lost + missing) % UINT64
-                events.append((LOST, original_lost_text(arrival.number, missing)))
-            expected = (arrival.number + 1) % UINT32
-            is_too_late = latency_us > too_late_us
-            if is_too_late:
-                too_late += 1
-                events.append((TOO_LATE, late_text(arrival.number, latency_us, too_late_us, too_late=True)))
-            elif latency_us > late_us:
-                late += 1
-                events.append((LATE, late_text(arrival.number, latency_us, late_us, too_late=False)))
-        if not is_too_late:
-            kept.append(latency_us)
-            times.append(arrival.at_ns)
-        received += 1
-    mean = math.fsum(kept) / len(kept) if kept else math.nan
-    variance = math.fsum((x - mean) ** 2 for x in kept) / len(kept) if kept else math.nan
-    throughput = 0.0 if received < 2 else math.nan
-    if received >= 2 and times:
-        interval_s = (times[-1] - times[0]) / 1e9
-        throughput = (received - 1) / interval_s * size_bytes / KIB if interval_s else math.inf
-    row = Row(
-        node="",
-        topic="",
-        size_bytes=size_bytes if kept else 0,
-        received=received,
-        late=late,
-        too_late=too_late,
-        lost=lost,
-        mean_us=mean,
-        sd_us=math.sqrt(variance),
-        min_us=min(kept, default=math.nan),
-        max_us=max(kept, default=math.nan),
-        frequency_hz=frequency_hz if kept else 0.0,
-        throughput_kib_s=throughput,
-    )
-    return Replay(row, tuple(events))
 
 
 def late_text(number: int, latency_us: int, threshold_us: int, *, too_late: bool) -> str:
@@ -408,17 +304,15 @@ class _Samples:
             max(self.max_us, other.max_us),
         )
 
-    @property
-    def mean(self) -> float:
+    def times(self) -> Times:
+        if not self.count:
+            return _NO_TIMES
         # Truncation cannot take more than each sample's rest, so the smallest sample bounds the mean from below.
-        return min(max(self.sum_us / self.count, self.min_us), self.max_us) if self.count else math.nan
-
-    @property
-    def sd(self) -> float:
-        if not self.in_cells:
-            return math.nan
-        mean = self.sum_of_cells / self.in_cells
-        return math.sqrt(max(0.0, self.squares_of_cells / self.in_cells - mean * mean))
+        mean, sd = min(max(self.sum_us / self.count, self.min_us), self.max_us), math.nan
+        if self.in_cells:
+            of_cells = self.sum_of_cells / self.in_cells
+            sd = math.sqrt(max(0.0, self.squares_of_cells / self.in_cells - of_cells * of_cells))
+        return mean, sd, self.min_us, self.max_us
 
 
 def _classify(delivery: Delivery, late_ns: int, too_late_ns: int) -> tuple[_Samples, int, int]:
@@ -473,11 +367,11 @@ def _original_throughput(delivery: Delivery, arrivals: int, duration_s: float) -
     return (arrivals - 1) / interval_s * (delivery.size_bytes or 0) / KIB
 
 
-def _exact(histogram: Histogram) -> tuple[float, float, float, float]:
-    """Mean, sd (from the cells), minimum and maximum in microseconds."""
+def _exact(histogram: Histogram) -> Times:
+    """The sd is from the cells."""
     mean_ns = hg.mean(histogram)
     if mean_ns is None or histogram.min is None or histogram.max is None or not histogram.counts.size:
-        return math.nan, math.nan, math.nan, math.nan
+        return _NO_TIMES
     middle = _middle(histogram.indices).astype(np.float64)
     weights = histogram.counts / histogram.counts.sum()
     center = float((middle * weights).sum())
@@ -485,32 +379,13 @@ def _exact(histogram: Histogram) -> tuple[float, float, float, float]:
     return mean_ns / 1000, sd_ns / 1000, histogram.min / 1000, histogram.max / 1000
 
 
-def _total(rows: Sequence[Row], mean_us: float) -> Total:
-    lost = [row.lost for row in rows]
-    return _shares(
-        received=sum(row.received for row in rows),
-        mean_us=mean_us,
-        late=sum(row.late for row in rows),
-        too_late=sum(row.too_late for row in rows),
-        lost=None if None in lost else sum(n for n in lost if n is not None) % UINT64,
-    )
-
-
-def _aggregate(totals: Sequence[Total], mean_us: float) -> Total:
-    lost = [total.lost for total in totals]
-    return _shares(
-        received=sum(total.received for total in totals),
-        mean_us=mean_us,
-        late=sum(total.late for total in totals),
-        too_late=sum(total.too_late for total in totals),
-        lost=None if None in lost else sum(n for n in lost if n is not None) % UINT64,
-    )
-
-
-def _shares(received: int, mean_us: float, late: int, too_late: int, lost: int | None) -> Total:
+def _total(parts: Sequence[Row] | Sequence[Total], mean_us: float) -> Total:
     def share(part: int | None, whole: int) -> float:
         return math.nan if part is None or not whole else part / whole * 100
 
+    received, late, too_late = (sum(getattr(p, key) for p in parts) for key in ("received", "late", "too_late"))
+    lost = _sum(p.lost for p in parts)
+    lost = None if lost is None else lost % UINT64
     return Total(
         received=received,
         mean_us=mean_us,
@@ -521,6 +396,12 @@ def _shares(received: int, mean_us: float, late: int, too_late: int, lost: int |
         lost=lost,
         lost_percent=share(lost, received + (lost or 0)),
     )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """None where one of them is not known."""
+    known = list(counts)
+    return None if None in known else sum(n for n in known if n is not None)
 
 
 def _threshold_us(absolute_us: int, percentage: int, frequency_hz: float | None) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from irobot_tracker import Arrival
 from support import graph, node
 
 from perflab.formats import tables
@@ -15,7 +16,6 @@ from perflab.models import as_json
 from perflab.runs.collect import collect, collect_run
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.statistics import histogram as hg
-from perflab.statistics.irobot import Arrival
 
 START_NS = 1_000_000_000_000
 MS = 1_000_000

@@ -7,11 +7,12 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from irobot_tracker import Arrival, replay
 from made_run import arrivals
 
 from perflab.statistics import histogram as hg
 from perflab.statistics import irobot
-from perflab.statistics.irobot import UINT32, Arrival, Delivery, Options, Row, Total, replay
+from perflab.statistics.irobot import UINT32, Delivery, Options, Row, Total
 
 MS = 1_000_000
 

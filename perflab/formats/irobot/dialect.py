@@ -1,4 +1,4 @@
-"""The columns of irobot_benchmark's files: their names in both dialects, and their widths in text.
+"""The columns of irobot_benchmark's files: their names in both dialects, their widths in text, and what they hold.
 
 The current dialect is that of irobot-ros/ros2-performance since December 2023; the older one has units in brackets
 and, in latency_all.txt, no sections and the duration in place of the throughput.
@@ -7,6 +7,7 @@ and, in latency_all.txt, no sections and the duration in place of the throughput
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 LATENCY_ALL = "latency_all.txt"
 LATENCY_TOTAL = "latency_total.txt"
@@ -25,62 +26,64 @@ _WIDE = 15
 _NARROW = 10
 
 
+Kind = Literal["text", "count", "count_or_nan", "kib", "ms", "us", "number", "number_or_none"]
+
+
 @dataclass(frozen=True)
 class Column:
-    """A column by its name in the current and in the older dialect."""
+    """A column by its name in the current and in the older dialect, with the field of its record."""
 
     name: str
     legacy: str
     width: int
+    field: str
+    kind: Kind
 
 
 LATENCY_COLUMNS = (
-    Column("node", "node", _WIDE),
-    Column("topic", "topic", _WIDE),
-    Column("size_b", "size[b]", _NARROW),
-    Column("received_msgs", "received[#]", _WIDE),
-    Column("late_msgs", "late[#]", _NARROW),
-    Column("too_late_msgs", "too_late[#]", _WIDE),
-    Column("lost_msgs", "lost[#]", _NARROW),
-    Column("mean_us", "mean[us]", _NARROW),
-    Column("sd_us", "sd[us]", _NARROW),
-    Column("min_us", "min[us]", _NARROW),
-    Column("max_us", "max[us]", _NARROW),
-    Column("freq_hz", "freq[hz]", _NARROW),
+    Column("node", "node", _WIDE, "node", "text"),
+    Column("topic", "topic", _WIDE, "topic", "text"),
+    Column("size_b", "size[b]", _NARROW, "size_bytes", "count"),
+    Column("received_msgs", "received[#]", _WIDE, "received", "count"),
+    Column("late_msgs", "late[#]", _NARROW, "late", "count"),
+    Column("too_late_msgs", "too_late[#]", _WIDE, "too_late", "count"),
+    Column("lost_msgs", "lost[#]", _NARROW, "lost", "count_or_nan"),
+    Column("mean_us", "mean[us]", _NARROW, "mean_us", "us"),
+    Column("sd_us", "sd[us]", _NARROW, "sd_us", "us"),
+    Column("min_us", "min[us]", _NARROW, "min_us", "us"),
+    Column("max_us", "max[us]", _NARROW, "max_us", "us"),
+    Column("freq_hz", "freq[hz]", _NARROW, "frequency_hz", "number"),
 )
-THROUGHPUT = Column("throughput_Kb_per_sec", "throughput[Kb/s]", _WIDE)
-DURATION = Column("duration_s", "duration[s]", _WIDE)
+THROUGHPUT = Column("throughput_Kb_per_sec", "throughput[Kb/s]", _WIDE, "throughput_kib_s", "number")
+DURATION = Column("duration_s", "duration[s]", _WIDE, "duration_s", "number_or_none")
 
 TOTAL_COLUMNS = (
-    Column("received_msgs", "received[#]", _WIDE),
-    Column("mean_us", "mean[us]", _NARROW),
-    Column("late_msgs", "late[#]", _NARROW),
-    Column("late_perc", "late[%]", _NARROW),
-    Column("too_late_msgs", "too_late[#]", _WIDE),
-    Column("too_late_perc", "too_late[%]", _WIDE),
-    Column("lost_msgs", "lost[#]", _NARROW),
-    Column("lost_perc", "lost[%]", _NARROW),
+    Column("received_msgs", "received[#]", _WIDE, "received", "count"),
+    Column("mean_us", "mean[us]", _NARROW, "mean_us", "us"),
+    Column("late_msgs", "late[#]", _NARROW, "late", "count"),
+    Column("late_perc", "late[%]", _NARROW, "late_percent", "number"),
+    Column("too_late_msgs", "too_late[#]", _WIDE, "too_late", "count"),
+    Column("too_late_perc", "too_late[%]", _WIDE, "too_late_percent", "number"),
+    Column("lost_msgs", "lost[#]", _NARROW, "lost", "count_or_nan"),
+    Column("lost_perc", "lost[%]", _NARROW, "lost_percent", "number"),
 )
 
 RESOURCE_COLUMNS = (
-    Column("time_ms", "time[ms]", _WIDE),
-    Column("cpu_perc", "cpu[%]", _NARROW),
-    Column("arena_KB", "arena[KB]", _WIDE),
-    Column("in_use_KB", "in_use[KB]", _WIDE),
-    Column("mmap_KB", "mmap[KB]", _WIDE),
-    Column("rss_KB", "rss[KB]", _WIDE),
-    Column("vsz_KB", "vsz[KB]", _WIDE),
+    Column("time_ms", "time[ms]", _WIDE, "time_ms", "ms"),
+    Column("cpu_perc", "cpu[%]", _NARROW, "cpu_percent", "number_or_none"),
+    Column("arena_KB", "arena[KB]", _WIDE, "arena_kb", "kib"),
+    Column("in_use_KB", "in_use[KB]", _WIDE, "in_use_kb", "kib"),
+    Column("mmap_KB", "mmap[KB]", _WIDE, "mmap_kb", "kib"),
+    Column("rss_KB", "rss[KB]", _WIDE, "rss_kb", "kib"),
+    Column("vsz_KB", "vsz[KB]", _WIDE, "vsz_kb", "kib"),
 )
 
 EVENT_COLUMNS = (
-    Column("Time_ms", "Time[ms]", 12),
-    Column("Caller", "Caller", 25),
-    Column("Code", "Code", 6),
-    Column("Description", "Description", 20),
+    Column("Time_ms", "Time[ms]", 12, "time_ms", "ms"),
+    Column("Caller", "Caller", 25, "caller", "text"),
+    Column("Code", "Code", 6, "code", "count"),
+    Column("Description", "Description", 20, "description", "text"),
 )
-
-# Written by some versions in their resources.txt, and of no use to perflab.
-EXTRA_RESOURCE_NAMES = ("pubs", "subs", "frequency")
 
 _ALL = (*LATENCY_COLUMNS, THROUGHPUT, DURATION, *TOTAL_COLUMNS, *RESOURCE_COLUMNS, *EVENT_COLUMNS)
 

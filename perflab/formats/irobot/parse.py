@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from perflab.errors import BadInput
 from perflab.formats.irobot import dialect
@@ -14,7 +15,11 @@ from perflab.formats.irobot.dialect import Column
 from perflab.formats.irobot.model import Event, Output, Sample
 from perflab.statistics.irobot import Row, Total
 
+Record = TypeVar("Record")
+Value = TypeVar("Value", int, float)
+
 MAX_COUNT = 2**63 - 1  # of what stands in a table
+_NS = {"us": 1000, "ms": 1_000_000}
 
 _RESULTS = (dialect.LATENCY_ALL, dialect.LATENCY_TOTAL, dialect.RESOURCES)
 _TITLES = (dialect.SUBSCRIPTIONS, dialect.CLIENTS, dialect.PUBLISHERS)
@@ -44,18 +49,23 @@ def parse(directory: Path) -> Output:
     latency = _sections(directory / dialect.LATENCY_ALL)
     total = _table(directory / dialect.LATENCY_TOTAL, dialect.TOTAL_COLUMNS)
     resources = _table(directory / dialect.RESOURCES, dialect.RESOURCE_COLUMNS)
-    durations = [d for table in latency.values() for d in _durations(table)] if latency else []
-    tables = [table for table in (*(latency or {}).values(), total, resources) if table is not None]
+    sections = latency or {}
+    in_lines = [line.number_of(dialect.DURATION.name) for table in sections.values() for line in table.lines]
+    tables = [table for table in (*sections.values(), total, resources) if table is not None]
+
+    def rows(title: str) -> tuple[Row, ...]:
+        return _records(Row, sections[title]) if title in sections else ()
+
     return Output(
         process=_process_name(directory, metadata),
-        subscriptions=None if latency is None else _rows(latency.get(dialect.SUBSCRIPTIONS)),
-        clients=_rows(latency.get(dialect.CLIENTS)) if latency else (),
-        publishers=_rows(latency.get(dialect.PUBLISHERS)) if latency else (),
-        total=_total(total) if total is not None else None,
-        resources=None if resources is None else tuple(_sample(line) for line in resources.lines),
+        subscriptions=None if latency is None else rows(dialect.SUBSCRIPTIONS),
+        clients=rows(dialect.CLIENTS),
+        publishers=rows(dialect.PUBLISHERS),
+        total=None if total is None else next(iter(_records(Total, total)), None),
+        resources=None if resources is None else _records(Sample, resources),
         events=_events(directory / dialect.EVENTS),
         metadata=metadata,
-        duration_s=max(durations, default=None),
+        duration_s=max((d for d in in_lines if d is not None), default=None),
         legacy=any(table.legacy for table in tables),
     )
 
@@ -68,7 +78,7 @@ class _Line:
     number: int
     cells: Mapping[str, str]
 
-    def text(self, name: str) -> str:
+    def cell(self, name: str) -> str:
         try:
             return self.cells[name]
         except KeyError:
@@ -82,39 +92,57 @@ class _Line:
         try:
             value = float(text)
         except ValueError:
-            raise BadInput(f"{self.path}:{self.number}: {name} is {text!r}, which is not a number") from None
+            raise self._wrong(name, f"{text!r}, which is not a number") from None
         return value if math.isfinite(value) else None
 
-    def value(self, name: str) -> float:
-        """A number; NaN where there is none."""
-        number = self.number_of(name)
-        return math.nan if number is None else number
-
     def count(self, name: str) -> int:
-        text = self.text(name)
+        text = self.cell(name)
         try:
             count = int(text)  # exact also beyond 2**53, where lost may have wrapped
         except ValueError:
-            raise BadInput(f"{self.path}:{self.number}: {name} is {text!r}, which is not a whole number") from None
-        if not 0 <= count <= MAX_COUNT:
-            raise BadInput(f"{self.path}:{self.number}: {name} is {text}, which is not within 0..{MAX_COUNT}")
-        return count
+            raise self._wrong(name, f"{text!r}, which is not a whole number") from None
+        return self._within(name, count, text)
 
-    def time(self, name: str, ns: int) -> float:
-        """A time in units of `ns`; NaN where there is none."""
-        value = self.value(name)
-        if abs(value) * ns > MAX_COUNT:
-            raise BadInput(f"{self.path}:{self.number}: {name} is {self.cells[name]}, which is longer than 292 years")
-        return value
+    def value(self, column: Column) -> str | float | None:
+        """What a record has of a column; of times and numbers NaN where there is none."""
+        name = column.name
+        match column.kind:
+            case "text":
+                return self.cell(name)
+            case "count":
+                return self.count(name)
+            case "count_or_nan":
+                return None if self.cells.get(name, "nan").lower().lstrip("-") == "nan" else self.count(name)
+        number = self.number_of(name)
+        match column.kind:
+            case "kib":
+                return None if number is None else int(self._within(name, number, f"{number:g}"))
+            case "number_or_none":
+                return number
+            case "us" | "ms" if abs(number or 0) * _NS[column.kind] > MAX_COUNT:
+                raise self._wrong(name, f"{self.cells[name]}, which is longer than 292 years")
+            case "ms":
+                return int(number or 0)
+        return math.nan if number is None else number
 
-    def count_or_none(self, name: str) -> int | None:
-        return None if self.cells.get(name, "nan").lower().lstrip("-") == "nan" else self.count(name)
+    def _within(self, name: str, number: Value, text: str) -> Value:
+        if not 0 <= number <= MAX_COUNT:
+            raise self._wrong(name, f"{text}, which is not within 0..{MAX_COUNT}")
+        return number
+
+    def _wrong(self, name: str, text: str) -> BadInput:
+        return BadInput(f"{self.path}:{self.number}: {name} is {text}")
 
 
 @dataclass(frozen=True)
 class _Table:
+    columns: Sequence[Column]
     lines: tuple[_Line, ...]
     legacy: bool
+
+
+def _records(record: Callable[..., Record], table: _Table) -> tuple[Record, ...]:
+    return tuple(record(**{column.field: line.value(column) for column in table.columns}) for line in table.lines)
 
 
 def _has_results(directory: Path) -> bool:
@@ -174,7 +202,7 @@ def _table(path: Path, columns: Sequence[Column]) -> _Table | None:
 def _parse_table(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence[Column]) -> _Table:
     """A header and the lines below it."""
     if not lines:
-        return _Table((), legacy=False)
+        return _Table(columns, (), legacy=False)
     number, header = lines[0]
     csv = "," in header
     names = _cells(header, csv)
@@ -189,7 +217,7 @@ def _parse_table(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence
         if cells is None:
             raise BadInput(f"{path}:{line_number}: the columns cannot be told apart; there should be {len(known)}")
         parsed.append(_Line(path, line_number, dict(zip(known, cells, strict=True))))
-    return _Table(tuple(parsed), legacy=any("[" in name for name in names))
+    return _Table(columns, tuple(parsed), legacy=any("[" in name for name in names))
 
 
 def _cells(line: str, csv: bool) -> list[str]:
@@ -219,74 +247,6 @@ def _by_width(line: str, widths: Sequence[int], names: Sequence[str]) -> list[st
             extra = 0
         cells.append(cell.strip())
     return cells if at >= len(line) and all(cells) and not any(" " in cell for cell in cells) else None
-
-
-def _durations(table: _Table) -> Iterator[float]:
-    for line in table.lines:
-        duration_s = line.number_of(dialect.DURATION.name)
-        if duration_s is not None:
-            yield duration_s
-
-
-def _rows(table: _Table | None) -> tuple[Row, ...]:
-    return () if table is None else tuple(_row(line) for line in table.lines)
-
-
-def _row(line: _Line) -> Row:
-    return Row(
-        node=line.text("node"),
-        topic=line.text("topic"),
-        size_bytes=line.count("size_b"),
-        received=line.count("received_msgs"),
-        late=line.count("late_msgs"),
-        too_late=line.count("too_late_msgs"),
-        lost=line.count_or_none("lost_msgs"),
-        mean_us=line.time("mean_us", 1000),
-        sd_us=line.value("sd_us"),
-        min_us=line.time("min_us", 1000),
-        max_us=line.time("max_us", 1000),
-        frequency_hz=line.value("freq_hz"),
-        throughput_kib_s=line.value(dialect.THROUGHPUT.name),
-    )
-
-
-def _total(table: _Table) -> Total | None:
-    if not table.lines:
-        return None
-    line = table.lines[0]
-
-    return Total(
-        received=line.count("received_msgs"),
-        mean_us=line.time("mean_us", 1000),
-        late=line.count("late_msgs"),
-        late_percent=line.value("late_perc"),
-        too_late=line.count("too_late_msgs"),
-        too_late_percent=line.value("too_late_perc"),
-        lost=line.count_or_none("lost_msgs"),
-        lost_percent=line.value("lost_perc"),
-    )
-
-
-def _whole_ms(time: float) -> int:
-    return 0 if math.isnan(time) else int(time)
-
-
-def _sample(line: _Line) -> Sample:
-    def whole(name: str) -> int | None:
-        number = line.number_of(name)
-        if number is not None and not 0 <= number <= MAX_COUNT:
-            raise BadInput(f"{line.path}:{line.number}: {name} is {number:g}, which is not within 0..{MAX_COUNT}")
-        return None if number is None else int(number)
-
-    return Sample(
-        time_ms=_whole_ms(line.time("time_ms", 1_000_000)),
-        cpu_percent=line.number_of("cpu_perc"),
-        arena_kb=whole("arena_KB"),
-        in_use_kb=whole("in_use_KB"),
-        mmap_kb=whole("mmap_KB"),
-        rss_kb=whole("rss_KB"),
-        vsz_kb=whole("vsz_KB"),
-    )
 
 
 def _events(path: Path) -> tuple[Event, ...] | None:

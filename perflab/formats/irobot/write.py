@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perflab.formats.irobot import dialect
@@ -17,21 +18,52 @@ _CPU_DIGITS = 2
 _CELL = 9  # what a narrow column holds beside its blank
 
 
+@dataclass(frozen=True)
+class _Style:
+    legacy: bool
+    csv: bool
+    whole_us: bool
+
+    def cell(self, column: Column, value: str | float | None, digits: int) -> str:
+        match column.kind:
+            case "us" if value is not None:
+                return _time(float(value), self.whole_us)
+            case "number" | "number_or_none":
+                return f"{math.nan if value is None else float(value):.{digits}g}"  # as a C++ stream prints it
+        return "nan" if value is None else str(value)
+
+    def table(self, columns: Sequence[Column], records: Iterable[object], digits: int = _DIGITS) -> str:
+        """With a line for each record; shares and other numbers with these digits."""
+        names = [column.legacy if self.legacy else column.name for column in columns]
+        lines = [[self.cell(c, getattr(record, c.field), digits) for c in columns] for record in records]
+        if self.csv:
+            return "".join(",".join(cells) + "\n" for cells in (names, *lines))
+        padded = [[cell.ljust(c.width) for cell, c in zip(cells, columns, strict=True)] for cells in (names, *lines)]
+        return "".join("".join(cells) + "\n" for cells in padded)
+
+
+@dataclass(frozen=True)
+class _LegacyRow(Row):
+    duration_s: float | None
+
+
 def write(output: Output, directory: Path, *, legacy: bool, csv: bool, whole_us: bool) -> list[str]:
     """Writes one process into a directory that exists; returns the names of the files.
 
     `whole_us` rounds times to microseconds and CPU to two digits, as the original does. A file whose content was not
     measured is left out. Raises OSError.
     """
+    style = _Style(legacy, csv, whole_us)
     files: dict[str, str] = {}
     if output.subscriptions is not None:
-        files[dialect.LATENCY_ALL] = _latency_all(output, legacy, csv, whole_us)
+        files[dialect.LATENCY_ALL] = _latency_all(output, style)
     if output.total is not None:
         files[dialect.LATENCY_TOTAL] = total_table(output.total, legacy=legacy, csv=csv, whole_us=whole_us)
     if output.resources is not None:
-        files[dialect.RESOURCES] = _resources(output, legacy, csv, whole_us)
+        digits = _CPU_DIGITS if whole_us and not csv else _DIGITS
+        files[dialect.RESOURCES] = style.table(dialect.RESOURCE_COLUMNS, output.resources, digits)
     if output.events is not None:
-        files[dialect.EVENTS] = _events(output, legacy, csv)
+        files[dialect.EVENTS] = style.table(dialect.EVENT_COLUMNS, output.events)
     if output.metadata:
         files[dialect.METADATA] = "".join(f"{k}: {v}\n" for k, v in output.metadata.items()) + "\n"
     for name, text in files.items():
@@ -42,85 +74,23 @@ def write(output: Output, directory: Path, *, legacy: bool, csv: bool, whole_us:
 def total_table(total: Total, *, legacy: bool, csv: bool, whole_us: bool) -> str:
     """latency_total.txt; the original prints the total of all processes the same way."""
     digits = _LEGACY_SHARE_DIGITS if legacy else _DIGITS
-    values = (
-        str(total.received),
-        _time(total.mean_us, whole_us),
-        str(total.late),
-        _general(total.late_percent, digits),
-        str(total.too_late),
-        _general(total.too_late_percent, digits),
-        _count(total.lost),
-        _general(total.lost_percent, digits),
-    )
-    return _table(dialect.TOTAL_COLUMNS, [values], legacy, csv)
+    return _Style(legacy, csv, whole_us).table(dialect.TOTAL_COLUMNS, [total], digits)
 
 
-def _latency_all(output: Output, legacy: bool, csv: bool, whole_us: bool) -> str:
-    if legacy:
-        columns = (*dialect.LATENCY_COLUMNS, dialect.DURATION)
-        duration = str(round(output.duration_s)) if output.duration_s is not None else "nan"
-        return _table(columns, [(*_cells(row, whole_us), duration) for row in output.subscriptions or ()], True, csv)
-    columns = (*dialect.LATENCY_COLUMNS, dialect.THROUGHPUT)
+def _latency_all(output: Output, style: _Style) -> str:
+    if style.legacy:
+        duration_s = None if output.duration_s is None else round(output.duration_s)
+        rows = [_LegacyRow(**vars(row), duration_s=duration_s) for row in output.subscriptions or ()]
+        return style.table((*dialect.LATENCY_COLUMNS, dialect.DURATION), rows)
     text = ""
-    for title, rows in (
+    for title, of_title in (
         (dialect.SUBSCRIPTIONS, output.subscriptions or ()),
         (dialect.CLIENTS, output.clients),
         (dialect.PUBLISHERS, output.publishers),
     ):
-        if rows:  # a section without lines is left out
-            lines = [(*_cells(row, whole_us), _general(row.throughput_kib_s, _DIGITS)) for row in rows]
-            text += f"\n{title}\n" + _table(columns, lines, False, csv)
+        if of_title:  # a section without lines is left out
+            text += f"\n{title}\n{style.table((*dialect.LATENCY_COLUMNS, dialect.THROUGHPUT), of_title)}"
     return text
-
-
-def _cells(row: Row, whole_us: bool) -> tuple[str, ...]:
-    times = (row.mean_us, row.sd_us, row.min_us, row.max_us)
-    return (
-        row.node,
-        row.topic,
-        str(row.size_bytes),
-        str(row.received),
-        str(row.late),
-        str(row.too_late),
-        _count(row.lost),
-        *(_time(us, whole_us) for us in times),
-        _general(row.frequency_hz, _DIGITS),
-    )
-
-
-def _resources(output: Output, legacy: bool, csv: bool, whole_us: bool) -> str:
-    digits = _CPU_DIGITS if whole_us and not csv else _DIGITS
-    lines = [
-        (
-            str(sample.time_ms),
-            _general(math.nan if sample.cpu_percent is None else sample.cpu_percent, digits),
-            *(_count(kb) for kb in (sample.arena_kb, sample.in_use_kb, sample.mmap_kb, sample.rss_kb, sample.vsz_kb)),
-        )
-        for sample in output.resources or ()
-    ]
-    return _table(dialect.RESOURCE_COLUMNS, lines, legacy, csv)
-
-
-def _events(output: Output, legacy: bool, csv: bool) -> str:
-    lines = [(str(e.time_ms), e.caller, str(e.code), e.description) for e in output.events or ()]
-    return _table(dialect.EVENT_COLUMNS, lines, legacy, csv)
-
-
-def _table(columns: Sequence[Column], lines: Iterable[Sequence[str]], legacy: bool, csv: bool) -> str:
-    names = [column.legacy if legacy else column.name for column in columns]
-    if csv:
-        return "".join(",".join(cells) + "\n" for cells in (names, *lines))
-    pad: Callable[[str, Column], str] = lambda cell, column: cell.ljust(column.width)  # noqa: E731
-    return "".join("".join(map(pad, cells, columns)) + "\n" for cells in (names, *lines))
-
-
-def _count(value: int | None) -> str:
-    return "nan" if value is None else str(value)
-
-
-def _general(value: float, digits: int) -> str:
-    """A number as a C++ stream prints it."""
-    return f"{value:.{digits}g}"
 
 
 def _time(us: float, whole: bool) -> str:
@@ -128,6 +98,6 @@ def _time(us: float, whole: bool) -> str:
     if math.isnan(us):
         return "nan"
     if whole:
-        return _general(round_half_up(us), _DIGITS)
+        return f"{round_half_up(us):.{_DIGITS}g}"
     decimals = max(0, min(3, _CELL - 1 - len(str(int(us)))))
     return f"{us:.{decimals}f}"
