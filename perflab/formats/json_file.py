@@ -1,24 +1,24 @@
-"""JSON files: written whole or not at all, read with one line that says what is wrong."""
+"""JSON files, and others: written whole or not at all, read with one line that says what is wrong."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from perflab.errors import BadInput
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Writes a JSON file whole or not at all. Raises OSError, leaving nothing behind."""
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of that one when all of it is there. Raises OSError, leaving nothing."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1, allow_nan=False, ensure_ascii=False)
-            file.write("\n")
+        with temporary.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -26,6 +26,12 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a JSON file whole or not at all. Raises OSError, leaving nothing behind."""
+    with replaced(path) as file:
+        file.write(f"{json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)}\n".encode())
     _sync_directory(path.parent)
 
 

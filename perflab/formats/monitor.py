@@ -488,15 +488,9 @@ def write_tables(directory: Path, reader: MonitorReader, interval_ns: int | None
 
     `interval_ns` as in MonitorReader.tables().
     """
-    from perflab.formats import tables as table_files  # numpy, which conditions do without
+    from perflab.formats.tables import write_tables as write  # numpy, which conditions do without
 
-    table_files._import_polars()
-    paths = []
-    for name, table in reader.tables(interval_ns).items():
-        path = directory / f"{name}.parquet"
-        table_files._write_whole(path, table)
-        paths.append(path)
-    return paths
+    return [directory / name for name in write(directory, lambda: reader.tables(interval_ns))]
 
 
 _THREAD_COLUMNS = (

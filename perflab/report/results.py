@@ -12,6 +12,7 @@ from perflab.errors import BadInput
 from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
+from perflab.formats.tables import histogram_of
 from perflab.report.label import labels
 from perflab.results import trial as records
 from perflab.results.run import UNKNOWN, RunData, TrialTables
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 ROUND_TRIP = "round_trip"  # of services
 FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:], ROUND_TRIP)
-
-_SIDES = ("count", "sum", "min", "max", "max_at_ns", "saturated", "negative", "overflowed")
 
 
 @dataclass(frozen=True)
@@ -117,12 +116,11 @@ def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogr
     server) that has one."""
     found = {}
     for row in _owners(trial, figure).iter_rows(named=True):
-        if row.get(f"{figure}_v2") is not None:
-            record = {side: row[f"{figure}_{side}"] for side in _SIDES} | {"v2": row[f"{figure}_v2"]}
-            try:
-                found[_key(row, figure)] = hg.from_record(record)
-            except hg.HistogramError as error:
-                raise BadInput(f"trial {trial.number} is damaged: {'/'.join(_key(row, figure))}: {error}") from error
+        try:
+            if (made := histogram_of(row, figure)) is not None:
+                found[_key(row, figure)] = made
+        except hg.HistogramError as error:
+            raise BadInput(f"trial {trial.number} is damaged: {'/'.join(_key(row, figure))}: {error}") from error
     return found
 
 

@@ -169,14 +169,8 @@ def _stored_tables(directory: TrialDirectory, document: Json, notes: list[str]) 
 
 
 def _tables_of(collected: Collected) -> Tables:
-    return {
-        "edges": tables.edges(collected.data.accounts),
-        "publishers": tables.publishers(collected.data.accounts),
-        "services": tables.services(collected.data.accounts),
-        "resources": tables.resources(collected.processes),
-        "threads": tables.threads(collected.processes),
-        "events": tables.events(collected.processes),
-    }
+    made = tables.of(collected.data.accounts, collected.processes)
+    return {name: made[name] for name in TABLES}
 
 
 def _measured_from_ns(directory: TrialDirectory, document: Json) -> int | None:

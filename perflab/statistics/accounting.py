@@ -31,6 +31,15 @@ EdgeKey = tuple[str, str, str]
 ServiceKey = tuple[str, str, str]
 
 
+# What a checkpoint has of each publisher and edge, and what accounts add.
+PUBLISHER_COUNTS = ("sent", "not_sent", "write_errors", "warmup_sent", "first_sequence")
+_EDGE_COUNTS = (
+    "received", "first_sequence", "highest_sequence", "gap", "reordered", "duplicate", "beyond_window",
+    "warmup_received", "on_time", "late", "too_late",
+)  # fmt: skip
+_ACCOUNTED = ("sent", "pre_match", "tail")
+
+
 class AccountingError(ValueError):
     """The records cannot be read as accounts: something is missing in them, or there twice."""
 
@@ -46,7 +55,7 @@ class Publisher:
     write_errors: int | None
     warmup_sent: int | None
     first_sequence: int | None
-    histograms: Mapping[str, Histogram | None]
+    histograms: dict[str, Histogram | None]
     final: bool
 
     @property
@@ -81,7 +90,7 @@ class Edge:
     on_time: int | None
     late: int | None
     too_late: int | None
-    histograms: Mapping[str, Histogram | None]
+    histograms: dict[str, Histogram | None]
     final: bool
 
     @property
@@ -141,18 +150,9 @@ def account(
     trial that was ended before it was `drained`, what is missing at the end may still have been under way, so it is
     not known. Of an edge whose counts contradict each other only its own view is kept. Raises AccountingError.
     """
+    publishers, edges, services = _recorded(checkpoints, drained=drained)
+    complete = _all_final(checkpoints) and drained
     known = [c for c in checkpoints if c is not None]
-    complete = bool(checkpoints) and len(known) == len(checkpoints) and all(c.get("final") for c in known) and drained
-    try:
-        publishers = [_publisher(p, drained and bool(c.get("final"))) for c in known for p in c["publishers"]]
-        edges = [_edge(e, drained and bool(c.get("final"))) for c in known for e in c["edges"]]
-        services = [_service(s, drained and bool(c.get("final"))) for c in known for s in c.get("services", ())]
-        foreign = sum(int(c.get("foreign_messages", 0)) for c in known)
-        malformed = sum(int(c.get("malformed_messages", 0)) for c in known)
-    except (KeyError, TypeError) as error:
-        raise AccountingError(f"a checkpoint lacks {error}") from error
-    except hg.HistogramError as error:
-        raise AccountingError(str(error)) from error
     by_key = {p.key: p for p in publishers}
     if len(by_key) != len(publishers):
         twice = next(p for i, p in enumerate(publishers) if p.key in {q.key for q in publishers[:i]})
@@ -164,8 +164,7 @@ def account(
         seen.add(edge.key)
     if complete:
         edges += [_silent_edge(key) for key in expected_edges if key not in seen]
-    problems = [f"publisher {p.node} {p.topic}: {text}" for p in publishers for text in _check_histograms(p)]
-    problems += [f"edge {_name(e)}: {text}" for e in edges for text in _check_histograms(e)]
+    problems = _damaged(publishers, edges)
     joined = []
     for edge in edges:
         whole, problem = _join(edge, by_key.get(edge.publisher_key), matched_at_start)
@@ -179,8 +178,8 @@ def account(
         edges=tuple(joined),
         complete=complete and not problems,
         problems=tuple(problems),
-        foreign_messages=foreign,
-        malformed_messages=malformed,
+        foreign_messages=sum(int(c.get("foreign_messages", 0)) for c in known),
+        malformed_messages=sum(int(c.get("malformed_messages", 0)) for c in known),
         services=answered,
     )
 
@@ -190,22 +189,36 @@ def counted(checkpoints: Sequence[Mapping[str, Any] | None]) -> Accounts:
 
     Raises AccountingError.
     """
-    known = [c for c in checkpoints if c is not None]
+    publishers, edges, _ = _recorded(checkpoints, (*_EDGE_COUNTS, *_ACCOUNTED))
+    problems = _damaged(publishers, edges)
+    complete = _all_final(checkpoints) and not problems
+    return Accounts(tuple(publishers), tuple(edges), complete, tuple(problems), 0, 0)
+
+
+def _recorded(
+    checkpoints: Sequence[Mapping[str, Any] | None], counts: Sequence[str] = _EDGE_COUNTS, *, drained: bool = True
+) -> tuple[list[Publisher], list[Edge], list[Service]]:
+    """What the checkpoints hold, with these counts of edges. Raises AccountingError."""
+    known = [(c, drained and bool(c.get("final"))) for c in checkpoints if c is not None]
     try:
-        publishers = tuple(_publisher(p, True) for c in known for p in c["publishers"])
-        edges = tuple(
-            replace(_edge(e, True), **{count: e[count] for count in ("sent", "pre_match", "tail")})
-            for c in known
-            for e in c["edges"]
+        return (
+            [_publisher(p, final) for c, final in known for p in c["publishers"]],
+            [_edge(e, final, counts) for c, final in known for e in c["edges"]],
+            [_service(s, final) for c, final in known for s in c.get("services", ())],
         )
     except (KeyError, TypeError) as error:
         raise AccountingError(f"a checkpoint lacks {error}") from error
     except hg.HistogramError as error:
         raise AccountingError(str(error)) from error
+
+
+def _all_final(checkpoints: Sequence[Mapping[str, Any] | None]) -> bool:
+    return bool(checkpoints) and all(c is not None and c.get("final") for c in checkpoints)
+
+
+def _damaged(publishers: Sequence[Publisher], edges: Sequence[Edge]) -> list[str]:
     problems = [f"publisher {p.node} {p.topic}: {text}" for p in publishers for text in _check_histograms(p)]
-    problems += [f"edge {_name(e)}: {text}" for e in edges for text in _check_histograms(e)]
-    complete = bool(checkpoints) and len(known) == len(checkpoints) and all(c.get("final") for c in known)
-    return Accounts(publishers, edges, complete and not problems, tuple(problems), 0, 0)
+    return [*problems, *(f"edge {_name(e)}: {text}" for e in edges for text in _check_histograms(e))]
 
 
 def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge, str | None]:
@@ -270,69 +283,36 @@ def _service_name(key: ServiceKey) -> str:
 
 def _publisher(record: Mapping[str, Any], final: bool) -> Publisher:
     return Publisher(
-        node=record["node"],
-        topic=record["topic"],
-        sent=_count(record["sent"]),
-        not_sent=_count(record["not_sent"]),
-        write_errors=_count(record["write_errors"]),
-        warmup_sent=_count(record["warmup_sent"]),
-        first_sequence=record["first_sequence"],
+        **_picked(record, ("node", "topic")),
+        **_counts(record, PUBLISHER_COUNTS),
         histograms={name: _histogram(record.get(name)) for name in (*PUBLISHER_HISTOGRAMS, *PERIOD_HISTOGRAMS)},
         final=final,
     )
 
 
-def _edge(record: Mapping[str, Any], final: bool) -> Edge:
+def _edge(record: Mapping[str, Any], final: bool, counts: Sequence[str] = _EDGE_COUNTS) -> Edge:
     return Edge(
-        publisher=record["publisher"],
-        topic=record["topic"],
-        subscription=record["subscription"],
-        size_bytes=record["size_bytes"],
-        frequency_hz=record["frequency_hz"],
-        sent=None,
-        received=int(record["received"]),
-        first_sequence=record["first_sequence"],
-        highest_sequence=record["highest_sequence"],
-        pre_match=None,
-        gap=_count(record["gap"]),
-        tail=None,
-        reordered=_count(record["reordered"]),
-        duplicate=_count(record["duplicate"]),
-        beyond_window=_count(record["beyond_window"]),
-        warmup_received=_count(record["warmup_received"]),
-        on_time=_count(record["on_time"]),
-        late=_count(record["late"]),
-        too_late=_count(record["too_late"]),
+        **_picked(record, ("publisher", "topic", "subscription", "size_bytes", "frequency_hz")),
+        **{**dict.fromkeys(_ACCOUNTED), **_counts(record, counts)},
         histograms={name: _histogram(record.get(name)) for name in EDGE_HISTOGRAMS},
         final=final,
     )
 
 
+def _picked(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: record[name] for name in names}
+
+
+def _counts(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: None if record[name] is None else int(record[name]) for name in names}
+
+
 def _silent_edge(key: EdgeKey) -> Edge:
-    publisher, topic, subscription = key
-    return Edge(
-        publisher=publisher,
-        topic=topic,
-        subscription=subscription,
-        size_bytes=None,
-        frequency_hz=None,
-        sent=None,
-        received=0,
-        first_sequence=None,
-        highest_sequence=None,
-        pre_match=None,
-        gap=0,
-        tail=None,
-        reordered=0,
-        duplicate=0,
-        beyond_window=0,
-        warmup_received=0,
-        on_time=0,
-        late=0,
-        too_late=0,
-        histograms={"latency": hg.empty(), "response": hg.empty(), "dispatch": None, "work": None},
-        final=True,
-    )
+    """One of which no checkpoint knows."""
+    names = dict(zip(("publisher", "topic", "subscription"), key, strict=True))
+    unknown = dict.fromkeys(("size_bytes", "frequency_hz", "first_sequence", "highest_sequence"))
+    edge = _edge({**dict.fromkeys(_EDGE_COUNTS, 0), **names, **unknown}, final=True)
+    return replace(edge, histograms=edge.histograms | {"latency": hg.empty(), "response": hg.empty()})
 
 
 def _check_histograms(owner: Publisher | Edge) -> list[str]:
@@ -345,10 +325,6 @@ def _check_histograms(owner: Publisher | Edge) -> list[str]:
         except hg.HistogramError as error:
             problems.append(f"{name}: {error}")
     return problems
-
-
-def _count(value: Any) -> int | None:
-    return None if value is None else int(value)
 
 
 def _histogram(record: Mapping[str, Any] | None) -> Histogram | None:

@@ -103,7 +103,7 @@ with Signals() as signals:
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{int(signal.SIGINT)}\n", "")
     assert pl.read_parquet(tmp_path / "big.parquet").height == 2_000_000
-    assert tables.edges(None).height == 0
+    assert tables.of(None, [])["edges"].height == 0
 
 
 def test_ctrl_c_in_a_command_is_one_line(perflab: Perflab, monkeypatch: pytest.MonkeyPatch) -> None:

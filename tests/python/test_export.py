@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from irobot_tracker import Arrival, replay
 from made_run import MS, START_NS, MadeTrial, Stream, arrivals, make_run
 from test_irobot_formats import DATA
 
@@ -14,7 +15,7 @@ from perflab.cli import main
 from perflab.formats.irobot import parse
 from perflab.models import as_json
 from perflab.runs.rundata import open_run
-from perflab.statistics.irobot import UINT32, Arrival, Options, replay
+from perflab.statistics.irobot import UINT32, Options
 from perflab.statistics.metrics import METRICS
 
 Captured = pytest.CaptureFixture[str]

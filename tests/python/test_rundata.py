@@ -83,7 +83,7 @@ def test_a_run_without_the_table_of_services_has_an_empty_one(run_path: Path) ->
     (run_path / "trials/0001_baseline/services.parquet").unlink()
     trial = open_run(run_path).trials[0]
     assert trial.services.height == 0
-    assert trial.services.schema == tables.services(None).schema
+    assert trial.services.schema == tables.of(None, [])["services"].schema
 
 
 def test_a_column_that_an_older_version_did_not_write_is_null(run_path: Path) -> None:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from perflab.errors import BadInput
 from perflab.formats.irobot.model import DISCOVERY, Event, Output, Sample
 from perflab.formats.irobot.runs import ACCOUNTING, CPUS, MEASURED_BY, MIDDLEWARE, PHASE
+from perflab.formats.tables import histogram_of
 from perflab.middleware import rclcpp
 from perflab.results.run import RunData, TrialTables
 from perflab.statistics import histogram as hg
 from perflab.statistics import irobot
-from perflab.statistics.histogram import Histogram
 from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Delivery, Options, Row, Total
 from perflab.statistics.target import machine_cpus
 from perflab.version import __version__
@@ -157,7 +157,7 @@ def _stream(row: Mapping[str, Any], node: str, figure: str, thresholds: Mapping[
         delivery=Delivery(
             **{key: row[key] for key in _DELIVERY},
             lost=None if None in losses else sum(losses),
-            latency=_histogram(row, figure),
+            latency=histogram_of(row, figure) or hg.empty(),
             recorded_above_ns=_recorded_above_ns(thresholds, row["frequency_hz"]),
         ),
     )
@@ -170,13 +170,6 @@ def _recorded_above_ns(thresholds: Mapping[str, Any], frequency_hz: float | None
         period_ns = 1e9 / frequency_hz
         limits += [thresholds[key] / 100 * period_ns for key in ("late_percent", "too_late_percent")]
     return min(limits)
-
-
-def _histogram(row: Mapping[str, Any], name: str) -> Histogram:
-    if row[f"{name}_v2"] is None:
-        return hg.empty()
-    sides = ("v2", "count", "sum", "min", "max", "max_at_ns", "saturated", "negative", "overflowed")
-    return hg.from_record({side: row[f"{name}_{side}"] for side in sides})
 
 
 def _processes(manifest: Mapping[str, Any]) -> list[_Process]:
@@ -276,7 +269,7 @@ def _publishers(
                     publisher["size_bytes"] or 0,
                     publisher["frequency_hz"] or 0.0,
                     row["sent"],
-                    _histogram(row, "publish_call"),
+                    histogram_of(row, "publish_call") or hg.empty(),
                     duration_s,
                 )
             )
