@@ -402,11 +402,8 @@ def _with_labels(pairs: pl.DataFrame) -> pl.DataFrame:
             labels.append(pl.format("{} ({})", name, pl.concat_str(added, separator=" ")) if more else name)
         return pl.format("{} → {}", *labels)
 
-    pairs = pairs.with_columns(edge=ends())
-    for more in (("pid",), ("pid", "handle")):
-        several = pl.struct("edge", "topic", "intra_process").is_duplicated()
-        pairs = pairs.with_columns(edge=pl.when(several).then(ends(*more)).otherwise("edge"))
-    return pairs
+    steps = [(True, ends("pid")), (True, ends("pid", "handle"))]
+    return names.told_apart(pairs.with_columns(edge=ends()), "edge", *steps, among=("topic", "intra_process"))
 
 
 def _counts(

@@ -82,40 +82,35 @@ def callbacks(trace: Source) -> pl.DataFrame:
     The same name in several processes gets their numbers: "/listener /chatter (4711)", with several hosts theirs, too;
     several in one process get their symbols: "/talker timer 100 ms on_tick".
     """
-    timers = _rows(trace.table("timers"), "owner").select("owner", "period_ns")
     frame = objects(trace, "callbacks")
-    is_timer = pl.col("kind") == "timer"
-    frame = frame.with_columns(__timer=pl.when(is_timer).then(pl.col("owner"))).join(
-        timers, left_on="__timer", right_on="owner", how="left", maintain_order="left"
-    )
-    labels = [_label(row) for row in frame.iter_rows(named=True)]
-    frame = frame.drop("__timer").with_columns(pl.Series("label", labels, dtype=pl.String))
-    # The same program several times: which process it is tells more than a handle.
-    where = pl.format("({})", pl.col("pid").cast(pl.String).fill_null("–"))
-    if trace.table("hosts").height > 1:
-        where = pl.format("({}, {})", pl.col("pid").cast(pl.String).fill_null("–"), pl.col("host").fill_null("–"))
-    several = pl.when((pl.col("process_row").n_unique() > 1).over("label"))
-    frame = frame.with_columns(
-        several.then(pl.format("{} {}", "label", where)).otherwise(pl.col("label")).alias("label")
-    )
-    # Timers of one node and period: what the program calls them.
+    timer = frame.select(pl.when(pl.col("kind") == "timer").then("owner")).to_series()
+    frame = frame.with_columns(trace.table("timers")["period_ns"].gather(timer))
+    labels = pl.Series("label", [_label(row) for row in frame.iter_rows(named=True)], dtype=pl.String)
     symbols = pl.Series("__symbol", [short_symbol(symbol) for symbol in frame["symbol"]], dtype=pl.String)
-    frame = frame.with_columns(symbols)
-    named = pl.when((pl.col("__symbol").is_unique() & pl.col("__symbol").is_not_null()).all().over("label"))
-    frame = frame.with_columns(
-        pl.when(pl.col("label").is_duplicated())
-        .then(named.then(pl.format("{} {}", "label", "__symbol")).otherwise(pl.col("label")))
-        .otherwise(pl.col("label"))
-        .alias("label")
+    pid = pl.col("pid").cast(pl.String).fill_null("–")
+    where = pid if trace.table("hosts").height < 2 else pl.format("{}, {}", pid, pl.col("host").fill_null("–"))
+    symbols_differ = (pl.col("__symbol").is_unique() & pl.col("__symbol").is_not_null()).all()
+    return told_apart(
+        frame.with_columns(labels, symbols),
+        "label",
+        # The same program several times: which process it is tells more than a handle.
+        ((pl.col("process_row").n_unique() > 1).over("label"), pl.format("{} ({})", "label", where)),
+        # Timers of one node and period: what the program calls them.
+        (symbols_differ.over("label"), pl.format("{} {}", "label", "__symbol")),
+        (True, pl.format("{} {}", "label", "handle")),
+        (True, pl.format("{} #{}", "label", "row")),
     ).drop("__symbol")
-    unique = pl.when(pl.col("label").is_duplicated())
-    frame = frame.with_columns(
-        unique.then(pl.format("{} {}", "label", "handle")).otherwise(pl.col("label")).alias("label")
-    )
-    unique = pl.when(pl.col("label").is_duplicated())
-    return frame.with_columns(
-        unique.then(pl.format("{} #{}", "label", "row")).otherwise(pl.col("label")).alias("label")
-    )
+
+
+def told_apart(
+    frame: pl.DataFrame, label: str, *steps: tuple[pl.Expr | bool, pl.Expr], among: Sequence[str] = ()
+) -> pl.DataFrame:
+    """The frame with labels of which none is there twice (with the same values of the columns `among`), as far as it
+    goes: step by step, where some are and the condition holds, they are replaced."""
+    for condition, instead in steps:
+        several = pl.struct(label, *among).is_duplicated() & condition
+        frame = frame.with_columns(pl.when(several).then(instead).otherwise(label).alias(label))
+    return frame
 
 
 def threads(trace: Source) -> pl.DataFrame:
@@ -151,8 +146,10 @@ def short_symbol(symbol: str | None) -> str | None:
     return None
 
 
-def unknown(what: str, name: str, known: Sequence[str]) -> str:
-    """ "no node '/sinc' in the trace; did you mean /sink?"."""
+def unknown(
+    what: str, name: str, known: Sequence[str], where: str = "is in the trace", none: str = "the trace names none"
+) -> str:
+    """ "no node '/sinc' is in the trace; did you mean /sink?"; `none`: where nothing is known."""
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if close:
         hint = f"did you mean {' or '.join(close)}?"
@@ -160,8 +157,8 @@ def unknown(what: str, name: str, known: Sequence[str]) -> str:
         more = f" and {len(known) - 8} more" if len(known) > 8 else ""
         hint = f"there are {', '.join(known[:8])}{more}"
     else:
-        hint = "the trace names none"
-    return f"no {what} {name!r} is in the trace; {hint}"
+        hint = none
+    return f"no {what} {name!r} {where}; {hint}"
 
 
 def plural(n: int, what: str, whats: str | None = None) -> str:

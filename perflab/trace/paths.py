@@ -13,8 +13,9 @@ What is inferred is never among what is causal: a path with an inferred link is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -37,18 +38,16 @@ from perflab.trace.columns import (
     text,
     time,
 )
-from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, flow_of, select_edges
-from perflab.trace.flow_routes import Followed, Follower, Route, Words, found
+from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, flow_of
+from perflab.trace.flow_routes import Followed, Route, found
 from perflab.trace.names import plural
-from perflab.trace.paths_named import CONFIDENCE
+from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective
 from perflab.trace.quality import quality_of
-from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, columns_of, describe, needed
+from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.units import format_confidence, format_time
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from perflab.trace.paths_file import Wanted
     from perflab.trace.source import Source
 
@@ -56,6 +55,8 @@ LARGEST = 100  # paths that are followed unless all are asked for
 _SHORT = ("p50", "p99", "max")
 _EDGE_STATISTICS = ("min", "p50", "p99", "max", MAX_AT, "mean")
 _HOP = ("min", "p50", "p90", "p99", "max", "mean")
+# Where a hop is the bottleneck, and the share by which it is.
+_BOTTLENECKS = {"median": "share_p50_percent", "slow": "share_slow_percent"}
 
 _NO_INSTANCE = "no instance came to its end with all events on its way in the trace"
 
@@ -214,7 +215,6 @@ VERTICES = Table(
     spare=("process", "duration_p99_ns"),
 )  # fmt: skip
 
-_NAMED_LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
 _FROM_TO = "from the start of the first callback to the end of the last"
 _UNMEASURED = "the path was not measured: its column reason says why"
 _NO_DEADLINE = f"the path has no deadline; or {_UNMEASURED}"
@@ -247,7 +247,7 @@ NAMED = Table(
         *because(_UNMEASURED, count("not_judged", "on the way at the end, published too early, or events missing")),
         *(
             replace(c, empty=f"{REASON_QUANTILE if '_p' in c.name else 'no instance arrived'}; or {_UNMEASURED}")
-            for c in distribution("latency", _FROM_TO, _NAMED_LATENCY)
+            for c in distribution("latency", _FROM_TO, named.STATISTICS)
         ),
         number("median_of_deadline", "p50 / deadline", f"{_NO_DEADLINE}; or fewer than 2 instances arrived"),
         number("p99_of_deadline", "p99 / deadline", f"{_NO_DEADLINE}; or fewer than 100 instances arrived"),
@@ -339,6 +339,8 @@ COMPARED = Table(
     always=False,
 )  # fmt: skip
 
+_SIDE = ("n", "complete_percent", "misses_percent", *columns_of("latency", _SHORT))
+
 TABLES = (NAMED, OBJECTIVE, SENSITIVITY, COMPARED, PATHS, HOPS, INCOMPLETE, EDGES, VERTICES)
 
 
@@ -356,15 +358,65 @@ class Asked:
 
 @dataclass(frozen=True)
 class Told:
-    """A path with its name, what became of it, and its figures."""
+    """A path that was followed."""
 
     id: str  # its name in a file, or "p1", "p2", ... of those that were found
-    name: str
-    link: str
-    source: str
-    sink: str
     followed: Followed
-    figures: dict[str, Any]
+
+    @property
+    def route(self) -> Route:
+        return self.followed.route
+
+    @cached_property
+    def _instances(self) -> pl.DataFrame:
+        """Those with all events on their way in the trace."""
+        return self.followed.complete.filter(~pl.col("left_out")).with_columns(
+            latency=pl.col("started_ns") - pl.col("start_ns"),
+            until_end=pl.col("ended_ns") - pl.col("start_ns"),
+            from_due=pl.col("started_ns") - pl.col("due_ns"),
+        )
+
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """Statistics of its latencies, as `describe` names them."""
+        latencies = {name: pl.col(name) for name in ("latency", "until_end", "from_due")}
+        at = {"latency": pl.col("start_ns") - self.route.flow.begin_ns}
+        return describe(self._instances, [], latencies, at=at).row(0, named=True)
+
+    @cached_property
+    def hops(self) -> pl.DataFrame:
+        """One row per hop, as in HOPS."""
+        made = self.route.hops
+        # Shares are of the time until the end of the last callback, where that is seen.
+        ended = self.figures["until_end_n"] > 0
+        whole = "until_end" if ended else "latency"
+        legs = self._instances.select(whole, *(f"leg_{i}" for i in range(len(made))))
+        legs = legs.unpivot(index=whole, variable_name="leg", value_name="time")
+        shared = (pl.col(whole) > 0) & (ended | (pl.col("leg") != f"leg_{len(made) - 1}"))
+        share = pl.when(shared).then(100.0 * pl.col("time") / pl.col(whole))
+        slow = pl.col(whole) >= pl.lit(self.figures[f"{whole}_p99_ns"], pl.Int64)
+        shares = [
+            quantile(share, 500).alias("share_p50_percent"),
+            share.mean().alias("share_mean_percent"),
+            share.filter(slow).mean().alias("share_slow_percent"),
+        ]
+        found = describe(legs, ["leg"], {"time": pl.col("time")}, shares, statistics=_HOP)
+        frame = pl.DataFrame([{**vars(hop), "hop": i, "leg": f"leg_{i - 1}"} for i, hop in enumerate(made, 1)])
+        frame = frame.join(found, on="leg", how="left", maintain_order="left")
+        worst = {word: frame[column].arg_max() for word, column in _BOTTLENECKS.items()}
+        marks = [", ".join(word for word, at in worst.items() if at == i) or "no" for i in range(frame.height)]
+        return frame.with_columns(
+            pl.lit(self.id).alias("id"),
+            pl.lit(self.route.name).alias("path"),
+            pl.Series("bottleneck", marks),
+            n=pl.col("time_n").fill_null(0),
+        )
+
+    def bottleneck(self, word: str) -> dict[str, Any] | None:
+        """The row of the hop that is it in the median, or in the slowest hundredth (slow); None where none is known."""
+        share = self.hops[_BOTTLENECKS[word]]
+        place = share.arg_max()
+        return None if place is None else self.hops.row(place, named=True)
 
 
 @dataclass(frozen=True)
@@ -372,287 +424,143 @@ class Paths:
     """Everything about the paths of one trace."""
 
     flow: Flow
-    words: Words
     told: tuple[Told, ...]
-    measured: tuple[named.Measured, ...]
+    measured: tuple[Measured, ...]
     named: tuple[Told, ...]  # those of `measured` that have a route
-    left_out: int  # paths that were found and not followed
-    left_out_n: int  # their instances
+    left_out: tuple[Route, ...]  # that were found and not followed
     cut_short: bool
     outside: int  # callbacks that began with a message whose publication is not known
     without_topic: int  # publications of which the topic is not known: nothing can be said of where they went
-    scope: Scope = EVERYTHING
-    begin_ns: int = 0  # of the trace
+    scope: Scope
 
 
 def paths(trace: Source, asked: Asked | None = None, baseline: Source | None = None) -> Answer:
     """All paths, the named ones with their misses and objectives, the graph; beside a baseline, if there is one."""
     asked = asked or Asked()
-    return answer_of(trace, paths_of(trace, asked), paths_of(baseline, asked, strict=False) if baseline else None)
+    return answer_of(paths_of(trace, asked), paths_of(baseline, asked, strict=False) if baseline else None)
 
 
 def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
     """The paths that are asked for, followed. Not `strict`: names that are not in this trace are not measured there."""
-    quality = quality_of(trace)
-    everything = flow_of(trace, quality, inferred=asked.inferred)
-    flow = select_edges(everything, pl.col("link") != INFERRED)
-    named_flow = everything
-    routes: dict[str, Route | None] = {}
-    reasons: dict[str, str] = {}
-    if asked.wanted:
-        if strict:
-            named.check_names(asked.wanted, everything)
-        words = Words(flow)
-        if not asked.inferred and any(not named.routes_of(path, flow, words) for path in asked.wanted):
-            named_flow = flow_of(trace, quality, inferred=True)
-        words = Words(named_flow)
-        for path in asked.wanted:
-            if not strict and (error := named.name_error(path, named_flow)) is not None:
-                routes[path.name], reasons[path.name] = None, error[2].partition(";")[0]
-                continue
-            routes[path.name] = named.the_route(path, named_flow, words)
-    follower = Follower(flow, Words(flow), asked.scope)
-    discovered = found(flow)
-    chosen = [(route, follower) for route in discovered.routes]
-    cut_short = discovered.cut_short
-    if asked.inferred:
-        with_links = Follower(everything, Words(everything), asked.scope)
-        more = found(everything)
-        cut_short |= more.cut_short
-        chosen += [(r, with_links) for r in more.routes if with_links.words.link(r) == INFERRED]
-    chosen = _between(chosen, asked)
-    followed = chosen if asked.limit is None else chosen[: asked.limit]
-    rest = chosen[len(followed) :]
-    named_follower = Follower(named_flow, Words(named_flow), asked.scope)
-    measured, named_told = [], []
+    everything = flow_of(trace, quality_of(trace), inferred=asked.inferred or bool(asked.wanted))
+    flow = everything.select(pl.col("link") != INFERRED)
+    measured, told = [], []
     for path in asked.wanted:
-        route = routes[path.name]
+        error = named.name_error(path, everything)
+        if error is not None and strict:
+            raise BadInput(": ".join(error))
+        route = None if error else named.the_route(path, everything)
         if route is None:
-            why = reasons.get(
-                path.name, "no message can go this way: no publisher and subscription of the trace join it"
-            )
-            measured.append(named.Measured(path, why))
+            nowhere = "no message can go this way: no publisher and subscription of the trace join it"
+            measured.append(Measured(path, error[1].partition(";")[0] if error else nowhere))
             continue
-        done = named_follower.follow(route)
-        measured.append(named.measure(path, done))
-        named_told.append(_told(path.name, done, named_follower.words))
-    outside = flow.runs.filter(pl.col("root") == "outside").height
-    shown = named_flow
-    if not asked.inferred:
-        # Of the inferred links only those that a named path needs.
-        used = [number for told in named_told for number in told.followed.route.edges]
-        shown = select_edges(named_flow, (pl.col("link") != INFERRED) | pl.col("edge").is_in(used))
+        told.append(Told(path.name, route.follow(asked.scope)))
+        measured.append(named.measure(path, told[-1].followed))
+    discovered = [found(flow)]
+    routes = list(discovered[0].routes)
+    if asked.inferred:
+        discovered.append(found(everything))
+        routes += [route for route in discovered[1].routes if route.link == INFERRED]
+    routes = _between(routes, asked)
+    # Of the inferred links only those that a named path needs, unless all are asked for.
+    used = [number for path in told for number in path.route.edges]
+    shown = everything.select((pl.col("link") != INFERRED) | pl.col("edge").is_in(used) | asked.inferred)
+    topics = trace.table("publishers")["topic"].gather(trace.table("publications")["publisher"])
     return Paths(
         flow=shown,
-        words=named_follower.words,
-        told=tuple(_told(f"p{i}", f.follow(r), f.words) for i, (r, f) in enumerate(followed, 1)),
+        told=tuple(Told(f"p{i}", route.follow(asked.scope)) for i, route in enumerate(routes[: asked.limit], 1)),
         measured=tuple(measured),
-        named=tuple(named_told),
-        left_out=len(rest),
-        left_out_n=sum(route.n for route, _ in rest),
-        cut_short=cut_short,
-        outside=outside,
-        without_topic=_without_topic(trace),
+        named=tuple(told),
+        left_out=tuple(routes[asked.limit :] if asked.limit is not None else ()),
+        cut_short=any(each.cut_short for each in discovered),
+        outside=everything.runs.filter(pl.col("root") == "outside").height,
+        without_topic=topics.null_count(),
         scope=asked.scope,
-        begin_ns=trace.facts["begin_ns"] or 0,
     )
 
 
-def _without_topic(trace: Source) -> int:
-    topics = trace.table("publishers")["topic"].gather(trace.table("publications")["publisher"])
-    return topics.null_count()
-
-
-def _between(chosen: list[tuple[Route, Follower]], asked: Asked) -> list[tuple[Route, Follower]]:
+def _between(routes: list[Route], asked: Asked) -> list[Route]:
     """Routes cut to begin and end where that is asked for; those that do not pass there are left out."""
-    if asked.scope.has_names:
-        chosen = [(route, follower) for route, follower in chosen if _passes(route, follower.words, asked.scope)]
+    scope = asked.scope
+    routes = [
+        route
+        for route in routes
+        if any(_of_nodes(route.flow, edge, scope) for edge in route.rows)
+        and any(_of_topics(edge, scope) for edge in route.rows)
+    ]
     if asked.source is None and asked.sink is None:
-        return chosen
-    from fnmatch import fnmatchcase
-
-    known: set[str] = set()
-    for _, follower in chosen[:1] + chosen[-1:]:
-        known |= set(named.nodes_of(follower.flow)) | set(named.topics_of(follower.flow))
+        return routes
+    known = sorted({name for route in routes[:1] + routes[-1:] for name in (*route.flow.nodes, *route.flow.topics)})
     for option, pattern in (("--from", asked.source), ("--to", asked.sink)):
         if pattern is not None and not any(fnmatchcase(name, pattern) for name in known):
-            raise BadInput(f"{option} {pattern}: {named.unknown_name('node or topic', pattern, sorted(known))}")
-    result: dict[tuple[int, tuple[int, ...]], tuple[Route, Follower]] = {}
-    for route, follower in chosen:
-        edges = list(route.edges)
-        begin, end = 0, len(edges)
-        if asked.source is not None:
-            begin = next((i for i, e in enumerate(edges) if _begins(follower.words, e, asked.source)), len(edges))
-        if asked.sink is not None:
-            ends = [i + 1 for i, e in enumerate(edges) if _ends(follower.words, e, asked.sink)]
-            end = ends[-1] if ends else 0
-        if begin >= end:
+            raise BadInput(f"{option} {pattern}: {named.unknown_name('node or topic', pattern, known)}")
+    result: dict[tuple[int, tuple[int, ...]], Route] = {}
+    for route in routes:
+        begins = [i for i, edge in enumerate(route.rows) if _is_at(route.flow, edge, "from_vertex", asked.source)]
+        ends = [i + 1 for i, edge in enumerate(route.rows) if _is_at(route.flow, edge, "to_vertex", asked.sink)]
+        if not begins or not ends or begins[0] >= ends[-1]:
             continue
+        begin, end = begins[0], ends[-1]
         root = route.root if begin == 0 else None
-        part = Route(tuple(edges[begin:end]), root, route.closes and end == len(edges), route.n)
-        key = (id(follower), part.edges)
-        if key in result:
-            before = result[key][0]
-            part = replace(before, n=before.n + part.n, root=before.root if before.root == part.root else None)
-        result[key] = (part, follower)
+        closes = route.closes and end == len(route.edges)
+        key = (id(route.flow), route.edges[begin:end])
+        before = result.get(key)
+        if before is not None and before.root != root:
+            root = None
+        n = route.n + (before.n if before else 0)
+        result[key] = replace(route, edges=key[1], root=root, closes=closes, n=n)
     return list(result.values())
 
 
-def _passes(route: Route, words: Words, scope: Scope) -> bool:
-    """Whether a route goes through one of the nodes, and over one of the topics."""
-    return any(_of_nodes(words, number, scope) for number in route.edges) and any(
-        _of_topics(words, number, scope) for number in route.edges
-    )
+def _is_at(flow: Flow, edge: dict[str, Any], end: str, pattern: str | None) -> bool:
+    """Whether the pattern fits the topic of an edge, or the node at that end; without a pattern any edge fits."""
+    node = flow.vertex[edge[end]]["node"]
+    return pattern is None or any(fnmatchcase(name, pattern) for name in (edge["topic"], node) if name is not None)
 
 
-def _of_nodes(words: Words, number: int, scope: Scope) -> bool:
-    edge = words.edges[number]
-    ends = {words.vertices[edge[end]]["node"] for end in ("from_vertex", "to_vertex")}
+def _of_nodes(flow: Flow, edge: dict[str, Any], scope: Scope) -> bool:
+    ends = {flow.vertex[edge[end]]["node"] for end in ("from_vertex", "to_vertex")}
     return scope.nodes is None or bool(scope.nodes & ends)
 
 
-def _of_topics(words: Words, number: int, scope: Scope) -> bool:
-    return scope.topics is None or words.edges[number]["topic"] in scope.topics
-
-
-def _begins(words: Words, number: int, pattern: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    edge = words.edges[number]
-    node = words.vertices[edge["from_vertex"]]["node"]
-    return fnmatchcase(edge["topic"], pattern) or (node is not None and fnmatchcase(node, pattern))
-
-
-def _ends(words: Words, number: int, pattern: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    edge = words.edges[number]
-    node = words.vertices[edge["to_vertex"]]["node"]
-    return fnmatchcase(edge["topic"], pattern) or (node is not None and fnmatchcase(node, pattern))
-
-
-# Figures of a path ----------------------------------------------------------------------------------------------------
-
-
-def _told(identity: str, followed: Followed, words: Words) -> Told:
-    route = followed.route
-    return Told(
-        identity,
-        words.route(route),
-        words.link(route),
-        words.source(route),
-        words.sink(route),
-        followed,
-        _figures(followed),
-    )
-
-
-def _figures(followed: Followed) -> dict[str, Any]:
-    """Statistics of the latencies, of every hop, and the bottlenecks; one dictionary.
-
-    With arrays instead of `describe`, for a path has many figures and there are many paths; the definitions are those
-    of perflab.trace.quantiles.
-    """
-    import numpy as np
-
-    legs = [f"leg_{i}" for i in range(len(followed.hops))]
-    frame = followed.complete.filter(~pl.col("left_out")).select(
-        *legs,
-        "start_ns",
-        latency=pl.col("started_ns") - pl.col("start_ns"),
-        until_end=pl.col("ended_ns") - pl.col("start_ns"),
-        from_due=pl.col("started_ns") - pl.col("due_ns"),
-    )
-    # Shares are of the time until the end of the last callback, where that is seen.
-    ended = frame["until_end"].count() > 0
-    whole_name = "until_end" if ended else "latency"
-    row: dict[str, Any] = {}
-    for name in ("latency", "until_end", "from_due", *legs):
-        row |= _statistics(name, frame[name].drop_nulls().to_numpy())
-    slowest = frame["latency"].arg_max()
-    row["latency_max_at_ns"] = None if slowest is None else frame["start_ns"][slowest]
-    shared = frame.filter(pl.col(whole_name) > 0)
-    whole = shared[whole_name].to_numpy()
-    p99 = row[f"{whole_name}_p99_ns"]
-    slow = whole >= p99 if p99 is not None else np.zeros(len(whole), dtype=bool)
-    counted = range(len(legs) if ended else len(legs) - 1)
-    for i, leg in enumerate(legs):
-        share = 100.0 * shared[leg].to_numpy() / whole if i in counted else np.empty(0)
-        of_share = _statistics(f"share_{i}", share)
-        row |= {f"share_{i}_{s}_percent": of_share[f"share_{i}_{s}_ns"] for s in ("p50", "mean")}
-        row[f"slow_share_{i}"] = float(share[slow].mean()) if len(share) and slow.any() else None
-    for key, which in (("bottleneck", "share_{}_p50_percent"), ("bottleneck_slow", "slow_share_{}")):
-        known = [(row[which.format(i)], -i) for i in counted if row[which.format(i)] is not None]
-        row[key] = -max(known)[1] if known else None
-    return row
-
-
-def _statistics(name: str, values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """As `describe` has them: exact order statistics, null where there are too few values."""
-    n = len(values)
-    ordered = values.copy()
-    ordered.sort()
-    made: dict[str, Any] = {
-        "n": n,
-        "min": ordered[0].item() if n else None,
-        "max": ordered[-1].item() if n else None,
-        "mean": float(values.mean()) if n else None,
-        "sd": float(values.std(ddof=1)) if n >= 2 else None,
-    }
-    for quantile, per_mille in PER_MILLE.items():
-        made[quantile] = ordered[(n * per_mille + 999) // 1000 - 1].item() if n >= needed(per_mille) else None
-    return {f"{name}_n": made.pop("n"), **{f"{name}_{key}_ns": value for key, value in made.items()}}
+def _of_topics(edge: dict[str, Any], scope: Scope) -> bool:
+    return scope.topics is None or edge["topic"] in scope.topics
 
 
 # Sections -------------------------------------------------------------------------------------------------------------
 
 
-def answer_of(trace: Source, found_paths: Paths, baseline: Paths | None = None) -> Answer:
+def answer_of(p: Paths, baseline: Paths | None = None) -> Answer:
     """The sections of an answer."""
     sections: list[Section] = []
-    if found_paths.measured:
-        sections += [_named(found_paths), _objective(found_paths, baseline), _sensitivity(found_paths)]
+    if p.measured:
+        sections += [_named(p), _objective(p, baseline), _sensitivity(p)]
     if baseline is not None:
-        sections.append(_compared(found_paths, baseline))
-    sections += [
-        _paths(found_paths), _hops(found_paths), _incomplete(found_paths), _edges(found_paths), _vertices(found_paths),
-    ]  # fmt: skip
+        sections.append(_compared(p, baseline))
+    sections += [_paths(p), _hops(p), _incomplete(p), _edges(p), _vertices(p)]
     figures = ("messages", "handling", "intra-process", "callbacks")
-    return found_paths.flow.quality.answer("paths", sections, *figures, scope=found_paths.scope)
+    return p.flow.quality.answer("paths", sections, *figures, scope=p.scope)
 
 
-def _judged(followed: Followed) -> tuple[int, int]:
-    """How many did not arrive, and of how many that is not known."""
-    unknown = followed.ended_by(*NOT_JUDGED)
-    return int(followed.ended["n"].sum()) - unknown, unknown
-
-
-def _row(told: Told, begin_ns: int) -> dict[str, Any]:
-    f, figures = told.followed, told.figures
-    at_ns = figures["latency_max_at_ns"]
-    lost, unknown = _judged(f)
+def _row(told: Told) -> dict[str, Any]:
+    f, route = told.followed, told.route
+    unknown = f.ended_by(*NOT_JUDGED)
     row: dict[str, Any] = {
-        "id": told.id, "path": told.name, "link": told.link, "source": told.source, "sink": told.sink,
-        "messages": len(f.route.edges), "set_out": f.set_out, "complete": f.complete.height, "not_arrived": lost,
-        "not_judged": unknown, "left_out": int(f.complete["left_out"].sum()),
+        "id": told.id, "path": route.name, "link": route.link, "source": route.source, "sink": route.sink,
+        "messages": len(route.edges), "set_out": f.set_out, "complete": f.complete.height,
+        "not_arrived": f.set_out - f.complete.height - unknown, "not_judged": unknown,
+        "left_out": int(f.complete["left_out"].sum()),
     }  # fmt: skip
-    row |= {c: figures[c] for c in columns_of("latency")}
-    row["latency_max_at_ns"] = None if at_ns is None else at_ns - begin_ns
-    row |= {c: figures[c] for name in ("until_end", "from_due") for c in columns_of(name, _SHORT)}
-    for key, share in (("bottleneck", "share_{}_p50_percent"), ("bottleneck_slow", "slow_share_{}")):
-        place = figures[key]
-        row[key] = None if place is None else _hop_name(f, place)
-        row[f"{key}_share_percent"] = None if place is None else figures[share.format(place)]
+    row |= {name: value for name, value in told.figures.items() if name in PATHS.of}
+    for key, word in (("bottleneck", "median"), ("bottleneck_slow", "slow")):
+        if (hop := told.bottleneck(word)) is not None:
+            row[key] = hop["what"] if hop["kind"] == "message" else f"in {hop['what']}"
+            row[f"{key}_share_percent"] = hop[_BOTTLENECKS[word]]
     return row
 
 
-def _hop_name(followed: Followed, place: int) -> str:
-    hop = followed.hops[place]
-    return hop.what if hop.kind == "message" else f"in {hop.what}"
-
-
 def _paths(p: Paths) -> Section:
-    frame = PATHS.frame(_row(told, p.begin_ns) for told in p.told)
+    frame = PATHS.frame(_row(told) for told in p.told)
     notes = [
         "latency: start of the first callback (outside of callbacks: publish()) to the start of the last; until end: to"
         " its end; bottleneck: the hop with the largest share in the median, and in the slowest hundredth (slow)",
@@ -661,9 +569,8 @@ def _paths(p: Paths) -> Section:
     if not p.told:
         notes.insert(0, "no message led from one callback to another")
     if p.left_out:
-        notes.append(
-            f"{plural(p.left_out, 'path')} with {plural(p.left_out_n, 'instance')} left out, the least travelled: --all"
-        )
+        instances = plural(sum(route.n for route in p.left_out), "instance")
+        notes.append(f"{plural(len(p.left_out), 'path')} with {instances} left out, the least travelled: --all")
     if p.cut_short:
         notes.append(
             "there are more ways through this system than can be told apart: the longest are cut; name paths in a file"
@@ -693,43 +600,27 @@ def _paths(p: Paths) -> Section:
 
 
 def _hops(p: Paths) -> Section:
-    rows = []
-    for told in (*p.named, *p.told):
-        figures = told.figures
-        for i, hop in enumerate(told.followed.hops):
-            marks = [
-                words for key, words in (("bottleneck", "median"), ("bottleneck_slow", "slow")) if figures[key] == i
-            ]
-            row = {
-                "id": told.id, "path": told.name, "hop": i + 1, "what": hop.what, "kind": hop.kind, "link": hop.link,
-                "n": figures[f"leg_{i}_n"],
-            }  # fmt: skip
-            row |= {f"time_{s}_ns": figures[f"leg_{i}_{s}_ns"] for s in _HOP}
-            row |= {
-                "share_p50_percent": figures[f"share_{i}_p50_percent"],
-                "share_mean_percent": figures[f"share_{i}_mean_percent"],
-                "share_slow_percent": figures[f"slow_share_{i}"],
-                "bottleneck": ", ".join(marks) or "no",
-            }
-            rows.append(row)
+    frames = [told.hops.select(HOPS.names) for told in (*p.named, *p.told)]
     note = (
         "callback: start to publication; message: publication to the next start; held: start of the callback that"
         " took it to the publication it went into; sink: the last callback. Shares are of the time until the end of"
         " the last callback, instance by instance; slow: means over the slowest hundredth"
     )
-    return Section(HOPS, HOPS.frame(rows), (note if rows else "there is no path",))
+    return Section(
+        HOPS, pl.concat([HOPS.frame([]), *frames], how="vertical_relaxed"), (note if frames else "there is no path",)
+    )
 
 
 def _incomplete(p: Paths) -> Section:
     rows = []
     for told in (*p.named, *p.told):
         set_out = told.followed.set_out
-        by_edge = {h.edge: h.what for h in told.followed.hops if h.kind == "message"}
+        by_edge = {hop.edge: hop.what for hop in told.route.hops if hop.kind == "message"}
         for hop, edge, reason, n in told.followed.ended.iter_rows():
             rows.append(
                 {
-                    "id": told.id, "path": told.name, "message": hop, "where": by_edge[edge], "reason": reason, "n": n,
-                    "of_set_out_percent": 100.0 * n / set_out, "judged": reason not in NOT_JUDGED,
+                    "id": told.id, "path": told.route.name, "message": hop, "where": by_edge[edge], "reason": reason,
+                    "n": n, "of_set_out_percent": 100.0 * n / set_out, "judged": reason not in NOT_JUDGED,
                 }
             )  # fmt: skip
     frame = INCOMPLETE.frame(rows)
@@ -740,55 +631,53 @@ def _incomplete(p: Paths) -> Section:
 
 
 def _edges(p: Paths) -> Section:
-    frame = edges_of(p.flow, p.words, p.scope, p.begin_ns)
+    frame = edges_of(p.flow, p.scope)
     note = (
         "latency: publish() to the start of the callback; not arrived: published for this subscription and not"
         " handled, whatever the reason. ROS's own topics are not followed"
     )
-    return Section(EDGES, frame, (note,))
+    return Section(EDGES, frame.select(EDGES.names), (note,))
 
 
-def edges_of(flow: Flow, words: Words, scope: Scope = EVERYTHING, begin_ns: int = 0) -> pl.DataFrame:
+def edges_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
     """Every edge with who it joins, how many messages went along it, and their latency."""
     arrived = flow.runs["start_ns"].gather(flow.steps["to_run"])
     steps = scope.within(flow.steps.with_columns(arrived.alias("arrived_ns")), "published_ns")
     cut = flow.quality.touched(steps["published_ns"], steps["arrived_ns"], anywhere=False).fill_null(False)
-    steps = steps.with_columns(latency=pl.when(~cut).then(pl.col("arrived_ns") - pl.col("published_ns")))
+    latency = pl.when(~pl.lit(cut)).then(pl.col("arrived_ns") - pl.col("published_ns"))
     figures = describe(
-        steps, ["edge"], {"latency": pl.col("latency")},
+        steps.with_columns(latency=latency), ["edge"], {"latency": pl.col("latency")},
         [pl.len().cast(pl.Int64).alias("published"), pl.col("to_run").count().cast(pl.Int64).alias("arrived")],
-        statistics=("min", "p50", "p99", "max", "mean"), at={"latency": pl.col("published_ns") - begin_ns},
+        statistics=("min", "p50", "p99", "max", "mean"), at={"latency": pl.col("published_ns") - flow.begin_ns},
     )  # fmt: skip
-    labels = {row["vertex"]: row["label"] for row in words.vertices}
-    hosts = {row["vertex"]: row["host_row"] for row in words.vertices}
-
-    def delivery(row: dict[str, Any]) -> str:
-        sender = row["from_vertex"] if row["via"] is None else row["via"]
-        if row["intra_process"]:
-            return "intra_process"
-        a, b = words.vertices[sender], words.vertices[row["to_vertex"]]
-        if hosts[sender] != hosts[row["to_vertex"]]:
-            return "other_host"
-        return "same_process" if (a["pid"], a["process"]) == (b["pid"], b["process"]) else "other_process"
-
-    table = flow.edges.join(figures, on="edge", how="left").with_columns(pl.col("published", "arrived").fill_null(0))
-    made = [
+    ends = [
         {
-            **row,
-            "from": labels[row["from_vertex"]],
-            "via": None if row["via"] is None else labels[row["via"]],
-            "topic": row["topic"],
-            "to": labels[row["to_vertex"]],
-            "link": row["link"],
-            "delivery": delivery(row),
-            "not_arrived": row["published"] - row["arrived"],
+            "edge": edge["edge"], "from": flow.label(edge["from_vertex"]),
+            "via": None if edge["via"] is None else flow.label(edge["via"]), "topic": edge["topic"],
+            "to": flow.label(edge["to_vertex"]), "link": edge["link"], "delivery": _delivery(flow, edge),
         }
-        for row in table.to_dicts()
-        if _of_nodes(words, row["edge"], scope) and _of_topics(words, row["edge"], scope)
-    ]
-    frame = EDGES.frame({name: row[name] for name in EDGES.names} for row in made)
-    rank = pl.col("link").replace_strict({CAUSAL: 0, DECLARED: 1, INFERRED: 2}, default=3, return_dtype=pl.Int8)
-    return frame.sort(rank, pl.col("arrived"), "from", "topic", "to", descending=[False, True, False, False, False])
+        for edge in flow.edge.values()
+        if _of_nodes(flow, edge, scope) and _of_topics(edge, scope)
+    ]  # fmt: skip
+    texts = dict.fromkeys(("from", "via", "topic", "to", "link", "delivery"), pl.String)
+    rank = pl.col("link").replace_strict({CAUSAL: 0, DECLARED: 1, INFERRED: 2}, return_dtype=pl.Int8)
+    return (
+        pl.DataFrame(ends, schema={"edge": pl.Int32, **texts})
+        .join(figures, on="edge", how="left", maintain_order="left")
+        .with_columns(pl.col("published", "arrived").fill_null(0))
+        .with_columns(not_arrived=pl.col("published") - pl.col("arrived"))
+        .sort(rank, pl.col("arrived"), "from", "topic", "to", descending=[False, True, False, False, False])
+    )
+
+
+def _delivery(flow: Flow, edge: dict[str, Any]) -> str:
+    sender = flow.vertex[edge["from_vertex"] if edge["via"] is None else edge["via"]]
+    taker = flow.vertex[edge["to_vertex"]]
+    if edge["intra_process"]:
+        return "intra_process"
+    if sender["host_row"] != taker["host_row"]:
+        return "other_host"
+    return "same_process" if sender["process_row"] == taker["process_row"] else "other_process"
 
 
 def vertices_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
@@ -833,32 +722,26 @@ def _vertices(p: Paths) -> Section:
 
 
 def _named(p: Paths) -> Section:
-    told = {t.id: t for t in p.named}
-    rows = []
+    routes = {told.id: told.route for told in p.named}
+    rows: list[dict[str, Any]] = []
     for m in p.measured:
-        path = m.wanted.path
-        known = told.get(m.wanted.name)
-        figures = {} if m.latency is None else describe(
-            pl.DataFrame({"x": m.latency}), [], {"latency": pl.col("x")}, statistics=_NAMED_LATENCY
-        ).to_dicts()[0]  # fmt: skip
-        interval = m.miss_interval
-        share = named.score(m, "misses")
+        path, route, interval, scores = m.wanted.path, routes.get(m.wanted.name), m.miss_interval, m.scores
         rows.append(
             {
                 "name": m.wanted.name,
-                "route": None if known is None else p.words.route(known.followed.route),
-                "link": None if known is None else known.link,
+                "route": None if route is None else route.name,
+                "link": None if route is None else route.link,
                 "deadline_ns": path.deadline, "weight": m.wanted.weight, "since": path.since, "until": path.until,
                 "set_out": None if m.followed is None else m.followed.set_out,
                 "judged": m.judged, "never_arrived": m.never_arrived, "stopped": m.stopped, "late": m.late,
                 "misses": m.misses,
-                "misses_percent": None if share is None else 100.0 * share,
+                "misses_percent": None if scores["misses"] is None else 100.0 * scores["misses"],
                 "misses_low_percent": None if interval is None else 100.0 * interval[0],
                 "misses_high_percent": None if interval is None else 100.0 * interval[1],
                 "not_judged": m.not_judged,
-                **{c: figures.get(c) for c in columns_of("latency", _NAMED_LATENCY)},
-                "median_of_deadline": named.score(m, "median"), "p99_of_deadline": named.score(m, "p99"),
+                "median_of_deadline": scores["median"], "p99_of_deadline": scores["p99"],
                 "reason": m.reason,
+                **{name: value for name, value in m.figures.items() if name in NAMED.of},
             }
         )  # fmt: skip
     frame = NAMED.frame(rows)
@@ -876,49 +759,21 @@ def _named(p: Paths) -> Section:
     return Section(NAMED, frame, tuple(notes))
 
 
-def _scores(p: Paths, measure: str) -> tuple[list[named.Measured], list[float | None], list[float]]:
-    chosen = [m for m in p.measured if m.wanted.weight is not None]
-    weights = [m.wanted.weight for m in chosen if m.wanted.weight is not None]
-    return chosen, [named.score(m, measure) for m in chosen], weights
-
-
-def _why_no_total(chosen: Sequence[named.Measured], scores: Sequence[float | None], measure: str) -> str:
-    if not chosen:
-        return "no path has a deadline"
-    for m, s in zip(chosen, scores, strict=True):
-        if s is None:
-            if m.reason is not None:
-                return f"{m.wanted.name} was not measured: {m.reason}"
-            least = {"median": "2 instances", "p99": "100 instances", "misses": "an instance"}[measure]
-            n = 0 if m.latency is None else len(m.latency)
-            return f"{m.wanted.name}: {measure} needs {least} that arrived, and there {'is' if n == 1 else 'are'} {n}"
-    return ""
-
-
-_MEASURE_WORDS = {
-    "median": "median latency / deadline",
-    "p99": "p99 latency / deadline",
-    "misses": "share of misses",
-}
-
-
 def _objective(p: Paths, baseline: Paths | None) -> Section:
     rows = []
-    for measure in named.MEASURES:
-        chosen, scores, weights = _scores(p, measure)
-        value = named.total(scores, weights)
+    for measure, (what, _) in MEASURES.items():
+        objective = Objective.of(measure, p.measured)
+        value, reasons = objective.total, [objective.reason]
         row: dict[str, Any] = {
-            "measure": measure, "what": _MEASURE_WORDS[measure], "paths": len(chosen), "weights": sum(weights),
-            "total": value, "reason": None if value is not None else _why_no_total(chosen, scores, measure),
+            "measure": measure, "what": what, "paths": len(objective.paths), "weights": sum(objective.weights),
+            "total": value,
         }  # fmt: skip
         if baseline is not None:
-            of_baseline, base_scores, base_weights = _scores(baseline, measure)
-            before = named.total(base_scores, base_weights)
+            beside = Objective.of(measure, baseline.measured)
+            before = beside.total
             row |= {"baseline_total": before, "ratio": value / before if value is not None and before else None}
-            if before is None:
-                text = f"baseline: {_why_no_total(of_baseline, base_scores, measure)}"
-                row["reason"] = text if row["reason"] is None else f"{row['reason']}; {text}"
-        rows.append(row)
+            reasons.append(beside.reason and f"baseline: {beside.reason}")
+        rows.append(row | {"reason": "; ".join(reason for reason in reasons if reason) or None})
     table = OBJECTIVE if baseline is not None else OBJECTIVE.without("baseline_total", "ratio")
     notes = ["sum of weight x score over all paths with a deadline / sum of their weights; smaller is better"]
     without = [m.wanted.name for m in p.measured if m.wanted.weight is None]
@@ -930,18 +785,13 @@ def _objective(p: Paths, baseline: Paths | None) -> Section:
 
 def _sensitivity(p: Paths) -> Section:
     rows = []
-    for measure in named.MEASURES:
-        chosen, scores, weights = _scores(p, measure)
-        whole = named.total(scores, weights)
-        for i, m in enumerate(chosen):
-            for change, weight, value in named.changed_totals(scores, weights, i):
+    for measure in MEASURES:
+        objective = Objective.of(measure, p.measured)
+        scores, whole = objective.scores, objective.total
+        for i, path in enumerate(objective.paths):
+            for change, weight, value in named.changed_totals(scores, objective.weights, i):
                 shift = None if value is None or not whole else 100.0 * (value - whole) / whole
-                rows.append(
-                    {
-                        "measure": measure, "name": m.wanted.name, "score": scores[i], "change": change,
-                        "weight": weight, "total": value, "difference_percent": shift,
-                    }
-                )  # fmt: skip
+                rows.append((measure, path.wanted.name, scores[i], change, weight, value, shift))
     note = "what becomes of the total where the weight of one path changes, or the path is left out"
     return Section(SENSITIVITY, SENSITIVITY.frame(rows), (note if rows else "no path has a deadline",))
 
@@ -949,44 +799,43 @@ def _sensitivity(p: Paths) -> Section:
 # Beside another trace -------------------------------------------------------------------------------------------------
 
 
-def _side(followed: Followed, latency: dict[str, Any], misses: float | None) -> dict[str, Any]:
-    percent = 100.0 * followed.complete.height / followed.set_out if followed.set_out else None
-    figures = {f"latency_{s}_ns": latency[f"latency_{s}_ns"] for s in _SHORT}
-    return {"n": latency["latency_n"], "complete_percent": percent, "misses_percent": misses, **figures}
-
-
-def _sides_named(p: Paths) -> dict[str, dict[str, Any]]:
-    """By what the file calls them, with the latency that the file asks for."""
-    sides = {}
-    for m in p.measured:
-        if m.followed is not None and m.latency is not None:
-            share = named.score(m, "misses")
-            percent = None if share is None else 100.0 * share
-            sides[m.wanted.name] = _side(m.followed, _statistics("latency", m.latency.to_numpy()), percent)
-    return sides
-
-
-def _sides_found(p: Paths) -> dict[str, dict[str, Any]]:
-    return {told.name: _side(told.followed, told.figures, None) for told in p.told}
+def _sides(p: Paths) -> pl.DataFrame:
+    """Named paths with the latency that the file asks for, then those that were found: as they stand in COMPARED."""
+    measured = [(m.wanted.name, m.followed, m.figures, m.scores["misses"]) for m in p.measured]
+    told = [(t.route.name, t.followed, t.figures, None) for t in p.told]
+    rows = [
+        {
+            "named": place < len(measured), "path": name, "n": figures["latency_n"],
+            "complete_percent": 100.0 * followed.complete.height / followed.set_out if followed.set_out else None,
+            "misses_percent": None if misses is None else 100.0 * misses,
+            **{name: figures[name] for name in columns_of("latency", _SHORT)},
+        }
+        for place, (name, followed, figures, misses) in enumerate([*measured, *told])
+        if followed is not None and figures
+    ]  # fmt: skip
+    types = COMPARED.frame([]).schema
+    return pl.DataFrame(rows, schema={"named": pl.Boolean, "path": pl.String, **{c: types[c] for c in _SIDE}})
 
 
 def _compared(p: Paths, baseline: Paths) -> Section:
     """Paths of the same name, named ones first; no verdict."""
-    rows = []
-    for a, b in ((_sides_named(p), _sides_named(baseline)), (_sides_found(p), _sides_found(baseline))):
-        for name in dict.fromkeys((*a, *b)):
-            x, y = a.get(name), b.get(name)
-            row: dict[str, Any] = {"path": name}
-            for prefix, side in (("", x), ("baseline_", y)):
-                row |= {f"{prefix}{key}": value for key, value in (side or {}).items()}
-            for s in _SHORT:
-                one, other = row.get(f"latency_{s}_ns"), row.get(f"baseline_latency_{s}_ns")
-                row[f"{s}_ratio"] = one / other if one is not None and other else None
-            row["only_in"] = "this trace" if y is None else "the baseline" if x is None else "no"
-            rows.append(row)
+    here, there = (_sides(side).with_columns(there=pl.lit(True)) for side in (p, baseline))
+    there = there.rename({column: f"baseline_{column}" for column in _SIDE})
+    both = here.join(
+        there, on=["named", "path"], how="full", coalesce=True, maintain_order="left_right", suffix="_baseline"
+    ).sort("named", descending=True, maintain_order=True)
+    only = pl.when(pl.col("there_baseline").is_null()).then(pl.lit("this trace"))
+    ratios = {
+        f"{s}_ratio": pl.when(pl.col(f"baseline_latency_{s}_ns") != 0).then(
+            pl.col(f"latency_{s}_ns") / pl.col(f"baseline_latency_{s}_ns")
+        )
+        for s in _SHORT
+    }
+    frame = both.with_columns(
+        only_in=only.when(pl.col("there").is_null()).then(pl.lit("the baseline")).otherwise(pl.lit("no")), **ratios
+    )
     note = (
         "ratio: this trace / baseline; no verdict: one trace of either is one trial of either, and how much trials"
         " of the same system differ cannot be seen in them"
     )
-    frame = COMPARED.frame({name: row.get(name) for name in COMPARED.names} for row in rows)
-    return Section(COMPARED, frame, (note,))
+    return Section(COMPARED, frame.select(COMPARED.names), (note,))

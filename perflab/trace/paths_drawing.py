@@ -59,10 +59,10 @@ def _drawing(p: Paths) -> _Drawing:
         if row["runs"]:
             p50 = row["duration_p50_ns"]
             lines.append(f"n {format_count(row['runs'])}" + ("" if p50 is None else f", p50 {format_time(p50)}"))
-        vertex = _Vertex(identity[row["label"]], tuple(lines), row["kind"], row["vertex"] in slow_vertices)
+        vertex = _Vertex(identity[row["label"]], tuple(lines), row["kind"], row["label"] in slow_vertices)
         groups.setdefault(key, []).append(vertex)
     edges = []
-    for row in edges_of(p.flow, p.words).to_dicts():
+    for row in edges_of(p.flow).to_dicts():
         called = (row["from"], row["via"], row["topic"], row["to"], row["link"])
         if row["link"] != CAUSAL:
             # The message itself is an edge of its own: what is inferred leads to the run that published it.
@@ -88,25 +88,20 @@ def _drawing(p: Paths) -> _Drawing:
     return _Drawing(tuple((names[key], tuple(found)) for key, found in groups.items()), tuple(edges))
 
 
-def _bottlenecks(p: Paths) -> tuple[set[tuple[Any, ...]], set[int]]:
-    """Edges, as they are called, and vertices that are the median bottleneck of a path."""
+def _bottlenecks(p: Paths) -> tuple[set[tuple[Any, ...]], set[str]]:
+    """Edges, as they are called, and labels of vertices that are the median bottleneck of a path."""
     edges: set[tuple[Any, ...]] = set()
-    vertices: set[int] = set()
-    numbers = {row["edge"]: row for row in p.flow.edges.to_dicts()}
-    labels = {row["vertex"]: row["label"] for row in p.words.vertices}
-    by_label = {row["label"]: row["vertex"] for row in p.words.vertices}
+    vertices: set[str] = set()
     for told in p.named or p.told:
-        place = told.figures["bottleneck"]
-        if place is None:
+        hop = told.bottleneck("median")
+        if hop is None:
             continue
-        hop = told.followed.hops[place]
-        if hop.kind == "message" and hop.edge in numbers:
-            e = numbers[hop.edge]
-            via = None if e["via"] is None else labels[e["via"]]
-            sender = labels[e["from_vertex"]] if via is None else via
-            edges.add((sender, None, e["topic"], labels[e["to_vertex"]], CAUSAL))
-        elif hop.kind in ("callback", "sink") and hop.what in by_label:
-            vertices.add(by_label[hop.what])
+        if hop["kind"] == "message" and hop["edge"] in p.flow.edge:
+            edge = p.flow.edge[hop["edge"]]
+            sender = p.flow.label(edge["from_vertex"] if edge["via"] is None else edge["via"])
+            edges.add((sender, None, edge["topic"], p.flow.label(edge["to_vertex"]), CAUSAL))
+        elif hop["kind"] in ("callback", "sink"):
+            vertices.add(hop["what"])
     return edges, vertices
 
 

@@ -85,6 +85,11 @@ class Wanted:
         return self.path.name
 
     @property
+    def names(self) -> list[str]:
+        """Its nodes or its topics."""
+        return self.path.nodes or self.path.topics or []
+
+    @property
     def weight(self) -> float | None:
         """None of a path without a deadline, which is in no objective."""
         return None if self.path.deadline is None else 1.0 if self.path.weight is None else self.path.weight

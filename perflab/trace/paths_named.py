@@ -6,8 +6,7 @@ none, it is not measured, which makes every total that it belongs to unknown.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -16,102 +15,83 @@ import polars as pl
 
 from perflab.errors import BadInput
 from perflab.statistics.proportion import wilson
+from perflab.trace import names
 from perflab.trace.flow import INFERRED, NOT_JUDGED, Flow
-from perflab.trace.flow_routes import Followed, Route, Words
+from perflab.trace.flow_routes import Followed, Route
 from perflab.trace.paths_file import Wanted
+from perflab.trace.quantiles import describe
 
 CONFIDENCE = 0.95
 MAX_ROUTES = 20
 MAX_SEARCH = 200_000  # steps of a search
 CHANGES = (-50, -10, 10, 50)  # of a weight, in per cent
-MEASURES = ("median", "p99", "misses")
+# What is summed up, and how many instances it needs.
+MEASURES = {
+    "median": ("median latency / deadline", "2 instances"),
+    "p99": ("p99 latency / deadline", "100 instances"),
+    "misses": ("share of misses", "an instance"),
+}
+STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
 _STOPPED = ("not_published", "not_used")
-
-
-# Names ----------------------------------------------------------------------------------------------------------------
-
-
-def nodes_of(flow: Flow) -> list[str]:
-    return sorted(set(flow.vertices["node"].drop_nulls().to_list()))
-
-
-def topics_of(flow: Flow) -> list[str]:
-    return sorted(set(flow.edges["topic"].drop_nulls().to_list()))
-
-
-def unknown_name(what: str, name: str, known: Sequence[str]) -> str:
-    """ "no node '/sinc' in the trace; did you mean /sink?"."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if close:
-        hint = f"did you mean {' or '.join(close)}?"
-    elif known:
-        more = f" and {len(known) - 8} more" if len(known) > 8 else ""
-        hint = f"there are {', '.join(known[:8])}{more}"
-    else:
-        hint = "no message of it goes from a publisher to a subscription"
-    return f"no {what} {name!r} on the ways of messages in the trace; {hint}"
-
-
-def check_names(wanted: Iterable[Wanted], flow: Flow) -> None:
-    """Raises BadInput for the first name that is not in the trace, with its place in the file."""
-    for path in wanted:
-        error = name_error(path, flow)
-        if error is not None:
-            key, place, text = error
-            raise BadInput(f"{path.where(key, place)}: {text}")
-
-
-def name_error(path: Wanted, flow: Flow) -> tuple[str, int, str] | None:
-    key = "nodes" if path.path.nodes is not None else "topics"
-    known = nodes_of(flow) if key == "nodes" else topics_of(flow)
-    for place, name in enumerate((path.path.nodes if key == "nodes" else path.path.topics) or ()):
-        if not any(fnmatchcase(each, name) for each in known):
-            return key, place, unknown_name(key[:-1], name, known)
-    return None
 
 
 # Routes ---------------------------------------------------------------------------------------------------------------
 
 
-def routes_of(path: Wanted, flow: Flow, words: Words) -> list[Route]:
+def unknown_name(what: str, name: str, known: Sequence[str]) -> str:
+    none = "no message of it goes from a publisher to a subscription"
+    return names.unknown(what, name, known, "on the ways of messages in the trace", none)
+
+
+def name_error(path: Wanted, flow: Flow) -> tuple[str, str] | None:
+    """Where the file has a name that is not in the trace, and what is wrong with it."""
+    key, known = ("nodes", flow.nodes) if path.path.nodes is not None else ("topics", flow.topics)
+    for place, name in enumerate(path.names):
+        if not any(fnmatchcase(each, name) for each in known):
+            return path.where(key, place), unknown_name(key[:-1], name, known)
+    return None
+
+
+def the_route(path: Wanted, flow: Flow) -> Route | None:
+    """The route of a path; None where there is none. Raises BadInput where there are several."""
+    routes = _routes(path, flow)
+    if len(routes) > 1:
+        shown = "; ".join(route.name for route in sorted(routes, key=lambda r: (len(r.edges), r.edges))[:3])
+        many = f"{len(routes)}" if len(routes) <= MAX_ROUTES else f"more than {MAX_ROUTES}"
+        more = "; …" if len(routes) > 3 else ""
+        raise BadInput(
+            f"{path.where()}: path {path.name!r} fits {many} ways through the graph ({shown}{more}); name what lies"
+            " between, or the topics"
+        )
+    return routes[0] if routes else None
+
+
+def _routes(path: Wanted, flow: Flow) -> list[Route]:
     """The routes that the names of a path fit: along messages that arrived, else also along edges where none did, else
     with the fewest inferred links.
     """
-    edges = list(words.edges.values())
-    arrived = [e for e in edges if e["link"] != INFERRED and e["delivered"]]
-    tiers = (
-        arrived,
-        [e for e in edges if e["link"] != INFERRED],
-        [*arrived, *(e for e in edges if e["link"] == INFERRED and e["delivered"])],
-    )
-    for tier in tiers:
-        found = list(_search(path, tier, words))
+    edges = list(flow.edge.values())
+    known = [e for e in edges if e["link"] != INFERRED]
+    for tier in ([e for e in known if e["delivered"]], known, [e for e in edges if e["delivered"]]):
+        found = list(_search(path, tier, flow))
+        inferred = [sum(edge["link"] == INFERRED for edge in route.rows) for route in found]
         if found:
-            fewest = min(_inferred(route, words) for route in found)
-            return [route for route in found if _inferred(route, words) == fewest]
+            return [route for route, n in zip(found, inferred, strict=True) if n == min(inferred)]
     return []
 
 
-def _inferred(route: Route, words: Words) -> int:
-    return sum(words.edges[number]["link"] == INFERRED for number in route.edges)
-
-
-def _search(path: Wanted, edges: Sequence[Mapping[str, Any]], words: Words) -> Iterator[Route]:
-    by_nodes = path.path.nodes is not None
-    patterns = (path.path.nodes if by_nodes else path.path.topics) or []
-    out: dict[int, list[Mapping[str, Any]]] = {}
+def _search(path: Wanted, edges: Sequence[dict[str, Any]], flow: Flow) -> Iterator[Route]:
+    by_nodes, patterns = path.path.nodes is not None, path.names
+    out: dict[int, list[dict[str, Any]]] = {}
     for edge in edges:
         out.setdefault(edge["from_vertex"], []).append(edge)
 
-    def fits(edge: Mapping[str, Any], place: int) -> bool:
-        name = words.vertices[edge["to_vertex"]]["node"] if by_nodes else edge["topic"]
+    def fits(name: str | None, place: int) -> bool:
         return name is not None and fnmatchcase(name, patterns[place])
 
-    steps = 0
-    n = 0
+    steps = n = 0
     for first in sorted(out):
-        node = words.vertices[first]["node"]
-        if by_nodes and (node is None or not fnmatchcase(node, patterns[0])):
+        if by_nodes and not fits(flow.vertex[first]["node"], 0):
             continue
         # vertex, edges so far, vertices so far, how many names were met
         stack: list[tuple[int, tuple[int, ...], frozenset[int], int]] = [
@@ -127,34 +107,21 @@ def _search(path: Wanted, edges: Sequence[Mapping[str, Any]], words: Words) -> I
                         " lies between"
                     )
                 target = edge["to_vertex"]
-                is_next = fits(edge, met)
+                name = flow.vertex[target]["node"] if by_nodes else edge["topic"]
+                is_next = fits(name, met)
                 # The tightest fit: what was just met does not come again before the next.
-                if not is_next and (met == 0 or fits(edge, met - 1)):
+                if not is_next and (met == 0 or fits(name, met - 1)):
                     continue
                 if target in seen and met + is_next < len(patterns):
                     continue
                 longer = (*so_far, edge["edge"])
                 if met + is_next == len(patterns):
-                    yield Route(longer, None, target in seen)
+                    yield Route(flow, longer, None, target in seen)
                     n += 1
                     if n > MAX_ROUTES:
                         return
                 else:
                     stack.append((target, longer, seen | {target}, met + is_next))
-
-
-def the_route(path: Wanted, flow: Flow, words: Words) -> Route | None:
-    """The route of a path; None where there is none. Raises BadInput where there are several."""
-    routes = routes_of(path, flow, words)
-    if len(routes) > 1:
-        shown = "; ".join(words.route(route) for route in sorted(routes, key=lambda r: (len(r.edges), r.edges))[:3])
-        many = f"{len(routes)}" if len(routes) <= MAX_ROUTES else f"more than {MAX_ROUTES}"
-        more = "; …" if len(routes) > 3 else ""
-        raise BadInput(
-            f"{path.where()}: path {path.name!r} fits {many} ways through the graph ({shown}{more}); name what lies"
-            " between, or the topics"
-        )
-    return routes[0] if routes else None
 
 
 # Figures --------------------------------------------------------------------------------------------------------------
@@ -173,6 +140,14 @@ class Measured:
     not_judged: int | None = None
 
     @property
+    def figures(self) -> dict[str, Any]:
+        """Statistics of the latency, as `describe` names them."""
+        if self.latency is None:
+            return {}
+        latency = pl.DataFrame({"latency": self.latency})
+        return describe(latency, [], {"latency": pl.col("latency")}, statistics=STATISTICS).row(0, named=True)
+
+    @property
     def late(self) -> int | None:
         deadline = self.wanted.path.deadline
         return None if self.latency is None or deadline is None else int((self.latency > deadline).sum())
@@ -189,6 +164,20 @@ class Measured:
     def miss_interval(self) -> tuple[float, float] | None:
         return None if self.misses is None or not self.judged else wilson(self.misses, self.judged, CONFIDENCE)
 
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """By measure; dimensionless, smaller is better: median and p99 of the latency over the deadline, and the share
+        of misses."""
+        deadline, figures = self.wanted.path.deadline, self.figures
+        if deadline is None or not figures:
+            return dict.fromkeys(MEASURES)
+        p50, p99 = figures["latency_p50_ns"], figures["latency_p99_ns"]
+        return {
+            "median": None if p50 is None else p50 / deadline,
+            "p99": None if p99 is None else p99 / deadline,
+            "misses": None if self.misses is None or not self.judged else self.misses / self.judged,
+        }
+
 
 def measure(wanted: Wanted, followed: Followed) -> Measured:
     """Latencies and misses of a path that was followed."""
@@ -198,7 +187,7 @@ def measure(wanted: Wanted, followed: Followed) -> Measured:
     end = "ended_ns" if wanted.path.until == "end" else "started_ns"
     latency = (known[end] - known[begin]).drop_nulls()
     stopped = followed.ended_by(*_STOPPED)
-    lost = int(followed.ended.filter(~pl.col("reason").is_in([*NOT_JUDGED, *_STOPPED]))["n"].sum())
+    lost = followed.set_out - complete.height - stopped - followed.ended_by(*NOT_JUDGED)
     never = lost + (0 if wanted.path.may_stop else stopped)
     reason = None
     if not followed.set_out:
@@ -219,18 +208,42 @@ def measure(wanted: Wanted, followed: Followed) -> Measured:
 # Objectives -----------------------------------------------------------------------------------------------------------
 
 
-def score(measured: Measured, what: str) -> float | None:
-    """Dimensionless, smaller is better: median or p99 of the latency over the deadline, or the share of misses."""
-    from perflab.trace.quantiles import quantile
+@dataclass(frozen=True)
+class Objective:
+    """The paths with a deadline by one measure: their scores and weights."""
 
-    deadline = measured.wanted.path.deadline
-    if measured.latency is None or deadline is None:
+    measure: str
+    paths: tuple[Measured, ...]
+
+    @classmethod
+    def of(cls, measure: str, measured: Sequence[Measured]) -> Objective:
+        return cls(measure, tuple(path for path in measured if path.wanted.weight is not None))
+
+    @property
+    def scores(self) -> list[float | None]:
+        return [path.scores[self.measure] for path in self.paths]
+
+    @property
+    def weights(self) -> list[float]:
+        return [path.wanted.weight or 0.0 for path in self.paths]
+
+    @property
+    def total(self) -> float | None:
+        return total(self.scores, self.weights)
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no total."""
+        if not self.paths:
+            return "no path has a deadline"
+        for path, score in zip(self.paths, self.scores, strict=True):
+            if score is None and path.reason is not None:
+                return f"{path.wanted.name} was not measured: {path.reason}"
+            if score is None:
+                n = 0 if path.latency is None else len(path.latency)
+                needs = f"{self.measure} needs {MEASURES[self.measure][1]} that arrived"
+                return f"{path.wanted.name}: {needs}, and there {'is' if n == 1 else 'are'} {n}"
         return None
-    if what == "misses":
-        return None if not measured.judged or measured.misses is None else measured.misses / measured.judged
-    per_mille = 500 if what == "median" else 990
-    value = pl.DataFrame({"x": measured.latency}).select(quantile(pl.col("x"), per_mille)).item()
-    return None if value is None else float(value) / deadline
 
 
 def total(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:

@@ -79,7 +79,7 @@ def paths(
     if format_ != "table":
         _write(paths_drawing.dot(found) if format_ == "dot" else paths_drawing.mermaid(found), output)
         return 0
-    return asked.show(answer_of(trace, found, None if before is None else paths_of(before, question, strict=False)))
+    return asked.show(answer_of(found, None if before is None else paths_of(before, question, strict=False)))
 
 
 def _write(text: str, output: Path | None) -> None:

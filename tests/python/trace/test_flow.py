@@ -16,7 +16,7 @@ from made_trace import MadeTrace, Node, Process, Publisher, Subscription, Timer
 from opened import opened
 
 from perflab.trace.flow import flow_of
-from perflab.trace.flow_routes import Follower, Words, found
+from perflab.trace.flow_routes import found
 from perflab.trace.paths import Asked, Paths, paths, paths_of
 from perflab.trace.quality import quality_of
 
@@ -84,7 +84,7 @@ class System:
 def told(p: Paths) -> dict[str, tuple[int, int, dict[str, int]]]:
     """Of each path how many set out, how many came to its end, and why the others did not."""
     return {
-        t.name: (
+        t.route.name: (
             t.followed.set_out,
             t.followed.complete.height,
             dict(t.followed.ended.group_by("reason").agg(pl.col("n").sum()).rows()),
@@ -96,7 +96,7 @@ def told(p: Paths) -> dict[str, tuple[int, int, dict[str, int]]]:
 def legs(p: Paths, place: int = 0) -> list[list[int]]:
     """Of each instance of a path the time of its hops."""
     complete = p.told[place].followed.complete
-    columns = [f"leg_{i}" for i in range(len(p.told[place].followed.hops))]
+    columns = [f"leg_{i}" for i in range(len(p.told[place].route.hops))]
     return [list(row) for row in complete.select(columns).rows()]
 
 
@@ -128,7 +128,7 @@ def test_a_path_is_from_the_start_of_the_first_callback_to_that_of_the_last_and_
     chain.end(500 * MS)
     p = chain.paths(tmp_path)
     assert told(p) == {CHAIN: (2, 2, {})}
-    assert [hop.kind for hop in p.told[0].followed.hops] == ["callback", "message", "callback", "message", "sink"]
+    assert [hop.kind for hop in p.told[0].route.hops] == ["callback", "message", "callback", "message", "sink"]
     assert legs(p) == [[10, 190, 10, 290, 50]] * 2
     row = paths(opened(chain.made, tmp_path / "again")).section("paths").frame.row(0, named=True)
     assert (row["latency_p50_ns"], row["until_end_p50_ns"], row["from_due_p50_ns"]) == (500, 550, None)
@@ -181,7 +181,7 @@ def test_fan_in_is_a_path_from_each_source_and_only_that_of_the_message_that_was
         "/a timer 1 ms → /xa → /f": (1, 1, {}),
     }
     inferred = s.paths(tmp_path / "inferred", inferred=True)
-    assert {t.name: t.link for t in inferred.told if t.link != "causal"} == {
+    assert {t.route.name: t.route.link for t in inferred.told if t.route.link != "causal"} == {
         "/a timer 1 ms → /xa → /f → (inferred) /f /xb → /out → /g": "inferred"
     }
     assert legs(inferred, 2) == [[10, 290, 210, 190, 100]]
@@ -363,8 +363,8 @@ def test_publications_outside_of_callbacks_and_takes_without_publication_are_sou
     p = chain.paths(tmp_path)
     assert set(told(p)) == {"/a (no callback) → /x → /b", "(outside) → /b /x → /y → /c"}
     assert p.outside == 1
-    without = next(t for t in p.told if t.name.startswith("/a"))
-    assert [hop.kind for hop in without.followed.hops] == ["message", "sink"]
+    without = next(t for t in p.told if t.route.name.startswith("/a"))
+    assert [hop.kind for hop in without.route.hops] == ["message", "sink"]
 
 
 def test_a_node_without_callbacks_in_the_trace_is_a_sink_that_takes(tmp_path: Path) -> None:
@@ -414,11 +414,11 @@ def test_an_inferred_link_is_from_the_latest_input_and_only_where_it_is_asked_fo
     assert set(plain.flow.edges["link"]) == {"causal"}
     asked = chain.paths(tmp_path / "asked", inferred=True)
     assert told(asked) == causal | {INFERRED_NAME.format("inferred"): (3, 2, {"not_used": 1})}
-    assert {t.name: t.link for t in asked.told}[INFERRED_NAME.format("inferred")] == "inferred"
+    assert {t.route.name: t.route.link for t in asked.told}[INFERRED_NAME.format("inferred")] == "inferred"
     for t in plain.told:  # the figures of the causal paths are the same
-        assert t.figures == next(other for other in asked.told if other.name == t.name).figures
+        assert t.figures == next(other for other in asked.told if other.route.name == t.route.name).figures
     assert legs(asked, 2) == [[10, 190, MS - 190, 490, 100], [10, 190, 3 * MS - 190, 490, 100]]
-    assert [h.kind for h in asked.told[2].followed.hops] == ["callback", "message", "held", "message", "sink"]
+    assert [h.kind for h in asked.told[2].route.hops] == ["callback", "message", "held", "message", "sink"]
     kinds = asked.flow.edges.filter(pl.col("link") == "inferred")
     assert kinds["via"].null_count() == 0
 
@@ -437,7 +437,7 @@ def test_a_declared_link_is_the_node_s_own_word(tmp_path: Path) -> None:
         "/b timer 2 ms → /y → /c": (2, 2, {}),
         INFERRED_NAME.format("declared"): (3, 2, {"not_used": 1}),
     }
-    assert {t.link for t in p.told} == {"causal", "declared"}
+    assert {t.route.link for t in p.told} == {"causal", "declared"}
     # What is declared is not inferred as well.
     everything = flow_of(trace, quality_of(trace), inferred=True)
     assert set(everything.edges["link"]) == {"causal", "declared"}
@@ -508,9 +508,8 @@ def test_following_a_route_finds_as_many_as_there_are_chains_in_the_data(tmp_pat
     chain.end(500 * MS)
     trace = opened(chain.made, tmp_path)
     flow = flow_of(trace, quality_of(trace))
-    follower = Follower(flow, Words(flow))
     routes = found(flow).routes
-    assert [(r.n, follower.follow(r).complete.height) for r in routes] == [(19, 19)]
+    assert [(r.n, r.follow().complete.height) for r in routes] == [(19, 19)]
 
 
 def test_paths_can_be_cut_to_begin_and_end_somewhere(tmp_path: Path) -> None:
@@ -535,5 +534,5 @@ def test_with_a_limit_the_least_travelled_paths_are_counted_and_not_told(tmp_pat
     s.end(500 * MS)
     trace = opened(s.made, tmp_path)
     p = paths_of(trace, Asked(limit=1))
-    assert (list(told(p)), p.left_out, p.left_out_n) == (["/a timer 1 ms → /x → /b"], 1, 1)
+    assert (list(told(p)), [route.n for route in p.left_out]) == (["/a timer 1 ms → /x → /b"], [1])
     assert any("1 path with 1 instance left out" in n for n in paths(trace, Asked(limit=1)).section("paths").notes)

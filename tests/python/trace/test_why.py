@@ -26,17 +26,17 @@ EXECUTOR = "listener (listener 20)"
 MIDDLEWARE = "listener (recv 21)"
 
 
-def sent_and_received(system: System) -> object:
-    """The talker publishes at 500, has sent at 502 and wakes the receiving thread at 600, which wakes the listener at
-    900 and sleeps. The listener's executor waits for work from -5 000 on."""
-    system.switch(-100, 0, 0, system.talking)
-    sent = system.talk()
-    system.wake(600, system.receiving, by_cpu=0, cpu=2)
-    system.switch(650, 2, 0, system.receiving)
-    system.switch(800, 0, system.talking, 0)
-    system.wake(900, system.listening, by_cpu=2, cpu=1)
-    system.switch(950, 2, system.receiving, 0)
-    system.listening.wait_for_work(BASE - 15_000)
+def sent_and_received(system: System, begin: int = 0) -> object:
+    """From `begin` on: the talker publishes at 500, has sent at 502 and wakes the receiving thread at 600, which wakes
+    the listener at 900 and sleeps. The listener's executor waits for work from -15 000 on."""
+    system.switch(begin - 100, 0, 0, system.talking)
+    sent = system.talk(begin, begin + 500, begin + 700)
+    system.wake(begin + 600, system.receiving, by_cpu=0, cpu=2)
+    system.switch(begin + 650, 2, 0, system.receiving)
+    system.switch(begin + 800, 0, system.talking, 0)
+    system.wake(begin + 900, system.listening, by_cpu=2, cpu=1)
+    system.switch(begin + 950, 2, system.receiving, 0)
+    system.listening.wait_for_work(BASE + begin - 15_000)
     return sent
 
 
@@ -946,6 +946,23 @@ def test_limits_by_topic_leave_other_topics_alone(tmp_path: Path) -> None:
         return why(trace, Selection(later_than_by_topic=limits)).section("messages").frame.height
 
     assert [late(limits) for limits in ({"/chatter": 5_000, "/absent": 1}, {"/absent": 1}, None)] == [2, 0, 1]
+
+
+def test_totals_are_those_of_all_messages(tmp_path: Path) -> None:
+    system = System()
+    for begin, until in ((0, 5_000), (30_000, 37_000)):
+        system.switch(begin - 500, 1, 0, HOG)
+        sent = sent_and_received(system, begin)
+        system.switch(until, 1, HOG, system.listening, "running")
+        system.listening.get_next_ready(BASE + until + 100)
+        system.listen(sent, until + 200)
+        system.switch(until + 1_000, 1, system.listening, 0)
+    answer = system.why(tmp_path)
+    row = answer.section("totals").frame.to_dicts()[0]
+    assert (row["cause"], row["who"], row["messages"], row["total_ns"]) == ("cpu", "hog", 2, 4_100 + 6_100)
+    assert (row["each_p50_ns"], row["each_max_ns"]) == (4_100, 6_100)
+    assert answer.section("why").frame["late"].to_list() == [2]
+    assert answer.section("why").title.startswith("Of 2 late messages (longer than 0 ns; 2 in all) 2 waited for CPU 1")
 
 
 # Slow callbacks -------------------------------------------------------------------------------------------------------
