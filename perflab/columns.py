@@ -16,7 +16,7 @@ from perflab.quantity import TEXT, UNKNOWN, Quantity
 Row = TypeVar("Row")
 
 DEEPER = "\u00a0\u00a0"  # before what is a part of what stands above it
-Tone = Literal["", "bad", "good", "warn", "faint"]
+Tone = Literal["", "bad", "good", "warn", "faint", "strong"]
 Kind = Literal["integer", "number", "string", "boolean"]  # of a value in JSON
 
 
@@ -75,6 +75,7 @@ class Column(Generic[Row]):
     tone: Tone = ""  # of values other than 0
     called: str = ""  # where there are no groups; default group and header
     beside: bool = False  # intervals stay beside their values, however little room there is
+    least: int = 0  # letters that stay of a name that may lose its middle before other columns go; 0: it may not
     once: bool = False  # where rows keep their order, what repeats the row above is left out
     kind: Kind = "string"
     optional: bool = False  # only some tables of the name have it

@@ -13,6 +13,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import functools
+import json
 import os
 import re
 import sys
@@ -137,6 +138,11 @@ def captured(out: Console) -> Iterator[list[Styled]]:
     with out.capture() as capture:
         yield whole
     whole.append(Styled(capture.get()))
+
+
+def write_json(document: object) -> None:
+    """What `--json` prints, and nothing else."""
+    sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def write_captured(text: Styled) -> None:

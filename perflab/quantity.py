@@ -45,6 +45,10 @@ def _factor(value: float) -> str:
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
+def _p(value: float) -> str:
+    return "<0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.995 else "1.0"
+
+
 def _part(value: float) -> str:
     """Never 100 % where something is missing."""
     return f"{value:.3g} %" if value < 99.95 or value >= 100 else "> 99.9 %"
@@ -66,6 +70,7 @@ BYTES = Quantity("B", format_bytes)
 FREQUENCY = Quantity("Hz", format_rate)
 SHARE = Quantity("", lambda value: f"{100 * value:.1f} %")  # of 1
 FACTOR = Quantity("", _factor)
+P = Quantity("", _p)  # of a test
 PART = Quantity("%", _part)  # of a whole
 POINTS = Quantity("percentage points", lambda value: f"{value:.4g}")
 SYMBOL = Quantity("", str, numeric=False)  # of C++: where there is no room its template arguments go

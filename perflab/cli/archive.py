@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perflab.cli.show import complete_run
+from perflab.cli.options import complete_run
 from perflab.errors import BadInput
 from perflab.formats import json_file
+from perflab.output import write_json
 from perflab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _write(word: str, output: Path | None, with_records: bool) -> Archive:
 
 def _print(archive_: Archive, words: str, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(archive_.document(), indent=1, ensure_ascii=False) + "\n")
+        write_json(archive_.document())
         return
     files = f"{format_count(archive_.files)} files, {format_bytes(archive_.bytes)}"
     sys.stdout.write(f"{archive_.path}: run {archive_.run}, {files}; {words}\n")

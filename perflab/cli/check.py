@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab import output
-from perflab.cli.show import complete_metric, complete_run
+from perflab.cli import options
+from perflab.cli.options import AsJson, MeasuredRun, complete_run, with_options
 from perflab.errors import BadInput, PerflabError, damage_of
-from perflab.output import Styled
+from perflab.output import Styled, write_json
 from perflab.quantity import PLAIN
 from perflab.results.trial import ProcessResources, Result, added
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from perflab.results.run import RunData, TrialTables
 
 Json = dict[str, Any]
-
-MARGIN, ALPHA = "5%", 0.05
 
 MET = "met"
 MISSED = "missed"
@@ -53,15 +52,14 @@ def complete_target(incomplete: str) -> list[str]:
     return [entry.name for entry in catalog.targets() if entry.name.startswith(incomplete)]
 
 
+def _parameters() -> list[inspect.Parameter]:
+    return options.of_statistics()
+
+
+@with_options(_parameters)
 def check(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="A run directory, its name in runs/, or output of irobot_benchmark.",
-            autocompletion=complete_run,
-        ),
-    ],
+    context: typer.Context,
+    run: MeasuredRun,
     target: Annotated[
         str | None,
         typer.Option(
@@ -80,32 +78,14 @@ def check(
             show_default=False,
         ),
     ] = None,
-    margin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENT", help=f"With --baseline: how much worse is allowed [{MARGIN}].", show_default=False
-        ),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --baseline: what is checked, e.g. latency.p99; may be repeated.",
-            autocompletion=complete_metric,
-            show_default=False,
-        ),
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(help=f"With --baseline: rate of false alarms over all checks [{ALPHA:g}].", show_default=False),
-    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="With --baseline: what the trials cannot decide fails too.")
     ] = False,
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML too.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: AsJson = False,
+    **values: Any,
 ) -> int:
     """Check a run against a target, an earlier run, or both.
 
@@ -113,26 +93,28 @@ def check(
     that is shown to be worse by more than the margin. Exit code 1 where anything fails.
     """
     from perflab.cli import gate
+    from perflab.cli.compare import Rules
     from perflab.runs.rundata import open_run
 
     if target is None and baseline is None:
         raise BadInput("there is nothing to check against; give --target FILE, --baseline RUN, or both")
-    of_baseline = {"--margin": margin, "--metric": metric or None, "--alpha": alpha, "--strict": strict or None}
-    if baseline is None and (given := [option for option, value in of_baseline.items() if value is not None]):
-        raise BadInput(f"{given[0]} says how to compare with an earlier run; give --baseline RUN, or leave it out")
+    of_baseline = options.typed(context) & {"margin", "metric", "alpha", "strict"}
+    if baseline is None and of_baseline:
+        given = min(of_baseline)
+        raise BadInput(f"--{given} says how to compare with an earlier run; give --baseline RUN, or leave it out")
     wanted = None if target is None else open_target(target)
     data = open_run(run, with_tables=wanted is not None)
     earlier = None if baseline is None else open_run(baseline, with_tables=False)
     runs = [data] if earlier is None else [data, earlier]
     with damage_of(*(opened.path for opened in runs)):
-        rules = gate.Rules.of(metric, margin or MARGIN, ALPHA if alpha is None else alpha, strict=strict, runs=runs)
+        rules = Rules.of(options.statistics(values), runs)
     with damage_of(data.path):
         checked = _check(data, wanted)
         reports = [] if as_json or wanted is None else [_report(checked)]
     gated = None
     if earlier is not None:
         with damage_of(data.path, earlier.path):
-            gated = gate.check(data, earlier, rules)
+            gated = gate.check(data, earlier, rules, strict=strict)
             reports += [] if as_json else [gate.report(gated)]
         checked["baseline"] = gated
     if junit is not None:
@@ -144,7 +126,7 @@ def check(
         ]
         xml.write(junit, f"perflab check {data.name}", suites)
     if as_json:
-        sys.stdout.write(json.dumps(checked, indent=1, ensure_ascii=False) + "\n")
+        write_json(checked)
     for number, report in enumerate(reports):
         sys.stdout.write("\n" if number else "")
         output.write_captured(report)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli.show import complete_run
+from perflab.cli.options import complete_run
 from perflab.errors import BadInput, PerflabError
 from perflab.formats import json_file
+from perflab.output import write_json
 from perflab.runs import controller
 
 if TYPE_CHECKING:
@@ -85,4 +85,4 @@ def _found(path: Path, host: Host, *, named: bool, notes: list[str]) -> list[Lef
 
 def _print_json(dry_run: bool, removed: list[dict[str, Any]], notes: list[str]) -> None:
     document = {"dry_run": dry_run, "leftovers": removed, "notes": notes}
-    sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_json(document)

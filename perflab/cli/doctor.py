@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab import output
+from perflab.output import write_json
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from perflab.columns import Tone
 
 
 def doctor(
@@ -27,11 +30,9 @@ def doctor(
     }
     document["preflight"] = [check.document() for check in Host().preflight()]
     if as_json:
-        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        write_json(document)
         return 0
-    from perflab.report import terminal
-
-    _print(terminal.console(), document)
+    _print(output.console(), document)
     return 0
 
 
@@ -98,22 +99,19 @@ def _state(available: bool) -> str:
     return "ok" if available else "missing"
 
 
-_STYLES = {"ok": "green", "warn": "yellow", "unknown": "dim", "missing": "red"}
+_TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "unknown": "faint", "missing": "bad"}
 
 
 def _table(out: Console, title: str, rows: list[tuple[str, str, str]]) -> None:
-    from rich.text import Text
+    from perflab.columns import Cell, Column, Table
+    from perflab.report.table import print_rows
 
-    from perflab.report.terminal import Column, print_table
-
-    print_table(
-        out,
-        [
-            Column(title, 0, [Text(name) for name, _, _ in rows], right=False),
-            Column("", 0, [Text(status, _STYLES[status]) for _, status, _ in rows], right=False),
-            Column("found", 0, [Text(value) for _, _, value in rows], right=False),
-        ],
-    )
+    columns: list[Column[tuple[str, str, str]]] = [
+        Column("name", title, lambda row: row[0], rank=0),
+        Column("status", "", lambda row: Cell(row[1], row[1], _TONES[row[1]]), rank=0),
+        Column("found", "found", lambda row: Cell(row[2], row[2]), rank=0),
+    ]
+    print_rows(out, Table("found", title, columns, rows))
     out.print()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli.options import parameters, read, with_options
-from perflab.cli.show import complete_run
+from perflab.cli.options import complete_run, parameters, read, with_options
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.option import Declared, declared, one_of
+from perflab.output import write_json
 
 if TYPE_CHECKING:
     from perflab.export import Written
@@ -103,7 +102,7 @@ def export(
             raise PerflabError(f"cannot write {error.filename or directory}: {error.strerror}") from error
     if as_json:
         document = {"format": format_, "trials": documents, "files": together}
-        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        write_json(document)
     return 0
 
 

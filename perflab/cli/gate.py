@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perflab import output
-from perflab.cli.compare import check_alpha, is_paired, parse_margin
+from perflab.cli.compare import Rules, is_paired
 from perflab.errors import BadInput
 from perflab.models import as_json
 from perflab.output import Styled
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from perflab.columns import Table
     from perflab.report.junit import Suite
     from perflab.results.run import RunData
-    from perflab.statistics.metrics import Metric
     from perflab.statistics.runs import GateCheck
     from perflab.statistics.selection import Match
 
@@ -28,24 +26,7 @@ _HOST = ("hardware_model", "cpu_model", "cpus_online", "machine")
 _SETTINGS = ("thresholds", "warmup_ns", "network", "sampling_ns")
 
 
-@dataclass(frozen=True)
-class Rules:
-    metrics: tuple[Metric, ...]
-    margin: float
-    alpha: float
-    strict: bool
-
-    @staticmethod
-    def of(metrics: Sequence[str] | None, margin: str, alpha: float, *, strict: bool, runs: Sequence[RunData]) -> Rules:
-        """What is asked for, of runs whose key figures are metrics too. Raises BadInput."""
-        from perflab.statistics.key_figures import kinds_in
-        from perflab.statistics.metrics import chosen
-
-        figures = kinds_in(*(run.summary for run in runs))
-        return Rules(chosen(metrics, figures=figures), parse_margin(margin), check_alpha(alpha), strict)
-
-
-def check(run: RunData, baseline: RunData, rules: Rules) -> Json:
+def check(run: RunData, baseline: RunData, rules: Rules, *, strict: bool) -> Json:
     """Every verdict on a run, as JSON. Raises BadInput where the runs cannot be compared."""
     from perflab.statistics.runs import UNDECIDED, gate
     from perflab.statistics.selection import match, names_of
@@ -73,7 +54,7 @@ def check(run: RunData, baseline: RunData, rules: Rules) -> Json:
         "run": run.name,
         "margin": rules.margin,
         "alpha": rules.alpha,
-        "strict": rules.strict,
+        "strict": strict,
         "checks": [_document(c, names[id(c.match)]) for c in checks],
         "undecided": undecided,
         "warnings": warnings,

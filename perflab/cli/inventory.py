@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli.show import complete_run
+from perflab.cli.options import complete_run
 from perflab.errors import BadInput
 from perflab.formats import json_file
 from perflab.option import one_of
+from perflab.output import console
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -146,9 +147,7 @@ def _rows(document: Json) -> Sequence[Row]:
 
 
 def _print(document: Json) -> None:
-    from perflab.report import terminal
-
-    _table(terminal.console(), _rows(document))
+    _table(console(), _rows(document))
 
 
 def _table(out: Any, rows: Sequence[Row]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from perflab.errors import BadInput, Unavailable
 from perflab.option import one_of
+from perflab.output import write_json
 
 if TYPE_CHECKING:
     from perflab.registry import Kind
@@ -36,7 +36,7 @@ def list_(
     lists = {name: _all_or_none(name) for name in WHAT} if what is None else {what: _LISTS[what]()}
     if as_json:
         document: Any = lists if what is None else lists[what]
-        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        write_json(document)
         return 0
     for number, (name, rows) in enumerate(lists.items()):
         if what is None:

@@ -2,22 +2,77 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import json
 import math
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import typer
 
 from perflab.cli.commands import PARAMETERS
-from perflab.errors import BadInput
-from perflab.option import Declared, Form, Group
+from perflab.errors import DAMAGE, BadInput
+from perflab.option import Declared, Form, Group, declared
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from perflab.design.document import Statistics
+
 MAX_NUMBER = 1e12  # of a threshold
+
+
+def complete_run(incomplete: str) -> list[str]:
+    """The runs below runs/ that a word of the command line may become."""
+    return sorted(str(m.parent) for m in Path("runs").glob("*/manifest.json") if str(m.parent).startswith(incomplete))
+
+
+def complete_metric(context: typer.Context, incomplete: str) -> list[str]:
+    """The metrics that a word may become: those of every graph, and those of the runs that stand before it."""
+    from perflab.results import summary as summaries
+    from perflab.statistics.key_figures import kinds_in
+    from perflab.statistics.metrics import METRICS, made_by
+
+    given = [context.params.get(name) for name in ("run", "baseline", "runs")]
+    runs = [run for value in given for run in ([value] if isinstance(value, str) else value or ())]
+    kinds: dict[str, str] = {}
+    for folder in (Path(place) / run for run in runs for place in ("", "runs")):
+        with contextlib.suppress(OSError, *DAMAGE):
+            kinds |= kinds_in(summaries.read(json.loads((folder / "summary.json").read_text())))
+    return [name for name in (*METRICS, *made_by(kinds)) if name.startswith(incomplete)]
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+MeasuredRun = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run directory, its name in runs/, or output of irobot_benchmark.",
+        autocompletion=complete_run,
+    ),
+]
+
+
+def of_statistics() -> list[inspect.Parameter]:
+    """--margin, --alpha and --metric of verbs that compare runs."""
+    return parameters(_statistics(), completes={"metric": complete_metric})
+
+
+def statistics(values: Mapping[str, Any]) -> Statistics:
+    """What they say. Raises BadInput."""
+    from perflab.design.document import Statistics
+
+    said: Statistics = read(Statistics, _statistics(), values)
+    return said
+
+
+def _statistics() -> list[Declared]:
+    from perflab.design.document import Statistics
+
+    return list(declared(Statistics))
 
 
 def with_options(make: Callable[[], list[inspect.Parameter]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -30,17 +85,31 @@ def with_options(make: Callable[[], list[inspect.Parameter]]) -> Callable[[Calla
     return give
 
 
-def parameters(options: Iterable[Declared], defaults: Mapping[str, str] | None = None) -> list[inspect.Parameter]:
-    """What typer shall make of the options, in the order of their groups; `defaults` are by keys of the document."""
+def parameters(
+    options: Iterable[Declared],
+    defaults: Mapping[str, str] | None = None,
+    completes: Mapping[str, Callable[..., Iterable[str]]] | None = None,
+) -> list[inspect.Parameter]:
+    """What typer shall make of the options, in the order of their groups; `defaults` are by keys of the document,
+    `completes` completes what a verb knows better than the type, by parameter."""
     ordered = sorted((o for o in options if o.is_option), key=_place)
-    return [_parameter(option, (defaults or {}).get(option.path[0], option.default)) for option in ordered]
+    return [
+        _parameter(
+            option,
+            (defaults or {}).get(option.path[0], option.default),
+            (completes or {}).get(option.parameter, option.form.complete),
+        )
+        for option in ordered
+    ]
 
 
 def _place(option: Declared) -> int:
     return len(Group) if option.option.group is None else list(Group).index(option.option.group)
 
 
-def _parameter(option: Declared, default: str | None) -> inspect.Parameter:
+def _parameter(
+    option: Declared, default: str | None, complete: Callable[..., Iterable[str]] | None
+) -> inspect.Parameter:
     form = option.form
     flag = option.field.annotation is bool and not any(isinstance(m, Form) for m in option.field.metadata)
     names = [option.name, *([option.option.short] if option.option.short else [])]
@@ -49,7 +118,7 @@ def _parameter(option: Declared, default: str | None) -> inspect.Parameter:
         *names,
         metavar=None if flag else form.metavar,
         help=help_,
-        autocompletion=form.complete,
+        autocompletion=complete,
         rich_help_panel=option.option.group,
         envvar=option.option.envvar,
     )

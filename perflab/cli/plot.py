@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perflab.cli.check import complete_target, open_target
-from perflab.cli.show import complete_run
+from perflab.cli.options import complete_run
 from perflab.errors import BadInput, damage_of
 from perflab.option import one_of, some_of
+from perflab.output import write_json
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def plot(
             "missing": list(pictures.missing),
             "notes": list(pictures.notes),
         }
-        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        write_json(document)
         return 0
     for path, _ in files:
         sys.stdout.write(f"{path}\n")

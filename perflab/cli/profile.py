@@ -15,6 +15,7 @@ import typer
 
 from perflab.cli import folder
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
+from perflab.output import console
 
 if TYPE_CHECKING:
     from perflab.cli.folder import Folder
@@ -337,7 +338,7 @@ def _print(document: dict[str, Any], directory: Path, as_json: bool, threads: bo
     if as_json:
         write_json(document)
         return 0
-    from perflab.report import profile_tables, terminal
+    from perflab.report import profile_tables
 
-    profile_tables.print_profile(terminal.console(), document, directory, threads=threads)
+    profile_tables.print_profile(console(), document, directory, threads=threads)
     return 0

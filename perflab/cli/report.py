@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perflab.cli.show import complete_run
+from perflab.cli.options import complete_run
 from perflab.errors import BadInput
 from perflab.option import one_of
+from perflab.output import write_json
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def report(
     )
     if as_json:
         document = {"files": [str(file) for file in files], "notes": notes}
-        sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        write_json(document)
         return 0
     # Where the page itself is on stdout, nothing else is.
     out = sys.stderr if output == whole_file.STDOUT else sys.stdout

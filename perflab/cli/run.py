@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import typer
 
 from perflab import models
 from perflab.cli.options import with_options
+from perflab.output import console, write_json
 
 if TYPE_CHECKING:
     from perflab.experiment.run import RunResult
@@ -71,7 +71,7 @@ def _display(progress: str, quiet: bool) -> Display:
 def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> None:
     path = shlex.quote(str(result.directory.path))
     if as_json:
-        sys.stdout.write(json.dumps(models.as_json(result.summary), indent=1, ensure_ascii=False) + "\n")
+        write_json(models.as_json(result.summary))
     elif quiet:
         sys.stdout.write(f"{path}\n")
     else:
@@ -79,7 +79,7 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
         from perflab.report import terminal
 
         manifest = read_json(result.directory.manifest) if result.directory.manifest.exists() else {}
-        terminal.print_summary(terminal.console(), result.summary, manifest, edges=edges or None)
+        terminal.print_summary(console(), result.summary, manifest, edges=edges or None)
         for page in sorted(result.directory.path.glob("trials/*/profile/index.html")):
             sys.stdout.write(f"Flame graphs:  {shlex.quote(str(page))}\n")
         sys.stdout.write(f"Run directory: {path}\nSee it again:  perflab show {path}\n")

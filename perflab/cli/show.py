@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perflab import models, output
+from perflab.cli.options import MeasuredRun
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats import json_file
 from perflab.models import Damaged
-from perflab.output import Styled
+from perflab.output import Styled, write_json
 from perflab.results import summary as summaries
 from perflab.results.summary import Summary
 
@@ -26,34 +24,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def complete_run(incomplete: str) -> list[str]:
-    """The runs below runs/ that a word of the command line may become."""
-    return sorted(str(m.parent) for m in Path("runs").glob("*/manifest.json") if str(m.parent).startswith(incomplete))
-
-
-def complete_metric(context: typer.Context, incomplete: str) -> list[str]:
-    """The metrics that a word may become: those of every graph, and those of the runs that stand before it."""
-    from perflab.statistics.key_figures import kinds_in
-    from perflab.statistics.metrics import METRICS, made_by
-
-    given = [context.params.get(name) for name in ("run", "baseline", "runs")]
-    runs = [run for value in given for run in ([value] if isinstance(value, str) else value or ())]
-    kinds: dict[str, str] = {}
-    for folder in (Path(place) / run for run in runs for place in ("", "runs")):
-        with contextlib.suppress(OSError, *DAMAGE):
-            kinds |= kinds_in(summaries.read(json.loads((folder / "summary.json").read_text())))
-    return [name for name in (*METRICS, *made_by(kinds)) if name.startswith(incomplete)]
-
-
 def show(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="A run directory, its name in runs/, or output of irobot_benchmark.",
-            autocompletion=complete_run,
-        ),
-    ],
+    run: MeasuredRun,
     edges: Annotated[bool, typer.Option("--edges", help="Print every edge, also of more than two results.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
 ) -> int:
@@ -98,7 +70,7 @@ def show(
 
 
 def _write_json(summary: Summary) -> None:
-    sys.stdout.write(json.dumps(models.as_json(summary), indent=1, ensure_ascii=False) + "\n")
+    write_json(models.as_json(summary))
 
 
 def _foreign(run: str) -> RunData | None:

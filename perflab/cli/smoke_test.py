@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +13,7 @@ import typer
 from perflab.design.choices import middlewares
 from perflab.errors import BadInput
 from perflab.option import some_of
+from perflab.output import console, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +43,7 @@ def smoke_test(
     from perflab import native as native_programs
     from perflab.cli.smoke_checks import FAILED, carry_out, checks
     from perflab.host import Host
-    from perflab.report import live, terminal
+    from perflab.report import live
 
     native, host = native_programs.find(), Host()
     names = None if middleware is None else _names(middleware)
@@ -53,7 +52,7 @@ def smoke_test(
     folder = Path(tempfile.mkdtemp(prefix=FOLDER))
     answers: list[tuple[Answer, float]] = []
     kept = False
-    out = None if as_json else terminal.console()
+    out = None if as_json else console()
     try:
         for number, check in enumerate(checks(native, names), start=1):
             began = time.monotonic()
@@ -69,7 +68,7 @@ def smoke_test(
             shutil.rmtree(folder, ignore_errors=True)
     failed = sum(answer.state == FAILED for answer, _ in answers)
     if out is None:
-        sys.stdout.write(json.dumps(_document(answers, folder if kept else None), indent=1, ensure_ascii=False) + "\n")
+        write_json(_document(answers, folder if kept else None))
     else:
         _print_end(out, answers, folder if kept else None)
     return 1 if failed else 0

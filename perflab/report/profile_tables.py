@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perflab.columns import Column, Table
 from perflab.profile import result
+from perflab.quantity import PLAIN
 from perflab.units import format_confidence
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from perflab.report.table import Column
 
 Json = dict[str, Any]
 
@@ -24,7 +24,7 @@ def print_profile(out: Console, document: Json, directory: Path, *, threads: boo
     """Facts, processes, the families of those that count, and where the pages are."""
     from rich.text import Text
 
-    from perflab.report.table import print_table
+    from perflab.report.table import print_rows
 
     quality, unit = document["quality"], document["unit"]
     out.print(Text(f"CPU profile of {result.title(document)}", "bold"))
@@ -39,7 +39,7 @@ def print_profile(out: Console, document: Json, directory: Path, *, threads: boo
         out.print(warning, style="yellow")
     out.print()
     processes = document["processes"]
-    print_table(out, _process_columns(processes[:MOST_PROCESSES], quality["weight"], unit))
+    print_rows(out, _processes(processes[:MOST_PROCESSES], quality["weight"], unit))
     if len(processes) > MOST_PROCESSES:
         out.print(f"and {len(processes) - MOST_PROCESSES} processes more", style="dim")
     for process in [p for p in processes if p["page"] is not None][:MOST_TABLES]:
@@ -53,52 +53,45 @@ def print_profile(out: Console, document: Json, directory: Path, *, threads: boo
 def _print_families(out: Console, title: str, part: Json, document: Json) -> None:
     from rich.text import Text
 
-    from perflab.report.table import print_table
+    from perflab.report.table import print_rows
 
     out.print()
     out.print(Text.assemble((title, "bold"), f", {part['samples']:,} samples"))
     if part["whole"] is None or part["families"][0]["self_share"] is None:
         out.print("too few samples for shares", style="dim")
         return
-    print_table(out, _family_columns(part["families"], document))
+    print_rows(out, _families(part, document))
 
 
-def _process_columns(processes: Sequence[Json], total: int, unit: str) -> list[Column]:
-    from rich.text import Text
-
-    from perflab.report.table import Column
-
-    def texts(cells: Sequence[str]) -> list[Text]:
-        return [Text(cell) for cell in cells]
-
-    return [
-        Column("process", 0, texts([f"{p['name']} ({p['pid']})" for p in processes]), right=False),
-        Column("CPU", 0, texts([result.amount(p["weight"], unit) for p in processes])),
-        Column("share", 0, texts([result.percent(p["weight"] / total if total else None) for p in processes])),
-        Column("samples", 2, texts([f"{p['samples']:,}" for p in processes])),
-        Column("whole stacks", 1, texts([result.percent(p["whole"]) for p in processes])),
-        Column("without a name", 3, texts([result.percent(p["unresolved"]) for p in processes])),
-    ]
+def _processes(processes: Sequence[Json], total: int, unit: str) -> Table[Json]:
+    return Table(
+        "processes",
+        "Processes",
+        [
+            Column("process", "process", lambda p: f"{p['name']} ({p['pid']})", rank=0),
+            Column("cpu", "CPU", lambda p: result.amount(p["weight"], unit), PLAIN, rank=0),
+            Column("share", "share", lambda p: result.percent(p["weight"] / total if total else None), PLAIN, rank=0),
+            Column("samples", "samples", lambda p: f"{p['samples']:,}", PLAIN, rank=2),
+            Column("whole", "whole stacks", lambda p: result.percent(p["whole"]), PLAIN, rank=1),
+            Column("unresolved", "without a name", lambda p: result.percent(p["unresolved"]), PLAIN, rank=3),
+        ],
+        processes,
+    )
 
 
-def _family_columns(families: Sequence[Json], document: Json) -> list[Column]:
-    from rich.text import Text
-
-    from perflab.report.table import Column
-
-    found = sorted(families, key=lambda row: -row["self_weight"])
-
-    def texts(cells: Sequence[str]) -> list[Text]:
-        return [Text(cell) for cell in cells]
-
-    return [
-        Column("family", 0, texts([document["families"][row["family"]] for row in found]), right=False),
-        Column("itself", 0, texts([result.percent(row["self_share"]) for row in found])),
-        Column(
-            f"{format_confidence(document['confidence'])} interval",
-            1,
-            texts([result.interval(row["self_low"], row["self_high"]) for row in found]),
-        ),
-        Column("with what it calls", 2, texts([result.percent(row["inclusive_share"]) for row in found])),
-        Column("samples", 3, texts([f"{row['self_samples']:,}" for row in found])),
-    ]
+def _families(part: Json, document: Json) -> Table[Json]:
+    interval = f"{format_confidence(document['confidence'])} interval"
+    return Table(
+        "families",
+        "Families",
+        [
+            Column("family", "family", lambda row: document["families"][row["family"]], rank=0),
+            Column("self", "itself", lambda row: result.percent(row["self_share"]), PLAIN, rank=0),
+            Column(
+                "interval", interval, lambda row: result.interval(row["self_low"], row["self_high"]), PLAIN, rank=1
+            ),
+            Column("calls", "with what it calls", lambda row: result.percent(row["inclusive_share"]), PLAIN, rank=2),
+            Column("samples", "samples", lambda row: f"{row['self_samples']:,}", PLAIN, rank=3),
+        ],
+        sorted(part["families"], key=lambda row: -row["self_weight"]),
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,92 +13,32 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from perflab import columns as model
-from perflab.columns import DEEPER, AnyTable, Cell, Tone
+from perflab.columns import DEEPER, AnyTable, Cell, Column, Tone
 from perflab.output import visible_line, visible_text
+from perflab.quantity import SYMBOL
 
 MIN_NAME_WIDTH = 18
+LEAST_SYMBOL_WIDTH = 32
 COLUMN_GAP = 2
+ARROW = " → "
+
+STYLES: dict[Tone, str] = {"": "", "bad": "red", "warn": "yellow", "good": "green", "faint": "dim", "strong": "bold"}
+
+_OPERATOR = re.compile(r"operator(<=>|<<=|>>=|<<|>>|<=|>=|->|<|>)|->")
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of a table. The higher its rank, the earlier it is left out, together with all others of that rank.
+class _Shown:
+    """A column with the texts of its cells."""
 
-    Rank 0 stays, and is cut where it must be.
-    """
-
-    header: str
+    column: Column[Any]
     rank: int
-    cells: Sequence[Text]
-    right: bool = True
-    group: str = ""  # written above the first column of the group that is shown
-    called: str = ""  # where it is named as left out; default group and header
+    texts: Sequence[Text]
 
     @property
     def width(self) -> int:
         """Without the name of its group."""
-        return max(cell_len(line) for line in (self.header, *(cell.plain for cell in self.cells)))
-
-    @property
-    def name(self) -> str:
-        """ "latency p99"."""
-        return self.called or " ".join(filter(None, (self.group, self.header)))
-
-
-def print_table(out: Console, columns: Sequence[Column]) -> None:
-    """A table that fits: columns of high rank are left out first, then the first column of rank 0 is cut."""
-    columns = [_visible(column) for column in columns]
-    shown = columns
-    while sum(_widths(shown)) + _gaps(shown) > out.width and any(c.rank for c in shown):
-        lowest = max(c.rank for c in shown)
-        shown = [c for c in shown if c.rank != lowest]
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
-    )
-    widths = _widths(shown)
-    spare = out.width - sum(widths) - _gaps(shown)
-    groups = {""}
-    two_lines = any(column.group for column in shown)
-    for column, full in zip(shown, widths, strict=True):
-        width = full
-        if spare < 0 and column.rank == 0:
-            cut = min(-spare, max(0, full - MIN_NAME_WIDTH))
-            width, spare = full - cut, spare + cut
-        above = "" if column.group in groups else column.group
-        groups.add(column.group)
-        table.add_column(
-            Group(above, column.header) if two_lines else column.header,
-            justify="right" if column.right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            width=width,
-        )
-    for row in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*row)
-    out.print(table)
-    if missing := ", ".join(column.name for column in columns if column not in shown):
-        out.print(Text(f"Left out at {out.width} columns: {missing}", "dim"))
-
-
-STYLES: dict[Tone, str] = {"": "", "bad": "red", "warn": "yellow", "good": "green", "faint": "dim"}
-
-
-def print_rows(out: Console, table: AnyTable) -> None:
-    """A table that was declared once, in a terminal."""
-    columns = [
-        Column(
-            column.header,
-            column.rank,
-            _texts(column, cells),
-            right=column.quantity.numeric,
-            group=column.group,
-            called=column.called,
-        )
-        for column, cells in table.filled()
-        if column.rank is not None
-    ]
-    print_table(out, columns)
+        return max(cell_len(line) for line in (self.column.header, *(text.plain for text in self.texts)))
 
 
 def print_declared(out: Console, table: AnyTable) -> None:
@@ -109,36 +50,145 @@ def print_declared(out: Console, table: AnyTable) -> None:
     out.print()
 
 
-def _texts(column: model.Column[Any], cells: Sequence[Cell]) -> list[Text]:
+def print_rows(out: Console, table: AnyTable) -> None:
+    """Columns of high rank are left out first, then the first column of rank 0 is cut."""
+    columns = _shown(table, out.width)
+    shown = columns
+    while sum(_widths(shown)) + _gaps(shown) > out.width and any(c.rank for c in shown):
+        lowest = max(c.rank for c in shown)
+        shown = [c for c in shown if c.rank != lowest]
+    made = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
+    )
+    widths = _widths(shown)
+    spare = out.width - sum(widths) - _gaps(shown)
+    groups = {""}
+    two_lines = any(c.column.group for c in shown)
+    for c, full in zip(shown, widths, strict=True):
+        width = full
+        if spare < 0 and c.rank == 0:
+            cut = min(-spare, max(0, full - MIN_NAME_WIDTH))
+            width, spare = full - cut, spare + cut
+        above = "" if c.column.group in groups else c.column.group
+        groups.add(c.column.group)
+        made.add_column(
+            Group(above, c.column.header) if two_lines else c.column.header,
+            justify="right" if c.column.quantity.numeric else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            width=width,
+        )
+    for row in zip(*(c.texts for c in shown), strict=True):
+        made.add_row(*row)
+    out.print(made)
+    if missing := ", ".join(c.column.title for c in columns if c not in shown):
+        out.print(Text(f"Left out at {out.width} columns: {missing}", "dim"))
+
+
+def print_lines(out: Console, table: AnyTable) -> None:
+    """Each row as lines: what, and its value."""
+    columns = _shown(table, out.width)
+    width = max(cell_len(c.column.title) for c in columns)
+    for texts in zip(*(c.texts for c in columns), strict=True):
+        for c, text in zip(columns, texts, strict=True):
+            out.print(Text(f"{c.column.title:<{width}}  ") + text, no_wrap=True, overflow="ellipsis")
+
+
+def width_of(table: AnyTable) -> int:
+    """That a terminal must have for all columns with a rank."""
+    columns = _shown(table, LEAST_SYMBOL_WIDTH)
+    return sum(_widths(columns)) + _gaps(columns)
+
+
+def _shown(table: AnyTable, width: int) -> list[_Shown]:
+    """The columns with a rank as they will be printed, those that may lose their middle so that all have room."""
+    columns = [
+        _Shown(
+            replace(column, header=visible_line(column.header), group=visible_line(column.group)),
+            column.rank,
+            [visible_text(text) for text in _texts(column, cells, width)],
+        )
+        for column, cells in table.filled()
+        if column.rank is not None
+    ]
+    names = [c for c in columns if c.column.least]
+    if not names or sum(c.width for c in columns) + _gaps(columns) <= width:
+        return columns
+    room = (width - sum(c.width for c in columns if c not in names) - _gaps(columns)) // len(names)
+
+    def cut(c: _Shown) -> _Shown:
+        most = max(c.column.least, room, int(NAMES_SHARE * width) // len(names))
+        return replace(c, texts=[Text(shorten(text.plain, most), text.style) for text in c.texts])
+
+    return [cut(c) if c.column.least else c for c in columns]
+
+
+def _texts(column: Column[Any], cells: Sequence[Cell], width: int) -> list[Text]:
     texts = []
     for place, cell in enumerate(cells):
         if column.once and place and cells[place - 1] == cell:
             texts.append(Text(""))
             continue
         words = column.whole(cell) if column.beside else cell.text
+        if column.quantity is SYMBOL:
+            words = fold_symbol(words, max(LEAST_SYMBOL_WIDTH, width // 4))
         texts.append(Text(DEEPER * cell.depth + words, STYLES[cell.tone]))
     return texts
 
 
-def _visible(column: Column) -> Column:
-    """With the widths that its cells will have in print."""
-    return replace(
-        column,
-        header=visible_line(column.header),
-        group=visible_line(column.group),
-        cells=[visible_text(cell) for cell in column.cells],
-    )
-
-
-def _widths(columns: Sequence[Column]) -> list[int]:
+def _widths(columns: Sequence[_Shown]) -> list[int]:
     """Of the columns when these are shown: the first of each group has room for the group's name."""
     seen = {""}
     widths = []
-    for column in columns:
-        widths.append(column.width if column.group in seen else max(column.width, cell_len(column.group)))
-        seen.add(column.group)
+    for c in columns:
+        group = c.column.group
+        widths.append(c.width if group in seen else max(c.width, cell_len(group)))
+        seen.add(group)
     return widths
 
 
-def _gaps(columns: Sequence[Column]) -> int:
+def _gaps(columns: Sequence[_Shown]) -> int:
     return COLUMN_GAP * (len(columns) - 1)
+
+
+# -- names that are too long -----------------------------------------------------------------------------------------
+
+NAMES_SHARE = 0.4  # of the width, where a table is too wide
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` in at most `width` letters without its middle; of "a → b" both sides keep their beginning and end."""
+    if len(text) <= width:
+        return text
+    left, arrow, right = text.partition(ARROW)
+    if arrow:
+        room = width - len(ARROW)
+        of_left = max(min(len(left), room // 2), room - len(right))
+        return f"{shorten(left, of_left)}{ARROW}{shorten(right, room - of_left)}"
+    tail = width // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def fold_symbol(symbol: str, width: int) -> str:
+    """A C++ name in at most `width` cells: template arguments go first, from within, then the middle."""
+    while len(symbol) > width and (inner := _deepest_arguments(symbol)) is not None:
+        symbol = f"{symbol[: inner[0]]}…{symbol[inner[1] :]}"
+    return shorten(symbol, width)
+
+
+def _deepest_arguments(symbol: str) -> tuple[int, int] | None:
+    """Where the template arguments that lie deepest begin and end, the longest of these; None where none are left."""
+    opened: list[int] = []
+    found: list[tuple[int, int, int]] = []  # depth, begin, end
+    text = _OPERATOR.sub(lambda m: "x" * len(m[0]), symbol)
+    for i, letter in enumerate(text):
+        if letter == "<":
+            opened.append(i + 1)
+        elif letter == ">" and opened:
+            begin = opened.pop()
+            if i - begin > 1:
+                found.append((len(opened), begin, i))
+    if not found:
+        return None
+    _, begin, end = max(found, key=lambda f: (f[0], f[2] - f[1]))
+    return begin, end

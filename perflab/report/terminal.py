@@ -15,9 +15,8 @@ from rich.text import Text
 
 from perflab.columns import Table
 from perflab.models import as_json
-from perflab.output import console
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
-from perflab.report.table import COLUMN_GAP, Column, print_declared, print_rows, print_table
+from perflab.report.table import print_declared, print_rows
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.totals import passing_in_words, replies_of, threads_in_words, totals_in_words
@@ -36,9 +35,7 @@ from perflab.results.trial import (
     Trial,
     received,
 )
-from perflab.units import format_bytes, format_duration, format_time
-
-__all__ = ["COLUMN_GAP", "Column", "console", "print_summary", "print_table", "totals_in_words"]
+from perflab.units import format_duration, format_time
 
 Json = dict[str, Any]
 Timed = TypeVar("Timed", EdgeResult, ServiceResult)
@@ -276,14 +273,9 @@ def _named(results: Sequence[Result]) -> list[Of[Result]]:
 
 
 def _print_resources(out: Console, resources: Resources) -> None:
-    parts = []
-    for process in resources.processes:
-        cpu, rss = process.cpu_percent_mean, process.rss_kb_max
-        used = "CPU –" if cpu is None else f"CPU {cpu:.3g} %"
-        peak = "RSS –" if rss is None else f"RSS {format_bytes(rss * 1024)} at most"
-        parts.append(f"{process.process}: {used}, {peak}")
-    if parts:
-        out.print(Text(f"Resources (100 % is one CPU): {'; '.join(parts)}"), soft_wrap=False)
+    if resources.processes:
+        print_rows(out, messages.processes([Of(process) for process in resources.processes]))
+        _line(out, messages.ONE_CPU, "dim")
         out.print()
 
 

@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from perflab.columns import Column, Table
+from perflab.quantity import COUNT, PERCENT
 from perflab.report.label import labels
-from perflab.report.table import Column, print_table
+from perflab.report.table import print_rows
 from perflab.results.trial import Result, Why
 from perflab.trace.causes import CAUSES
-from perflab.units import format_count
 
 LEAST_SHARE = 0.5  # per cent of all lateness; a cause that is less everywhere has no column
 MOST_COLUMNS = 7
@@ -30,12 +31,14 @@ def print_why(out: Console, results: Sequence[Result]) -> None:
         return
     out.print("Why messages were late", style="bold")
     for label, why in found:
-        out.print(Padding(Text.assemble((label, "bold"), ": ", _lower(why.sentence)), (0, 0, 0, 2)))
+        out.print(
+            Padding(Text.assemble((label, "bold"), ": ", f"{why.sentence[:1].lower()}{why.sentence[1:]}"), (0, 0, 0, 2))
+        )
     out.print()
-    late = [(label, why) for label, why in found if why.late]
-    if late:
-        print_table(out, _columns(late))
-        out.print("shares of the time that the late messages took; `perflab trace why` tells more", style="dim")
+    if late := [(label, why) for label, why in found if why.late]:
+        table = _table(late)
+        print_rows(out, table)
+        out.print(table.notes[0], style="dim")
         out.print()
 
 
@@ -46,25 +49,31 @@ def _labels(traced: Sequence[Result]) -> list[str]:
     return labels([replace(result, purpose=None) for result in traced])
 
 
-def _columns(found: Sequence[tuple[str, Why]]) -> list[Column]:
-    shares = [{row["cause"]: row["total_percent"] for row in why.causes} for _, why in found]
-    largest = {cause: max((share.get(cause) or 0.0 for share in shares), default=0.0) for cause in CAUSES}
-    shown = [cause for cause, share in largest.items() if share >= LEAST_SHARE]
-    kept = set(sorted(shown, key=lambda cause: -largest[cause])[:MOST_COLUMNS])
-    return [
-        Column("traced trial", 0, [Text(label) for label, _ in found], right=False),
-        Column("late", 0, [Text(format_count(why.late)) for _, why in found]),
-        Column("of", 1, [Text(format_count(why.messages)) for _, why in found]),
-        *(
-            Column(CAUSES[cause].short, 2 + number, [Text(_percent(share.get(cause))) for share in shares])
-            for number, cause in enumerate(cause for cause in shown if cause in kept)
-        ),
-    ]
+def _table(found: Sequence[tuple[str, Why]]) -> Table[tuple[str, Why]]:
+    """The causes that matter most, in the order in which all are listed."""
+    largest: dict[str, float] = dict.fromkeys(CAUSES, 0.0)
+    for _, why in found:
+        for cause in CAUSES:
+            largest[cause] = max(largest[cause], _share(why, cause) or 0.0)
+    most = sorted(largest, key=lambda cause: -largest[cause])[:MOST_COLUMNS]
+    shown = [cause for cause in CAUSES if cause in most and largest[cause] >= LEAST_SHARE]
+    return Table(
+        "why",
+        "Why messages were late",
+        [
+            Column("trial", "traced trial", lambda row: row[0], rank=0),
+            Column("late", "late", lambda row: row[1].late, COUNT, rank=0),
+            Column("messages", "of", lambda row: row[1].messages, COUNT, rank=1),
+            *(_of_cause(cause, rank) for rank, cause in enumerate(shown, start=2)),
+        ],
+        found,
+        ["shares of the time that the late messages took; `perflab trace why` tells more"],
+    )
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.3g} %"
+def _of_cause(cause: str, rank: int) -> Column[tuple[str, Why]]:
+    return Column(cause, CAUSES[cause].short, lambda row: _share(row[1], cause), PERCENT, rank=rank)
 
 
-def _lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+def _share(why: Why, cause: str) -> float | None:
+    return next((row["total_percent"] for row in why.causes if row["cause"] == cause), None)

@@ -53,6 +53,14 @@ class Estimate:
     reason: str | None = None
     """Why there is no value, or no interval."""
 
+    @property
+    def low(self) -> float | None:
+        return None if self.interval is None else self.interval.low
+
+    @property
+    def high(self) -> float | None:
+        return None if self.interval is None else self.interval.high
+
     def mapped(self, function: Callable[[float], float]) -> Estimate:
         """Of an increasing function of the value."""
         return Estimate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perflab import models
+from perflab.quantity import P
 from perflab.results.comparison import CLAIMS, Comparison, Estimate, Interval, Lattice, Margin
 from perflab.results.trial import Result
 from perflab.statistics.equivalence import NOT_POSITIVE
@@ -26,7 +27,7 @@ def factor(value: float) -> str:
 
 def p_in_words(p: float) -> str:
     """ "p = 0.16", "p < 0.0001"."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}" if p < 0.995 else "p = 1.0"
+    return "p < 0.0001" if p < 0.0001 else f"p = {P.text(p)}"
 
 
 def in_words(comparison: Comparison, form: Form = plain) -> str:

@@ -16,7 +16,7 @@ from made_experiment import result as made_result
 from made_run import MadeTrial, Stream, arrivals, make_run
 
 from perflab.cli import main
-from perflab.cli.show import complete_metric
+from perflab.cli.options import complete_metric
 from perflab.report import junit
 from perflab.report.junit import Case, Suite
 from perflab.results.trial import Result
@@ -236,9 +236,9 @@ def test_runs_of_something_else_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--margin", "none"], "--margin 'none' is not a percentage"),
-        (["--margin", "-5%"], "--margin '-5%' is not a percentage"),
-        (["--alpha", "0.9"], "--alpha 0.9 is not a rate"),
+        (["--margin", "none"], "--margin 'none' is not a number"),
+        (["--margin", "-5%"], "--margin -5 must be more than 0"),
+        (["--alpha", "0.9"], "--alpha 0.9 must be less than 0.5"),
         (["--metric", "latency.p98"], "--metric: no metric 'latency.p98'; did you mean"),
         (["--baseline", "nowhere"], "no run 'nowhere'"),
         (["--junit", "missing/folder/x.xml"], "--junit missing/folder/x.xml cannot be written"),

@@ -138,7 +138,11 @@ def test_runs_with_nothing_in_common_say_so(tmp_path: Path, capsys: Captured) ->
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
-    [(["--margin", "x"], "--margin 'x' is not"), (["--alpha", "0"], "--alpha 0 is"), (["--metric", "x"], "no metric")],
+    [
+        (["--margin", "x"], "--margin 'x' is not"),
+        (["--alpha", "0"], "--alpha 0 must be more than 0"),
+        (["--metric", "x"], "no metric"),
+    ],
 )
 def test_bad_input_is_one_line(tmp_path: Path, capsys: Captured, arguments: list[str], complaint: str) -> None:
     run = write_run(tmp_path / "run", replace(PLAIN, blocks=1).summary())

@@ -14,6 +14,7 @@ from support import checkpoint, edge, publisher
 
 from perflab.errors import BadInput
 from perflab.models import as_json
+from perflab.output import console
 from perflab.report import terminal
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.tables import rows_of
@@ -326,7 +327,7 @@ def test_a_key_figure_is_not_called_like_a_metric(name: str) -> None:
 
 def shown(summary: Json) -> str:
     out = io.StringIO()
-    terminal.print_summary(terminal.console(out), read(summary), {"middlewares": [], "preflight": []})
+    terminal.print_summary(console(out), read(summary), {"middlewares": [], "preflight": []})
     return out.getvalue()
 
 

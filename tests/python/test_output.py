@@ -22,8 +22,10 @@ from support import SOURCE
 
 from perflab import output
 from perflab.cli import main
+from perflab.columns import Column, Table
 from perflab.output import captured, console, guard, guarded, plain_console, visible, visible_line, write_captured
-from perflab.report.table import Column, print_table
+from perflab.quantity import PLAIN
+from perflab.report.table import print_rows
 
 # Clears the screen, writes the clipboard, sets colours by C1, turns the direction of writing, goes back in the line.
 HOSTILE = "n\x1b[2J\x1b]52;c;aGk=\x07\x9b31m\u202e\u2066\r\x7f[red]:boom:"
@@ -52,6 +54,15 @@ class Bytes(io.BytesIO):
         return self._text.write(bytes(data).decode())
 
 
+def column(header: str, text: str, rank: int = 0, **more: Any) -> Column[None]:
+    return Column(header, header, lambda _: text, PLAIN, rank=rank, **more)
+
+
+def table(*columns: Column[None]) -> Table[None]:
+    """Of one row."""
+    return Table("table", "Table", columns, [None])
+
+
 def test_what_a_terminal_obeys_is_written_out() -> None:
     assert visible(HOSTILE) == WRITTEN_OUT
     assert visible("a\tb\nc µs → … é 漢 👍") == "a\tb\nc µs → … é 漢 👍"
@@ -70,7 +81,7 @@ def test_a_console_writes_text_as_it_is_and_its_own_styles_alone(target: io.Stri
     out.print(f"one {HOSTILE}")
     out.print(Text(f"two {HOSTILE}", "bold"), soft_wrap=True)
     out.print(Text.assemble((HOSTILE, "red"), " three\nforged"), soft_wrap=True)
-    print_table(out, [Column(HOSTILE, 0, [Text(f"{HOSTILE}\nforged")], group=HOSTILE), Column("b", 0, [Text("1")])])
+    print_rows(out, table(column(HOSTILE, f"{HOSTILE}\nforged", group=HOSTILE), column("b", "1")))
     printed = OWN.sub("", target.getvalue())
     assert not OBEYED.search(printed)
     assert f"one {BY_RICH}" in printed
@@ -88,24 +99,24 @@ def test_styles_keep_their_places() -> None:
 
 def test_a_table_is_as_wide_as_what_is_printed() -> None:
     target = io.StringIO()
-    print_table(plain_console(target, 40), [Column("a", 0, [Text("\x1b\x1b")]), Column("b", 0, [Text("1")])])
+    print_rows(plain_console(target, 40), table(column("a", "\x1b\x1b"), column("b", "1")))
     assert target.getvalue().splitlines()[-1] == "\\u001b\\u001b  1"
 
 
 def test_columns_that_a_narrow_terminal_has_no_room_for_are_named() -> None:
     target = io.StringIO()
-    columns = [
-        Column("name", 0, [Text("n" * 20)]),
-        Column("p50", 2, [Text("1 ms")], group="latency"),
-        Column("p99", 2, [Text("1 ms")], group="latency"),
-        Column("", 1, [Text("x" * 30)], called="reason"),
-    ]
-    print_table(plain_console(target, 60), columns)
+    columns = table(
+        column("name", "n" * 20),
+        column("p50", "1 ms", 2, group="latency"),
+        column("p99", "1 ms", 2, group="latency"),
+        column("", "x" * 30, 1, called="reason"),
+    )
+    print_rows(plain_console(target, 60), columns)
     assert target.getvalue().splitlines()[-1] == "Left out at 60 columns: latency p50, latency p99"
-    print_table(plain_console(target, 40), columns)
+    print_rows(plain_console(target, 40), columns)
     assert target.getvalue().endswith("Left out at 40 columns: latency p50, \nlatency p99, reason\n")
     target = io.StringIO()
-    print_table(plain_console(target, 100), columns)
+    print_rows(plain_console(target, 100), columns)
     assert "Left out" not in target.getvalue()
 
 

@@ -10,13 +10,14 @@ import pytest
 from made_experiment import Effect, Made, with_findings
 from rich.cells import cell_len
 from rich.console import Console
-from rich.text import Text
 from support import checkpoint, edge, publisher, service
 from test_summary import trial
 
+from perflab.columns import Column, Table
+from perflab.quantity import PLAIN
 from perflab.report import terminal
 from perflab.report.live import LiveLine
-from perflab.report.table import Column, print_table
+from perflab.report.table import print_rows
 from perflab.results.trial import Judged, Passing, ThreadGroup
 from perflab.runs.display import LiveProgress
 from perflab.statistics import histogram as hg
@@ -257,12 +258,11 @@ def test_what_took_effect_is_said_in_words(way: dict[str, Any], passing: list[Pa
 def test_a_group_has_room_for_its_name_once() -> None:
     def table(width: int) -> str:
         out = io.StringIO()
-        cells = [[Text("1")], [Text("2")], [Text("3")]]
-        columns = [Column("", 0, [Text("row")], right=False)]
+        columns: list[Column[None]] = [Column("row", "", lambda _: "row", rank=0)]
         columns += [
-            Column(name, n + 1, c, group="round trip") for n, (name, c) in enumerate(zip("abc", cells, strict=True))
+            Column(name, name, lambda _: "1", PLAIN, rank=n, group="round trip") for n, name in enumerate("abc", 1)
         ]
-        print_table(Console(file=out, width=width, no_color=True), columns)
+        print_rows(Console(file=out, width=width, no_color=True), Table("rows", "Rows", columns, [None]))
         return out.getvalue()
 
     whole = len("row") + 2 + len("round trip") + 2 + 1 + 2 + 1

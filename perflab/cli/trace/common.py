@@ -17,6 +17,7 @@ import typer
 
 from perflab.cli.options import with_options
 from perflab.errors import BadInput
+from perflab.output import console
 
 if TYPE_CHECKING:
     from perflab.trace.answer import Answer, Section
@@ -96,10 +97,10 @@ class Asked:
             answer = dataclasses.replace(answer, sections=cut)
         if self.as_json:
             return write_json(answer.document())
-        from perflab.report import terminal, trace_tables
+        from perflab.report import trace_tables
 
         everything = self.whole or self.top is not None
-        trace_tables.print_answer(terminal.console(), answer, everything=everything, uncut=trees)
+        trace_tables.print_answer(console(), answer, everything=everything, uncut=trees)
         return 0
 
 

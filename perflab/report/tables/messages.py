@@ -216,11 +216,11 @@ def processes(rows: Sequence[Of[ProcessResources]]) -> Table[Of[ProcessResources
         "processes",
         "Resources of each process",
         [
-            Column("process", "process", lambda row: row.record.process),
+            Column("process", "process", lambda row: row.record.process, rank=0),
             RUN,
             result_column(),
-            cpu(lambda row: row.record),
-            rss(lambda row: row.record),
+            cpu(lambda row: row.record, 1),
+            rss(lambda row: row.record, 2),
         ],
         rows,
     )

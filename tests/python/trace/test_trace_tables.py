@@ -11,7 +11,8 @@ from made_tables import MadeSource
 from rich.cells import cell_len
 from rich.console import Console
 
-from perflab.report.trace_tables import fold_symbol, print_answer, shorten
+from perflab.report.table import fold_symbol, shorten
+from perflab.report.trace_tables import print_answer
 from perflab.trace.answer import Answer, Section
 from perflab.trace.callbacks import callbacks
 from perflab.trace.columns import PID, Table, count, percent, symbol, text, time
