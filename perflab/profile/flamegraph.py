@@ -8,11 +8,8 @@ The first frame of each stack is its group, e.g. the thread; a switch on the pag
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Literal
 
 Unit = Literal["ns", "cycles", "samples"]
@@ -62,30 +59,22 @@ def page(
     facts: Sequence[str] = (),
 ) -> str:
     """The page. `families` are titles by name, in the order of the legend; `groups` is what first frames are."""
+    return written(title, drawn(stacks, unit=unit, families=families, groups=groups), families or {}, facts)
+
+
+def drawn(
+    stacks: Stacks, *, unit: Unit, families: Mapping[str, str] | None = None, groups: str = "threads"
+) -> dict[str, Any]:
+    """What the page's script draws, as JSON."""
     titles = {"": "", **(families or {})}
-    document = {"unit": unit, "groups": groups, "families": list(titles.values()), **_tree(stacks, list(titles))}
-    parts = {
-        "title": html.escape(title),
-        "groups": html.escape(groups),
-        "style": asset("flamegraph.css") + colors(list(titles)),
-        "patterns": "".join(pattern(number) for number in range(1, len(titles))),
-        "facts": "".join(f"<p>{html.escape(fact)}</p>" for fact in facts),
-        # "<" would end the script, whatever a function is called.
-        "data": json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-        "script": asset("flamegraph.js"),
-    }
-    return fill(asset("flamegraph.html"), parts)
+    return {"unit": unit, "groups": groups, "families": list(titles.values()), **_tree(stacks, list(titles))}
 
 
-def fill(template: str, parts: Mapping[str, str]) -> str:
-    """One pass over a template with {{names}}: what is put in is not looked at again."""
-    pieces = template.split("{{")
-    return pieces[0] + "".join(parts[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
+def written(title: str, drawing: Mapping[str, Any], families: Iterable[str], facts: Sequence[str] = ()) -> str:
+    """The page of what `drawn` made; `families` are their names."""
+    from perflab import page as pages
 
-
-def asset(name: str) -> str:
-    """A file of the pages."""
-    return resources.files("perflab.profile").joinpath("page", name).read_text(encoding="utf-8")
+    return pages.render("flamegraph.html", title=title, drawing=drawing, looks=looks(families), facts=facts)
 
 
 class _Node:
@@ -154,29 +143,18 @@ def _in_order(root: _Node) -> tuple[list[int], list[int], list[int]]:
     return numbers, depths, own
 
 
-def pattern(number: int) -> str:
-    path = _PATTERNS[(number - 1) % len(_PATTERNS)]
-    return (
-        f'<pattern id="p{number}" width="8" height="8" patternUnits="userSpaceOnUse">'
-        f'<rect width="8" height="8" style="fill: var(--b{number})"/>'
-        f'<path d="{path}" fill="none" stroke="var(--l{number})" stroke-width="1.3"/></pattern>'
-    )
+@dataclass(frozen=True)
+class Look:
+    """How the boxes of a family are drawn: a hue, its saturation in percent, and lines in a tile of 8 by 8."""
+
+    hue: int
+    saturation: int
+    path: str
 
 
-def colors(names: Sequence[str]) -> str:
-    """Of each family a ground and the lines on it, for both schemes; text is readable on either."""
-
-    def block(ground: tuple[float, int], lines: tuple[float, int]) -> str:
-        made = []
-        for number, name in enumerate(names[1:], 1):
-            hue, saturation = (0, 0) if name == _UNKNOWN else _HUES[(number - 1) % len(_HUES)]
-            for letter, (factor, lightness) in (("b", ground), ("l", lines)):
-                made.append(f"--{letter}{number}: hsl({hue} {round(saturation * factor)}% {lightness}%);")
-        return " ".join(made)
-
-    fills = "\n".join(
-        f"rect.f{number}.f{number} {{ fill: url(#p{number}); }} .t{number} {{ stroke: var(--b{number}); }}"
-        for number in range(1, len(names))
-    )
-    light, dark = block((1.0, 84), (0.8, 72)), block((0.6, 24), (0.6, 32))
-    return f"\n:root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{fills}\n"
+def looks(families: Iterable[str]) -> list[Look]:
+    """Of each family its own; text is readable on either scheme (perflab/pages/flames.html)."""
+    return [
+        Look(*((0, 0) if name == _UNKNOWN else _HUES[number % len(_HUES)]), _PATTERNS[number % len(_PATTERNS)])
+        for number, name in enumerate(families)
+    ]

@@ -10,7 +10,6 @@ index.html      links to one flame graph per process
 from __future__ import annotations
 
 import csv
-import html
 import json
 import os
 import re
@@ -21,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perflab import waiting
+from perflab import page, waiting
+from perflab.columns import Cell, Column, Table
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.profile import flamegraph, perf_data, record, script, table
 from perflab.profile.families import Families
 from perflab.profile.perf_data import PerfData
 from perflab.profile.record import Plan
 from perflab.profile.script import Samples, ThreadStacks
+from perflab.quantity import COUNT, PLAIN, SHARE
 from perflab.units import format_confidence
 
 SCHEMA = 1
@@ -235,7 +236,7 @@ def _plain(name: str) -> str:
 
 
 def _write_pages(directory: Path, document: Json, samples: Samples, families: Families) -> None:
-    for old in directory.glob("flame_*.html"):
+    for old in directory.glob("flame_*"):
         old.unlink()
     shown = 0
     for process in document["processes"]:
@@ -245,15 +246,18 @@ def _write_pages(directory: Path, document: Json, samples: Samples, families: Fa
         shown += 1
         process["page"] = f"flame_{process['pid']}_{_file_name(process['name'])}.html"
         threads = [thread for thread in samples.threads.values() if thread.pid == process["pid"]]
-        page = flamegraph.page(
-            f"{process['name']} ({process['pid']})",
-            _stacks(threads, samples, families),
-            unit=document["unit"],
-            families=families.titles,
-            facts=[_facts(process, document), *document["warnings"], *document["notes"]],
-        )
-        (directory / process["page"]).write_text(page, encoding="utf-8")
+        stacks = _stacks(threads, samples, families)
+        drawing = flamegraph.drawn(stacks, unit=document["unit"], families=families.titles)
+        facts = [_facts(process, document), *document["warnings"], *document["notes"]]
+        path = directory / process["page"]
+        path.write_text(flamegraph.written(process_name(process), drawing, families.titles, facts), encoding="utf-8")
+        drawing_of(path).write_text(json.dumps(drawing, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
     (directory / INDEX).write_text(_index(document), encoding="utf-8")
+
+
+def drawing_of(page: Path) -> Path:
+    """Where what a flame graph's page draws is by itself."""
+    return page.with_suffix(".json")
 
 
 def _file_name(name: str) -> str:
@@ -303,47 +307,56 @@ def title(document: Json) -> str:
 
 
 def _index(document: Json) -> str:
-    total = document["quality"]["weight"]
-    parts = {
-        "title": html.escape(f"CPU profile of {title(document)}"),
-        "style": flamegraph.asset("flamegraph.css"),
-        "facts": "".join(
-            f"<p>{html.escape(text)}</p>"
-            for text in (_facts(document["quality"], document), *document["warnings"], *document["notes"])
-        ),
-        "processes": "".join(_process_row(process, document, total) for process in document["processes"]),
-        "families": "".join(_family_section(p, document) for p in document["processes"] if p["page"] is not None),
-    }
-    return flamegraph.fill(flamegraph.asset("index.html"), parts)
-
-
-def _process_row(process: Json, document: Json, total: int) -> str:
-    name = html.escape(f"{process['name']} ({process['pid']})")
-    # Names of files hold nothing that an address would have to escape.
-    linked = f'<a href="{process["page"]}">{name}</a>' if process["page"] else name
-    cells = (
-        amount(process["weight"], document["unit"]),
-        percent(process["weight"] / total if total else None),
-        f"{process['samples']:,}",
-        percent(process["whole"]),
-        percent(process["unresolved"]),
+    graphs = [
+        (process_name(process), process["page"], families_table("", process, document))
+        for process in document["processes"]
+        if process["page"] is not None
+    ]
+    facts = [_facts(document["quality"], document), *document["warnings"], *document["notes"]]
+    title_ = f"CPU profile of {title(document)}"
+    return page.render(
+        "profile.html", title=title_, facts=facts, processes=processes_table("Processes", document), graphs=graphs
     )
-    return f"<tr><th scope=row>{linked}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def _family_section(process: Json, document: Json) -> str:
-    rows = "".join(
-        f"<tr><th scope=row>{html.escape(document['families'][row['family']])}</th>"
-        f"<td>{percent(row['self_share'])}</td><td>{interval(row['self_low'], row['self_high'])}</td>"
-        f"<td>{percent(row['inclusive_share'])}</td><td>{row['self_samples']:,}</td></tr>"
-        for row in process["families"]
+def process_name(process: Json) -> str:
+    return f"{process['name']} ({process['pid']})"
+
+
+def processes_table(title: str, document: Json) -> Table[Json]:
+    total, unit = document["quality"]["weight"], document["unit"]
+    return Table(
+        "processes",
+        title,
+        [
+            Column("process", "process", process_name, rank=0),
+            Column("cpu", "CPU", lambda p: Cell(amount(p["weight"], unit), p["weight"]), PLAIN, rank=0),
+            Column("share", "share", lambda p: p["weight"] / total if total else None, SHARE, rank=0),
+            Column("samples", "samples", None, COUNT, rank=2),
+            Column("whole", "whole stacks", None, SHARE, rank=1, help="share of the samples whose stack is whole"),
+            Column("unresolved", "without a name", None, SHARE, rank=3, help="share of the samples in such functions"),
+        ],
+        document["processes"],
     )
-    return (
-        f'<h2><a href="{process["page"]}">{html.escape(process["name"])} ({process["pid"]})</a></h2>'
-        "<div class=wide><table><thead><tr><th>family</th><th>itself</th>"
-        f"<th>{format_confidence(document['confidence'])} interval</th><th>with what it calls</th><th>samples</th>"
-        "</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+
+
+def families_table(title: str, part: Json, document: Json) -> Table[Json]:
+    """Of a process or of a thread; without rows where it has too few samples for shares."""
+    level = format_confidence(document["confidence"])
+    return Table(
+        "families",
+        title,
+        [
+            Column("family", "family", lambda row: document["families"].get(row["family"], row["family"]), rank=0),
+            Column(
+                "self_share", "itself", None, SHARE, rank=0, help="share of the samples whose innermost frame is of it"
+            ),
+            Column("interval", f"{level} interval", lambda row: interval(row["self_low"], row["self_high"]), rank=1),
+            Column("inclusive_share", "with what it calls", None, SHARE, rank=2),
+            Column("self_samples", "samples", None, COUNT, rank=3),
+        ],
+        [row for row in part["families"] if row["self_share"] is not None],
+        [f"The interval is what sampling alone leaves open in this recording (Wilson, {level})."],
     )
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perflab.columns import Column, Table
 from perflab.profile import result
-from perflab.quantity import PLAIN
-from perflab.units import format_confidence
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 Json = dict[str, Any]
 
@@ -39,11 +37,12 @@ def print_profile(out: Console, document: Json, directory: Path, *, threads: boo
         out.print(warning, style="yellow")
     out.print()
     processes = document["processes"]
-    print_rows(out, _processes(processes[:MOST_PROCESSES], quality["weight"], unit))
+    table = result.processes_table("Processes", document)
+    print_rows(out, replace(table, rows=processes[:MOST_PROCESSES]))
     if len(processes) > MOST_PROCESSES:
         out.print(f"and {len(processes) - MOST_PROCESSES} processes more", style="dim")
     for process in [p for p in processes if p["page"] is not None][:MOST_TABLES]:
-        _print_families(out, f"{process['name']} ({process['pid']})", process, document)
+        _print_families(out, result.process_name(process), process, document)
         for thread in process["threads"] if threads else ():
             _print_families(out, f"{process['name']}, thread {thread['name']} ({thread['tid']})", thread, document)
     out.print()
@@ -57,41 +56,8 @@ def _print_families(out: Console, title: str, part: Json, document: Json) -> Non
 
     out.print()
     out.print(Text.assemble((title, "bold"), f", {part['samples']:,} samples"))
-    if part["whole"] is None or part["families"][0]["self_share"] is None:
+    table = result.families_table(title, part, document)
+    if part["whole"] is None or not table.rows:
         out.print("too few samples for shares", style="dim")
         return
-    print_rows(out, _families(part, document))
-
-
-def _processes(processes: Sequence[Json], total: int, unit: str) -> Table[Json]:
-    return Table(
-        "processes",
-        "Processes",
-        [
-            Column("process", "process", lambda p: f"{p['name']} ({p['pid']})", rank=0),
-            Column("cpu", "CPU", lambda p: result.amount(p["weight"], unit), PLAIN, rank=0),
-            Column("share", "share", lambda p: result.percent(p["weight"] / total if total else None), PLAIN, rank=0),
-            Column("samples", "samples", lambda p: f"{p['samples']:,}", PLAIN, rank=2),
-            Column("whole", "whole stacks", lambda p: result.percent(p["whole"]), PLAIN, rank=1),
-            Column("unresolved", "without a name", lambda p: result.percent(p["unresolved"]), PLAIN, rank=3),
-        ],
-        processes,
-    )
-
-
-def _families(part: Json, document: Json) -> Table[Json]:
-    interval = f"{format_confidence(document['confidence'])} interval"
-    return Table(
-        "families",
-        "Families",
-        [
-            Column("family", "family", lambda row: document["families"][row["family"]], rank=0),
-            Column("self", "itself", lambda row: result.percent(row["self_share"]), PLAIN, rank=0),
-            Column(
-                "interval", interval, lambda row: result.interval(row["self_low"], row["self_high"]), PLAIN, rank=1
-            ),
-            Column("calls", "with what it calls", lambda row: result.percent(row["inclusive_share"]), PLAIN, rank=2),
-            Column("samples", "samples", lambda row: f"{row['self_samples']:,}", PLAIN, rank=3),
-        ],
-        sorted(part["families"], key=lambda row: -row["self_weight"]),
-    )  # fmt: skip
+    print_rows(out, replace(table, rows=sorted(table.rows, key=lambda row: -row["self_weight"])))

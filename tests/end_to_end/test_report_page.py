@@ -221,8 +221,8 @@ def test_a_flame_graph_is_drawn_when_it_is_opened(run: Run, page: Page, tmp_path
     (folder / "profile.json").write_text(json.dumps(document))
     for pid in (1, 2):
         stacks = [(("thread", flamegraph.Frame(f"main<{pid}>", "application"), "leaf</script>"), 10 * pid)]
-        text = flamegraph.page("t", stacks, unit="ns", families=families)
-        (folder / f"flame_{pid}.html").write_text(text)
+        drawing = flamegraph.drawn(stacks, unit="ns", families=families)
+        (folder / f"flame_{pid}.json").write_text(json.dumps(drawing))
     assert run("report", "run").returncode == 0
     opened(page, tmp_path / "run" / "report.html", dark=True)
     assert "be careful" in page.ask("document.getElementById('profiles').textContent")

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from perflab import quantity
+from perflab import page, quantity
 from perflab.columns import Cell, Column, Table
 from perflab.report.latex.table import declared
-from perflab.report.run_page.html import table_html
 from perflab.report.table import print_declared
 from perflab.report.tables import plain
 from perflab.results.trial import Median
@@ -63,7 +62,7 @@ def test_a_narrow_terminal_names_what_it_leaves_out() -> None:
 
 
 def test_a_page_has_every_column_with_its_help_and_says_why_a_cell_is_empty() -> None:
-    html = table_html(TABLE)
+    html = page.part("macros.html", "table", TABLE)
     assert 'title="to the end">time whole<' in html
     assert '<span class="below">[9.90\u00a0ms, 10.1\u00a0ms]</span>' in html
     assert 'title="nobody rode">–</td>' in html

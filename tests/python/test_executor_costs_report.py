@@ -11,10 +11,10 @@ import pytest
 from made_experiment import write_run
 from rich.console import Console
 
+from perflab import page as pages
 from perflab.report import draw_static, executor_costs
 from perflab.report.latex import costs as latex_costs
-from perflab.report.run_page import costs as page_costs
-from perflab.report.run_page import page, runs
+from perflab.report.run_page import page, runs, tables
 from perflab.report.tables import costs
 from perflab.results.summary import read
 
@@ -125,7 +125,7 @@ def test_the_picture_of_timers_is_of_their_cpu_time() -> None:
 def test_the_page_has_a_section_with_tables_and_the_picture(tmp_path: Path) -> None:
     write_run(tmp_path / "run", made_costs.summary())
     opened = runs.open_all([str(tmp_path / "run")])
-    section = page_costs.section(opened)
+    section = pages.part("sections.html", "executors", tables.costs(opened))
     for words in (costs.TITLE, costs.FAMILIES_TITLE, costs.PHASES_TITLE):
         assert words in section
     assert "2.00x" in section
@@ -137,8 +137,8 @@ def test_the_page_has_a_section_with_tables_and_the_picture(tmp_path: Path) -> N
 
 
 def test_papers_have_the_tables() -> None:
-    tables = latex_costs.tables(read(made_costs.summary()))
-    assert [table.name for table in tables] == ["executor_costs", "executor_families", "executor_phases"]
-    text = tables[0].floats("tab:x")
+    written = latex_costs.tables(read(made_costs.summary()))
+    assert [table.name for table in written] == ["executor_costs", "executor_families", "executor_phases"]
+    text = written[0].floats("tab:x")
     assert r"single\_threaded" in text
     assert "2.00x" in text

@@ -7,23 +7,12 @@ from typing import Any
 
 import pytest
 
-from perflab import registry
-from perflab.columns import Cell
+from perflab import page, registry
+from perflab.columns import Cell, Column, Table
 from perflab.condition.kinds import REGISTRY
+from perflab.quantity import COUNT
 from perflab.report.run_page.effects import _WORDS, condition_in_words, in_words, plain, treatment_in_words
 from perflab.report.run_page.evidence import observed
-from perflab.report.run_page.html import (
-    Column,
-    Table,
-    cell_html,
-    escape,
-    facts,
-    inline,
-    number,
-    text_block,
-    unbroken,
-    word,
-)
 from perflab.results.trial import Circumstances
 
 FLOOD: dict[str, Any] = {"publishers": 4, "rate": 1000.0, "payload": 1024, "readers": "external", "churn": 0.0}
@@ -133,25 +122,38 @@ def test_values_for_people() -> None:
     assert shown == ["–", "on", "0.5", "12 346", "1 078 176", "1, 2", "none", "a off"]
 
 
+def macro(name: str, *values: Any) -> str:
+    return page.part("macros.html", name, *values)
+
+
 def test_numbers_stay_with_their_units_and_code_is_code() -> None:
-    assert unbroken("1 054 messages in 2 s") == "1\u00a0054 messages in 2\u00a0s"
-    assert unbroken("3 seconds") == "3 seconds"
-    assert inline("run `a <b>` now") == "run <code>a &lt;b&gt;</code> now"
+    assert page.unbroken("1 054 messages in 2 s") == "1\u00a0054 messages in 2\u00a0s"
+    assert page.unbroken("3 seconds") == "3 seconds"
+    assert page.inline("run `a <b>` now") == "run <code>a &lt;b&gt;</code> now"
 
 
 def test_a_column_in_which_nothing_is_known_is_left_out() -> None:
-    table = Table("t", [Column("a", False), Column("b"), Column("c")], [[word("x"), number("–", None), number("1", 1)]])
-    assert ">b<" not in table.html() and ">c<" in table.html()
-    assert Table("t", [Column("a")]).html() == ""
-    assert facts([("a", None), ("b", "")]) == ""
+    columns: list[Column[Any]] = [Column("a", "a"), Column("b", "b", None, COUNT), Column("c", "c", None, COUNT)]
+    text = macro("table", Table("t", "t", columns, [{"a": "x", "b": None, "c": 1}]))
+    assert ">b<" not in text and ">c<" in text
+    assert macro("table", Table("t", "t", columns)).strip() == ""
+    assert macro("facts", [("a", None), ("b", "")]).strip() == ""
 
 
 def test_what_is_not_known_is_sorted_by_nothing_and_infinity_neither() -> None:
-    assert "data-by" not in cell_html(number("–", None))
-    assert "data-by" not in cell_html(Cell("∞", float("inf")))
-    assert 'data-by="0.123456789012"' in cell_html(number("0.12", 0.1234567890123))
+    shown: list[tuple[Cell, str | None]] = [
+        (Cell("–", None), None),
+        (Cell("∞", float("inf")), None),
+        (Cell("0.12", 0.1234567890123), "0.123456789012"),
+    ]
+    for cell, key in shown:
+        text = macro("cell", Column[Any]("a", "a", None, COUNT), cell, "td")
+        assert (f'data-by="{key}"' in text) is (key is not None) and text.count("data-by") == (key is not None)
 
 
 def test_a_name_does_not_turn_the_words_after_it() -> None:
-    assert escape("a\u202eb\u2067 <c> مرحبا") == "a\ufffdb\ufffd &lt;c&gt; مرحبا"
-    assert "\u202e" in text_block("a\u202eb", "a source")  # is copied as it was written
+    turned = "a\u202eb\u2067 <c> مرحبا"
+    assert "<p>a\ufffdb\ufffd &lt;c&gt; مرحبا</p>" in macro("paragraph", turned)
+    columns: list[Column[Any]] = [Column(turned, turned)]
+    assert "\u202e" not in macro("table", Table("t", turned, columns, [{turned: turned}]))
+    assert "\u202e" in macro("text_block", turned, "a source")  # is copied as it was written

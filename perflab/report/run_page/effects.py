@@ -203,3 +203,18 @@ def plain(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(plain(v) for v in value) or "none"
     return str(value)
+
+
+def sentence(text: str) -> str:
+    """With a capital letter, unless it begins with a word that is a name alone, and with an end."""
+    text = text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def numbered(trials: Sequence[int], most: int = 8) -> str:
+    """ "trial 3", "trials 3, 5 and 9", "trials 1, 2, 3, … (24 of them)"."""
+    if len(trials) == 1:
+        return f"trial {trials[0]}"
+    if len(trials) > most:
+        return f"trials {', '.join(map(str, trials[:most]))}, … ({len(trials)} of them)"
+    return f"trials {', '.join(map(str, trials[:-1]))} and {trials[-1]}"

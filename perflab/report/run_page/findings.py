@@ -13,11 +13,12 @@ from perflab.report.run_page.effects import (
     change,
     from_to,
     in_words,
+    numbered,
     numbers,
     plain,
+    sentence,
     size,
 )
-from perflab.report.run_page.html import box, details, escape, inline, items, paragraph
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.tables.model import Tone
 from perflab.results.comparison import (
@@ -32,7 +33,6 @@ from perflab.results.comparison import (
     Finding,
     Remark,
     SuccessRate,
-    Verdict,
 )
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.trial import (
@@ -47,10 +47,10 @@ from perflab.results.trial import (
     Trial,
 )
 from perflab.statistics.curve_verdicts import UNITS, level_words
-from perflab.statistics.metric_comparison import effect_of
+from perflab.statistics.metric_comparison import MARGIN, effect_of
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
 from perflab.statistics.remarks import SAME as SAME_EVERYWHERE
-from perflab.statistics.remarks import VIRTUAL, trials_advice
+from perflab.statistics.remarks import VIRTUAL, no_difference_words, trials_advice
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import match, names_of, place_words
 from perflab.statistics.verdicts import caveats_in_words
@@ -68,9 +68,16 @@ _KINDS: dict[str, tuple[str, str, Tone]] = {
     DIFFERS: ("≠", "not steady", ""),
     "equivalent": ("=", "no difference", ""),
     "same": ("=", "the same", ""),
+    "below_noise_floor": ("≈", "within noise", "faint"),
     "not_shown": ("?", "not shown", "faint"),
     "too_few_trials": ("?", "too few trials", "faint"),
 }
+
+# Between what is said of figures without a difference and the figures.
+_JOINTS = {"equivalent": " in", "below_noise_floor": ":", "not_shown": " in", "too_few_trials": "; seen were"}
+NOT_INTERLEAVED = (
+    "The runs were not interleaved: whatever changed on the machine between them is in these differences, too."
+)
 
 # Which remarks of the summary stand here, with the sign and the word before them. Those of differences are said anew,
 # those about the data stand with its quality.
@@ -94,33 +101,44 @@ class Statement:
     words: str
     detail: str = ""
 
-    def html(self) -> str:
-        tone = f" {self.tone}" if self.tone else ""
-        detail = f'<span class="detail">{inline(self.detail)}</span>' if self.detail else ""
-        return (
-            f'<li><span class="kind{tone}"><b class="sign" aria-hidden="true">{escape(self.sign)}</b> '
-            f'{escape(self.kind)}</span><span class="words">{inline(self.words)} {detail}</span></li>'
-        )
+
+@dataclass(frozen=True)
+class Box:
+    """What must be read before all else, and what is folded behind it."""
+
+    heading: str
+    texts: Sequence[str]
+    tone: Tone
+    folded: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """Statements on one run, or on two; those that are folded, with what they are; and what could be done next."""
+
+    title: str  # empty where there is but one
+    statements: Sequence[Statement] = ()
+    folded: Sequence[Statement] = ()
+    folded_title: str = ""
+    spreads: Sequence[str] = ()
+    advice: str = ""
+    note: str = ""
 
 
 # ---- what must be said first
 
 
-def first(runs: Sequence[ReportRun]) -> str:
-    """Boxes on runs of which something is wrong: interrupted, invalid trials, failures of the laboratory."""
-    return "".join(_first_of(run, several=len(runs) > 1) for run in runs)
+def first(runs: Sequence[ReportRun]) -> list[Box]:
+    """Of runs of which something is wrong: interrupted, invalid trials, failures of the laboratory."""
+    return [box for run in runs for box in _first_of(run, f"{run.name}: " if len(runs) > 1 else "")]
 
 
-def _first_of(run: ReportRun, *, several: bool) -> str:
+def _first_of(run: ReportRun, where: str) -> list[Box]:
     said, folded = _troubles(run)
-    notes = list(run.notes)
-    if not said and not notes:
-        return ""
-    where = f"{run.name}: " if several else ""
-    if not said:
-        return box(f"{where}about the data of this run", notes, "warn")
-    more = details("Every one of these trials", items(folded))
-    return box(f"{where}read this first", [*said, *notes], "bad" if not is_whole(run) else "warn", more)
+    if said:
+        tone: Tone = "warn" if is_whole(run) else "bad"
+        return [Box(f"{where}read this first", [*said, *run.notes], tone, folded)]
+    return [Box(f"{where}about the data of this run", run.notes, "warn")] if run.notes else []
 
 
 def is_whole(run: ReportRun) -> bool:
@@ -144,11 +162,7 @@ def count_trials(run: ReportRun) -> int:
 
 
 def _interrupted(run: ReportRun) -> list[Trial]:
-    return [t for _, _, t in run.trials if is_interrupted(run, t)]
-
-
-def is_interrupted(run: ReportRun, trial: Trial) -> bool:
-    return trial.interrupted or (trial.outcome == HARNESS_ERROR and bool(run.file(trial).get("interrupted")))
+    return [t for _, _, t in run.trials if run.is_interrupted(t)]
 
 
 def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
@@ -177,7 +191,7 @@ def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
             (label, t)
             for label, _, t in run.trials
             if t.outcome == outcome
-            and not is_interrupted(run, t)
+            and not run.is_interrupted(t)
             and not (outcome == FAILED and t.measured is not False)
         ]
         if found:
@@ -229,15 +243,6 @@ def _most_frequent(found: Sequence[tuple[str, Trial]]) -> list[str]:
     if rest := sum(map(len, ordered[MAX_REASONS:])):
         said.append(f"{_trials(rest)} for other reasons.")
     return said
-
-
-def numbered(trials: Sequence[int], most: int = 8) -> str:
-    """ "trial 3", "trials 3, 5 and 9", "trials 1, 2, 3, … (24 of them)"."""
-    if len(trials) == 1:
-        return f"trial {trials[0]}"
-    if len(trials) > most:
-        return f"trials {', '.join(map(str, trials[:most]))}, … ({len(trials)} of them)"
-    return f"trials {', '.join(map(str, trials[:-1]))} and {trials[-1]}"
 
 
 def verdict(runs: Sequence[ReportRun]) -> str:
@@ -295,29 +300,30 @@ def _courses(curves: Sequence[Curve]) -> list[str]:
 # ---- what was found
 
 
-def section(runs: Sequence[ReportRun]) -> str:
-    made = []
-    for run in runs:
-        inner = _of_run(run)
-        made.append(f"<h3>{escape(run.name)}</h3>{inner}" if len(runs) > 1 else inner)
-    return "".join(made) + (_against_each_other(runs) if len(runs) > 1 else "")
+def section(runs: Sequence[ReportRun]) -> list[Found]:
+    """Of each run what it shows, and of each later one against the first."""
+    reference, *others = runs
+    return [
+        *(_of_run(run, run.name if others else "") for run in runs),
+        *(_against(reference, other) for other in others),
+    ]
 
 
-def _of_run(run: ReportRun) -> str:
-    findings = [*_of_searches(run), *_of_curves(run)]
+def _of_run(run: ReportRun, title: str) -> Found:
+    courses = [*_of_searches(run), *_of_curves(run)]
     claims, others = _of_comparisons(run)
     remarks = [
-        Statement(*_REMARKS[remark.kind], _sentence(_remark(run, remark)))
+        Statement(*_REMARKS[remark.kind], sentence(_remark(run, remark)))
         for remark in run.remarks
         if remark.kind in _REMARKS
     ]
-    if findings:  # they say in a sentence what the levels say one by one
+    if courses:  # they say in a sentence what the levels say one by one
         levels = [*_failures(run), *claims, *others, *remarks]
-        return _list(findings) + details("Every level against the baseline", _list(levels))
-    text = _list([*_failures(run), *claims[:MAX_CLAIMS], *others, *remarks])
-    if len(claims) > MAX_CLAIMS:
-        text += details(f"{len(claims) - MAX_CLAIMS} more differences", _list(claims[MAX_CLAIMS:]))
-    return text + _nothing_to_compare(run)
+        return Found(title, courses, levels, "Every level against the baseline")
+    said = [*_failures(run), *claims[:MAX_CLAIMS], *others, *remarks]
+    rest = claims[MAX_CLAIMS:]
+    spreads, advice = _nothing_to_compare(run)
+    return Found(title, said, rest, f"{len(rest)} more differences", spreads, advice)
 
 
 def _failures(run: ReportRun) -> list[Statement]:
@@ -358,10 +364,6 @@ def _trials(n: int) -> str:
     return "1 trial" if n == 1 else f"{format_count(n)} trials"
 
 
-def _list(findings: Sequence[Statement]) -> str:
-    return f'<ul class="findings">{"".join(f.html() for f in findings)}</ul>' if findings else ""
-
-
 def _remark(run: ReportRun, remark: Remark) -> str:
     """Its words without what the sign before it says already; of what is the same everywhere with the value."""
     if remark.kind != SAME_EVERYWHERE or not remark.about:
@@ -375,11 +377,6 @@ def _remark(run: ReportRun, remark: Remark) -> str:
     return f"in every trial the same: {remark.about}"
 
 
-def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text
-    return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
 def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
     """Differences that are shown, the largest of each treatment first; and, by treatment, where there is none."""
     if run.summary.findings is None:
@@ -388,29 +385,31 @@ def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
     several = len({c.variant for c in comparisons if c.kind == CONDITION}) > 1
     names = in_words([r for r in run.results if r.is_disturbed])
     shown = [c for c in comparisons if c.verdict in DIFFERENCES]
-    ordered = sorted(_by_turns(shown), key=lambda c: c.effect != WORSE)
-    found = [_claim(c, names, several) for c in ordered]
-    margin = 100 * run.summary.findings.margin
-    needed = run.summary.findings.trials_needed
-    advice = "" if needed is None else trials_advice(needed)
-    others: list[Statement] = []
-    undecided: tuple[tuple[Verdict, str, str, str], ...] = (
-        ("equivalent", "=", "no difference", f"no difference larger than {margin:.3g} % in"),
-        ("below_noise_floor", "≈", "within noise", "no more than baselines differ among themselves:"),
-        ("not_shown", "?", "not shown", "neither a difference nor its absence is shown in"),
-        ("too_few_trials", "?", "too few trials", "not enough trials to tell; seen were"),
-    )
-    for decided, sign, word, head in undecided:
-        groups: dict[str, list[Finding]] = {}
-        for c in comparisons:
-            if c.verdict == decided and c.constant is None:
-                groups.setdefault(_place(c, names, several), []).append(c)
+    found = [_claim(c, names, several) for c in sorted(_by_turns(shown), key=lambda c: c.effect != WORSE)]
+    undecided = [(_place(c, names, several), find(c.metric), c) for c in comparisons if c.constant is None]
+    return found, _not_decided(undecided, run.summary.findings.margin, run.summary.findings.trials_needed)
+
+
+_Undecided = tuple[str, Metric | None, Comparison]
+
+
+def _not_decided(undecided: Sequence[_Undecided], margin: float, needed: int | None = None) -> list[Statement]:
+    """A statement for each verdict and place, on all figures of which no difference is shown there."""
+    found = []
+    for decided, head in no_difference_words(margin).items():
+        groups: dict[str, list[_Undecided]] = {}
+        for entry in undecided:
+            if entry[2].verdict == decided:
+                groups.setdefault(entry[0], []).append(entry)
         for place, members in groups.items():
-            figures = ", ".join(f"{_words(c)} ({_size(c)})" for c in members)
-            tone: Tone = "" if decided == "equivalent" else "faint"
-            detail = numbers(members[0]) + (advice if decided == "too_few_trials" else "")
-            others.append(Statement(sign, word, tone, f"{place}: {head} {figures}.", detail))
-    return found, others
+            figures = ", ".join(
+                c.metric or "" if metric is None else f"{metric.words} ({size(metric, c)})" for _, metric, c in members
+            )
+            few = decided == "too_few_trials"
+            detail = numbers(members[0][2]) + (trials_advice(needed) if few and needed is not None else "")
+            where = f"{place}: " if place else ""
+            found.append(Statement(*_KINDS[decided], f"{where}{head}{_JOINTS[decided]} {figures}.", detail))
+    return found
 
 
 def _claim(comparison: Finding, names: dict[str, str], several: bool) -> Statement:
@@ -443,16 +442,6 @@ def _place(comparison: Finding, names: dict[str, str], several: bool) -> str:
     return f"{comparison.variant}: u{under}" if several and comparison.variant else f"U{under}"
 
 
-def _words(comparison: Finding) -> str:
-    metric = find(comparison.metric)
-    return comparison.metric if metric is None else metric.words
-
-
-def _size(comparison: Finding) -> str:
-    metric = find(comparison.metric)
-    return "" if metric is None else size(metric, comparison)
-
-
 def _by_turns(claims: Sequence[Finding]) -> list[Finding]:
     """The largest difference of each treatment, then the second largest of each, and so on."""
 
@@ -481,7 +470,7 @@ def _of_curves(run: ReportRun) -> list[Statement]:
                 kind = _course(metric, of_metric)
                 head = f"{_over(curve, several)}, {_sentence_within(words[0])}"
                 own = f"{name if metric is None else metric.words}: "
-                detail = " ".join(_sentence(text.removeprefix(own)) for text in words[1:])
+                detail = " ".join(sentence(text.removeprefix(own)) for text in words[1:])
                 found.append((kind, Statement(*_KINDS[kind], head, detail)))
     order = list(_KINDS)
     ordered = [one for _, one in sorted(found, key=lambda entry: order.index(entry[0]))]
@@ -528,7 +517,7 @@ def _of_searches(run: ReportRun) -> list[Statement]:
             unit = UNITS.get(search.factor, "").strip()
             over = f"{_over(search, several)}{f' in {unit}' if unit else ''}"
             head = f"{over}, `{search.criterion}`: {_sentence_within(words[0])}"
-            detail = " ".join(map(_sentence, words[1:]))
+            detail = " ".join(map(sentence, words[1:]))
             kind = _FOUND if search.state == "found" else _NOT_FOUND
             found.append(Statement(*kind, head, detail))
     return found
@@ -545,32 +534,25 @@ def _as_signs(text: str) -> str:
     return re.sub(r"(?<=\d)x(?=[ ,;.)]|$)", "×", text)
 
 
-def _nothing_to_compare(run: ReportRun) -> str:
-    """What to run, where there is one result, or one trial of each."""
-    if not run.results or run.comparisons:
-        return ""
-    most = max(len(r.trials_detail) for r in run.results)
+def _nothing_to_compare(run: ReportRun) -> tuple[Sequence[str], str]:
+    """Of a run with one result, or one trial of each: how much its trials scatter, and what to run."""
+    if not run.results or run.comparisons or run.summary.curves or run.summary.breaking_points:
+        return (), ""
     if not run.own:
-        return paragraph("This run holds means and maxima of one execution: there is nothing to compare within it.")
+        return (), "This run holds means and maxima of one execution: there is nothing to compare within it."
     virtual = all(r.middleware == VIRTUAL for r in run.results)
     condition = "--middleware virtual --condition message_flood" if virtual else "--condition cpu_load:load=80"
-    command = f"`perflab run {_workload(run)} --trials 10 {condition}`"
-    if run.summary.curves or run.summary.breaking_points:
-        return ""
-    if most <= 1:
-        many = "One trial" if len(run.results) == 1 else "One trial each"
-        more = f"`perflab run {_workload(run)} --trials 10`" if len(run.results) > 1 else command
-        return paragraph(
-            f"{many}: there is nothing to compare, and nothing is known of how much trials differ. {more} says what "
-            "changes, and how sure that is; --trials 5 is the least."
+    more = f"perflab run {_workload(run)} --trials 10"
+    one = len(run.results) == 1
+    if max(len(r.trials_detail) for r in run.results) <= 1:
+        return (), (
+            f"One trial{'' if one else ' each'}: there is nothing to compare, and nothing is known of how much trials "
+            f"differ. `{more}{f' {condition}' if one else ''}` says what changes, and how sure that is; --trials 5 is "
+            "the least."
         )
-    lines = [text for result in run.results for text in _spreads(result)]
-    what = (
-        "There is one treatment, so there is nothing to compare it with"
-        if len(run.results) == 1
-        else "Nothing is compared"
-    )
-    return items(lines) + paragraph(f"{what}; {command} would disturb it.")
+    what = "There is one treatment, so there is nothing to compare it with" if one else "Nothing is compared"
+    spreads = [text for result in run.results for text in _spreads(result)]
+    return spreads, f"{what}; `{more} {condition}` would disturb it."
 
 
 def _workload(run: ReportRun) -> str:
@@ -597,49 +579,33 @@ def _spreads(result: Result) -> list[str]:
 # ---- runs against each other
 
 
-def _against_each_other(runs: Sequence[ReportRun]) -> str:
-    """Each later run against the first, result by result."""
-    reference, made = runs[0], []
-    for run in runs[1:]:
-        text = f"{run.name} against {reference.name}"
-        matches = match(reference.results, run.results).pairs
-        names = dict(zip(map(id, matches), names_of([m.first for m in matches]), strict=True)) if matches else {}
-        pairs = [m for m in matches if m.first.duration_s == m.second.duration_s]
-        if not pairs:
-            why = "their trials have different lengths" if matches else "they measured nothing that is alike"
-            made.append(f"<h3>{escape(text)}</h3>{paragraph(f'Not compared: {why}.')}")
-            continue
-        if max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) < 2:
-            why = "one of them has a single trial of each result; --trials 5 or more"
-            made.append(f"<h3>{escape(text)}</h3>{paragraph(f'Not compared: {why}.')}")
-            continue
-        found: list[Statement] = [
-            Statement("▲", "not the same", "bad", f"{names[id(m)]}: {words}.") for m in pairs for words in m.differing
-        ]
-        groups: dict[tuple[str, Verdict], list[str]] = {}
-        compared = compare_runs(pairs, chosen(None), (reference.name, run.name), paired=_is_paired(reference, run))
-        for one in compared:
-            metric, c = one.metric, one.comparison
-            where = f"{names[id(one.match)]}: " if len(matches) > 1 else ""
-            if c.verdict in DIFFERENCES:
-                words = f"{where}{change(metric, c, between=True)}."
-                found.append(Statement(*_kind(effect_of(metric, c)), words, _detail(metric, c, between=True)))
-            elif c.constant is None:
-                groups.setdefault((where, c.verdict), []).append(f"{metric.words} ({size(metric, c)})")
-        for (where, decided), figures in groups.items():
-            head = {
-                "equivalent": "no difference larger than 5 % in",
-                "too_few_trials": "not enough trials to tell:",
-            }.get(decided, "neither a difference nor its absence is shown in")
-            sign = _KINDS["equivalent" if decided == "equivalent" else "not_shown"]
-            found.append(Statement(*sign, f"{where}{head} {', '.join(figures)}."))
-        note = (
-            "The runs were not interleaved: whatever changed on the machine between them is in these differences, too."
-            if run.own and any(r.middleware != VIRTUAL for r in run.results)
-            else ""
-        )
-        made.append(f"<h3>{escape(text)}</h3>{_list(found)}{paragraph(note, 'faint')}")
-    return "".join(made)
+def _against(reference: ReportRun, run: ReportRun) -> Found:
+    """A later run against the first, result by result."""
+    title = f"{run.name} against {reference.name}"
+    matches = match(reference.results, run.results).pairs
+    pairs = [m for m in matches if m.first.duration_s == m.second.duration_s]
+    if not pairs:
+        why = "their trials have different lengths" if matches else "they measured nothing that is alike"
+        return Found(title, advice=f"Not compared: {why}.")
+    if max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) < 2:
+        return Found(title, advice="Not compared: one of them has a single trial of each result; --trials 5 or more.")
+    names = dict(zip(map(id, matches), names_of([m.first for m in matches]), strict=True))
+    found: list[Statement] = [
+        Statement("▲", "not the same", "bad", f"{names[id(m)]}: {words}.") for m in pairs for words in m.differing
+    ]
+    undecided: list[_Undecided] = []
+    compared = compare_runs(pairs, chosen(None), (reference.name, run.name), paired=_is_paired(reference, run))
+    for one in compared:
+        metric, c = one.metric, one.comparison
+        place = names[id(one.match)] if len(matches) > 1 else ""
+        if c.verdict in DIFFERENCES:
+            words = f"{f'{place}: ' if place else ''}{change(metric, c, between=True)}."
+            found.append(Statement(*_kind(effect_of(metric, c)), words, _detail(metric, c, between=True)))
+        elif c.constant is None:
+            undecided.append((place, metric, c))
+    found += _not_decided(undecided, MARGIN)
+    mixed = run.own and any(r.middleware != VIRTUAL for r in run.results)
+    return Found(title, found, note=NOT_INTERLEAVED if mixed else "")
 
 
 def _is_paired(first_run: ReportRun, second: ReportRun) -> bool:

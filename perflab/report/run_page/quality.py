@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from perflab.columns import AnyTable
 from perflab.errors import DAMAGE, one_line
 from perflab.formats.recording import FILE
-from perflab.report.run_page.findings import OF_QUALITY, numbered
-from perflab.report.run_page.html import escape, items, paragraph, table_html
+from perflab.report.run_page.effects import numbered, sentence
+from perflab.report.run_page.findings import OF_QUALITY
 from perflab.report.run_page.runs import ReportRun
 from perflab.report.run_page.tables import rows_of
 from perflab.report.tables import messages
 from perflab.units import format_count
 
 
-def section(runs: Sequence[ReportRun]) -> str:
+@dataclass(frozen=True)
+class Quality:
+    """The tables of all runs, and of each its name (empty where there is but one) with what is to be said of it."""
+
+    tables: Sequence[AnyTable]
+    said: Sequence[tuple[str, Sequence[str]]]
+
+
+def section(runs: Sequence[ReportRun]) -> Quality:
     rows = rows_of(runs)
-    made = [table_html(table) for table in (messages.accounting(rows), messages.hiccups(rows))]
-    for run in runs:
-        said = sentences(run)
-        inner = items(said) or paragraph("Nothing else is to be said about the data.", "faint")
-        made.append(f"<h3>{escape(run.name)}</h3>{inner}" if len(runs) > 1 else inner)
-    return "".join(made)
+    said = [(run.name if len(runs) > 1 else "", sentences(run)) for run in runs]
+    return Quality([messages.accounting(rows), messages.hiccups(rows)], said)
 
 
 def sentences(run: ReportRun) -> list[str]:
-    said = [_sentence(remark.words) for remark in run.remarks if remark.kind in OF_QUALITY]
+    said = [sentence(remark.words) for remark in run.remarks if remark.kind in OF_QUALITY]
     said += _cool_downs(run) + _traces(run)
     notes: dict[str, list[int]] = {}
     for _, _, trial in run.trials:
         for note in run.file(trial).get("notes") or ():
             notes.setdefault(str(note), []).append(trial.trial)
-    said += [_sentence(f"{numbered(trials)}: {note}") for note, trials in notes.items()]
+    said += [sentence(f"{numbered(trials)}: {note}") for note, trials in notes.items()]
     for label, _, trial in run.trials:
         if trial.drain not in (None, "rest") and trial.totals.lost.tail:
             said.append(f"Trial {trial.trial} ({label}): it was stopped before its messages had come to rest.")
@@ -74,8 +80,3 @@ def _traces(run: ReportRun) -> list[str]:
         if told:
             said.append(f"Trial {number}: the tracer lost {' and '.join(told)}; the trace is not whole.")
     return said
-
-
-def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith(".") else f"{text}."

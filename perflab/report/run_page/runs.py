@@ -12,7 +12,7 @@ from perflab.report.label import labels
 from perflab.results.comparison import Finding, Remark
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.summary import Summary
-from perflab.results.trial import Result, Trial
+from perflab.results.trial import HARNESS_ERROR, Result, Trial
 from perflab.runs.collect import left_out, own_trials
 from perflab.runs.rundir import RunDirectory
 
@@ -92,6 +92,9 @@ class ReportRun:
         """trial.json of an entry of trials_detail; empty where there is none."""
         found = self.files.get(trial.trial)
         return {} if found is None else found.document
+
+    def is_interrupted(self, trial: Trial) -> bool:
+        return trial.interrupted or (trial.outcome == HARNESS_ERROR and bool(self.file(trial).get("interrupted")))
 
 
 def read(data: RunData) -> ReportRun:

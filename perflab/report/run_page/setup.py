@@ -1,57 +1,74 @@
-"""What was run and on what, whether the conditions held, and everything that is needed to repeat it."""
+"""What was run and on what, and everything that is needed to repeat it."""
 
 from __future__ import annotations
 
 import json
 import shlex
-import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from perflab.report.evidence import by_quantity
+from perflab.columns import AnyTable, Cell, Column, Table
+from perflab.quantity import BYTES
+from perflab.report import inventory
 from perflab.report.run_page import findings
-from perflab.report.run_page.effects import condition_in_words, in_words, plain, seconds
-from perflab.report.run_page.evidence import observed
-from perflab.report.run_page.html import (
-    Column,
-    Table,
-    details,
-    escape,
-    facts,
-    heading,
-    items,
-    number,
-    paragraph,
-    paragraphs,
-    text_block,
-    unbroken,
-    word,
-)
-from perflab.report.run_page.runs import ReportRun, of_all
-from perflab.report.tables.model import Cell, Tone
+from perflab.report.run_page.effects import in_words, plain, seconds
+from perflab.report.run_page.runs import ReportRun
 from perflab.results.curve import BreakingPoint
 from perflab.results.trial import Circumstances
 from perflab.statistics.remarks import VIRTUAL
-from perflab.units import format_bytes, format_duration
+from perflab.units import format_duration
 
 Json = dict[str, Any]
+Facts = Sequence[tuple[str, object]]  # names with values; those without a value are left out
 
-MOST_BLOCKS = 6  # of conditions, and of treatments; of more there is an overview
-MOST_NOTES = 2
-SIGN_OF_HELD: dict[bool, tuple[str, Tone]] = {True: ("✔", "good"), False: ("✖", "bad")}
+MOST_BLOCKS = 6  # of treatments; of more their levels stand together
+# What a reader of a run looks for on its machine, by the labels of the inventory.
+OF_MACHINE = (
+    "CPU", "CPUs", "memory", "architecture", "distribution", "kernel", "preemption", "hypervisor", "container",
+    "clock source", "frequency governor", "turbo", "SMT", "CPUs of the cgroup", "memory of the cgroup", "libc",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """Its conditions, each with its parameters."""
+
+    title: str
+    conditions: Sequence[tuple[str, Facts]]
+
+
+@dataclass(frozen=True)
+class Machine:
+    facts: Facts
+    inventory: AnyTable
+    noise: AnyTable
+    checked: str  # what the other checks found
+    virtual: bool
+
+
+@dataclass(frozen=True)
+class Setup:
+    run: str  # empty where there is but one
+    facts: Facts
+    treatments: Sequence[Treatment]
+    machine: Machine
+
+
+@dataclass(frozen=True)
+class Setups:
+    runs: Sequence[Setup]
+    differences: Sequence[str]
 
 
 # ---- what was run
 
 
-def section(runs: Sequence[ReportRun]) -> str:
-    made = []
-    for run in runs:
-        inner = facts(_what(run)) + _conditions(run) + heading(4 if len(runs) > 1 else 3, "Machine") + _machine(run)
-        made.append(f"<h3>{escape(run.name)}</h3>{inner}" if len(runs) > 1 else inner)
-    return "".join(made) + _differences(runs)
+def section(runs: Sequence[ReportRun]) -> Setups:
+    made = [Setup(run.name if len(runs) > 1 else "", _what(run), _treatments(run), _machine(run)) for run in runs]
+    return Setups(made, _differences(runs))
 
 
 def when(run: ReportRun) -> str | None:
@@ -198,402 +215,207 @@ def _unavailable(manifest: Json) -> str | None:
     return "; ".join(f"{u['factor']} = {plain(u['level'])}: {u['reason']}" for u in left) or None
 
 
-def _conditions(run: ReportRun) -> str:
-    """Each treatment with all parameters of its conditions; of many that differ in levels alone what is common once."""
-    treatments: dict[str, Mapping[str, Any]] = {}
+def _treatments(run: ReportRun) -> list[Treatment]:
+    """Each with all parameters of its conditions; of many that differ in levels alone what is common once."""
     disturbed = [r for r in run.results if r.is_disturbed]
-    for result in disturbed:
-        treatments.setdefault(result.label, result.condition_parameters)
+    given = {result.label: result.condition_parameters for result in reversed(disturbed)}
     words = in_words(disturbed)
     alike: dict[tuple[str, ...], list[str]] = {}
-    for name, given in treatments.items():
-        alike.setdefault(tuple(given), []).append(name)
-    shown = []
+    for name in words:
+        alike.setdefault(tuple(given[name]), []).append(name)
+    found = []
     for labels, names in alike.items():
         if len(names) > MOST_BLOCKS:
-            shown.append(_levels(labels, {name: treatments[name] for name in names}))
+            title = f"{' and '.join(labels)}, {len(names)} treatments"
+            found.append(_treatment(title, labels, [given[name] for name in names]))
             continue
         for name in names:
-            title = name if words.get(name, name) == name else f"{name}: {words[name]}"
-            blocks = "".join(_block(label, _mapping(given)) for label, given in treatments[name].items())
-            shown.append(details(title, blocks) or paragraph(name))
-    return f'<div class="treatments">{heading(3, "Conditions")}{"".join(shown)}</div>' if shown else ""
+            title = name if words[name] == name else f"{name}: {words[name]}"
+            found.append(_treatment(title, labels, [given[name]]))
+    return found
 
 
-def _block(label: str, parameters: Mapping[str, Any]) -> str:
-    return f"<h4>{escape(label)}</h4>{facts([(key, plain(value)) for key, value in parameters.items()])}"
-
-
-def _levels(labels: Sequence[str], treatments: Mapping[str, Mapping[str, Any]]) -> str:
-    """Treatments with the same conditions: a parameter that differs has all its levels."""
+def _treatment(title: str, labels: Sequence[str], given: Sequence[Mapping[str, Any]]) -> Treatment:
+    """Of one, or of several with the same conditions: a parameter that differs has all its levels."""
     blocks = []
     for label in labels:
-        given = [_mapping(parameters[label]) for parameters in treatments.values()]
-        keys = dict.fromkeys(key for one in given for key in one)
-        levels = {key: "; ".join(dict.fromkeys(plain(one.get(key)) for one in given)) for key in keys}
-        blocks.append(_block(label, levels))
-    return details(f"{' and '.join(labels)}, {len(treatments)} treatments", "".join(blocks))
+        parameters = [_mapping(of[label]) for of in given]
+        keys = dict.fromkeys(key for one in parameters for key in one)
+        levels = [(key, "; ".join(dict.fromkeys(plain(one.get(key)) for one in parameters))) for key in keys]
+        blocks.append((label, levels))
+    return Treatment(title, blocks)
 
 
-def _machine(run: ReportRun) -> str:
-    host = {**_mapping(run.manifest.get("host")), **_mapping(run.manifest.get("inventory"))}
-    if not any(host.values()):
-        return paragraph("The run does not say what it was made on.", "faint")
-    software = _mapping(host.get("software"))
-    shown = facts(
-        [
-            ("processor", _processor(host)),
-            ("memory", format_bytes(host["memory_kb"] * 1024) if host.get("memory_kb") else None),
-            ("system", ", ".join(str(host[k]) for k in ("distribution", "machine") if host.get(k))),
-            ("kernel", ", ".join(str(w) for w in (host.get("kernel"), _preemption(host)) if w)),
-            ("runs in", _virtual(host)),
-            ("clock source", host.get("clock_source")),
-            ("governors", _governors(host)),
-            ("turbo", plain(host["turbo"]) if host.get("turbo") is not None else None),
-            ("SMT", {"notsupported": "not supported"}.get(str(host.get("smt")), host.get("smt"))),
-            ("limits of the cgroup", _cgroup(host)),
-            ("C library", software.get("libc")),
-            ("host", host.get("hostname")),
-        ]
-    )
-    checks = [c for c in run.manifest.get("preflight") or () if isinstance(c, Mapping)]
+def _machine(run: ReportRun) -> Machine:
+    manifest = run.manifest
+    host = {**_mapping(manifest.get("host")), **_mapping(manifest.get("inventory"))}
+    known = {row.label: row.value for row in inventory.rows(host)}
+    facts = [(label, known[label]) for label in OF_MACHINE] + [("host", host.get("hostname"))]
+    checks = [c for c in manifest.get("preflight") or () if isinstance(c, Mapping)]
     warned = [c for c in checks if c.get("status") != "ok"]
-    rows = [
-        [
-            word(c.get("name")),
-            word(c.get("value")),
-            word({"warn": "noisy"}.get(str(c["status"]), str(c["status"])), "warn"),
-            word(c.get("advice")),
-        ]
-        for c in warned
-    ]
-    columns = [Column("what", False), Column("value", False), Column("state", False), Column("what helps", False)]
-    noise = Table("What can disturb measurements on this machine", columns, rows).html()
     fine = len(checks) - len(warned)
-    said = f"{_many(fine, 'other check')} of the machine found nothing." if warned and fine else ""
+    checked = f"{_many(fine, 'other check')} of the machine found nothing." if warned and fine else ""
     if checks and not warned:
-        said = f"All {len(checks)} checks of the machine found nothing that disturbs measurements."
-    shown += details("The whole inventory", _inventory(run.manifest))
-    virtual = bool(run.results) and all(r.middleware == VIRTUAL for r in run.results)
-    if virtual:
-        note = "The virtual middleware simulates time: neither the machine nor its noise is in these figures."
-        return paragraph(note) + details("The machine all the same", shown + noise + paragraph(said, "faint"))
-    return shown + noise + paragraph(said, "faint")
+        checked = f"All {fine} checks of the machine found nothing that disturbs measurements."
+    whole = [row for row in inventory.rows(_mapping(manifest.get("inventory"))) if row.value]
+    return Machine(
+        facts if any(host.values()) else (),
+        Table("inventory", "Inventory", _INVENTORY, whole),
+        Table("noise", "What can disturb measurements on this machine", _NOISE, warned),
+        checked,
+        virtual=bool(run.results) and all(r.middleware == VIRTUAL for r in run.results),
+    )
 
 
-def _inventory(manifest: Json) -> str:
-    from perflab.report.inventory import rows
-
-    known = [[word(row.label), word(row.value), word(row.section)] for row in rows(_mapping(manifest.get("inventory")))]
-    shown = [row for row in known if row[1].text != "–"]
-    return Table("Inventory", [Column("property", False), Column("value", False), Column("of", False)], shown).html()
-
-
-def _processor(host: Mapping[str, Any]) -> str | None:
-    if not host.get("cpu_model"):
-        return None
-    allowed, online = host.get("cpus_allowed"), host.get("cpus_online")
-    return f"{host['cpu_model']}; CPUs {online} online{f', {allowed} may be used' if allowed is not None else ''}"
+_INVENTORY: list[Column[inventory.Row]] = [
+    Column("property", "property", lambda row: row.label),
+    Column("value", "value", lambda row: row.value),
+    Column("of", "of", lambda row: row.section),
+]
+_NOISE: list[Column[Mapping[str, Any]]] = [
+    Column("name", "what", lambda check: check.get("name")),
+    Column("value", "value", lambda check: check.get("value")),
+    Column("state", "state", lambda check: Cell(_state(check), _state(check), "warn")),
+    Column("advice", "what helps", lambda check: check.get("advice")),
+]
 
 
-def _preemption(host: Mapping[str, Any]) -> str | None:
-    return f"preemption {host['preemption']}" if host.get("preemption") else None
+def _state(check: Mapping[str, Any]) -> str:
+    return {"warn": "noisy"}.get(str(check["status"]), str(check["status"]))
 
 
-def _virtual(host: Mapping[str, Any]) -> str | None:
-    machine = {"yes": "a virtual machine"}.get(str(host.get("hypervisor")), host.get("hypervisor"))
-    parts = [str(machine)] if machine and str(machine) != "no" else []
-    parts += [f"a container ({host['container']})"] if host.get("container") and host["container"] != "no" else []
-    return ", ".join(parts) or None
-
-
-def _governors(host: Mapping[str, Any]) -> str | None:
-    cpus = host.get("cpus")
-    known = {c.get("governor") for c in cpus if isinstance(c, Mapping)} if isinstance(cpus, list) else set()
-    return ", ".join(sorted(str(g) for g in known if g)) or None
-
-
-def _cgroup(host: Mapping[str, Any]) -> str | None:
-    group = _mapping(host.get("cgroup"))
-    memory = group.get("memory_bytes")
-    parts = [
-        f"{plain(group['cpus'])} CPUs" if group.get("cpus") else None,
-        f"on {group['cpuset']}" if group.get("cpuset") else None,
-        f"{format_bytes(memory) if isinstance(memory, int) else memory} memory" if memory else None,
-    ]
-    return ", ".join(part for part in parts if part) or None
-
-
-def _differences(runs: Sequence[ReportRun]) -> str:
-    """What the machines and settings of several runs differ in."""
-    if len(runs) < 2:
-        return ""
+def _differences(runs: Sequence[ReportRun]) -> list[str]:
+    """What the machines and middlewares of later runs differ in from those of the first."""
     keys = ("hostname", "kernel", "distribution", "cpu_model", "cpus_online", "cpus_allowed", "memory_kb")
-    first, lines = runs[0], []
-    for run in runs[1:]:
-        pairs = [
-            (k, _mapping(first.manifest.get("host")).get(k), _mapping(run.manifest.get("host")).get(k)) for k in keys
-        ]
-        pairs += [("middlewares", _versions(first.manifest), _versions(run.manifest))]
+    first, *others = runs
+    lines = []
+    for run in others:
+        hosts = [_mapping(of.manifest.get("host")) for of in (first, run)]
+        pairs = [(key, *(host.get(key) for host in hosts)) for key in keys]
+        pairs.append(("middlewares", _versions(first.manifest), _versions(run.manifest)))
         lines += [
             f"{key}: {plain(a)} in {first.name}, {plain(b)} in {run.name}" for key, a, b in pairs if a != b and a and b
         ]
-    return heading(3, "What the runs differ in") + items(lines) if lines else ""
-
-
-# ---- whether the conditions held
-
-
-def evidence(runs: Sequence[ReportRun]) -> str:
-    """A table per condition: what was promised, what was achieved over the trials, in how many it was in effect."""
-    made = []
-    for run in runs:
-        inner = _evidence_of(run)
-        if inner:
-            made.append(f"<h3>{escape(run.name)}</h3>{inner}" if len(runs) > 1 else inner)
-    return "".join(made)
-
-
-def _evidence_of(run: ReportRun) -> str:
-    found: dict[tuple[str, str], list[Json]] = {}
-    for label, _, trial in run.trials:
-        if findings.is_interrupted(run, trial):
-            continue
-        for condition, given in trial.evidence.items():
-            found.setdefault((condition, label), []).append({**given, "trial": trial.trial})
-    parameters = {(c, label): p for _, label, r in of_all([run]) for c, p in r.condition_parameters.items()}
-    blocks = {key: _condition(*key, entries, parameters.get(key)) for key, entries in found.items()}
-    if len(blocks) <= MOST_BLOCKS:
-        return "".join(blocks.values())
-    failed = "".join(text for key, text in blocks.items() if not all(e.get("in_effect") for e in found[key]))
-    each = details("Each of them", "".join(blocks.values()), on_paper=False)
-    return failed + _held(found) + _overview(found, parameters, run.labels).html() + each
-
-
-def _held(found: Mapping[tuple[str, str], Sequence[Json]]) -> str:
-    """The answer above a table with many rows, where all of them are alike."""
-    entries = [entry for of_one in found.values() for entry in of_one]
-    if not all(entry.get("in_effect") for entry in entries):
-        return ""
-    sign, _ = SIGN_OF_HELD[True]
-    return paragraph(f"{sign} Yes, in all {len(entries)} trials with a condition.")
-
-
-def _overview(
-    found: Mapping[tuple[str, str], Sequence[Json]],
-    parameters: Mapping[tuple[str, str], object],
-    order: Sequence[str],
-) -> Table:
-    """A row for each condition of each result, with the first of what counts of its evidence."""
-    columns = [
-        Column("result", False),
-        Column("condition", False),
-        Column("in effect"),
-        Column("figure", False),
-        Column("promised"),
-        Column("achieved, median"),
-        Column("range over trials", False),
-    ]
-    rows = []
-    for (condition, label), entries in sorted(found.items(), key=lambda item: order.index(item[0][1])):
-        held = sum(bool(e.get("in_effect")) for e in entries)
-        sign, tone = SIGN_OF_HELD[held == len(entries)]
-        effect = Cell(f"{held} of {len(entries)}", held / len(entries), tone, sign=sign)
-        figures = next(iter(_quantities(condition, entries)), [word(None)] * 4)
-        rows.append(
-            [word(label), word(condition_in_words(condition, parameters.get((condition, label)))), effect, *figures]
-        )
-    return Table("Promised and achieved", columns, rows)
-
-
-def _condition(condition: str, label: str, entries: Sequence[Json], parameters: object) -> str:
-    held = [e for e in entries if e.get("in_effect")]
-    sign, tone = SIGN_OF_HELD[len(held) == len(entries)]
-    words = condition_in_words(condition, parameters)
-    title = words if label in (condition, words) else f"{words}, in {label}"
-    title = title if title.startswith(condition) else title[:1].upper() + title[1:]
-    all_ = "in its trial" if len(entries) == 1 else f"in all {len(entries)} trials"
-    judged = f"in effect {all_}" if tone == "good" else f"in effect in {len(held)} of {len(entries)} trials"
-    reasons: dict[str, list[int]] = {}
-    for entry in entries:
-        if not entry.get("in_effect"):
-            reasons.setdefault(str(entry.get("reason") or "no reason was recorded"), []).append(entry["trial"])
-    told = [f"{findings.numbered(trials)}: {reason}" for reason, trials in reasons.items()]
-    notes: dict[str, int] = {}
-    for entry in entries:
-        for note in [*(entry.get("notes") or ()), *([entry["note"]] if entry.get("note") else [])]:
-            notes[str(note)] = notes.get(str(note), 0) + 1
-    rows = observed([e.get("promised") or {} for e in entries], [e.get("achieved") or {} for e in entries])
-    columns = [
-        Column("figure", False),
-        Column("promised", False),
-        Column("achieved, median", False),
-        Column("range over trials", False),
-    ]
-    main = Table(
-        "Promised and achieved", columns, _quantities(condition, entries), name=f"{title}: promised and achieved"
-    ).html()
-    whole = Table(
-        "All of the evidence",
-        columns,
-        [[word(cell) for cell in row] for row in rows],
-        name=f"{title}: all of the evidence",
-    ).html()
-    said = [
-        f"{note}{f' ({count} of {len(entries)} trials)' if len(entries) > 1 else ''}" for note, count in notes.items()
-    ]
-    # What each trial says in other words is for who looks closer.
-    shown, folded = (said, []) if len(said) <= MOST_NOTES else ([], said)
-    return (
-        f'<div class="condition"><h4>{escape(title)} <span class="verdict {tone}"><b class="sign" aria-hidden="true">'
-        f"{sign}</b> {unbroken(judged)}</span></h4>{items(told)}{paragraphs(shown, 'faint')}"
-        f"{main}{details('All of the evidence', whole + items(folded))}</div>"
-    )
-
-
-def _quantities(condition: str, entries: Sequence[Json]) -> list[list[Cell]]:
-    """What counts of the evidence; the rest is folded."""
-    rows = []
-    for (words, unit), found in by_quantity(condition, entries).items():
-        promised = next((q.promised for q in found if q.promised is not None), None)
-        achieved = [q.achieved for q in found if q.achieved is not None]
-        ends = {_amount(end, unit): end for end in (min(achieved), max(achieved))} if achieved else {}
-        middle = statistics.median(achieved) if achieved else None
-        rows.append(
-            [
-                word(words),
-                number(_amount(promised, unit), promised),
-                number(_amount(middle, unit), middle),
-                word(" to ".join(ends)),
-            ]
-        )
-    return rows
-
-
-def _amount(value: float | None, unit: str) -> str:
-    unit = {"1/s": "/s"}.get(unit, unit)
-    return (
-        "–" if value is None else f"{plain(int(value) if value == int(value) else value)}{f' {unit}' if unit else ''}"
-    )
+    return lines
 
 
 # ---- how to repeat it
 
 
-def repeat(runs: Sequence[ReportRun]) -> str:
-    made = []
-    for run in runs:
-        inner = _repeat(run)
-        made.append(f"<h3>{escape(run.name)}</h3>{inner}" if len(runs) > 1 else inner)
-    return "".join(made)
+@dataclass(frozen=True)
+class Source:
+    """A text, and the file that it is of."""
+
+    path: str
+    text: str
 
 
-def _repeat(run: ReportRun) -> str:
+@dataclass(frozen=True)
+class Repeat:
+    """How to run it again; of a foreign run only `facts`."""
+
+    run: str  # empty where there is but one
+    own: bool
+    facts: Facts
+    verb: str = ""
+    command: str = ""
+    files: Sequence[Source] = ()  # of the experiment, as they were written
+    written: str = ""  # the experiment as one file
+    environment: Facts = ()
+    checksums: AnyTable | None = None
+    sources: Sequence[Source] = ()  # of the workload
+
+
+def repeat(runs: Sequence[ReportRun]) -> list[Repeat]:
+    return [_repeat(run, run.name if len(runs) > 1 else "") for run in runs]
+
+
+def _repeat(run: ReportRun, name: str) -> Repeat:
     manifest = run.manifest
     if not run.own:
-        return paragraph("This run is not one of perflab's; it does not say how it was started.") + facts(
-            [(key, plain(value)) for key, value in manifest.items() if isinstance(value, str | int | float)]
-        )
-    parts = []
-    if command := _command(manifest):
-        parts += [heading(4, "Command line"), text_block(command, "the command line")]
-    parts += [_experiment(manifest, run.verb)]
+        known = [(key, plain(value)) for key, value in manifest.items() if isinstance(value, str | int | float)]
+        return Repeat(name, False, known)
+    experiment, workload = _mapping(manifest.get("experiment")), _mapping(manifest.get("workload"))
     software = _mapping(_mapping(manifest.get("inventory")).get("software"))
     own = _mapping(software.get("perflab"))
     git = _mapping(own.get("git"))
     revision = f"{git['revision']}{', with changes' if git.get('modified') else ''}" if git.get("revision") else None
     versions = _mapping(manifest.get("versions"))
-    known = facts(
-        [
-            ("perflab", own.get("version") or versions.get("perflab")),
-            ("git revision", revision),
-            ("middlewares", _versions(manifest)),
-            ("python", software.get("python") or versions.get("python")),
-            ("packages", plain(software.get("packages") or versions.get("packages")) if software or versions else None),
-            ("stress-ng", software.get("stress_ng")),
-            ("C library", software.get("libc")),
-            ("first seed", _mapping(manifest.get("settings")).get("seed")),
-            ("identity of the run", manifest.get("run_id")),
-        ]
+    packages = software.get("packages") or versions.get("packages")
+    facts = [
+        ("perflab", own.get("version") or versions.get("perflab")),
+        ("git revision", revision),
+        ("middlewares", _versions(manifest)),
+        ("python", software.get("python") or versions.get("python")),
+        ("packages", plain(packages) if packages else None),
+        ("stress-ng", software.get("stress_ng")),
+        ("C library", software.get("libc")),
+        ("first seed", _mapping(manifest.get("settings")).get("seed")),
+        ("identity of the run", manifest.get("run_id")),
+    ]
+    environment = {
+        **_mapping(manifest.get("environment")),
+        **_mapping(_mapping(manifest.get("inventory")).get("environment")),
+    }
+    return Repeat(
+        name,
+        True,
+        facts,
+        run.verb,
+        _command(manifest),
+        _texts(experiment.get("sources")),
+        _yaml(experiment.get("written")),
+        [(key, plain(value)) for key, value in sorted(environment.items())],
+        Table("checksums", "Checksums", _CHECKSUMS, _checksums(workload, experiment, software)),
+        _texts(workload.get("sources")),
     )
-    parts += [heading(4, "Versions and seeds"), known]
-    parts.append(details("Environment variables", _environment(manifest)))
-    parts.append(details("Checksums of sources and programs", _checksums(manifest, software)))
-    parts.append(details("Sources of the workload", _sources(_mapping(manifest.get("workload")).get("sources"))))
-    return "".join(parts)
 
 
-def _command(manifest: Json) -> str | None:
+def _command(manifest: Json) -> str:
     words = manifest.get("command_line")
     if not isinstance(words, list) or not words:
-        return None
-    return shlex.join(
-        [Path(str(words[0])).name if str(words[0]).endswith("perflab") else str(words[0]), *map(str, words[1:])]
-    )
+        return ""
+    program, *others = map(str, words)
+    return shlex.join([Path(program).name if program.endswith("perflab") else program, *others])
 
 
-def _experiment(manifest: Json, verb: str) -> str:
-    """The experiment as a file that can be run again: as it was written, or what the options amount to."""
-    experiment = _mapping(manifest.get("experiment"))
-    files = [s for s in experiment.get("sources") or () if isinstance(s, Mapping) and s.get("text")]
-    written = _mapping(experiment.get("written"))
-    parts = []
-    if files:
-        parts.append(heading(4, "Experiment file"))
-        parts += [
-            paragraph(source.get("path"), "faint") + text_block(str(source["text"]), "the experiment file")
-            for source in files
-        ]
-        parts.append(paragraph("Options of the command line replace what the file says. The two together are:"))
-    elif written:
-        parts.append(heading(4, "As an experiment file"))
-    if written:
-        import yaml
-
-        text = yaml.safe_dump(json.loads(json.dumps(written)), sort_keys=False, allow_unicode=True, width=100)
-        parts.append(text_block(text, "the experiment as a file"))
-        parts.append(paragraph(f"Save it as experiment.yaml; `perflab {verb} experiment.yaml` repeats the run."))
-    return "".join(parts)
+def _texts(sources: object) -> list[Source]:
+    known = sources if isinstance(sources, list) else []
+    return [Source(str(s.get("path") or ""), str(s["text"])) for s in known if isinstance(s, Mapping) and s.get("text")]
 
 
-def _environment(manifest: Json) -> str:
-    inventory = _mapping(manifest.get("inventory"))
-    known = {**_mapping(manifest.get("environment")), **_mapping(inventory.get("environment"))}
-    if not known:
-        return paragraph("None of those that reach into middlewares, allocator or dynamic linker was set.", "faint")
-    return facts([(name, plain(value)) for name, value in sorted(known.items())])
+def _yaml(written: object) -> str:
+    if not isinstance(written, Mapping) or not written:
+        return ""
+    import yaml
+
+    return yaml.safe_dump(json.loads(json.dumps(written)), sort_keys=False, allow_unicode=True, width=100)
 
 
-def _checksums(manifest: Json, software: Mapping[str, Any]) -> str:
-    rows: list[list[Cell]] = []
-    for kind, sources in (
-        ("workload", _mapping(manifest.get("workload")).get("sources")),
-        ("experiment", _mapping(manifest.get("experiment")).get("sources")),
-    ):
-        rows += [
-            [word(s.get("path")), word(kind), number("–", None), word(s.get("sha256"))]
-            for s in sources or ()
-            if isinstance(s, Mapping)
-        ]
-    for name, entry in _mapping(software.get("programs")).items():
-        if isinstance(entry, Mapping):
-            size = entry.get("size_bytes")
-            rows.append([word(name), word("program"), number(format_bytes(size), size), word(entry.get("sha256"))])
+_CHECKSUMS: list[Column[Mapping[str, Any]]] = [
+    Column("path", "file"),
+    Column("what", "what"),
+    Column("size_bytes", "size", lambda file: file.get("size_bytes"), BYTES),
+    Column("sha256", "SHA-256 (or its beginning)", lambda file: file.get("sha256")),
+]
+
+
+def _checksums(*holders: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Of sources, programs and libraries, each a row of _CHECKSUMS."""
+    workload, experiment, software = holders
+    found: list[Mapping[str, Any]] = [
+        {**source, "what": what}
+        for what, of in (("workload", workload), ("experiment", experiment))
+        for source in of.get("sources") or ()
+        if isinstance(source, Mapping)
+    ]
+    programs = _mapping(software.get("programs"))
+    found += [{**entry, "path": name, "what": "program"} for name, entry in programs.items() if _mapping(entry)]
     for name, entry in _mapping(software.get("middlewares")).items():
         for library in _libraries(entry):
-            size = library.get("size_bytes")
             package = " ".join(str(library[k]) for k in ("package", "version") if isinstance(library.get(k), str))
-            what = f"library of {name}{f', {package}' if package else ''}"
-            rows.append(
-                [word(library.get("path")), word(what), number(format_bytes(size), size), word(library.get("sha256"))]
-            )
-    columns = [
-        Column("file", False),
-        Column("what", False),
-        Column("size"),
-        Column("SHA-256 (or its beginning)", False),
-    ]
-    return Table("Checksums", columns, rows).html()
+            found.append({**library, "what": f"library of {name}{f', {package}' if package else ''}"})
+    return found
 
 
 def _libraries(entry: object) -> list[Mapping[str, Any]]:
@@ -603,13 +425,3 @@ def _libraries(entry: object) -> list[Mapping[str, Any]]:
             return [entry]
         return [found for value in entry.values() for found in _libraries(value)]
     return [found for value in entry for found in _libraries(value)] if isinstance(entry, list) else []
-
-
-def _sources(sources: object) -> str:
-    if not isinstance(sources, list):
-        return ""
-    return "".join(
-        paragraph(s.get("path"), "faint") + text_block(str(s["text"]), "this file")
-        for s in sources
-        if isinstance(s, Mapping) and s.get("text")
-    )

@@ -1,39 +1,58 @@
-"""The tables of a report: results, edges, services, trials, resources."""
+"""The tables of a report: results, messages, trials, costs of executors, curves, breaking points, causes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from perflab.report.run_page.html import table_html
+from perflab.columns import AnyTable, Column, Table
+from perflab.quantity import COUNT, PERCENT, TIME
+from perflab.report.run_page.effects import plain
 from perflab.report.run_page.runs import ReportRun, of_all
+from perflab.report.tables import costs as executor_costs
+from perflab.report.tables import curves as of_levels
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import Beside, results
 from perflab.report.tables.trials import TrialOf, trials
 from perflab.results.comparison import CONDITION, Finding
+from perflab.results.curve import BreakingPoint, Curve
 from perflab.results.trial import Result
+from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.selection import place_words
+from perflab.trace.causes import CAUSES
+from perflab.units import format_confidence
+
+MOST_WAITS = 12  # of the table of who it was, before the rest is asked for
 
 
-def section(runs: Sequence[ReportRun]) -> str:
+@dataclass(frozen=True)
+class Part:
+    """Tables under a title, with what is said above them."""
+
+    title: str
+    tables: Sequence[AnyTable]
+    facts: Sequence[tuple[str, object]] = ()
+    sentence: str = ""
+    long: int = 50
+
+
+def section(runs: Sequence[ReportRun]) -> list[AnyTable]:
     found = rows_of(runs)
     several = len(found) > 1
     edges = [edge for row in found for edge in row.parts(lambda result: result.edges, named=several)]
     services = [service for row in found for service in row.parts(lambda result: result.services, named=several)]
     processes = [process for row in found for process in row.parts(lambda result: result.resources.processes)]
-    made = [
-        table_html(results(_compared_results(runs))),
-        *map(table_html, key_figures.tables(found)),
-        table_html(messages.all_messages(found)),
-        table_html(messages.services(services)),
-        table_html(messages.edges(edges)),
-        table_html(messages.processes(processes)),
-        table_html(trials(trials_of(runs))),
+    return [
+        results(_compared_results(runs)),
+        *key_figures.tables(found),
+        messages.all_messages(found),
+        messages.services(services),
+        messages.edges(edges),
+        messages.processes(processes),
+        trials(trials_of(runs)),
     ]
-    return "".join(made)
-
-
-# ---- rows of the tables that are declared in perflab.report.tables
 
 
 def rows_of(runs: Sequence[ReportRun]) -> list[Of[Result]]:
@@ -68,3 +87,91 @@ def _compared(run: ReportRun, result: Result) -> dict[str, Finding]:
         and c.treatment.name == result.treatment
         and c.variant in (place, f"{result.workload}, {place}")
     }
+
+
+def costs(runs: Sequence[ReportRun]) -> list[AnyTable]:
+    """Of every run that is about executors the costs, the families and the phases."""
+    found = [(f"{run.name}: " if len(runs) > 1 else "", t) for run in runs for t in executor_costs.tables(run.summary)]
+    return [replace(table, title=f"{before}{table.title}") for before, table in found]
+
+
+# -- levels -----------------------------------------------------------------------------------------------------------
+
+
+def curves(runs: Sequence[ReportRun]) -> list[Part]:
+    made = []
+    for run in runs:
+        for curve in run.summary.curves:
+            title = _title(run, curve, len(runs) > 1)
+            levels = of_levels.curve(curve, f"{title}: levels").without(of_levels.BARS)
+            made.append(Part(title, [levels, of_levels.knees(curve, f"{title}: knee and saturation")]))
+    return made
+
+
+def breaking_points(runs: Sequence[ReportRun]) -> list[Part]:
+    made = []
+    for run in runs:
+        for search in run.summary.breaking_points:
+            title = _title(run, search, len(runs) > 1)
+            levels = of_levels.tried(search, f"{title}: levels that were tried").without(of_levels.BARS)
+            made.append(Part(title, [levels], _found(search)))
+    return made
+
+
+def _title(run: ReportRun, part: Curve | BreakingPoint, several: bool) -> str:
+    others = ", ".join(f"{path} = {plain(level)}" for path, level in part.others.items())
+    return " · ".join(filter(None, (run.name if several else "", part.factor, part.variant, others)))
+
+
+def _found(search: BreakingPoint) -> list[tuple[str, object]]:
+    at, left = search.interval, search.left_out
+    between = "" if at is None else f" [{plain(at.low)}, {plain(at.high)}] at {format_confidence(at.level)}"
+    kinds = ((left.invalid, "invalid"), (left.harness_error, "harness error"))
+    out = ", ".join(f"{n} {what}" for n, what in kinds if n)
+    return [
+        ("criterion", search.criterion),
+        ("result", STATES[search.state]),
+        ("breaking point", None if search.value is None else f"{plain(search.value)}{between}"),
+        ("is where the criterion is met in", f"{100 * search.share:.3g} % of trials"),
+        ("searched", f"{plain(search.low)} to {plain(search.high)}, {search.scale}"),
+        ("trials", f"{search.trials}{f'; left out: {out}' if out else ''}"),
+        ("ended because", search.stopped),
+    ]
+
+
+# -- why messages were late -------------------------------------------------------------------------------------------
+
+
+def why(runs: Sequence[ReportRun]) -> list[Part]:
+    """Of every traced trial a sentence, what passed the time of its late messages, and how much of it."""
+    made = []
+    for run in runs:
+        for label, _, trial in run.trials:
+            if (found := trial.why) is not None:
+                title = (
+                    f"{run.name}, {label}, trial {trial.trial}" if len(runs) > 1 else f"{label}, trial {trial.trial}"
+                )
+                tables = [
+                    Table("causes", f"{title}: by cause", [_CAUSE, *_LATENESS], found.causes),
+                    Table(
+                        "totals", f"{title}: by who it was", [Column("what", "what it was"), *_LATENESS], found.totals
+                    ),
+                ]
+                made.append(Part(title, tables, sentence=f"{found.sentence.rstrip('.')}.", long=MOST_WAITS))
+    return made
+
+
+def _cause(row: Mapping[str, Any]) -> str:
+    return CAUSES[row["cause"]].short if row["cause"] in CAUSES else str(row["cause"])
+
+
+_CAUSE: Column[Mapping[str, Any]] = Column("cause", "cause", _cause)
+_LATENESS: list[Column[Mapping[str, Any]]] = [
+    Column("messages", "decided", None, COUNT, help="late messages of which it is the largest part"),
+    Column("messages_percent", "share of those", None, PERCENT),
+    Column("total_ns", "time", None, TIME),
+    Column("total_percent", "share of the time", None, PERCENT),
+    Column("having", "took part in", None, COUNT),
+    Column("each_p50_ns", "median each", None, TIME),
+    Column("each_max_ns", "max each", None, TIME),
+]

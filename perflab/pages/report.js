@@ -97,23 +97,17 @@
   };
   const paint = () => hosts.forEach((host) => (host.dataset.scheme = scheme()));
 
-  // The script of a flame graph looks for what it needs in a document; it gets a tree that has just that.
+  // Each in a tree of its own, where the script finds what it needs by its id.
   function drawFlame(details) {
-    const host = details.querySelector(".graph"), source = details.querySelector("script");
+    const host = details.querySelector(".graph");
     if (host.shadowRoot) return;
-    const data = JSON.parse(source.textContent);
     const shadow = host.attachShadow({ mode: "open" });
-    const parts = { groups: data.groups, patterns: data.patterns };
-    const body = perflabFlame.body.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
-    shadow.innerHTML = `<style>${perflabFlame.style}${data.style} .body { max-width: none; padding: 0; }</style><div class="body">${body}</div>`;
-    const stacks = document.createElement("script");
-    stacks.type = "application/json";
-    stacks.id = "data";
-    stacks.textContent = data.stacks;
-    shadow.append(stacks);
+    for (const source of [document.getElementById("flame-style"), details.querySelector("template")]) {
+      shadow.append(source.content.cloneNode(true));
+    }
     hosts.push(host);
     paint();
-    perflabFlame.draw({
+    drawFlameGraph({
       getElementById: (id) => shadow.getElementById(id),
       addEventListener: (kind, listener) => shadow.addEventListener(kind, listener),
       get activeElement() { return shadow.activeElement; },

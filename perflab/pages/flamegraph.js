@@ -1,5 +1,5 @@
-// Draws the tree of stacks, zooms, searches, turns it round.
-(() => {
+// Draws the tree of stacks, zooms, searches, turns it round. `document` is what has its elements: a page, or a part of one.
+const drawFlameGraph = (document) => {
   "use strict";
   const ROW_PX = matchMedia("(pointer: coarse)").matches ? 24 : 19;
   const LEAST_PX = 0.6;  // what is narrower is left out, with all that is above it
@@ -307,4 +307,4 @@
   draw();
   describe(0);
   document.documentElement.dataset.drawn = String(shown.length);
-})();
+};

@@ -1,0 +1,88 @@
+"""Pages: the templates of perflab/pages, filled in. Python hands records over; whatever is put in is escaped here."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from perflab.columns import DEEPER
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+# They turn the direction of what follows them, too: a name with one would turn the words of the page.
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_UNITS = "ns|µs|ms|s|min|h|B|KiB|MiB|GiB|MB|Hz|MHz|GHz|CPUs?"
+_WITHIN_NUMBER = re.compile(rf"(?<=\d) (?=\d|%|(?:{_UNITS})\b)")
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def render(template: str, **values: Any) -> str:
+    """The whole page of a template; a name that the template asks for and `values` lack is an error."""
+    return _engine().get_template(template).render(values)
+
+
+def part(template: str, macro: str, *values: Any) -> Markup:
+    """What one macro of a template makes of `values`, to be put into a page."""
+    made: Markup = getattr(_engine().get_template(template).module, macro)(*values)
+    return made
+
+
+def asset(name: str) -> Markup:
+    """A style or a script of perflab/pages as it is, for the inside of its element."""
+    from markupsafe import Markup
+
+    return Markup(resources.files("perflab").joinpath("pages", name).read_text(encoding="utf-8"))
+
+
+@cache
+def _engine() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("perflab", "pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_straight,
+    )
+    made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
+    made.filters |= {"unbroken": unbroken, "inline": inline, "as_written": as_written, "sort_key": sort_key}
+    made.globals |= {"asset": asset, "DEEPER": DEEPER}
+    return made
+
+
+def _straight(value: Any) -> Any:
+    """Text without what turns its direction; what is markup already is left as it is."""
+    return _TURNS.sub("\ufffd", value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def unbroken(value: object) -> str:
+    """With numbers and their units kept on one line: "1 054", "45.2 µs"."""
+    return _WITHIN_NUMBER.sub("\u00a0", str(value))
+
+
+def inline(value: object) -> Markup:
+    """Like `unbroken`, with what stands between back quotes as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(_straight(unbroken(value))))))
+
+
+def as_written(text: str) -> Markup:
+    """With everything that is in it: a source that is copied stays the same."""
+    from markupsafe import escape
+
+    return escape(text)
+
+
+def sort_key(value: float | str | None) -> str | None:
+    """What a cell is sorted by: a number or a text; None of what is not known, which is always last."""
+    if not isinstance(value, float):
+        return None if value is None else str(value)
+    return f"{value:.12g}" if math.isfinite(value) else None
