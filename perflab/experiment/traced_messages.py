@@ -97,11 +97,9 @@ def _named(
 
     from perflab.trace import names
 
-    instances = trace.table("callback_instances")
     # Of the timer in whose callback it was published.
-    unknown = pl.Series("due_ns", [None] * instances.height, dtype=pl.Int64)  # a reader that does not tell it
-    due = instances.get_column("due_ns", default=unknown).gather(trace.table("publications")["callback_instance"])
-    inside = publications.with_columns(due.alias("due_ns")).filter(
+    due = trace.table("callback_instances")["due_ns"].gather(trace.table("publications")["callback_instance"])
+    inside = publications.with_columns(due).filter(
         pl.col("published_ns") >= window.begin_ns, pl.col("published_ns") < window.end_ns
     )
     objects = names.objects(trace, "publishers").select(

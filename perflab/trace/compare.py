@@ -331,24 +331,20 @@ def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
     deliveries = deliveries.filter(~pl.col("left_out"))
     publishers = names.objects(trace, "publishers").select("topic", publisher_row="row", publisher="node")
     subscriptions = names.objects(trace, "subscriptions").select(subscription_row="row", subscription="node")
-    taken = pl.coalesce("layer_ns", "arrived_ns")
+    legs = (messages_answer.LATENCY, *(leg for leg in messages_answer.LEGS_OF_LATENCY if leg.name != "take"))
     frame = (
         deliveries.join(publishers, on="publisher_row", how="left", maintain_order="left")
         .join(subscriptions, on="subscription_row", how="left", maintain_order="left")
         .with_columns(
+            *(leg.time for leg in legs),
             delivery=pl.when("intra_process").then(pl.lit("within process")).otherwise(pl.lit("middleware")),
             object=pl.struct("publisher_row", "subscription_row").rank("dense").cast(pl.Int32),
             at_ns="published_ns",
-            latency=pl.col("started_ns") - pl.col("published_ns"),
-            publish_call=pl.col("sent_ns") - pl.col("published_ns"),
-            transport=pl.col("arrived_ns") - pl.col("sent_ns"),
-            dispatch=pl.col("started_ns") - taken,
         )
     )
     frame = side.scope.edges(frame)
-    legs = {leg: leg for leg in ("latency", "publish_call", "transport", "dispatch")}
     # Not part of the key: whether delivery within the process pays is what many compare two traces for.
-    return _long(frame, ["topic", "publisher", "subscription"], legs, ["delivery"])
+    return _long(frame, ["topic", "publisher", "subscription"], {leg.name: leg.name for leg in legs}, ["delivery"])
 
 
 def _wake_ups(side: _Side) -> pl.DataFrame:

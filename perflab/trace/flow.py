@@ -215,8 +215,7 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     unknown = takes["publication"].is_null() & ~internal.gather(takes["subscription"]).fill_null(False)
     delivered = trace.table("intra_deliveries")["publication"].is_null()
     ran = instances.select(
-        "start_ns", "end_ns",
-        due_ns=pl.col("due_ns") if "due_ns" in instances.columns else pl.lit(None, pl.Int64),
+        "start_ns", "end_ns", "due_ns",
         key=of_callback.gather(instances["callback"]),
         outside=pl.coalesce(unknown.gather(instances["take"]), delivered.gather(instances["delivery"])),
     )  # fmt: skip

@@ -15,8 +15,7 @@ middleware, or through a ring buffer of intra-process delivery. Of a message tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -44,11 +43,7 @@ if TYPE_CHECKING:
 SETTLING_NS = 100_000_000
 
 _EDGE = ["publisher_row", "subscription_row", "intra_process"]
-_LEGS = ("publish_call", "transport", "take", "dispatch")
-_PARTS = ("write", "wake_up")  # of publish_call; of transport
 _LEG_STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max")
-_CALL_LEGS = ("round_trip", "request", "server", "reply")
-_QUANTILES = tuple(PER_MILLE)
 _DELIVERIES = ("intra_process", "same_process", "other_process", "other_host")
 
 _IDENTITY = (
@@ -99,9 +94,58 @@ MESSAGES = Table(
 )  # fmt: skip
 
 
-def _leg(name: str, help: str, empty: str = "") -> tuple[Column, ...]:
-    return distribution(name, help, (*_LEG_STATISTICS, "mean"), empty)
+@dataclass(frozen=True)
+class Leg:
+    """A part of a way, from one instant to another; null of a message (or call) that has not both."""
 
+    name: str
+    begin: str  # columns, ns
+    end: str
+    help: str
+    empty: str = ""
+
+    @property
+    def time(self) -> pl.Expr:
+        return (pl.col(self.end) - pl.col(self.begin)).alias(self.name)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return distribution(self.name, self.help, (*_LEG_STATISTICS, "mean"), self.empty)
+
+
+LATENCY = Leg("latency", "published_ns", "started_ns", "publish() to callback_start")
+LEGS_OF_LATENCY = (
+    Leg("publish_call", "published_ns", "sent_ns", "publish() until it is given to the middleware or to a ring buffer"),
+    Leg("transport", "sent_ns", "arrived_ns", "from there until it is taken"),
+    Leg(
+        "take", "arrived_ns", "layer_ns", "rmw_take to rclcpp_take",
+        "delivered within the process, or neither rcl_take nor rclcpp_take are in the trace",
+    ),
+    Leg("dispatch", "taken_ns", "started_ns", "from the end of the take to callback_start"),
+)  # fmt: skip
+_PARTS_OF_LEGS = (
+    Leg(
+        "write", "given_ns", "written_ns", "of the publish call: rmw_publish to dds:write",
+        "no dds:write events: the call of the middleware's write is part of transport",
+    ),
+    Leg("wake_up", "wakeup_ns", "ran_ns", "of transport: the last wake-up of the taking thread until it ran"),
+)  # fmt: skip
+_CALLBACK = Leg(
+    "callback", "started_ns", "ended_ns", "callback_start to callback_end",
+    "no callback that handled a message was seen to end",
+)  # fmt: skip
+_NO_CALL = "no such call has both of its ends in the trace"
+_LEGS_OF_CALLS = (
+    Leg("round_trip", "send_request_ns", "take_response_ns", "request sent to response taken", _NO_CALL),
+    Leg("request", "send_request_ns", "take_request_ns", "request sent to request taken", _NO_CALL),
+    Leg("server", "take_request_ns", "send_response_ns", "request taken to response sent", _NO_CALL),
+    Leg("reply", "send_response_ns", "take_response_ns", "response sent to response taken", _NO_CALL),
+)
+_SERVED = replace(
+    _CALLBACK,
+    help="the service's callback",
+    empty="the service's callback was not seen to end without a loss of events",
+)
 
 LEGS = Table(
     "legs",
@@ -109,32 +153,18 @@ LEGS = Table(
     (
         *_IDENTITY,
         count("n", "messages that a callback handled, without those left out"),
-        time("mean", "publish() to callback_start: mean", of="latency", kind="number"),
-        *_leg("publish_call", "publish() until it is given to the middleware, or to a ring buffer"),
-        *_leg("transport", "from there until it is taken"),
-        *_leg(
-            "take",
-            "rmw_take to rclcpp_take",
-            "delivered within the process, or neither rcl_take nor rclcpp_take are in the trace",
-        ),
-        *_leg("dispatch", "from the end of the take to callback_start"),
-        *_leg(
-            "write",
-            "of the publish call: rmw_publish to dds:write",
-            "no dds:write events: the call of the middleware's write is part of transport",
-        ),
-        *_leg("wake_up", "of transport: the last wake-up of the taking thread until it ran"),
-        *_leg("callback", "callback_start to callback_end", "no callback that handled a message was seen to end"),
+        time("mean", f"{LATENCY.help}: mean", of="latency", kind="number"),
+        *(column for leg in (*LEGS_OF_LATENCY, *_PARTS_OF_LEGS, _CALLBACK) for column in leg.columns),
         count("woken", "messages whose taking thread was woken after they were sent"),
     ),
     shown=(
-        "edge", "topic", "n", "latency_mean_ns", *(f"{leg}_mean_ns" for leg in _LEGS), "transport_p99_ns",
-        "dispatch_p99_ns", "write_mean_ns", "woken", "wake_up_p50_ns", "wake_up_p99_ns", "callback_mean_ns",
+        "edge", "topic", "n", "latency_mean_ns", *(f"{leg.name}_mean_ns" for leg in LEGS_OF_LATENCY),
+        "transport_p99_ns", "dispatch_p99_ns", "write_mean_ns", "woken", "wake_up_p50_ns", "wake_up_p99_ns",
+        "callback_mean_ns",
     ),
     spare=("write_mean_ns", "woken", "dispatch_p99_ns", "callback_mean_ns", "transport_p99_ns", "take_mean_ns"),
 )  # fmt: skip
 
-_NO_CALL = "no such call has both of its ends in the trace"
 SERVICES = Table(
     "services",
     "Services",
@@ -152,15 +182,7 @@ SERVICES = Table(
         ),
         count("n", "requests"),
         count("answered", "of these, those whose response was taken", _NO_CALL),
-        *_leg("round_trip", "request sent to response taken", _NO_CALL),
-        *_leg("request", "request sent to request taken", _NO_CALL),
-        *_leg("server", "request taken to response sent", _NO_CALL),
-        *_leg("reply", "response sent to response taken", _NO_CALL),
-        *_leg(
-            "callback",
-            "the service's callback",
-            "the service's callback was not seen to end without a loss of events",
-        ),
+        *(column for leg in (*_LEGS_OF_CALLS, _SERVED) for column in leg.columns),
         time("max_at", "when the slowest was sent, from the beginning of the trace", _NO_CALL, of="round_trip"),
     ),
     shown=(
@@ -193,94 +215,59 @@ def messages(trace: Source, settling_ns: int = SETTLING_NS, scope: Scope = EVERY
 
 
 def publications_of(trace: Source) -> pl.DataFrame:
-    """Every publication with its row, its publisher, and when it was published, sent, and given to a ring buffer."""
+    """Every publication with its row, its publisher, and when it was published, given to the middleware, written, sent
+    (the later of the two that the trace has), and given to a ring buffer."""
     layers = ("intra_ns", "rclcpp_ns", "rcl_ns", "rmw_ns", "dds_ns")
     return (
         trace.table("publications")
         .with_row_index("publication")
         .select(
-            pl.col("publication").cast(pl.Int32),
-            pl.col("publisher").alias("publisher_row"),
-            pl.min_horizontal(*layers).alias("published_ns"),
-            "intra_ns",
-            pl.coalesce("dds_ns", "rmw_ns").alias("sent_ns"),
-            write_ns=pl.col("dds_ns") - pl.col("rmw_ns"),
+            pl.col("publication").cast(pl.Int32), "intra_ns",
+            publisher_row="publisher",
+            published_ns=pl.min_horizontal(*layers), given_ns="rmw_ns", written_ns="dds_ns",
+            sent_ns=pl.coalesce("dds_ns", "rmw_ns"),
             to_middleware=pl.any_horizontal(pl.col(layer).is_not_null() for layer in ("rcl_ns", "rmw_ns", "dds_ns")),
         )
-    )
-
-
-def _with_ends(trace: Source, frame: pl.DataFrame, publications: pl.DataFrame) -> pl.DataFrame:
-    """Takes or deliveries with their publications and the callbacks that handled them, both found by their rows."""
-    published = publications.select("publisher_row", "published_ns", "sent_ns", "write_ns")
-    callbacks = trace.table("callback_instances").select(
-        pl.col("start_ns").alias("started_ns"), (pl.col("end_ns") - pl.col("start_ns")).alias("callback_ns")
-    )
-    found = published.select(pl.all().gather(frame["publication"]))
-    handled = callbacks.select(pl.all().gather(frame["callback_instance"]))
-    return pl.concat([frame, found, handled], how="horizontal")
-
-
-_DELIVERY_COLUMNS = (
-    *_EDGE, "publication", "published_ns", "sent_ns", "write_ns", "arrived_ns", "layer_ns", "thread", "started_ns",
-    "callback_ns", "overwritten", "callback_instance",
-)  # fmt: skip
+    )  # fmt: skip
 
 
 def deliveries_of(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
-    """Every delivery of a known publication, through the middleware or within a process."""
-    return pl.concat([_through_middleware(trace, publications), _within_process(trace, publications)])
+    """Every take whose publication is known, and every such message of a ring buffer (not arrived where nobody took it
+    out), with the publication and the callback that handled it.
 
-
-def _through_middleware(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
-    """Every take whose publication is known."""
-    takes = trace.table("takes").filter(pl.col("publication").is_not_null(), pl.col("match") == "matched")
-    return (
-        _with_ends(trace, takes, publications)
-        .select(
-            "publisher_row",
-            pl.col("subscription").alias("subscription_row"),
-            pl.lit(False).alias("intra_process"),
-            "publication",
-            "published_ns",
-            pl.coalesce("sent_ns", "published_ns").alias("sent_ns"),
-            "write_ns",
-            pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns").alias("arrived_ns"),
-            # The last layer of the take, where another one than rmw saw it.
-            pl.when(pl.col("rmw_ns").is_not_null()).then(pl.coalesce("rclcpp_ns", "rcl_ns")).alias("layer_ns"),
-            "thread",
-            "started_ns",
-            "callback_ns",
-            pl.lit(False).alias("overwritten"),
-            "callback_instance",
-        )
-        .select(_DELIVERY_COLUMNS)
-    )
-
-
-def _within_process(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
-    """Every message of a ring buffer whose publication is known; not arrived where nobody took it out."""
+    `layer_ns` is the last layer of the take, where another one than rmw saw it.
+    """
     nothing = pl.lit(None, pl.Int64)
-    deliveries = trace.table("intra_deliveries").filter(pl.col("publication").is_not_null())
-    return (
-        _with_ends(trace, deliveries, publications)
+    last = pl.when(pl.col("rmw_ns").is_not_null()).then(pl.coalesce("rclcpp_ns", "rcl_ns"))
+    through_middleware = (
+        trace.table("takes")
+        .filter(pl.col("publication").is_not_null(), pl.col("match") == "matched")
         .select(
-            "publisher_row",
-            pl.col("subscription").alias("subscription_row"),
-            pl.lit(True).alias("intra_process"),
-            "publication",
-            "published_ns",
-            pl.col("enqueue_ns").alias("sent_ns"),
-            nothing.alias("write_ns"),
-            pl.col("dequeue_ns").alias("arrived_ns"),
-            nothing.alias("layer_ns"),
-            pl.col("dequeue_thread").alias("thread"),
-            "started_ns",
-            "callback_ns",
-            pl.col("lost").fill_null(False).alias("overwritten"),
-            "callback_instance",
+            "publication", "callback_instance", "thread",
+            subscription_row="subscription", intra_process=pl.lit(False), overwritten=pl.lit(False),
+            enqueue_ns=nothing, arrived_ns=pl.coalesce("rmw_ns", "rcl_ns", "rclcpp_ns"), layer_ns=last,
         )
-        .select(_DELIVERY_COLUMNS)
+    )  # fmt: skip
+    within_process = (
+        trace.table("intra_deliveries")
+        .filter(pl.col("publication").is_not_null())
+        .select(
+            "publication", "callback_instance",
+            thread="dequeue_thread", subscription_row="subscription", intra_process=pl.lit(True),
+            overwritten=pl.col("lost").fill_null(False),
+            enqueue_ns="enqueue_ns", arrived_ns="dequeue_ns", layer_ns=nothing,
+        )
+        .select(through_middleware.columns)
+    )  # fmt: skip
+    found = pl.concat([through_middleware, within_process])
+    published = publications.select("publisher_row", "published_ns", "sent_ns", "given_ns", "written_ns")
+    callbacks = trace.table("callback_instances").select(started_ns="start_ns", ended_ns="end_ns")
+    ends = ((published, "publication"), (callbacks, "callback_instance"))
+    frames = [frame.select(pl.all().gather(found[row])) for frame, row in ends]
+    return pl.concat([found, *frames], how="horizontal").with_columns(
+        sent_ns=pl.coalesce("enqueue_ns", "sent_ns", "published_ns"),
+        written_ns=pl.when(~pl.col("intra_process")).then("written_ns"),
+        taken_ns=pl.coalesce("layer_ns", "arrived_ns"),
     )
 
 
@@ -291,10 +278,9 @@ def handled_of(deliveries: pl.DataFrame, quality: Quality) -> pl.DataFrame:
     later one. Neither has a callback a duration in which events are missing.
     """
     frame = deliveries.filter(pl.col("started_ns").is_not_null())
-    ended = frame["started_ns"] + frame["callback_ns"]
-    unsure = quality.touched(frame["started_ns"], ended, anywhere=False).fill_null(False)
+    unsure = quality.touched(frame["started_ns"], frame["ended_ns"], anywhere=False).fill_null(False)
     return frame.with_columns(
-        callback_ns=pl.when(~unsure).then("callback_ns"),
+        ended_ns=pl.when(~unsure).then("ended_ns"),
         left_out=quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False),
     )
 
@@ -452,18 +438,18 @@ def _counts(
     before = pl.min_horizontal("judged_to_ns", pl.col("first_taken_ns") - 1)
     found = ~pl.col("intra_process") & pl.col("first_taken_ns").is_not_null()
     frame = frame.with_columns(found_ns=pl.when(found).then(before))
-    everything = times.select("publisher_row", "published_ns")
-    sure = ~quality.touched(everything["published_ns"], everything["published_ns"] + settling_ns).fill_null(False)
-    judged_taken = taken.filter(pl.col("judged"))
-    sure_taken = judged_taken.filter(
-        ~quality.touched(judged_taken["published_ns"], judged_taken["published_ns"] + settling_ns).fill_null(False)
-    )
-    certain = everything.filter(sure)
+
+    def certain(messages: pl.DataFrame) -> pl.DataFrame:
+        """Those around which no event is missing."""
+        published = messages["published_ns"]
+        return messages.filter(~quality.touched(published, published + settling_ns).fill_null(False))
+
+    judged_taken, sure_taken = taken.filter(pl.col("judged")), certain(taken.filter(pl.col("judged")))
     frame = frame.with_columns(
-        published=_published(frame, everything, "to_ns"),
-        judged=_published(frame, everything, "judged_to_ns"),
-        before_first=_published(frame, everything, "found_ns"),
-        sure=_published(frame, certain, "judged_to_ns") - _published(frame, certain, "found_ns"),
+        published=_published(frame, times, "to_ns"),
+        judged=_published(frame, times, "judged_to_ns"),
+        before_first=_published(frame, times, "found_ns"),
+        sure=_published(frame, certain(times), "judged_to_ns") - _published(frame, certain(times), "found_ns"),
         judged_taken=_per_edge(frame, judged_taken),
         sure_taken=_per_edge(frame, sure_taken),
     )
@@ -515,38 +501,27 @@ def _per_edge(pairs: pl.DataFrame, per_message: pl.DataFrame) -> pl.Series:
 
 
 def _with_wake_ups(trace: Source, handled: pl.DataFrame) -> pl.DataFrame:
-    """Legs of every message that was handled, and the wake-up of the thread that took it.
+    """With `wakeup_ns` and `ran_ns` of the thread that took a message.
 
     That is its last wake-up, if it began after the message was sent; a thread that was awake by then has none (null).
     """
-    taken = pl.coalesce("layer_ns", "arrived_ns")
-    frame = handled.with_columns(
-        latency=pl.col("started_ns") - pl.col("published_ns"),
-        publish_call=pl.col("sent_ns") - pl.col("published_ns"),
-        write=pl.col("write_ns"),
-        transport=pl.col("arrived_ns") - pl.col("sent_ns"),
-        take=pl.col("layer_ns") - pl.col("arrived_ns"),
-        dispatch=pl.col("started_ns") - taken,
-        callback=pl.col("callback_ns"),
-    ).sort("arrived_ns")
     if wake_up_reason(trace.facts) is not None:
-        return frame.with_columns(wake_up=pl.lit(None, pl.Int64))
+        return handled.with_columns(wakeup_ns=pl.lit(None, pl.Int64), ran_ns=pl.lit(None, pl.Int64))
     wake_ups = (
         trace.table("wake_ups")
         .filter(~pl.col("already_running"), pl.col("switch_ns").is_not_null())
-        .select("thread", "wakeup_ns", "switch_ns")
+        .select("thread", "wakeup_ns", "switch_ns", ran_ns="switch_ns")
         .sort("switch_ns")
     )
-    joined = frame.join_asof(
-        wake_ups.with_columns(ran_ns=pl.col("switch_ns")),
+    joined = handled.sort("arrived_ns").join_asof(
+        wake_ups,
         left_on="arrived_ns",
         right_on="switch_ns",
         by="thread",
         strategy="backward",
         check_sortedness=False,
     )
-    after = pl.col("wakeup_ns") >= pl.col("sent_ns")
-    return joined.with_columns(wake_up=pl.when(after).then(pl.col("ran_ns") - pl.col("wakeup_ns")))
+    return joined.with_columns(wakeup_ns=pl.when(pl.col("wakeup_ns") >= pl.col("sent_ns")).then("wakeup_ns"))
 
 
 def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
@@ -559,7 +534,7 @@ def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality: Quality, settling_ns: int) -> Section:
-    latency = pl.when(~pl.col("left_out")).then("latency")
+    latency = pl.when(~pl.col("left_out")).then(LATENCY.time)
     left_out = [pl.col("left_out").sum().cast(pl.Int64).alias("latency_left_out")]
     at = {"latency": since_begin(trace, "published_ns")}
     figures = describe(handled, _EDGE, {"latency": latency}, left_out, at=at)
@@ -612,26 +587,22 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
     """Means are over all handled messages of the edge: those of the four legs add up to that of the latency."""
     left_out = int(handled["left_out"].sum())
     handled = handled.filter(~pl.col("left_out"))
-    figures = {leg: pl.col(leg) for leg in (*_LEGS, *_PARTS, "callback")}
+    parts = (*LEGS_OF_LATENCY, *_PARTS_OF_LEGS)
     # A leg that a message does not have took none of its time; one that no message has is not known.
     means = [
-        pl.when(pl.col(leg).count() > 0).then(pl.col(leg).fill_null(0).sum() / pl.len()).alias(f"{leg}_mean_ns")
-        for leg in (*_LEGS, *_PARTS)
+        pl.when(leg.time.count() > 0).then(leg.time.fill_null(0).sum() / pl.len()).alias(f"{leg.name}_mean_ns")
+        for leg in parts
     ]
-    others = [
-        pl.len().alias("n"),
-        pl.col("latency").mean().alias("latency_mean_ns"),
-        *means,
-        pl.col("callback").mean().alias("callback_mean_ns"),
-    ]
-    statistics = describe(handled, _EDGE, figures, others, statistics=_LEG_STATISTICS)
+    means += [leg.time.mean().alias(f"{leg.name}_mean_ns") for leg in (LATENCY, _CALLBACK)]
+    figures = {leg.name: leg.time for leg in (*parts, _CALLBACK)}
+    statistics = describe(handled, _EDGE, figures, [pl.len().alias("n"), *means], statistics=_LEG_STATISTICS)
     frame = _sorted(edges.join(statistics, on=_EDGE, how="inner"))
     frame = frame.rename({"wake_up_n": "woken"}).select(LEGS.names)
     no_wake_ups = wake_up_reason(trace.facts)
     if no_wake_ups is not None:
         frame = frame.with_columns(pl.lit(None, pl.Int64).alias("woken"))
     woken = no_wake_ups or "the thread was awake whenever a message was sent"
-    why = dict.fromkeys(columns_of("wake_up", _QUANTILES), f"{REASON_QUANTILE}; or {woken}")
+    why = dict.fromkeys(columns_of("wake_up", tuple(PER_MILLE)), f"{REASON_QUANTILE}; or {woken}")
     why |= dict.fromkeys(columns_of("wake_up", ("min", "max", "mean")), woken) | {"woken": woken}
     notes = (
         "latency, publish call, transport, take and dispatch are means over all n messages that a callback handled, and"
@@ -649,95 +620,43 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
 
 
 def _services(trace: Source, quality: Quality, scope: Scope) -> Section:
-    reason = service_reason(trace.facts)
-    instances = trace.table("callback_instances")
-    unsure = quality.touched(instances["start_ns"], instances["end_ns"], anywhere=False).fill_null(False)
-    instances = instances.with_columns(end_ns=pl.when(~unsure).then("end_ns"))
-    if reason is not None or trace.table("service_calls").is_empty():
-        frame = _service_callbacks(trace, scope.within(instances, "start_ns"))
-        reason = reason or "the trace has no calls of services"
+    calls = trace.table("service_calls")
+    reason = service_reason(trace.facts) or ("the trace has no calls of services" if calls.is_empty() else None)
+    instances = trace.table("callback_instances").select("callback", started_ns="start_ns", ended_ns="end_ns")
+    unsure = quality.touched(instances["started_ns"], instances["ended_ns"], anywhere=False).fill_null(False)
+    instances = instances.with_columns(ended_ns=pl.when(~unsure).then("ended_ns"))
+    if reason is None:
+        ran = instances.select(pl.all().gather(calls["callback_instance"]))
+        calls = scope.within(pl.concat([calls, ran], how="horizontal"), "send_request_ns")
     else:
-        frame = _calls(trace, instances, scope)
+        # What is known without requests and responses: how long the callbacks of services ran.
+        services = names.callbacks(trace).filter(pl.col("kind") == "service").select(callback="row", service="owner")
+        served = scope.within(instances, "started_ns").join(services, on="callback", maintain_order="left")
+        calls = pl.concat([calls.clear(), served], how="diagonal")
+    answered = pl.col("take_response_ns").count() if reason is None else pl.lit(None, pl.Int64)
+    statistics = describe(
+        calls, ["client", "service"], {leg.name: leg.time for leg in (*_LEGS_OF_CALLS, _SERVED)},
+        [pl.len().alias("n"), answered.alias("answered")],
+        statistics=(*_LEG_STATISTICS, "mean"), at={"round_trip": since_begin(trace, "send_request_ns")},
+    )  # fmt: skip
+    clients, servers = (names.objects(trace, table).select("row", "node", "name") for table in ("clients", "services"))
+    frame = (
+        statistics.join(clients, left_on="client", right_on="row", how="left")
+        .join(servers, left_on="service", right_on="row", how="left", suffix="_of_server")
+        .with_columns(service=pl.coalesce("name", "name_of_server"), client="node", server="node_of_server")
+    )
     frame = scope.of_topics(scope.of_nodes(frame, "client", "server"), "service")
     frame = frame.sort(
         names.is_internal(pl.col("service")), "n", "service", "client",
         descending=[False, True, False, False], nulls_last=True,
     ).select(SERVICES.names)  # fmt: skip
-    why = {}
     if reason is not None:
-        calls = [c for leg in _CALL_LEGS for c in columns_of(leg, (*_LEG_STATISTICS, "mean"))]
-        why = dict.fromkeys(("client", "answered", "round_trip_max_at_ns", *calls), reason)
-    notes = [reason] if reason else []
-    if frame.height and not reason:
-        notes.append(
-            "round trip: request sent to response taken = request (sent to taken) + server (request taken to response"
-            " sent) + reply (sent to taken)"
-        )
-    if frame.is_empty():
-        notes.append("no callback of a service ran" if reason else "no service was called")
-    return Section(SERVICES, frame, tuple(notes), why)
-
-
-def _calls(trace: Source, instances: pl.DataFrame, scope: Scope) -> pl.DataFrame:
-    def ends(table: str, prefix: str) -> pl.DataFrame:
-        return names.objects(trace, table).select(
-            pl.col("row").alias(prefix), pl.col("node").alias(f"{prefix}_node"), pl.col("name").alias(f"{prefix}_name")
-        )
-
-    calls = trace.table("service_calls")
-    ran = instances.select(
-        (pl.col("end_ns") - pl.col("start_ns")).alias("callback_ns").gather(calls["callback_instance"])
+        unknown = [column.name for leg in _LEGS_OF_CALLS for column in leg.columns]
+        why = dict.fromkeys(("client", "answered", "round_trip_max_at_ns", *unknown), reason)
+        notes = [reason] if frame.height else [reason, "no callback of a service ran"]
+        return Section(SERVICES, frame, tuple(notes), why)
+    note = (
+        "round trip: request sent to response taken = request (sent to taken) + server (request taken to response"
+        " sent) + reply (sent to taken)"
     )
-    calls = (
-        scope.within(pl.concat([calls, ran], how="horizontal"), "send_request_ns")
-        .with_columns(
-            round_trip=pl.col("take_response_ns") - pl.col("send_request_ns"),
-            request=pl.col("take_request_ns") - pl.col("send_request_ns"),
-            server=pl.col("send_response_ns") - pl.col("take_request_ns"),
-            reply=pl.col("take_response_ns") - pl.col("send_response_ns"),
-        )
-        .rename({"server": "server_time"})
-    )
-    figures = {leg: pl.col(leg) for leg in ("round_trip", "request", "reply")}
-    figures |= {"server": pl.col("server_time"), "callback": pl.col("callback_ns")}
-    statistics = (*_LEG_STATISTICS, "mean")
-    others = [pl.len().alias("n"), pl.col("take_response_ns").count().alias("answered")]
-    at = {"round_trip": since_begin(trace, "send_request_ns")}
-    frame = describe(calls, ["client", "service"], figures, others, statistics=statistics, at=at)
-    return (
-        frame.join(ends("clients", "client"), on="client", how="left")
-        .join(ends("services", "service"), on="service", how="left")
-        .drop("client", "service")
-        .with_columns(
-            service=pl.coalesce("client_name", "service_name"),
-            client=pl.col("client_node"),
-            server=pl.col("service_node"),
-        )
-    )
-
-
-def _service_callbacks(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
-    """What is known without requests and responses: how long the callbacks of services ran."""
-    services = names.callbacks(trace).filter(pl.col("kind") == "service")
-    served = instances.join(services.select(pl.col("row").alias("callback")), on="callback", how="semi")
-    figures = {"callback_time": pl.col("end_ns") - pl.col("start_ns")}
-    statistics: Sequence[str] = (*_LEG_STATISTICS, "mean")
-    frame = describe(served, ["callback"], figures, [pl.len().alias("n")], statistics=statistics)
-    renamed = dict(zip(columns_of("callback_time", statistics), columns_of("callback", statistics), strict=True))
-    missing = [
-        pl.lit(None, pl.Float64 if c.endswith("mean_ns") else pl.Int64).alias(c)
-        for leg in _CALL_LEGS
-        for c in columns_of(leg, statistics)
-    ]
-    return (
-        frame.rename(renamed)
-        .join(services.select(pl.col("row").alias("callback"), "name", "node"), on="callback", how="left")
-        .with_columns(
-            *missing,
-            pl.lit(None, pl.Int64).alias("round_trip_max_at_ns"),
-            pl.col("name").alias("service"),
-            pl.col("node").alias("server"),
-            pl.lit(None, pl.String).alias("client"),
-            pl.lit(None, pl.Int64).alias("answered"),
-        )
-    )
+    return Section(SERVICES, frame, (note if frame.height else "no service was called",))

@@ -140,9 +140,7 @@ def _with_threads(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
     made_in = trace.table("publications").select(publisher_thread="thread", published_in="callback_instance")
     within = trace.table("callback_instances").select(handled_within="parent")
     ends = (made_in[handled["publication"]], within[handled["callback_instance"]])
-    return pl.concat([handled.rename({"thread": "reader_thread"}), *ends], how="horizontal").with_columns(
-        taken_ns=pl.coalesce("layer_ns", "arrived_ns")
-    )
+    return pl.concat([handled.rename({"thread": "reader_thread"}), *ends], how="horizontal")
 
 
 # When they began ------------------------------------------------------------------------------------------------------
@@ -173,15 +171,16 @@ def _with_begin(trace: Source, frame: pl.DataFrame, quality: Quality) -> pl.Data
 
 def due_times(trace: Source) -> pl.DataFrame:
     """Of each callback instance `start_ns`, `of_timer`, and of timers' `due_ns` and whether that `is_estimated`."""
-    instances = trace.table("callback_instances")
-    timers = trace.table("timers").with_row_index("owner").select(pl.col("owner").cast(pl.Int32), "period_ns")
-    callbacks = trace.table("callbacks").with_row_index("callback").with_columns(pl.col("callback").cast(pl.Int32))
-    periods = callbacks.filter(pl.col("kind") == "timer").join(timers, on="owner", how="left")
-    frame = instances.select("callback", "start_ns").join(
-        periods.select("callback", "period_ns", of_timer=pl.lit(True)), on="callback", how="left", maintain_order="left"
-    )
-    recorded = instances["due_ns"] if "due_ns" in instances.columns else pl.lit(None, pl.Int64).alias("due_ns")
-    frame = frame.with_columns(recorded, pl.col("of_timer").fill_null(False))
+    timers = names.callbacks(trace).filter(pl.col("kind") == "timer")
+    frame = (
+        trace.table("callback_instances")
+        .select("callback", "start_ns", "due_ns")
+        .join(
+            timers.select("period_ns", callback="row", of_timer=pl.lit(True)), on="callback", how="left",
+            maintain_order="left",
+        )
+        .with_columns(pl.col("of_timer").fill_null(False))
+    )  # fmt: skip
     estimated = np.full(frame.height, -FOREVER, dtype=np.int64)
     rows = frame.with_row_index("row").filter(pl.col("due_ns").is_null(), pl.col("period_ns") > 0)
     for of_timer in rows.sort("start_ns").partition_by("callback"):

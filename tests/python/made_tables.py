@@ -43,7 +43,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "links": {"process": _I32, "kind": _LINK, "subscription": _I32, "publisher": _I32, "time_ns": _I64},
     "callback_instances": {
         "callback": _I32, "thread": _I32, "start_ns": _I64, "end_ns": _I64, "intra_process": _FLAG, "take": _I32,
-        "delivery": _I32, "parent": _I32,
+        "delivery": _I32, "parent": _I32, "due_ns": _I64,
     },
     "publications": {
         "publisher": _I32, "thread": _I32, "callback_instance": _I32, "rclcpp_ns": _I64, "intra_ns": _I64,
