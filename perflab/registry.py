@@ -42,6 +42,8 @@ class Kind(Generic[T]):
     `is_off` says of parameters as they were written whether they ask for nothing at all, as a load of 0: so a factor
     can begin there, though a condition of that strength cannot be made.
 
+    `words` says of parameters as a run records them what they do: "4 × 80 % CPU load". Default: the name.
+
     `gently` are parameters with which a smoke test tries it, in the words of the command line: a small machine shall do
     it beside its other work. Where there are several, the others try what not every machine has.
     """
@@ -51,6 +53,7 @@ class Kind(Generic[T]):
     model: type[BaseModel]
     create: Factory[T] = _as_it_is
     is_off: Callable[[Mapping[str, Any]], bool] = _never
+    words: Callable[[Mapping[str, Any]], str] | None = None
     gently: tuple[str, ...] = ("",)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from perflab.errors import BadInput
 
@@ -131,6 +132,11 @@ def format_time(ns: float | None) -> str:
 def plural(n: int, noun: str, plural_noun: str | None = None) -> str:
     """ "1 trial", "1 200 trials"."""
     return f"{format_count(n)} {noun if n == 1 else plural_noun or f'{noun}s'}"
+
+
+def on_cpus(cpus: Sequence[int] | None) -> str:
+    """ " on CPU 3", " on CPUs 0, 2"; empty where none are named."""
+    return f" on CPU{'s' if len(cpus) > 1 else ''} {', '.join(map(str, cpus))}" if cpus else ""
 
 
 def format_count(n: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -112,10 +113,15 @@ class CpuWorkers(Load):
         return sorted(frozenset(self.asked.cpus) & frozenset().union(*of_workload))
 
 
+def words(given: Mapping[str, Any]) -> str:
+    return f"{given['workers']} × {given['load']:g} % CPU load"
+
+
 KIND: Kind[Condition] = Kind(
     "cpu_load",
     "stress-ng workers that want a share of a CPU each",
     CpuLoad,
+    words=words,
     is_off=lambda written: is_zero(written.get("load")) or is_zero(written.get("workers")),
     gently=("workers=1,load=30",),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
@@ -25,7 +25,7 @@ from perflab.host import Host, parse_cpu_list
 from perflab.parameters import Cpus, Names, Switch
 from perflab.processes import descendants, read_process, read_thread
 from perflab.registry import Kind
-from perflab.units import NS_PER_S
+from perflab.units import NS_PER_S, on_cpus, plural
 from perflab.workload import Graph
 
 GROUP = "workload"  # of the monitor: workload/<process>
@@ -222,9 +222,16 @@ def _asked_cpus(process: dict[str, Any]) -> Iterator[tuple[str, list[int]]]:
             yield f"executor {executor['id']}", settings["cpus"]
 
 
+def words(given: Mapping[str, Any]) -> str:
+    if given.get("count") is not None:
+        return f"pinning to {plural(given['count'], 'CPU')}"
+    return f"pinning{on_cpus(given['cpus'])}"
+
+
 KIND: Kind[Condition] = Kind(
     "cpu_pinning",
     "the workload may use some CPUs only, verified for every thread",
     CpuPinning,
+    words=words,
     gently=("count=1",),
 )

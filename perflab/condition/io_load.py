@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +16,7 @@ from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.parameters import Bytes
 from perflab.registry import Kind
-from perflab.units import NS_PER_S, format_bytes, is_zero
+from perflab.units import NS_PER_S, format_bytes, is_zero, plural
 from perflab.workload import Graph
 
 # A file system that fills up fails the run's own records: there must be room for twice what the load writes.
@@ -174,10 +174,16 @@ def _file_system(folder: Path) -> str | None:
     return kind
 
 
+def words(given: Mapping[str, Any]) -> str:
+    rate = f" at {given['rate']:g} MB/s" if given.get("rate") else ""
+    return f"{plural(given['workers'], 'writer')} to storage{rate}"
+
+
 KIND: Kind[Condition] = Kind(
     "io_load",
     "stress-ng workers that write to the storage",
     IoLoad,
+    words=words,
     is_off=lambda written: is_zero(written.get("workers")),
     gently=("bytes=1MiB",),
 )

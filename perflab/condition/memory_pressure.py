@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -178,10 +179,17 @@ def _figure(pid: int, key: str) -> int:
     return kilobytes(table(PROC / str(pid) / "status").get(key)) or 0
 
 
+def words(given: Mapping[str, Any]) -> str:
+    percent = given.get("percent")
+    amount = format_bytes(given["bytes"]) if percent is None else f"{percent:g} % of memory"
+    return f"{amount} {'rewritten' if given['access'] == 'rewrite' else 'held'} by {given['workers']} worker(s)"
+
+
 KIND: Kind[Condition] = Kind(
     "memory_pressure",
     "stress-ng workers that hold resident memory",
     MemoryPressure,
+    words=words,
     is_off=lambda written: any(is_zero(written.get(key)) for key in ("workers", "bytes", "percent")),
     gently=("bytes=32MiB",),
 )

@@ -11,6 +11,7 @@ Example:
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,7 +33,7 @@ from perflab.errors import Unavailable
 from perflab.formats.records import RecordError
 from perflab.host import Host
 from perflab.registry import Kind
-from perflab.units import is_zero
+from perflab.units import format_bytes, format_count, format_rate, is_zero
 from perflab.workload import Graph, topology
 
 NAME = "message_flood"
@@ -126,10 +127,25 @@ def known_types() -> tuple[MessageType, ...]:
     )
 
 
+def words(given: Mapping[str, Any]) -> str:
+    parts = []
+    if given["publishers"] and given["rate"]:
+        of_its_own = given["readers"] != "topics"
+        size = f" of {format_bytes(given['payload'])}" if of_its_own else ""
+        readers = {"none": " without readers", "inside": " read inside the workload", "topics": " on its own topics"}
+        rate = format_count(round(given["rate"])) if given["rate"] >= 1000 else format_rate(given["rate"])
+        how = f"{size}{readers.get(given['readers'], '')}"
+        parts.append(f"a flood of {given['publishers']} × {rate} messages/s{how}")
+    if given.get("churn"):
+        parts.append(f"{given['churn']:g} {given['churn_of']} coming and going per second")
+    return " and ".join(parts) or f"{NAME} switched off"
+
+
 KIND: Kind[Condition] = Kind(
     NAME,
     "publishers on topics of their own or of the workload, with readers outside or inside it, and discovery churn",
     MessageFlood,
+    words=words,
     is_off=lambda written: (
         not written.get("churn") and (is_zero(written.get("rate")) or is_zero(written.get("publishers")))
     ),

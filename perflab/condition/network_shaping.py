@@ -33,7 +33,7 @@ from perflab.option import Form
 from perflab.parameters import Bytes, DurationNs, Percent
 from perflab.processes import PROC, descendants
 from perflab.registry import Kind
-from perflab.units import NS_PER_S
+from perflab.units import NS_PER_S, format_time, parse_duration, quantity
 from perflab.workload import Graph
 
 INTERFACE = "lo"
@@ -465,9 +465,21 @@ def _setting(discipline: Mapping[str, Any], path: str) -> float | None:
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
+def words(given: Mapping[str, Any]) -> str:
+    rate, loss = given.get("rate"), given.get("loss")
+    times = {what: parse_duration(given.get(what) or "0", what, zero_allowed=True) for what in ("delay", "jitter")}
+    parts = [
+        f"{quantity(rate)[0] / 1e6:g} Mbit/s" if rate else "",
+        *(f"{format_time(ns)} {what}" if ns else "" for what, ns in times.items()),
+        f"{loss:g} % loss" if loss else "",
+    ]
+    return f"a network with {', '.join(filter(None, parts))}"
+
+
 KIND: Kind[Condition] = Kind(
     "network_shaping",
     "rate, delay, jitter and loss of the loopback, in a network namespace of the trial's own",
     NetworkShaping,
+    words=words,
     gently=("rate=1Gbit", "delay=1ms"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -28,7 +29,7 @@ from perflab.host import Host
 from perflab.parameters import Cpus, DurationNs, Percent
 from perflab.real_time import real_time_limits
 from perflab.registry import Kind
-from perflab.units import NS_PER_S, format_duration, is_zero
+from perflab.units import NS_PER_S, format_duration, is_zero, on_cpus
 from perflab.workload import Graph
 
 PROGRAM = "perflab-burn"
@@ -217,10 +218,16 @@ def may_be_real_time(host: Host, priority: int) -> bool:
     return limit == "unlimited" or int(limit) >= priority
 
 
+def words(given: Mapping[str, Any]) -> str:
+    priority = "" if given.get("priority") is None else f" {given['priority']}"
+    return f"{given['load']:g} % load of {given['policy']}{priority}{on_cpus(given['cpus'])}"
+
+
 KIND: Kind[Condition] = Kind(
     "priority_inhibitor",
     "burns CPUs with a policy and priority of its own",
     PriorityInhibitor,
+    words=words,
     is_off=lambda written: is_zero(written.get("load")),
     gently=("load=10",),
 )

@@ -2,116 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+from perflab.condition.kinds import REGISTRY
 from perflab.errors import BadInput
 from perflab.results.comparison import Comparison
 from perflab.results.trial import BASELINE, Circumstances
 from perflab.statistics.metric_comparison import effect_words
 from perflab.statistics.metrics import Metric
 from perflab.statistics.verdicts import p_in_words
-from perflab.units import (
-    NS_PER_S,
-    format_bytes,
-    format_count,
-    format_duration,
-    format_rate,
-    format_time,
-    parse_duration,
-    quantity,
-)
-
-
-def _cpus(value: object) -> str:
-    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        return ""
-    return f" on CPU{'s' if len(value) > 1 else ''} {', '.join(map(str, value))}"
-
-
-def _number(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _rate(hz: float) -> str:
-    return format_count(round(hz)) if hz >= 1000 else format_rate(hz)
-
-
-def _cpu_load(p: Mapping[str, Any]) -> str:
-    workers = f"{p['workers']} × " if p.get("workers") is not None else ""
-    return f"{workers}{_number(p['load'])} % CPU load"
-
-
-def _flood(p: Mapping[str, Any]) -> str:
-    parts = []
-    if p["publishers"] and p["rate"]:
-        size = "" if p.get("readers") == "topics" else f" of {format_bytes(p['payload'])}"
-        readers = {"none": " without readers", "inside": " read inside the workload", "topics": " on its own topics"}
-        how = readers.get(str(p.get("readers")), "")
-        parts.append(f"a flood of {p['publishers']} × {_rate(p['rate'])} messages/s{size}{how}")
-    if p.get("churn"):
-        parts.append(f"{_number(p['churn'])} {p['churn_of']} coming and going per second")
-    return " and ".join(parts) or "message_flood switched off"
-
-
-def _pinning(p: Mapping[str, Any]) -> str:
-    if p.get("count") is not None:
-        return f"pinning to {p['count']} CPU{'s' if p['count'] != 1 else ''}"
-    return f"pinning{_cpus(p.get('cpus'))}"
-
-
-def _memory(p: Mapping[str, Any]) -> str:
-    amount = f"{_number(p['percent'])} % of memory" if p.get("percent") is not None else format_bytes(p.get("bytes"))
-    return f"{amount} {'rewritten' if p.get('access') == 'rewrite' else 'held'} by {p['workers']} worker(s)"
-
-
-def _io(p: Mapping[str, Any]) -> str:
-    rate = f" at {_number(p['rate'])} MB/s" if p.get("rate") else ""
-    return f"{p['workers']} writer{'s' if p['workers'] != 1 else ''} to storage{rate}"
-
-
-def _network(p: Mapping[str, Any]) -> str:
-    parts = []
-    if p.get("rate"):
-        bits_per_s, _ = quantity(p["rate"])
-        parts.append(f"{bits_per_s / 1e6:g} Mbit/s")
-    parts += [f"{format_time(ns)} {what}" for what in ("delay", "jitter") if (ns := _ns(p.get(what)))]
-    if p.get("loss"):
-        parts.append(f"{_number(p['loss'])} % loss")
-    return f"a network with {', '.join(parts)}" if parts else "network_shaping"
-
-
-def _ns(duration: object) -> int:
-    """Of "10ms", as conditions write their durations, or a number of nanoseconds, as older runs have it."""
-    return parse_duration(duration, "", zero_allowed=True) if isinstance(duration, str) else int(str(duration or 0))
-
-
-def _inhibitor(p: Mapping[str, Any]) -> str:
-    priority = f" {p['priority']}" if p.get("priority") is not None else ""
-    return f"{_number(p['load'])} % load of {p['policy']}{priority}{_cpus(p.get('cpus'))}"
-
-
-_WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "cpu_load": _cpu_load,
-    "message_flood": _flood,
-    "cpu_pinning": _pinning,
-    "memory_pressure": _memory,
-    "io_load": _io,
-    "network_shaping": _network,
-    "priority_inhibitor": _inhibitor,
-}
+from perflab.units import NS_PER_S, format_duration
 
 
 def condition_in_words(label: str, parameters: object) -> str:
-    """ "4 × 80 % CPU load"; of a condition that this does not know, or that lacks a parameter, its label.
+    """ "4 × 80 % CPU load"; of a condition that is not known here, or that lacks a parameter, its label.
 
     A parameter of another kind than the condition writes makes a trial.json damaged, which is said.
     """
-    form = _WORDS.get(label) or _WORDS.get(label.rpartition("_")[0])  # a trial may have several of a kind
-    if form is None or not isinstance(parameters, Mapping):
+    kind = REGISTRY.get(label) or REGISTRY.get(label.rpartition("_")[0])  # a trial may have several of a kind
+    if kind is None or kind.words is None or not isinstance(parameters, Mapping):
         return label
     try:
-        return form(parameters)
+        return kind.words(parameters)
     except KeyError:
         return label
     except (TypeError, ValueError, BadInput):
