@@ -54,10 +54,11 @@ _EDGE = ("from_vertex", "via", "link", "topic", "to_vertex")
 class Flow:
     """See above. Rows of `vertices`, `runs` and `edges` are referred to by their number."""
 
-    vertices: pl.DataFrame  # vertex, key, label, kind, node, name, process, pid, process_row, host, host_row
+    vertices: pl.DataFrame  # vertex, key, label, kind, node, name, process, pid, host, handle
     # run, vertex, start_ns, end_ns, due_ns, root (local, outside, or null where a message led to it)
     runs: pl.DataFrame
-    edges: pl.DataFrame  # edge, from_vertex, via, link, topic, to_vertex, intra_process, delivered
+    # edge, from_vertex, via, link, topic, to_vertex, publisher and subscription (their nodes), delivery, delivered
+    edges: pl.DataFrame
     steps: pl.DataFrame  # edge, run, publication, published_ns, to_run, status; sorted by edge
     settling_ns: int
     begin_ns: int  # of the trace
@@ -140,11 +141,13 @@ def flow_of(trace: Source, quality: Quality, *, inferred: bool = False, settling
     linked = _links(trace, vertices, runs, messages, inferred=inferred)
     every = pl.concat([steps, linked.select(steps.columns)])
     every = every.with_columns(from_vertex=runs["vertex"].gather(every["run"]))
-    edges = (
-        every.group_by(_EDGE, maintain_order=True)
-        .agg(delivered=pl.col("to_run").count(), intra_process=pl.col("intra_process").any())
-        .with_row_index("edge")
-        .with_columns(pl.col("edge").cast(pl.Int32))
+    edges = every.group_by(_EDGE, maintain_order=True).agg(
+        delivered=pl.col("to_run").count(), delivery=pl.col("delivery").min().cast(pl.String)
+    )
+    edges = edges.with_columns(
+        edge=pl.int_range(pl.len(), dtype=pl.Int32),
+        publisher=vertices["node"].gather(edges["from_vertex"]),
+        subscription=vertices["node"].gather(edges["to_vertex"]),
     )
     steps = (
         every.join(edges.select("edge", *_EDGE), on=_EDGE, how="left", nulls_equal=True)
@@ -158,7 +161,7 @@ def flow_of(trace: Source, quality: Quality, *, inferred: bool = False, settling
 
 
 def _messages(trace: Source, quality: Quality, settling_ns: int) -> pl.DataFrame:
-    """Each publication once per subscription of its topic: `instance` is the callback that handled it.
+    """Each publication once per subscription of its topic: `callback_instance` is the callback that handled it.
 
     ROS's own topics are left out. `status` is null where a callback handled the message.
     """
@@ -168,13 +171,13 @@ def _messages(trace: Source, quality: Quality, settling_ns: int) -> pl.DataFrame
     pairs = pairs_of(trace, deliveries).filter(topic.is_not_null(), ~names.is_internal(topic))
     # Within a process that delivers directly the middleware does not.
     direct = pl.col("intra_process").any().over("publisher_row", "subscription_row")
-    given = pl.when("intra_process").then(pl.col("intra_ns").is_not_null()).otherwise(pl.col("to_middleware") & ~direct)
+    buffered, given = pl.col("intra_ns").is_not_null(), pl.col("to_middleware") & ~pl.col("direct")
     key = ("publication", "subscription_row", "intra_process")
     arrivals = deliveries.select(*key, "arrived_ns", "overwritten", "callback_instance", arrived=pl.lit(True))
     expected = (
         publications.join(pairs.with_columns(direct=direct), on="publisher_row")
         .join(arrivals, on=key, how="left")
-        .filter(pl.col("arrived") | given)
+        .filter(pl.col("arrived") | pl.when("intra_process").then(buffered).otherwise(given))
         .sort("publication", "subscription_row")
     )
     first = pl.col("published_ns").filter(pl.col("arrived_ns").is_not_null()).min()
@@ -190,11 +193,10 @@ def _messages(trace: Source, quality: Quality, settling_ns: int) -> pl.DataFrame
         .then(pl.lit("before_first"))
         .otherwise(pl.lit("not_taken"))
     )  # fmt: skip
-    made_in = trace.table("publications")["callback_instance"].gather(expected["publication"])
     return expected.select(
-        "publication", "published_ns", "topic", "arrived_ns", "intra_process",
-        publisher="publisher_row", publisher_node=trace.table("publishers")["node"].gather(expected["publisher_row"]),
-        subscription="subscription_row", from_instance=made_in, instance="callback_instance",
+        "publication", "published_ns", "topic", "arrived_ns", "delivery", "publisher_row", "subscription_row",
+        "published_in", "callback_instance",
+        publisher_node=trace.table("publishers")["node"].gather(expected["publisher_row"]),
         status=pl.when(pl.col("callback_instance").is_null()).then(missing),
     )  # fmt: skip
 
@@ -219,17 +221,17 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         key=of_callback.gather(instances["callback"]),
         outside=pl.coalesce(unknown.gather(instances["take"]), delivered.gather(instances["delivery"])),
     )  # fmt: skip
-    messages = messages.with_row_index("message").with_columns(key=pl.format("subscription {}", "subscription"))
+    messages = messages.with_row_index("message").with_columns(key=pl.format("subscription {}", "subscription_row"))
     # Publications outside of callbacks: by the code of a node; where that is not known, of a publisher.
-    code = pl.coalesce(pl.format("node {}", "publisher_node"), pl.format("publisher {}", "publisher"))
+    code = pl.coalesce(pl.format("node {}", "publisher_node"), pl.format("publisher {}", "publisher_row"))
     alone = (
-        messages.filter(pl.col("from_instance").is_null())
+        messages.filter(pl.col("published_in").is_null())
         .unique("publication", maintain_order=True)
         .select("publication", key=code, start_ns="published_ns")
         .with_columns(alone_run=pl.int_range(pl.len(), dtype=pl.Int32) + instances.height)
     )
     # Takes of subscriptions no callback of which ever began with a message: rclpy's, or rcl's.
-    handled = pl.col("instance").is_not_null().any().over("subscription")
+    handled = pl.col("callback_instance").is_not_null().any().over("subscription_row")
     bare = (
         messages.filter(pl.col("arrived_ns").is_not_null(), ~handled)
         .select("message", "key", start_ns="arrived_ns")
@@ -243,9 +245,9 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         .join(bare.select("message", "bare_run"), on="message", how="left", maintain_order="left")
         .join(ids, on="key", how="left", maintain_order="left")
         .select(
-            "publication", "publisher", "publisher_node", "subscription", "published_ns", "topic", "intra_process",
-            from_run=pl.coalesce("from_instance", "alone_run"),
-            to_run=pl.coalesce("instance", "bare_run"),
+            "publication", "publisher_row", "publisher_node", "published_ns", "topic", "delivery",
+            from_run=pl.coalesce("published_in", "alone_run"),
+            to_run=pl.coalesce("callback_instance", "bare_run"),
             to_vertex="vertex",
             status=pl.when(pl.col("bare_run").is_null()).then("status"),
         )
@@ -282,7 +284,7 @@ def _vertices(trace: Source, keys: pl.Series, bare: pl.Series) -> pl.DataFrame:
         "node": (names.objects(trace, "nodes").with_columns(node="name"), nothing, code),
         "publisher": (names.objects(trace, "publishers"), nothing, code),
     }
-    columns = ("key", "kind", "node", "name", "process", "pid", "process_row", "host", "host_row", "handle", "label")
+    columns = ("key", "kind", "node", "name", "process", "pid", "host", "handle", "label")
     every = [
         frame.with_columns(key=pl.format(f"{kind} {{}}", "row"), kind=pl.lit(kind), name=called)
         .with_columns(label=label)
@@ -325,24 +327,25 @@ def _links(
     For each publication and each subscription that goes into it: the latest run of that subscription which started
     before the publication. Declared pairs are those of the links table; inferred ones all subscriptions of the node.
     """
-    declared = trace.table("links").select("subscription", "publisher").drop_nulls().unique()
+    declared = trace.table("links").select(publisher_row="publisher", input="subscription").drop_nulls().unique()
     pairs = declared.with_columns(link=pl.lit(DECLARED))
     if inferred:
-        inputs = trace.table("subscriptions").with_row_index("subscription").select(
-            pl.col("subscription").cast(pl.Int32), node="node",
-            internal=names.is_internal(pl.col("topic")),
-        ).filter(~pl.col("internal"), pl.col("node").is_not_null())  # fmt: skip
-        outputs = messages.select("publisher", node="publisher_node").drop_nulls().unique()
-        every = inputs.join(outputs, on="node").select("subscription", "publisher")
-        every = every.join(declared, on=["subscription", "publisher"], how="anti")
+        inputs = trace.table("subscriptions").select(
+            "node", input=pl.int_range(pl.len(), dtype=pl.Int32), internal=names.is_internal(pl.col("topic"))
+        )
+        outputs = messages.select("publisher_row", node="publisher_node").drop_nulls().unique()
+        every = outputs.join(inputs.filter(~pl.col("internal")), on="node").select("publisher_row", "input")
+        every = every.join(declared, on=["publisher_row", "input"], how="anti")
         pairs = pl.concat([pairs, every.with_columns(link=pl.lit(INFERRED))])
     if pairs.is_empty():
         return messages.clear().with_columns(via=pl.lit(None, pl.Int32), link=pl.lit(""), run=pl.col("from_run"))
-    pairs = pairs.with_columns(key=pl.format("subscription {}", "subscription"))
+    pairs = pairs.with_columns(key=pl.format("subscription {}", "input"))
     pairs = pairs.join(vertices.select("key", input_vertex="vertex"), on="key")
-    published = messages.select("publication", "publisher", "published_ns", "from_run").unique("publication")
+    published = messages.select("publication", "publisher_row", "published_ns", "from_run").unique("publication")
     published = published.with_columns(via=runs["vertex"].gather(published["from_run"]))
-    asked = published.join(pairs, on="publisher").filter(pl.col("via") != pl.col("input_vertex")).sort("published_ns")
+    asked = (
+        published.join(pairs, on="publisher_row").filter(pl.col("via") != pl.col("input_vertex")).sort("published_ns")
+    )
     started = runs.select("run", "start_ns", input_vertex="vertex").sort("start_ns")
     latest = asked.join_asof(
         started,

@@ -32,7 +32,7 @@ from perflab.trace.quality import (
     unmatched_takes,
     wake_up_reason,
 )
-from perflab.trace.quantiles import MAX_AT, PER_MILLE, REASON_QUANTILE, TIMED, columns_of, describe
+from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, TIMED, columns_of, describe
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.units import format_time
 
@@ -80,7 +80,11 @@ MESSAGES = Table(
         count("pending", "not taken, and published less than 100 ms before the subscriber's last event, or after it"),
         count("taken_earlier", "taken, though published before the subscription existed"),
         count("latency_left_out", "latencies left out, for events are missing on the way"),
-        *distribution("latency", "publish() to callback_start", TIMED, at="when it was published"),
+        *distribution(
+            "latency", "publish() to callback_start", TIMED,
+            "no callback was seen to handle a message of this edge, or events are missing on the way of all of them",
+            at="when it was published",
+        ),
     ),
     shown=(
         "edge", "topic", "delivery", "published", "taken", "handled", "not_taken", "before_first", "pending",
@@ -223,7 +227,7 @@ def publications_of(trace: Source) -> pl.DataFrame:
         .with_row_index("publication")
         .select(
             pl.col("publication").cast(pl.Int32), "intra_ns",
-            publisher_row="publisher",
+            publisher_row="publisher", publisher_thread="thread", published_in="callback_instance",
             published_ns=pl.min_horizontal(*layers), given_ns="rmw_ns", written_ns="dds_ns",
             sent_ns=pl.coalesce("dds_ns", "rmw_ns"),
             to_middleware=pl.any_horizontal(pl.col(layer).is_not_null() for layer in ("rcl_ns", "rmw_ns", "dds_ns")),
@@ -260,7 +264,7 @@ def deliveries_of(trace: Source, publications: pl.DataFrame) -> pl.DataFrame:
         .select(through_middleware.columns)
     )  # fmt: skip
     found = pl.concat([through_middleware, within_process])
-    published = publications.select("publisher_row", "published_ns", "sent_ns", "given_ns", "written_ns")
+    published = publications.drop("publication", "intra_ns", "to_middleware")
     callbacks = trace.table("callback_instances").select(started_ns="start_ns", ended_ns="end_ns")
     ends = ((published, "publication"), (callbacks, "callback_instance"))
     frames = [frame.select(pl.all().gather(found[row])) for frame, row in ends]
@@ -572,15 +576,10 @@ def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality
         )
     if early := handled.filter(pl.col("arrived_ns") < pl.col("sent_ns")).height:
         notes.append(f"{plural(early, 'message')} arrived before the event of the write: transport is negative there")
-    none = "no callback was seen to handle a message of this edge"
-    if frame["latency_left_out"].sum():
-        none += ", or events are missing on the way of all of them"
-    why = dict.fromkeys(columns_of("latency", tuple(PER_MILLE)), f"{REASON_QUANTILE}; or {none}")
-    why |= dict.fromkeys(columns_of("latency", ("min", "max", MAX_AT, "mean")), none)
     # Where it takes the delivery to tell two rows apart, a narrow terminal has it too.
     told = frame.select("edge", "topic").is_duplicated().any()
     table = replace(MESSAGES, spare=tuple(c for c in MESSAGES.spare if c != "delivery")) if told else MESSAGES
-    return Section(table, frame, tuple(notes), why)
+    return Section(table, frame, tuple(notes))
 
 
 def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:

@@ -40,10 +40,11 @@ from perflab.trace.columns import (
 )
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, flow_of
 from perflab.trace.flow_routes import Followed, Route, found
+from perflab.trace.messages import Leg
 from perflab.trace.names import plural
 from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective
 from perflab.trace.quality import quality_of
-from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
+from perflab.trace.quantiles import MAX_AT, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.units import format_confidence, format_time
 
@@ -65,12 +66,18 @@ _PATH = text("path", "the callbacks and topics that it goes through")
 _LINK = text("link", f"how its links are known: {CAUSAL}, {DECLARED} or {INFERRED}")
 
 
-def _between_ends(figure: str, help: str, unknown: str) -> tuple[Column, ...]:
-    """A latency between other ends, which not every trace has."""
-    return tuple(
-        replace(c, empty=f"{unknown}, or {REASON_QUANTILE if '_p' in c.name else _NO_INSTANCE}")
-        for c in distribution(figure, help, _SHORT)
-    )
+_LATENCIES = (
+    Leg("latency", "start_ns", "started_ns", "start of the first callback to the start of the last", _NO_INSTANCE),
+    # Between other ends, which not every trace has.
+    Leg(
+        "until_end", "start_ns", "ended_ns", "start of the first callback to the end",
+        f"no last callback was seen to end, or {_NO_INSTANCE}",
+    ),
+    Leg(
+        "from_due", "due_ns", "started_ns", "when the timer of the first was due to the start of the last",
+        f"the trace does not say when the source was due, or {_NO_INSTANCE}",
+    ),
+)  # fmt: skip
 
 
 def _bottleneck(name: str, words: str, least: int) -> tuple[Column, ...]:
@@ -96,14 +103,9 @@ PATHS = Table(
         count("not_arrived", "those that ended on the way"),
         count("not_judged", "those of which that is not known"),
         count("left_out", "instances whose latency is left out, for events are missing on the way"),
-        *distribution("latency", "start of the first callback to the start of the last", empty=_NO_INSTANCE),
+        *distribution("latency", _LATENCIES[0].help, empty=_NO_INSTANCE),
         time("max_at", "when the slowest began, from the beginning of the trace", _NO_INSTANCE, of="latency"),
-        *_between_ends("until_end", "start of the first callback to the end", "no last callback was seen to end"),
-        *_between_ends(
-            "from_due",
-            "when the timer of the first was due to the start of the last",
-            "the trace does not say when the source was due",
-        ),
+        *(column for leg in _LATENCIES[1:] for column in distribution(leg.name, leg.help, _SHORT, leg.empty)),
         *_bottleneck("bottleneck", "the median", 2),
         *_bottleneck("bottleneck_slow", "the slowest hundredth", 100),
     ),
@@ -245,10 +247,7 @@ NAMED = Table(
             percent("misses_high", "high end of that"),
         ),
         *because(_UNMEASURED, count("not_judged", "on the way at the end, published too early, or events missing")),
-        *(
-            replace(c, empty=f"{REASON_QUANTILE if '_p' in c.name else 'no instance arrived'}; or {_UNMEASURED}")
-            for c in distribution("latency", _FROM_TO, named.STATISTICS)
-        ),
+        *distribution("latency", _FROM_TO, named.STATISTICS, f"no instance arrived; or {_UNMEASURED}"),
         number("median_of_deadline", "p50 / deadline", f"{_NO_DEADLINE}; or fewer than 2 instances arrived"),
         number("p99_of_deadline", "p99 / deadline", f"{_NO_DEADLINE}; or fewer than 100 instances arrived"),
         text("reason", "why it was not measured", "the path was measured"),
@@ -370,16 +369,12 @@ class Told:
     @cached_property
     def _instances(self) -> pl.DataFrame:
         """Those with all events on their way in the trace."""
-        return self.followed.complete.filter(~pl.col("left_out")).with_columns(
-            latency=pl.col("started_ns") - pl.col("start_ns"),
-            until_end=pl.col("ended_ns") - pl.col("start_ns"),
-            from_due=pl.col("started_ns") - pl.col("due_ns"),
-        )
+        return self.followed.complete.filter(~pl.col("left_out")).with_columns(leg.time for leg in _LATENCIES)
 
     @cached_property
     def figures(self) -> dict[str, Any]:
         """Statistics of its latencies, as `describe` names them."""
-        latencies = {name: pl.col(name) for name in ("latency", "until_end", "from_due")}
+        latencies = {leg.name: pl.col(leg.name) for leg in _LATENCIES}
         at = {"latency": pl.col("start_ns") - self.route.flow.begin_ns}
         return describe(self._instances, [], latencies, at=at).row(0, named=True)
 
@@ -426,12 +421,16 @@ class Paths:
     flow: Flow
     told: tuple[Told, ...]
     measured: tuple[Measured, ...]
-    named: tuple[Told, ...]  # those of `measured` that have a route
     left_out: tuple[Route, ...]  # that were found and not followed
     cut_short: bool
     outside: int  # callbacks that began with a message whose publication is not known
     without_topic: int  # publications of which the topic is not known: nothing can be said of where they went
     scope: Scope
+
+    @property
+    def named(self) -> tuple[Told, ...]:
+        """Those of `measured` that have a route."""
+        return tuple(Told(m.wanted.name, m.followed) for m in self.measured if m.followed)
 
 
 def paths(trace: Source, asked: Asked | None = None, baseline: Source | None = None) -> Answer:
@@ -444,18 +443,18 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
     """The paths that are asked for, followed. Not `strict`: names that are not in this trace are not measured there."""
     everything = flow_of(trace, quality_of(trace), inferred=asked.inferred or bool(asked.wanted))
     flow = everything.select(pl.col("link") != INFERRED)
-    measured, told = [], []
+    measured = []
     for path in asked.wanted:
         error = named.name_error(path, everything)
         if error is not None and strict:
             raise BadInput(": ".join(error))
-        route = None if error else named.the_route(path, everything)
-        if route is None:
-            nowhere = "no message can go this way: no publisher and subscription of the trace join it"
-            measured.append(Measured(path, error[1].partition(";")[0] if error else nowhere))
-            continue
-        told.append(Told(path.name, route.follow(asked.scope)))
-        measured.append(named.measure(path, told[-1].followed))
+        if error is not None:
+            measured.append(Measured(path, error[1].partition(";")[0]))
+        elif (route := named.the_route(path, everything)) is not None:
+            measured.append(named.measure(path, route.follow(asked.scope)))
+        else:
+            why = "no message can go this way: no publisher and subscription of the trace join it"
+            measured.append(Measured(path, why))
     discovered = [found(flow)]
     routes = list(discovered[0].routes)
     if asked.inferred:
@@ -463,14 +462,13 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
         routes += [route for route in discovered[1].routes if route.link == INFERRED]
     routes = _between(routes, asked)
     # Of the inferred links only those that a named path needs, unless all are asked for.
-    used = [number for path in told for number in path.route.edges]
+    used = [number for path in measured if path.followed for number in path.followed.route.edges]
     shown = everything.select((pl.col("link") != INFERRED) | pl.col("edge").is_in(used) | asked.inferred)
     topics = trace.table("publishers")["topic"].gather(trace.table("publications")["publisher"])
     return Paths(
         flow=shown,
         told=tuple(Told(f"p{i}", route.follow(asked.scope)) for i, route in enumerate(routes[: asked.limit], 1)),
         measured=tuple(measured),
-        named=tuple(told),
         left_out=tuple(routes[asked.limit :] if asked.limit is not None else ()),
         cut_short=any(each.cut_short for each in discovered),
         outside=everything.runs.filter(pl.col("root") == "outside").height,
@@ -481,13 +479,8 @@ def paths_of(trace: Source, asked: Asked, *, strict: bool = True) -> Paths:
 
 def _between(routes: list[Route], asked: Asked) -> list[Route]:
     """Routes cut to begin and end where that is asked for; those that do not pass there are left out."""
-    scope = asked.scope
-    routes = [
-        route
-        for route in routes
-        if any(_of_nodes(route.flow, edge, scope) for edge in route.rows)
-        and any(_of_topics(edge, scope) for edge in route.rows)
-    ]
+    if asked.scope.has_names:
+        routes = [route for route in routes if _passes(route, asked.scope)]
     if asked.source is None and asked.sink is None:
         return routes
     known = sorted({name for route in routes[:1] + routes[-1:] for name in (*route.flow.nodes, *route.flow.topics)})
@@ -496,8 +489,8 @@ def _between(routes: list[Route], asked: Asked) -> list[Route]:
             raise BadInput(f"{option} {pattern}: {named.unknown_name('node or topic', pattern, known)}")
     result: dict[tuple[int, tuple[int, ...]], Route] = {}
     for route in routes:
-        begins = [i for i, edge in enumerate(route.rows) if _is_at(route.flow, edge, "from_vertex", asked.source)]
-        ends = [i + 1 for i, edge in enumerate(route.rows) if _is_at(route.flow, edge, "to_vertex", asked.sink)]
+        begins = [i for i, edge in enumerate(route.rows) if _is_at(edge, "publisher", asked.source)]
+        ends = [i + 1 for i, edge in enumerate(route.rows) if _is_at(edge, "subscription", asked.sink)]
         if not begins or not ends or begins[0] >= ends[-1]:
             continue
         begin, end = begins[0], ends[-1]
@@ -512,19 +505,15 @@ def _between(routes: list[Route], asked: Asked) -> list[Route]:
     return list(result.values())
 
 
-def _is_at(flow: Flow, edge: dict[str, Any], end: str, pattern: str | None) -> bool:
+def _passes(route: Route, scope: Scope) -> bool:
+    """Whether it goes through one of the nodes, and over one of the topics."""
+    edges = route.flow.edges.filter(pl.col("edge").is_in(route.edges))
+    return scope.of_nodes(edges, "publisher", "subscription").height > 0 and scope.of_topics(edges).height > 0
+
+
+def _is_at(edge: dict[str, Any], end: str, pattern: str | None) -> bool:
     """Whether the pattern fits the topic of an edge, or the node at that end; without a pattern any edge fits."""
-    node = flow.vertex[edge[end]]["node"]
-    return pattern is None or any(fnmatchcase(name, pattern) for name in (edge["topic"], node) if name is not None)
-
-
-def _of_nodes(flow: Flow, edge: dict[str, Any], scope: Scope) -> bool:
-    ends = {flow.vertex[edge[end]]["node"] for end in ("from_vertex", "to_vertex")}
-    return scope.nodes is None or bool(scope.nodes & ends)
-
-
-def _of_topics(edge: dict[str, Any], scope: Scope) -> bool:
-    return scope.topics is None or edge["topic"] in scope.topics
+    return pattern is None or any(fnmatchcase(name, pattern) for name in (edge["topic"], edge[end]) if name is not None)
 
 
 # Sections -------------------------------------------------------------------------------------------------------------
@@ -650,34 +639,17 @@ def edges_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
         [pl.len().cast(pl.Int64).alias("published"), pl.col("to_run").count().cast(pl.Int64).alias("arrived")],
         statistics=("min", "p50", "p99", "max", "mean"), at={"latency": pl.col("published_ns") - flow.begin_ns},
     )  # fmt: skip
-    ends = [
-        {
-            "edge": edge["edge"], "from": flow.label(edge["from_vertex"]),
-            "via": None if edge["via"] is None else flow.label(edge["via"]), "topic": edge["topic"],
-            "to": flow.label(edge["to_vertex"]), "link": edge["link"], "delivery": _delivery(flow, edge),
-        }
-        for edge in flow.edge.values()
-        if _of_nodes(flow, edge, scope) and _of_topics(edge, scope)
-    ]  # fmt: skip
-    texts = dict.fromkeys(("from", "via", "topic", "to", "link", "delivery"), pl.String)
+    label = flow.vertices["label"]
+    ends = {name: label.gather(flow.edges[f"{name}_vertex"]) for name in ("from", "to")}
+    edges = flow.edges.with_columns(**ends, via=label.gather(flow.edges["via"]))
     rank = pl.col("link").replace_strict({CAUSAL: 0, DECLARED: 1, INFERRED: 2}, return_dtype=pl.Int8)
     return (
-        pl.DataFrame(ends, schema={"edge": pl.Int32, **texts})
+        scope.edges(edges)
         .join(figures, on="edge", how="left", maintain_order="left")
         .with_columns(pl.col("published", "arrived").fill_null(0))
         .with_columns(not_arrived=pl.col("published") - pl.col("arrived"))
         .sort(rank, pl.col("arrived"), "from", "topic", "to", descending=[False, True, False, False, False])
     )
-
-
-def _delivery(flow: Flow, edge: dict[str, Any]) -> str:
-    sender = flow.vertex[edge["from_vertex"] if edge["via"] is None else edge["via"]]
-    taker = flow.vertex[edge["to_vertex"]]
-    if edge["intra_process"]:
-        return "intra_process"
-    if sender["host_row"] != taker["host_row"]:
-        return "other_host"
-    return "same_process" if sender["process_row"] == taker["process_row"] else "other_process"
 
 
 def vertices_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
@@ -695,12 +667,12 @@ def vertices_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
         .join(runs, on="vertex", how="left")
         .join(out, on="vertex", how="left")
         .join(into, on="vertex", how="left")
+        .with_columns(pl.col("runs", "out", "into").fill_null(0).cast(pl.Int64))
         .with_columns(
-            pl.col("runs", "out", "into").fill_null(0).cast(pl.Int64),
-            role=pl.when(pl.col("into").is_null() & pl.col("out").is_not_null()).then(pl.lit("source"))
-            .when(pl.col("out").is_null() & pl.col("into").is_not_null()).then(pl.lit("sink"))
-            .when(pl.col("out").is_not_null() & pl.col("into").is_not_null()).then(pl.lit("between"))
-            .otherwise(pl.lit("nothing arrived")),
+            role=pl.when(out=0, into=0).then(pl.lit("nothing arrived"))
+            .when(into=0).then(pl.lit("source"))
+            .when(out=0).then(pl.lit("sink"))
+            .otherwise(pl.lit("between"))
         )
         .sort("label")
     )  # fmt: skip
@@ -722,28 +694,7 @@ def _vertices(p: Paths) -> Section:
 
 
 def _named(p: Paths) -> Section:
-    routes = {told.id: told.route for told in p.named}
-    rows: list[dict[str, Any]] = []
-    for m in p.measured:
-        path, route, interval, scores = m.wanted.path, routes.get(m.wanted.name), m.miss_interval, m.scores
-        rows.append(
-            {
-                "name": m.wanted.name,
-                "route": None if route is None else route.name,
-                "link": None if route is None else route.link,
-                "deadline_ns": path.deadline, "weight": m.wanted.weight, "since": path.since, "until": path.until,
-                "set_out": None if m.followed is None else m.followed.set_out,
-                "judged": m.judged, "never_arrived": m.never_arrived, "stopped": m.stopped, "late": m.late,
-                "misses": m.misses,
-                "misses_percent": None if scores["misses"] is None else 100.0 * scores["misses"],
-                "misses_low_percent": None if interval is None else 100.0 * interval[0],
-                "misses_high_percent": None if interval is None else 100.0 * interval[1],
-                "not_judged": m.not_judged,
-                "median_of_deadline": scores["median"], "p99_of_deadline": scores["p99"],
-                "reason": m.reason,
-                **{name: value for name, value in m.figures.items() if name in NAMED.of},
-            }
-        )  # fmt: skip
+    rows = [m.row for m in p.measured]
     frame = NAMED.frame(rows)
     notes = [
         "misses: later than the deadline, or never arrived (lost, overwritten, not handled, or stopped by a callback"
@@ -752,7 +703,7 @@ def _named(p: Paths) -> Section:
         " instances did not depend on each other, which they do: the truth is wider",
         "not judged: still on the way at the end, published before the two had met, or events missing there",
     ]
-    notes += [f"{row['name']}: {row['route']}" for row in rows if row["route"] is not None]
+    notes += [f"{told.id}: {told.route.name}" for told in p.named]
     if (frame["link"] == INFERRED).any():
         notes.append("a path with link inferred rests on a guess: the latest message before the node published")
     notes += [f"{m.wanted.name}: not measured: {m.reason}" for m in p.measured if m.reason is not None]
@@ -801,17 +752,16 @@ def _sensitivity(p: Paths) -> Section:
 
 def _sides(p: Paths) -> pl.DataFrame:
     """Named paths with the latency that the file asks for, then those that were found: as they stand in COMPARED."""
-    measured = [(m.wanted.name, m.followed, m.figures, m.scores["misses"]) for m in p.measured]
-    told = [(t.route.name, t.followed, t.figures, None) for t in p.told]
+    measured = [(m.wanted.name, m.followed, m.figures) for m in p.measured if m.followed and m.figures]
+    told = [(t.route.name, t.followed, t.figures) for t in p.told]
     rows = [
         {
             "named": place < len(measured), "path": name, "n": figures["latency_n"],
             "complete_percent": 100.0 * followed.complete.height / followed.set_out if followed.set_out else None,
-            "misses_percent": None if misses is None else 100.0 * misses,
+            "misses_percent": figures.get("misses_percent"),
             **{name: figures[name] for name in columns_of("latency", _SHORT)},
         }
-        for place, (name, followed, figures, misses) in enumerate([*measured, *told])
-        if followed is not None and figures
+        for place, (name, followed, figures) in enumerate([*measured, *told])
     ]  # fmt: skip
     types = COMPARED.frame([]).schema
     return pl.DataFrame(rows, schema={"named": pl.Boolean, "path": pl.String, **{c: types[c] for c in _SIDE}})

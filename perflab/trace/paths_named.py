@@ -6,8 +6,8 @@ none, it is not measured, which makes every total that it belongs to unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -129,70 +129,45 @@ def _search(path: Wanted, edges: Sequence[dict[str, Any]], flow: Flow) -> Iterat
 
 @dataclass(frozen=True)
 class Measured:
-    """A named path in one trace. `reason` says why it was not measured; then all figures are None."""
+    """A named path in one trace. `reason` says why it was not measured; then it has no figures."""
 
     wanted: Wanted
     reason: str | None = None
     followed: Followed | None = None
-    latency: pl.Series | None = None  # ns, of the instances that came to their end and whose latency is known
-    never_arrived: int | None = None
-    stopped: int | None = None  # of set out: a callback chose not to publish
-    not_judged: int | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)  # columns of perflab.trace.paths.NAMED, and latency_n
 
     @property
-    def figures(self) -> dict[str, Any]:
-        """Statistics of the latency, as `describe` names them."""
-        if self.latency is None:
-            return {}
-        latency = pl.DataFrame({"latency": self.latency})
-        return describe(latency, [], {"latency": pl.col("latency")}, statistics=STATISTICS).row(0, named=True)
+    def row(self) -> dict[str, Any]:
+        """Of perflab.trace.paths.NAMED."""
+        path, followed = self.wanted.path, self.followed
+        route = {} if followed is None else {"route": followed.route.name, "link": followed.route.link}
+        told = {"name": self.wanted.name, "weight": self.wanted.weight, "since": path.since, "until": path.until}
+        figures = {name: value for name, value in self.figures.items() if name != "latency_n"}
+        set_out = None if followed is None else followed.set_out
+        return {**told, "deadline_ns": path.deadline, **route, "set_out": set_out, "reason": self.reason, **figures}
 
-    @property
-    def late(self) -> int | None:
-        deadline = self.wanted.path.deadline
-        return None if self.latency is None or deadline is None else int((self.latency > deadline).sum())
-
-    @property
-    def judged(self) -> int | None:
-        return None if self.latency is None or self.never_arrived is None else len(self.latency) + self.never_arrived
-
-    @property
-    def misses(self) -> int | None:
-        return None if self.late is None or self.never_arrived is None else self.late + self.never_arrived
-
-    @property
-    def miss_interval(self) -> tuple[float, float] | None:
-        return None if self.misses is None or not self.judged else wilson(self.misses, self.judged, CONFIDENCE)
-
-    @property
-    def scores(self) -> dict[str, float | None]:
-        """By measure; dimensionless, smaller is better: median and p99 of the latency over the deadline, and the share
-        of misses."""
-        deadline, figures = self.wanted.path.deadline, self.figures
-        if deadline is None or not figures:
-            return dict.fromkeys(MEASURES)
-        p50, p99 = figures["latency_p50_ns"], figures["latency_p99_ns"]
-        return {
-            "median": None if p50 is None else p50 / deadline,
-            "p99": None if p99 is None else p99 / deadline,
-            "misses": None if self.misses is None or not self.judged else self.misses / self.judged,
-        }
+    def score(self, measure: str) -> float | None:
+        """By a measure of MEASURES; dimensionless, smaller is better."""
+        if measure == "misses":
+            return self.figures["misses"] / self.figures["judged"] if "misses" in self.figures else None
+        score: float | None = self.figures.get(f"{measure}_of_deadline")
+        return score
 
 
 def measure(wanted: Wanted, followed: Followed) -> Measured:
     """Latencies and misses of a path that was followed."""
-    complete = followed.complete
+    complete, deadline = followed.complete, wanted.path.deadline
     known = complete.filter(~pl.col("left_out"))
     begin = "due_ns" if wanted.path.since == "due" else "start_ns"
     end = "ended_ns" if wanted.path.until == "end" else "started_ns"
-    latency = (known[end] - known[begin]).drop_nulls()
+    latency = known.select(latency=pl.col(end) - pl.col(begin)).drop_nulls()
     stopped = followed.ended_by(*_STOPPED)
     lost = followed.set_out - complete.height - stopped - followed.ended_by(*NOT_JUDGED)
     never = lost + (0 if wanted.path.may_stop else stopped)
     reason = None
     if not followed.set_out:
         reason = "no message set out on it"
-    elif not len(latency):
+    elif latency.is_empty():
         if complete.height and known[begin].null_count() == known.height and begin == "due_ns":
             reason = "the trace does not say when its timer was due"
         elif complete.height and known.height and end == "ended_ns":
@@ -201,8 +176,23 @@ def measure(wanted: Wanted, followed: Followed) -> Measured:
             reason = "no instance of it came to its end, and none is known to have failed"
     if reason is not None:
         return Measured(wanted, reason, followed)
-    not_judged = followed.set_out - len(latency) - lost - stopped
-    return Measured(wanted, None, followed, latency, never, stopped, not_judged)
+    judged = latency.height + never
+    figures = describe(latency, [], {"latency": pl.col("latency")}, statistics=STATISTICS).row(0, named=True)
+    figures |= {
+        "judged": judged, "never_arrived": never, "stopped": stopped,
+        "not_judged": followed.set_out - latency.height - lost - stopped,
+    }  # fmt: skip
+    if deadline is not None:
+        late = latency.filter(pl.col("latency") > deadline).height
+        ends = [100.0 * end for end in wilson(late + never, judged, CONFIDENCE) or ()]
+        p50, p99 = figures["latency_p50_ns"], figures["latency_p99_ns"]
+        figures |= {
+            "late": late, "misses": late + never, "misses_percent": 100.0 * (late + never) / judged,
+            **dict(zip(("misses_low_percent", "misses_high_percent"), ends, strict=True)),
+            "median_of_deadline": None if p50 is None else p50 / deadline,
+            "p99_of_deadline": None if p99 is None else p99 / deadline,
+        }  # fmt: skip
+    return Measured(wanted, None, followed, figures)
 
 
 # Objectives -----------------------------------------------------------------------------------------------------------
@@ -221,7 +211,7 @@ class Objective:
 
     @property
     def scores(self) -> list[float | None]:
-        return [path.scores[self.measure] for path in self.paths]
+        return [path.score(self.measure) for path in self.paths]
 
     @property
     def weights(self) -> list[float]:
@@ -240,7 +230,7 @@ class Objective:
             if score is None and path.reason is not None:
                 return f"{path.wanted.name} was not measured: {path.reason}"
             if score is None:
-                n = 0 if path.latency is None else len(path.latency)
+                n = path.figures["latency_n"]
                 needs = f"{self.measure} needs {MEASURES[self.measure][1]} that arrived"
                 return f"{path.wanted.name}: {needs}, and there {'is' if n == 1 else 'are'} {n}"
         return None

@@ -103,9 +103,10 @@ def considered(trace: Source, selection: Selection, quality: Quality) -> Conside
     deliveries = deliveries_of(trace, publications)
     edges = pairs_of(trace, deliveries).with_row_index("edge_row")
     edges = _chosen(trace, edges, selection)
-    frame = _with_threads(trace, deliveries).join(
-        edges.select(*EDGE, "edge_row", "delivery", "topic"), on=EDGE, how="inner", maintain_order="left"
-    )
+    handled = deliveries.filter(pl.col("callback_instance").is_not_null(), pl.col("arrived_ns").is_not_null())
+    within = trace.table("callback_instances")["parent"].gather(handled["callback_instance"])
+    frame = handled.with_columns(within.alias("handled_within")).rename({"thread": "reader_thread"})
+    frame = frame.join(edges.select(*EDGE, "edge_row", "delivery", "topic"), on=EDGE, maintain_order="left")
     frame = selection.scope.within(frame, "published_ns")
     missing = quality.touched(frame["published_ns"], frame["started_ns"], anywhere=False).fill_null(False)
     left_out = int(missing.sum())
@@ -129,18 +130,6 @@ def _chosen(trace: Source, edges: pl.DataFrame, selection: Selection) -> pl.Data
         sender, reader = (pid.gather(trace.table(f"{e}s")["process"].gather(edges[f"{e}_row"])) for e in ENDS)
         edges = edges.filter((sender.is_in(mine) | reader.is_in(mine)).fill_null(False))
     return edges
-
-
-# Messages -------------------------------------------------------------------------------------------------------------
-
-
-def _with_threads(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Messages that were taken and handled by a callback, with the threads and the callbacks at both ends."""
-    handled = deliveries.filter(pl.col("callback_instance").is_not_null(), pl.col("arrived_ns").is_not_null())
-    made_in = trace.table("publications").select(publisher_thread="thread", published_in="callback_instance")
-    within = trace.table("callback_instances").select(handled_within="parent")
-    ends = (made_in[handled["publication"]], within[handled["callback_instance"]])
-    return pl.concat([handled.rename({"thread": "reader_thread"}), *ends], how="horizontal")
 
 
 # When they began ------------------------------------------------------------------------------------------------------
