@@ -9,37 +9,33 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perflab.cli import folder
+from perflab import models
+from perflab.cli import recording
+from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Folder, Limit
+from perflab.cli.trace.common import AsJson, write_json
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
 from perflab.output import console
 
 if TYPE_CHECKING:
-    from perflab.cli.folder import Folder
     from perflab.experiment.companion import GuardedCompanion
+    from perflab.native import Native
     from perflab.profile.families import Families
-    from perflab.profile.record import Plan, Settings
-
-STOP_GRACE_S = 10.0  # between SIGINT and SIGKILL to the command, as after Ctrl-C
-LOOK_S = 0.1
+    from perflab.profile.record import Plan
+    from perflab.profile.result import Profile, Recorded
 
 
 def profile(
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run.", show_default=False)
-    ] = None,
+    command: Command = None,
     pids: Annotated[
         list[str] | None,
         typer.Option("--pid", metavar="PID", help="Profile this process and those below it; 1,2,3 for several."),
     ] = None,
     system: Annotated[bool, typer.Option("--system", help="Profile all processes on all CPUs.")] = False,
-    duration: Annotated[
-        str | None,
-        typer.Option("--duration", metavar="TIME", help="Stop after that long (10s).", show_default="until it ends"),
-    ] = None,
+    duration: Duration = None,
     frequency: Annotated[
         int, typer.Option("--frequency", "-F", metavar="HZ", min=1, max=50_000, help="Samples per second and CPU.")
     ] = 999,
@@ -63,7 +59,7 @@ def profile(
         typer.Option("--show", metavar="DIR", help="Print a profile again; with --families sorted anew."),
     ] = None,
     threads: Annotated[bool, typer.Option("--threads", help="Print a table for each thread, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show where the processor's time goes: a flame graph per process, and a table of families of functions.
 
@@ -74,7 +70,11 @@ def profile(
 
     Records with perf, which must be installed. Processes that COMMAND starts are profiled, too.
     """
+    from perflab import native as native_programs
+    from perflab.parameters import parse_size
     from perflab.profile import families as families_module
+    from perflab.profile import record, result
+    from perflab.workload.command import check_program
 
     rules = families_module.load(families)
     if show is not None:
@@ -83,32 +83,35 @@ def profile(
         return _print(_shown(show, rules if families is not None else None), show, as_json, threads)
     words = list(command or [])
     targets = _pids(pids or [])
-    settings = _settings(frequency, call_graph, stack, system)
-    seconds = _seconds(duration)
+    size = parse_size(stack, "--stack")
+    record.check_stack(size, "--stack")
+    settings = record.Settings(frequency, record.parse_call_graph(call_graph, "--call-graph"), size, system)
+    limit = Limit(duration)
     if sum((bool(words), bool(targets), system)) != 1:
         raise BadInput("one of a command, --pid and --system: right would be `perflab profile -- COMMAND`")
-    if not words and seconds is None and not sys.stdin.isatty():
+    if not words and limit.seconds is None and not sys.stdin.isatty():
         raise BadInput("--duration is missing: right would be `perflab profile --pid PID --duration 10s`")
-    from perflab import native
-    from perflab.profile import record
-    from perflab.workload.command import check_program
-
     plan = record.Plan.of(settings)
-    guard = native.find().program("perflab-guard")
+    native = native_programs.find()
+    guard = native.program("perflab-guard")
     if words:
         check_program(words[0], Path.cwd())
     record.with_descendants(targets)  # that they are there and ours is said before anything is made
     name = Path(words[0]).name if words else str(targets[0]) if targets else "system"
-    place = folder.make(output, "profile", "profiles", name)
-    directory = place.path
-    with _signals(), _only_if_recorded(place):
+    place = recording.make(output, "profile", "profiles", name)
+    directory, status = place.path, None
+    with recording.signals_interrupt(), _only_if_recorded(place):
+        companions = Companions(guard, lambda _: directory / record.LOG)
         if words:
-            document, status = _of_command(words, plan, directory, guard, seconds, rules, not drop_raw, as_json)
+            recorded, status = _of_command(words, plan, directory, companions, limit, as_json)
         else:
-            document, status = _of_processes(targets, plan, directory, guard, seconds, rules, not drop_raw), 0
-    _print(document, directory, as_json, threads)
+            recorded = _of_processes(targets, plan, directory, companions, limit, native)
+        made = result.analyse(directory, plan, recorded, rules, keep_raw=not drop_raw)
+    _print(made, directory, as_json, threads)
     if status:
-        raise TrialFailed(f"{words[0]} {_ended(status)}; what it did until then is in {directory}")
+        from perflab.processes import describe_status
+
+        raise TrialFailed(f"{words[0]} {describe_status(status)}; what it did until then is in {directory}")
     return 0
 
 
@@ -118,36 +121,6 @@ def _pids(written: Sequence[str]) -> list[int]:
         if not word.isdecimal() or len(word) > len(str(2**31)) or int(word) == 0:
             raise BadInput(f"--pid {word!r} is no process number")
     return list(dict.fromkeys(int(word) for word in words))
-
-
-def _settings(frequency: int, call_graph: str, stack: str, system: bool) -> Settings:
-    from perflab.parameters import parse_size
-    from perflab.profile import record
-
-    size = parse_size(stack, "--stack")
-    record.check_stack(size, "--stack")
-    return record.Settings(frequency, record.parse_call_graph(call_graph, "--call-graph"), size, system)
-
-
-def _seconds(duration: str | None) -> float | None:
-    from perflab.units import NS_PER_S, parse_duration
-
-    return None if duration is None else parse_duration(duration, "--duration") / NS_PER_S
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a recording as Ctrl-C does."""
-
-    def interrupt(signum: int, _: object) -> None:
-        raise Interrupted(signum)
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -164,24 +137,16 @@ def _only_if_recorded(place: Folder) -> Iterator[None]:
 
 
 def _of_command(
-    words: Sequence[str],
-    plan: Plan,
-    directory: Path,
-    guard: Path,
-    seconds: float | None,
-    families: Families,
-    keep_raw: bool,
-    quiet: bool,
-) -> tuple[dict[str, Any], int | None]:
-    from perflab.experiment.companion import GuardedCompanion
+    words: Sequence[str], plan: Plan, directory: Path, companions: Companions, limit: Limit, quiet: bool
+) -> tuple[Recorded, int | None]:
+    """With the status of the command; None where it was ended by us."""
     from perflab.profile import record, result
 
-    line = record.command_line(plan, directory, words)
     interrupted: BaseException | None = None
     with _output_to_stderr(quiet):
-        companion = GuardedCompanion("profile", line, guard=guard, log=Path(os.devnull), pass_output=True)
+        companion = companions.run(record.command_line(plan, directory, words))
     try:
-        done, perf_cpu_ns = _wait(companion, seconds)
+        done, perf_cpu_ns = _wait(companion, limit)
     except (KeyboardInterrupt, Interrupted) as error:
         interrupted, done, perf_cpu_ns = error, False, None
     try:
@@ -191,11 +156,9 @@ def _of_command(
         companion.stop(record.END_GRACE_S)
     if isinstance(interrupted, Interrupted):
         raise interrupted
-    status = companion.status if done else None
     if not _has_samples(directory):
         raise Unavailable(f"perf: {record.complaint(directory / record.LOG)}")
-    recorded = result.Recorded(command=words, perf_cpu_ns=perf_cpu_ns)
-    return result.analyse(directory, plan, recorded, families, keep_raw=keep_raw), status
+    return result.Recorded(command=words, perf_cpu_ns=perf_cpu_ns), companion.status if done else None
 
 
 def _has_samples(directory: Path) -> bool:
@@ -225,14 +188,13 @@ def _output_to_stderr(wanted: bool) -> Iterator[None]:
         os.close(kept)
 
 
-def _wait(companion: GuardedCompanion, seconds: float | None) -> tuple[bool, int | None]:
+def _wait(companion: GuardedCompanion, limit: Limit) -> tuple[bool, int | None]:
     """Whether the command has ended by itself within the time, and the CPU time of perf when it was last looked at."""
     from perflab.profile.record import cpu_ns
 
     used: int | None = None
-    deadline = None if seconds is None else time.monotonic() + seconds
     while companion.status is None and not companion.finished:
-        if deadline is not None and time.monotonic() >= deadline:
+        if limit.is_over:
             return False, used
         companion.receive(LOOK_S)
         used = cpu_ns(companion.pid) or used
@@ -273,72 +235,42 @@ def _group(pid: int) -> list[int]:
 
 
 def _of_processes(
-    pids: Sequence[int],
-    plan: Plan,
-    directory: Path,
-    guard: Path,
-    seconds: float | None,
-    families: Families,
-    keep_raw: bool,
-) -> dict[str, Any]:
-    from perflab import native
-    from perflab.experiment.companion import GuardedCompanion
+    pids: Sequence[int], plan: Plan, directory: Path, companions: Companions, limit: Limit, native: Native
+) -> Recorded:
     from perflab.processes import read_process
     from perflab.profile import record, result
 
-    started: list[GuardedCompanion] = []
-
-    def start(name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
-        log = directory / record.LOG
-        started.append(GuardedCompanion(name, command, guard=guard, log=log, control=control))
-        return started[-1]
-
-    def wait(interval_s: float) -> None:
-        for companion in started:
-            companion.receive(interval_s)
-
-    attached = record.Attached(directory, plan, pids, start, native.find())
+    attached = record.Attached(directory, plan, pids, companions.start, native)
     identities = [process for pid in pids if (process := read_process(pid)) is not None]
     try:
-        attached.begin(wait)
-        deadline = None if seconds is None else time.monotonic() + seconds
+        attached.begin(companions.wait)
         with contextlib.suppress(KeyboardInterrupt):
-            while deadline is None or time.monotonic() < deadline:
-                wait(LOOK_S)
-                if started[0].status is not None:
+            while not limit.is_over:
+                companions.wait(LOOK_S)
+                if companions.running[0].status is not None:
                     raise PerflabError(f"perf ended early: {record.complaint(directory / record.LOG)}")
-                if pids and not any(read_process(process.pid) == process for process in identities):
+                if pids and not any(process.alive for process in identities):
                     break
     finally:
         attached.end()
-    recorded = result.Recorded(None, pids, attached.began_ns, attached.ended_ns, attached.perf_cpu_ns, attached.notes)
-    return result.analyse(directory, plan, recorded, families, keep_raw=keep_raw)
+    return result.Recorded(None, pids, attached.began_ns, attached.ended_ns, attached.perf_cpu_ns, attached.notes)
 
 
-def _ended(status: int) -> str:
-    from perflab.processes import describe_status
-
-    return describe_status(status)
-
-
-def _shown(directory: Path, families: Families | None) -> dict[str, Any]:
+def _shown(directory: Path, families: Families | None) -> Profile:
     from perflab.profile import record, result
 
-    document = result.load(directory)
+    found = result.load(directory)
     if families is None:
-        return document
+        return found
     if not (directory / record.DATA).is_file():
         raise BadInput(f"{directory} has no {record.DATA} any more: it cannot be sorted by other families")
-    return result.rebuild(directory, record.find()[0], document, families)
+    return result.rebuild(directory, record.find()[0], found, families)
 
 
-def _print(document: dict[str, Any], directory: Path, as_json: bool, threads: bool) -> int:
-    from perflab.cli.trace.common import write_json
-
+def _print(found: Profile, directory: Path, as_json: bool, threads: bool) -> int:
     if as_json:
-        write_json(document)
-        return 0
+        return write_json(models.as_json(found))
     from perflab.report import profile_tables
 
-    profile_tables.print_profile(console(), document, directory, threads=threads)
+    profile_tables.print_profile(console(), found, directory, threads=threads)
     return 0

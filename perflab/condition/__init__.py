@@ -104,6 +104,12 @@ class Companion(Protocol):
         ...
 
 
+class Start(Protocol):
+    """Starts a program that ends with perflab, whatever is killed (`Trial.start`)."""
+
+    def __call__(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> Companion: ...
+
+
 class Trial(Protocol):
     """What a condition or an observer may know of the trial it acts on, and do in it."""
 

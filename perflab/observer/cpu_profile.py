@@ -123,8 +123,8 @@ class Sampled(Observation):
             attached.notes,
         )
         folder = self._trial.directory / FOLDER
-        document = result.analyse(folder, self._plan, recorded, self._asked.rules(), keep_raw=keep_raw)
-        pages = [folder / process["page"] for process in document["processes"] if process["page"] is not None]
+        profile = result.analyse(folder, self._plan, recorded, self._asked.rules(), keep_raw=keep_raw)
+        pages = [folder / process.page for process in profile.processes if process.page is not None]
         raw = [folder / record.DATA] if keep_raw else []
         return [
             Artifact(folder / result.FILE, result.KIND),

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from perflab.errors import Unavailable
 
@@ -58,7 +59,7 @@ class Counter:
     notes: tuple[str, ...] = ()
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> Literal["ns", "cycles"]:
         return "cycles" if self.event == CYCLES else "ns"
 
     @property

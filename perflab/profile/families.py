@@ -8,28 +8,68 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from perflab.errors import BadInput
 from perflab.formats import yaml_file
 from perflab.profile.script import Frame, Stack, file_name
+from perflab.validation import what_is_wrong
 
 APPLICATION, UNKNOWN, KERNEL_OTHER = "application", "unknown", "kernel_other"
 KERNEL = "kernel"  # what the kernel and its modules are called in rules
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+def _pattern(written: Any) -> re.Pattern[str]:
+    """Of one regular expression, or a list of which one must fit."""
+    several = written if isinstance(written, list) else [written]
+    try:
+        return re.compile("|".join(f"(?:{one})" for one in several))
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
 
 
-@dataclass(frozen=True)
-class Rule:
+Pattern = Annotated[re.Pattern[str] | None, BeforeValidator(_pattern)]
+
+
+_SAID = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known",
+    "list_type": "is not a list",
+    "string_pattern_mismatch": "{input!r} is no name; right would be lower case, digits and _",
+}
+
+
+class Rule(BaseModel):
+    """A function is of the family where all patterns that are given are found."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     family: str
-    object: re.Pattern[str] | None
-    symbol: re.Pattern[str] | None
+    object: Pattern = None
+    symbol: Pattern = None
 
     def fits(self, file: str, symbol: str | None) -> bool:
         if self.object is not None and self.object.search(file) is None:
             return False
         return self.symbol is None or (symbol is not None and self.symbol.search(symbol) is not None)
+
+
+class _Family(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    title: str
+
+
+class _Written(BaseModel):
+    """A file of families."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    families: list[_Family] = []
+    rules: list[Rule] = []
 
 
 @dataclass
@@ -68,65 +108,37 @@ class Families:
 
 
 @cache
-def _own() -> tuple[dict[str, str], tuple[Rule, ...]]:
+def _own() -> _Written:
     text = resources.files("perflab.profile").joinpath("families.yaml").read_text(encoding="utf-8")
-    return _parsed(yaml_file.parse(text, "families.yaml")[0], "families.yaml", {})
+    return _parsed(yaml_file.parse(text, "families.yaml")[0], "families.yaml", ())
 
 
 def load(path: Path | None = None, where: str = "--families") -> Families:
     """The families of perflab, and those of a file before them. Raises BadInput."""
-    titles, rules = _own()
-    if path is None:
-        return Families(dict(titles), rules)
-    more, first = _parsed(yaml_file.read(path, "a file of families", where).document, f"{where} {path}", titles)
-    # Before `unknown`, which stays the last.
-    last = {UNKNOWN: titles[UNKNOWN]}
-    return Families({**{k: v for k, v in titles.items() if k != UNKNOWN}, **more, **last}, (*first, *rules))
+    own, more = _own(), _Written()
+    if path is not None:
+        document = yaml_file.read(path, "a file of families", where).document
+        more = _parsed(document, f"{where} {path}", own.families)
+    titles = {family.name: family.title for family in (*own.families, *more.families)}
+    titles[UNKNOWN] = titles.pop(UNKNOWN)  # stays the last
+    return Families(titles, (*more.rules, *own.rules))
 
 
-def _parsed(document: Any, where: str, known: dict[str, str]) -> tuple[dict[str, str], tuple[Rule, ...]]:
-    if not isinstance(document, dict) or not set(document) <= {"families", "rules"}:
+def _parsed(document: Any, where: str, known: Sequence[_Family]) -> _Written:
+    if not isinstance(document, dict):
         raise BadInput(f"{where}: it must be a mapping with the lists `families` and `rules`")
-    titles: dict[str, str] = {}
-    for number, entry in enumerate(_entries(document, "families", where), 1):
-        at = f"{where}: families, entry {number}"
-        if not isinstance(entry, dict) or set(entry) != {"name", "title"}:
-            raise BadInput(f"{at}: it must have a name and a title")
-        name, title = (str(entry[key]) for key in ("name", "title"))
-        if not _NAME.fullmatch(name):
-            raise BadInput(f"{at}: {name!r} is no name; right would be lower case, digits and _")
-        titles[name] = title
-    rules = []
-    for number, entry in enumerate(_entries(document, "rules", where), 1):
-        rules.append(_rule(entry, f"{where}: rules, entry {number}", {**known, **titles}))
-    return titles, tuple(rules)
-
-
-def _entries(document: dict[str, Any], key: str, where: str) -> list[Any]:
-    entries = document.get(key) or []
-    if not isinstance(entries, list):
-        raise BadInput(f"{where}: {key} is not a list")
-    return entries
-
-
-def _rule(entry: Any, where: str, known: dict[str, str]) -> Rule:
-    if not isinstance(entry, dict) or "family" not in entry or not set(entry) <= {"family", "object", "symbol"}:
-        raise BadInput(f"{where}: it must have a family and a pattern for object or symbol")
-    family = str(entry["family"])
-    if family not in known:
-        raise BadInput(f"{where}: no family named {family!r}; there are {', '.join(known)}")
-    patterns = {}
-    for key in ("object", "symbol"):
-        try:
-            patterns[key] = _pattern(entry[key]) if key in entry else None
-        except re.error as error:
-            raise BadInput(f"{where}: {key} is no regular expression: {error}") from error
-    if not any(patterns.values()):
-        raise BadInput(f"{where}: it must have a family and a pattern for object or symbol")
-    return Rule(family, **patterns)
-
-
-def _pattern(written: Any) -> re.Pattern[str]:
-    """Of one regular expression, or a list of which one must fit. Raises re.error."""
-    several = written if isinstance(written, list) else [written]
-    return re.compile("|".join(f"(?:{one})" for one in several))
+    try:
+        written = _Written.model_validate({key: value for key, value in document.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
+        known_words = _SAID.get(first["type"], "").format(**first)
+        said = known_words or what_is_wrong(first) or str(first["msg"]).removeprefix("Value error, ")
+        raise BadInput(f"{where}: {place} {said}") from error
+    names = [family.name for family in (*known, *written.families)]
+    for number, rule in enumerate(written.rules, 1):
+        if rule.family not in names:
+            raise BadInput(f"{where}: rules.{number}: no family named {rule.family!r}; there are {', '.join(names)}")
+        if rule.object is None and rule.symbol is None:
+            raise BadInput(f"{where}: rules.{number}: it must have a family and a pattern for object or symbol")
+    return written

@@ -18,15 +18,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from perflab import programs
-from perflab.condition import Companion
+from perflab.condition import Companion, Start
 from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.native import Native
-from perflab.processes import Process, children_of, describe_status, read_process
+from perflab.processes import Process, descendants, describe_status, read_process
 from perflab.profile import counter
 from perflab.profile.counter import Counter
 
@@ -67,12 +67,6 @@ _RUN = 'exec 9>&2 2>"$1"; shift; exec "$@"'
 _COMMAND = 'exec "$@" 2>&9 9>&-'
 
 
-class Start(Protocol):
-    """Starts a program that ends with perflab, whatever is killed (perflab.condition.Trial.start)."""
-
-    def __call__(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> Companion: ...
-
-
 @dataclass(frozen=True)
 class Settings:
     """What is recorded. `system` is all processes on all CPUs."""
@@ -81,14 +75,6 @@ class Settings:
     call_graph: CallGraph = DEFAULT_CALL_GRAPH
     stack_bytes: int = DEFAULT_STACK_BYTES  # how much of a stack dwarf copies
     system: bool = False
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "frequency_hz": self.frequency_hz,
-            "call_graph": self.call_graph,
-            "stack_bytes": self.stack_bytes if self.call_graph == "dwarf" else None,
-            "system": self.system,
-        }
 
 
 @dataclass(frozen=True)
@@ -124,16 +110,6 @@ class Plan:
             # No copies of programs in the user's cache; which programs there were is taken from the mappings.
             *("-m", f"{self.buffer_bytes >> 10}K", "-N", "--buildid-all"),
         ]
-
-    def document(self) -> dict[str, Any]:
-        return {
-            **self.settings.document(),
-            "event": self.counter.event,
-            "unit": self.counter.unit,
-            "kernel": self.counter.kernel,
-            "buffer_bytes_per_cpu": self.buffer_bytes,
-            "perf": self.version,
-        }
 
 
 def find() -> tuple[Path, str]:
@@ -194,20 +170,12 @@ def _may_lock_memory() -> bool:
 
 def with_descendants(pids: Sequence[int]) -> list[int]:
     """The processes and all that are below them now. Raises BadInput for one that is not there or not ours."""
-    found: dict[int, None] = {}
     for pid in pids:
         process = read_process(pid)
         if process is None:
             raise BadInput(f"--pid {pid}: there is no such process")
         _check_rights(process)
-    waiting = list(pids)
-    while waiting:
-        pid = waiting.pop(0)
-        if pid in found:
-            continue
-        found[pid] = None
-        waiting += children_of(pid)
-    return list(found)
+    return list(dict.fromkeys([*pids, *(below.pid for pid in pids for below in descendants(pid))]))
 
 
 def _check_rights(process: Process) -> None:
@@ -219,28 +187,30 @@ def _check_rights(process: Process) -> None:
             raise Unavailable(f"process {process.pid} belongs to user {owner}: only root may profile it; use sudo")
 
 
+@dataclass(eq=False)
 class Attached:
     """perf on running processes, or on the whole machine; `begin` and `end` once each."""
 
-    def __init__(self, directory: Path, plan: Plan, pids: Sequence[int], start: Start, native: Native) -> None:
-        """`pids` with all that is below them when it begins; what they start later is recorded, too."""
-        self.data = directory / DATA
-        self.perf_cpu_ns: int | None = None  # what perf itself used, when it has ended
-        self._poll = native.folder / POLL
-        self._directory = directory
-        self._plan = plan
-        self._roots = list(pids)
-        self._pids: list[int] = []
-        self.notes: list[str] = []
-        self._start = start
-        self._companion: Companion | None = None
-        self.began_ns: int | None = None
-        self.ended_ns: int | None = None
+    directory: Path
+    plan: Plan
+    roots: Sequence[int]  # with all that is below them when it begins; what they start later is recorded, too
+    start: Start
+    native: Native
+    began_ns: int | None = None
+    ended_ns: int | None = None
+    perf_cpu_ns: int | None = None  # what perf itself used, when it has ended
+    notes: list[str] = field(default_factory=list)
+    _pids: Sequence[int] = ()
+    _companion: Companion | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.directory / DATA
 
     def begin(self, wait: Callable[[float], None]) -> None:
         """Returns when samples are taken. Raises Unavailable with perf's words where it cannot."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        self._pids = with_descendants(self._roots)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._pids = with_descendants(self.roots)
         folder = Path(tempfile.mkdtemp(prefix="perflab-profile-"))
         try:
             self._begin(folder, wait)
@@ -251,16 +221,17 @@ class Attached:
         control, acknowledged = folder / "control", folder / "acknowledged"
         for path in (control, acknowledged):
             os.mkfifo(path, 0o600)
-        target = "--whole-system" if self._plan.settings.system else ",".join(map(str, self._pids))
+        target = "--whole-system" if self.plan.settings.system else ",".join(map(str, self._pids))
         command = ["sh", "-c", _ATTACH, "sh", str(control), str(acknowledged), target]
+        poll = self.native.folder / POLL
         # The dynamic linker takes both for the end of a name, and knows no quotes.
-        if self._poll.is_file() and not any(letter in str(self._poll) for letter in " :"):
-            command += ["env", f"LD_PRELOAD={self._poll}"]
-        command += [*self._plan.arguments(self.data.absolute()), "-D", "-1", "--control=fd:7,8"]
+        if poll.is_file() and not any(letter in str(poll) for letter in " :"):
+            command += ["env", f"LD_PRELOAD={poll}"]
+        command += [*self.plan.arguments(self.data.absolute()), "-D", "-1", "--control=fd:7,8"]
         # Read and write: opening one end alone would wait for the other.
         channels = [os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC) for path in (control, acknowledged)]
         try:
-            self._companion = self._start("profile", command)
+            self._companion = self.start("profile", command)
             os.write(channels[0], b"enable\n")
             limit = time.monotonic() + BEGIN_LIMIT_S
             while not self._has_answered(channels[1]):
@@ -278,10 +249,10 @@ class Attached:
 
     def _note_who_came(self) -> None:
         """Processes that began while perf did: whether it follows them depends on which of the two was first."""
-        if self._plan.settings.system:
+        if self.plan.settings.system:
             return
         with contextlib.suppress(BadInput):
-            if came := [pid for pid in with_descendants(self._roots) if pid not in self._pids]:
+            if came := [pid for pid in with_descendants(self.roots) if pid not in self._pids]:
                 listed = ", ".join(map(str, came))
                 self.notes.append(f"processes that began while perf did may be missing: {listed}")
 

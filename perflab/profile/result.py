@@ -10,17 +10,18 @@ index.html      links to one flame graph per process
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from perflab import page, waiting
+from perflab import models, page, waiting
 from perflab.columns import Cell, Column, Table
 from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.profile import flamegraph, perf_data, record, script, table
@@ -28,6 +29,7 @@ from perflab.profile.families import Families
 from perflab.profile.perf_data import PerfData
 from perflab.profile.record import Plan
 from perflab.profile.script import Samples, ThreadStacks
+from perflab.profile.table import FamilyShares, Group, Sampled
 from perflab.quantity import COUNT, PLAIN, SHARE
 from perflab.units import format_confidence
 
@@ -37,8 +39,6 @@ PARQUET, CSV = "families.parquet", "families.csv"
 KIND = "profile"
 
 FEW_WHOLE, MANY_UNRESOLVED = 0.8, 0.2  # shares of samples from which on it is said
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -53,53 +53,121 @@ class Recorded:
     notes: Sequence[str] = ()
 
 
-def analyse(directory: Path, plan: Plan, recorded: Recorded, families: Families, *, keep_raw: bool = True) -> Json:
-    """Makes everything from perf.data; returns the document. Raises PerflabError where perf.data cannot be read."""
-    rate = record.highest_frequency()
-    notes = [*plan.counter.notes, *recorded.notes]
-    if rate is not None and rate < plan.settings.frequency_hz:
-        notes.append(f"the kernel has lowered the sampling rate to {rate} Hz, as samples took too much time")
-    document: Json = {
-        "schema": SCHEMA,
-        "command": None if recorded.command is None else list(recorded.command),
-        "pids": list(recorded.pids),
-        "began_ns": recorded.began_ns,
-        "ended_ns": recorded.ended_ns,
-        "perf_cpu_ns": recorded.perf_cpu_ns,
-        **plan.document(),
-        "notes": notes,
-    }
-    return rebuild(directory, plan.perf, document, families, keep_raw=keep_raw)
+@dataclass(frozen=True)
+class Recording:
+    """How it was recorded; times are CLOCK_MONOTONIC."""
+
+    command: tuple[str, ...] | None
+    pids: tuple[int, ...]
+    began_ns: int | None
+    ended_ns: int | None
+    perf_cpu_ns: int | None
+    frequency_hz: int
+    call_graph: record.CallGraph
+    stack_bytes: int | None  # None but for dwarf
+    system: bool
+    event: str
+    unit: flamegraph.Unit  # of weights
+    kernel: bool  # False: user space alone
+    buffer_bytes_per_cpu: int
+    perf: str  # its version
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, recorded: Recorded) -> Recording:
+        settings, counter, notes = plan.settings, plan.counter, [*plan.counter.notes, *recorded.notes]
+        rate = record.highest_frequency()
+        if rate is not None and rate < settings.frequency_hz:
+            notes.append(f"the kernel has lowered the sampling rate to {rate} Hz, as samples took too much time")
+        return cls(
+            None if recorded.command is None else tuple(recorded.command), tuple(recorded.pids), recorded.began_ns,
+            recorded.ended_ns, recorded.perf_cpu_ns, settings.frequency_hz, settings.call_graph,
+            settings.stack_bytes if settings.call_graph == "dwarf" else None, settings.system, counter.event,
+            counter.unit, counter.kernel, plan.buffer_bytes, plan.version, tuple(notes),
+        )  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        """What was profiled."""
+        if self.command:
+            return " ".join(self.command)
+        if self.system:
+            return "the whole machine"
+        return f"process{'es' if len(self.pids) != 1 else ''} {', '.join(map(str, self.pids))}"
 
 
-def rebuild(directory: Path, perf: Path, known: Json, families: Families, *, keep_raw: bool = True) -> Json:
-    """Likewise from a document that says how it was recorded, e.g. with other families."""
+@dataclass(frozen=True, kw_only=True)
+class Thread(Group):
+    tid: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process(Group):
+    pid: int
+    name: str
+    threads: tuple[Thread, ...]
+    page: str | None  # its flame graph; None where there are too few samples for one
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({self.pid})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality(Sampled):
+    idle: int  # samples of CPUs with nothing to do, in no other figure
+    lost: int
+    throttled: int
+    unreadable_lines: int
+    complete: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile(Recording):
+    """profile.json."""
+
+    schema: int
+    quality: Quality
+    families: dict[str, str]  # titles by name, in the order of tables
+    confidence: float
+    processes: tuple[Process, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def analyse(directory: Path, plan: Plan, recorded: Recorded, families: Families, *, keep_raw: bool = True) -> Profile:
+    """Makes everything from perf.data. Raises PerflabError where perf.data cannot be read."""
+    return rebuild(directory, plan.perf, Recording.of(plan, recorded), families, keep_raw=keep_raw)
+
+
+def rebuild(directory: Path, perf: Path, known: Recording, families: Families, *, keep_raw: bool = True) -> Profile:
+    """Likewise of what was recorded before, e.g. with other families."""
     data = directory / record.DATA
     facts = perf_data.read(data)
     samples = read_samples(perf, data)
-    document = _document(known, facts, samples, families)
-    _write_stacks(directory, document, samples)
-    _write_pages(directory, document, samples, families)
-    _write_tables(directory, document)
+    profile = _profile(known, facts, samples, families)
+    _write_stacks(directory, profile, samples)
+    _write_pages(directory, profile, samples, families)
+    _write_tables(directory, profile)
     if not keep_raw:
         data.unlink()
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(models.as_json(profile), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     (directory / FILE).write_text(text, encoding="utf-8")
-    return document
+    return profile
 
 
-def load(directory: Path) -> Json:
-    """The document of a folder that `analyse` wrote. Raises BadInput."""
+def load(directory: Path) -> Profile:
+    """That of a folder that `analyse` wrote. Raises BadInput."""
     path = directory / FILE
     try:
-        document: Json = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
         if document["schema"] != SCHEMA:
             raise BadInput(f"{path} is of another version: schema {document['schema']!r} instead of {SCHEMA}")
+        return models.read(Profile, document)
     except OSError as error:
         raise BadInput(f"{directory} holds no profile: {path.name}: {error.strerror}") from error
     except DAMAGE as error:
         raise BadInput(f"{path} is damaged: {type(error).__name__}: {error}") from error
-    return document
 
 
 def read_samples(perf: Path, data: Path) -> Samples:
@@ -129,95 +197,76 @@ def read_samples(perf: Path, data: Path) -> Samples:
     return samples
 
 
-def _document(known: Json, facts: PerfData, samples: Samples, families: Families) -> Json:
+def _profile(known: Recording, facts: PerfData, samples: Samples, families: Families) -> Profile:
     threads = list(samples.threads.values())
-    whole = table.group(threads, samples.frames, families)
+
+    def grouped(some: Sequence[ThreadStacks]) -> dict[str, Any]:
+        return vars(table.group(some, samples.frames, families))
+
     processes = []
     for pid in {thread.pid: None for thread in threads}:
-        of_process = [thread for thread in threads if thread.pid == pid]
-        name = facts.names.get(pid) or next((t.name for t in of_process if t.tid == pid), of_process[0].name)
-        made = _group(table.group(of_process, samples.frames, families))
-        of_threads = [
-            {"tid": thread.tid, "name": thread.name, **_group(table.group([thread], samples.frames, families))}
-            for thread in of_process
-        ]
-        of_threads.sort(key=lambda t: (-t["weight"], t["tid"]))
-        processes.append({"pid": pid, "name": name, **made, "threads": of_threads})
-    processes.sort(key=lambda p: (-p["weight"], p["pid"]))
-    kept = {key: value for key, value in known.items() if key not in ("quality", "warnings", "processes", "families")}
-    document = {
-        **kept,
-        "began_ns": known["began_ns"] if known["began_ns"] is not None else samples.first_ns,
-        "ended_ns": known["ended_ns"] if known["ended_ns"] is not None else samples.last_ns,
-        "quality": {
-            "samples": whole.samples,
-            "weight": whole.weight,
-            "whole": whole.whole,
-            "unresolved": whole.unresolved / whole.samples if whole.samples else None,
-            "idle": samples.idle,
-            "lost": facts.lost,
-            "throttled": facts.throttled,
-            "unreadable_lines": samples.unreadable,
-            "complete": facts.complete,
-        },
-        "families": families.titles,
-        "confidence": table.CONFIDENCE,
-        "processes": processes,
-    }
-    document["warnings"] = _warnings(document)
-    return document
+        mine = [thread for thread in threads if thread.pid == pid]
+        name = facts.names.get(pid) or next((t.name for t in mine if t.tid == pid), mine[0].name)
+        each = [Thread(**grouped([thread]), tid=thread.tid, name=thread.name) for thread in mine]
+        each.sort(key=lambda t: (-t.weight, t.tid))
+        page = f"flame_{pid}_{re.sub(r'[^A-Za-z0-9._-]+', '_', name)[:40] or 'process'}.html"
+        processes.append(Process(**grouped(mine), pid=pid, name=name, threads=tuple(each), page=page))
+    processes.sort(key=lambda p: (-p.weight, p.pid))
+    few = [process for process in processes[1:] if process.samples < table.LEAST_SAMPLES]
+    whole = table.group(threads, samples.frames, families)
+    how = {field.name: getattr(known, field.name) for field in dataclasses.fields(Recording)}
+    how["began_ns"] = samples.first_ns if known.began_ns is None else known.began_ns
+    how["ended_ns"] = samples.last_ns if known.ended_ns is None else known.ended_ns
+    quality = Quality(
+        whole.samples, whole.weight, whole.whole, whole.unresolved, idle=samples.idle, lost=facts.lost,
+        throttled=facts.throttled, unreadable_lines=samples.unreadable, complete=facts.complete,
+    )  # fmt: skip
+    profile = Profile(
+        **how,
+        schema=SCHEMA,
+        quality=quality,
+        families=families.titles,
+        confidence=table.CONFIDENCE,
+        processes=tuple(replace(process, page=None) if process in few else process for process in processes),
+    )
+    return replace(profile, warnings=tuple(_warnings(profile)))
 
 
-def _group(found: table.Group) -> Json:
-    return {
-        "samples": found.samples,
-        "weight": found.weight,
-        "whole": found.whole,
-        "unresolved": found.unresolved / found.samples if found.samples else None,
-        "families": [{"family": row.family, **_share("self", row.self), **_share("inclusive", row.inclusive)}
-                     for row in found.rows],
-    }  # fmt: skip
-
-
-def _share(prefix: str, share: table.Share) -> Json:
-    return {f"{prefix}_{key}": getattr(share, key) for key in ("samples", "weight", "share", "low", "high")}
-
-
-def _warnings(document: Json) -> list[str]:
+def _warnings(profile: Profile) -> list[str]:
     """What makes the figures less than they seem, each with the remedy."""
-    quality, found = document["quality"], []
-    n = quality["samples"]
-    if not quality["complete"]:
+    quality, found = profile.quality, []
+    if not quality.complete:
         found.append("perf was ended before it could finish its file: what it had not written yet is missing")
-    if quality["lost"]:
+    if quality.lost:
         found.append(
-            f"{quality['lost']:,} records found no room in the buffers: lower the frequency, or take fewer bytes of "
-            "each stack"
+            f"{quality.lost:,} records found no room in the buffers: lower the frequency, or take fewer bytes of each "
+            "stack"
         )
-    if quality["throttled"]:
-        found.append(f"the kernel held sampling back {quality['throttled']:,} times: lower the frequency")
-    if quality["unreadable_lines"]:
-        found.append(f"{quality['unreadable_lines']:,} lines of perf script could not be understood")
-    if n < table.LEAST_SAMPLES:
-        found.append(f"only {n} samples: too few for shares; record for longer")
-    elif quality["whole"] < FEW_WHOLE:
+    if quality.throttled:
+        found.append(f"the kernel held sampling back {quality.throttled:,} times: lower the frequency")
+    if quality.unreadable_lines:
+        found.append(f"{quality.unreadable_lines:,} lines of perf script could not be understood")
+    if quality.samples < table.LEAST_SAMPLES or quality.whole is None or quality.unresolved is None:
+        found.append(f"only {quality.samples} samples: too few for shares; record for longer")
+        return found
+    if quality.whole < FEW_WHOLE:
         remedy = {
-            "dwarf": f"take more than {document['stack_bytes']} bytes of each stack",
+            "dwarf": f"take more than {profile.stack_bytes} bytes of each stack",
             "fp": "use --call-graph dwarf, as programs and libraries are rarely built with frame pointers",
             "lbr": "use --call-graph dwarf, as the processor keeps only the last calls",
-        }[document["call_graph"]]
-        found.append(f"{1 - quality['whole']:.0%} of the stacks end too early, so that inclusive shares are too low: "
+        }[profile.call_graph]
+        found.append(f"{1 - quality.whole:.0%} of the stacks end too early, so that inclusive shares are too low: "
                      f"{remedy}")  # fmt: skip
-    if n >= table.LEAST_SAMPLES and quality["unresolved"] > MANY_UNRESOLVED:
+    if quality.unresolved > MANY_UNRESOLVED:
         found.append(
-            f"{quality['unresolved']:.0%} of the samples are in functions without a name: install the libraries' "
-            "debug symbols (packages -dbgsym or -dbg); families are known all the same"
+            f"{quality.unresolved:.0%} of the samples are in functions without a name: install the libraries' debug "
+            "symbols (packages -dbgsym or -dbg); families are known all the same"
         )
     return found
 
 
-def _write_stacks(directory: Path, document: Json, samples: Samples) -> None:
-    names = {process["pid"]: process["name"] for process in document["processes"]}
+def _write_stacks(directory: Path, profile: Profile, samples: Samples) -> None:
+    names = {process.pid: process.name for process in profile.processes}
     words = [_folded_name(frame) for frame in samples.frames]
     with (directory / FOLDED).open("w", encoding="utf-8") as file:
         for thread in samples.threads.values():
@@ -235,33 +284,24 @@ def _plain(name: str) -> str:
     return name.replace(";", ":")
 
 
-def _write_pages(directory: Path, document: Json, samples: Samples, families: Families) -> None:
+def _write_pages(directory: Path, profile: Profile, samples: Samples, families: Families) -> None:
     for old in directory.glob("flame_*"):
         old.unlink()
-    shown = 0
-    for process in document["processes"]:
-        process["page"] = None
-        if process["samples"] < table.LEAST_SAMPLES and shown:
-            continue
-        shown += 1
-        process["page"] = f"flame_{process['pid']}_{_file_name(process['name'])}.html"
-        threads = [thread for thread in samples.threads.values() if thread.pid == process["pid"]]
-        stacks = _stacks(threads, samples, families)
-        drawing = flamegraph.drawn(stacks, unit=document["unit"], families=families.titles)
-        facts = [_facts(process, document), *document["warnings"], *document["notes"]]
-        path = directory / process["page"]
-        path.write_text(flamegraph.written(process_name(process), drawing, families.titles, facts), encoding="utf-8")
-        drawing_of(path).write_text(json.dumps(drawing, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
-    (directory / INDEX).write_text(_index(document), encoding="utf-8")
+    for process in profile.processes:
+        if process.page is not None:
+            stacks = _stacks([t for t in samples.threads.values() if t.pid == process.pid], samples, families)
+            drawing = flamegraph.drawn(stacks, unit=profile.unit, families=families.titles)
+            facts = [_facts(process, profile), *profile.warnings, *profile.notes]
+            path = directory / process.page
+            path.write_text(flamegraph.written(process.title, drawing, families.titles, facts), encoding="utf-8")
+            text = json.dumps(drawing, ensure_ascii=False, separators=(",", ":"))
+            drawing_of(path).write_text(text, encoding="utf-8")
+    (directory / INDEX).write_text(_index(profile), encoding="utf-8")
 
 
 def drawing_of(page: Path) -> Path:
     """Where what a flame graph's page draws is by itself."""
     return page.with_suffix(".json")
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:40] or "process"
 
 
 def _stacks(
@@ -281,11 +321,11 @@ def _stacks(
             yield frames, weight.weight
 
 
-def _facts(part: Json, document: Json) -> str:
-    whole = "" if part["whole"] is None else f"; {part['whole']:.0%} of the stacks are whole"
+def _facts(part: Sampled, profile: Profile) -> str:
+    whole = "" if part.whole is None else f"; {part.whole:.0%} of the stacks are whole"
     return (
-        f"{amount(part['weight'], document['unit'])} in {part['samples']:,} samples of {document['event']} at "
-        f"{document['frequency_hz']} Hz, stacks by {document['call_graph']}{whole}"
+        f"{amount(part.weight, profile.unit)} in {part.samples:,} samples of {profile.event} at "
+        f"{profile.frequency_hz} Hz, stacks by {profile.call_graph}{whole}"
     )
 
 
@@ -296,66 +336,67 @@ def amount(weight: int, unit: str) -> str:
     return f"{weight / size:.3g} {name}"
 
 
-def title(document: Json) -> str:
-    """What was profiled."""
-    if document["command"]:
-        return " ".join(document["command"])
-    if document["system"]:
-        return "the whole machine"
-    pids = document["pids"]
-    return f"process{'es' if len(pids) != 1 else ''} {', '.join(map(str, pids))}"
-
-
-def _index(document: Json) -> str:
-    graphs = [
-        (process_name(process), process["page"], families_table("", process, document))
-        for process in document["processes"]
-        if process["page"] is not None
-    ]
-    facts = [_facts(document["quality"], document), *document["warnings"], *document["notes"]]
-    title_ = f"CPU profile of {title(document)}"
+def _index(profile: Profile) -> str:
+    graphs = [(p.title, p.page, families_table("", p, profile)) for p in profile.processes if p.page is not None]
+    facts = [_facts(profile.quality, profile), *profile.warnings, *profile.notes]
+    processes = processes_table("Processes", profile)
     return page.render(
-        "profile.html", title=title_, facts=facts, processes=processes_table("Processes", document), graphs=graphs
+        "profile.html", title=f"CPU profile of {profile.title}", facts=facts, processes=processes, graphs=graphs
     )
 
 
-def process_name(process: Json) -> str:
-    return f"{process['name']} ({process['pid']})"
-
-
-def processes_table(title: str, document: Json) -> Table[Json]:
-    total, unit = document["quality"]["weight"], document["unit"]
+def processes_table(title: str, profile: Profile) -> Table[Process]:
+    total, unit = profile.quality.weight, profile.unit
     return Table(
         "processes",
         title,
         [
-            Column("process", "process", process_name, rank=0),
-            Column("cpu", "CPU", lambda p: Cell(amount(p["weight"], unit), p["weight"]), PLAIN, rank=0),
-            Column("share", "share", lambda p: p["weight"] / total if total else None, SHARE, rank=0),
-            Column("samples", "samples", None, COUNT, rank=2),
-            Column("whole", "whole stacks", None, SHARE, rank=1, help="share of the samples whose stack is whole"),
-            Column("unresolved", "without a name", None, SHARE, rank=3, help="share of the samples in such functions"),
+            Column("process", "process", lambda p: p.title, rank=0),
+            Column("cpu", "CPU", lambda p: Cell(amount(p.weight, unit), p.weight), PLAIN, rank=0),
+            Column("share", "share", lambda p: p.weight / total if total else None, SHARE, rank=0),
+            Column("samples", "samples", lambda p: p.samples, COUNT, rank=2),
+            Column(
+                "whole",
+                "whole stacks",
+                lambda p: p.whole,
+                SHARE,
+                rank=1,
+                help="share of the samples whose stack is whole",
+            ),
+            Column(
+                "unresolved",
+                "without a name",
+                lambda p: p.unresolved,
+                SHARE,
+                rank=3,
+                help="share of the samples in such functions",
+            ),
         ],
-        document["processes"],
+        profile.processes,
     )
 
 
-def families_table(title: str, part: Json, document: Json) -> Table[Json]:
+def families_table(title: str, part: Group, profile: Profile) -> Table[FamilyShares]:
     """Of a process or of a thread; without rows where it has too few samples for shares."""
-    level = format_confidence(document["confidence"])
+    level = format_confidence(profile.confidence)
     return Table(
         "families",
         title,
         [
-            Column("family", "family", lambda row: document["families"].get(row["family"], row["family"]), rank=0),
+            Column("family", "family", lambda row: profile.families.get(row.family, row.family), rank=0),
             Column(
-                "self_share", "itself", None, SHARE, rank=0, help="share of the samples whose innermost frame is of it"
+                "self_share",
+                "itself",
+                lambda row: row.self_share,
+                SHARE,
+                rank=0,
+                help="share of the samples whose innermost frame is of it",
             ),
-            Column("interval", f"{level} interval", lambda row: interval(row["self_low"], row["self_high"]), rank=1),
-            Column("inclusive_share", "with what it calls", None, SHARE, rank=2),
-            Column("self_samples", "samples", None, COUNT, rank=3),
+            Column("interval", f"{level} interval", lambda row: interval(row.self_low, row.self_high), rank=1),
+            Column("inclusive_share", "with what it calls", lambda row: row.inclusive_share, SHARE, rank=2),
+            Column("self_samples", "samples", lambda row: row.self_samples, COUNT, rank=3),
         ],
-        [row for row in part["families"] if row["self_share"] is not None],
+        [row for row in part.families if row.self_share is not None],
         [f"The interval is what sampling alone leaves open in this recording (Wilson, {level})."],
     )
 
@@ -368,43 +409,21 @@ def interval(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
-_COLUMNS = ("pid", "process", "tid", "thread", "total_samples", "whole", "family")
-_SHARE_COLUMNS = tuple(
-    f"{prefix}_{key}" for prefix in ("self", "inclusive") for key in ("samples", "weight", "share", "low", "high")
-)
-
-
-def rows(document: Json) -> list[Json]:
-    """The table of families: for each process all its threads together (tid null), then each thread."""
-    found = []
-    for process in document["processes"]:
-        for part in (process, *process["threads"]):
-            head = (
-                process["pid"],
-                process["name"],
-                part.get("tid"),
-                part["name"] if "tid" in part else None,
-                part["samples"],
-                part["whole"],
-            )
-            found += [
-                dict(zip(_COLUMNS, (*head, row["family"]), strict=True)) | {key: row[key] for key in _SHARE_COLUMNS}
-                for row in part["families"]
-            ]
-    return found
-
-
-def _write_tables(directory: Path, document: Json) -> None:
+def _write_tables(directory: Path, profile: Profile) -> None:
+    """The families: for each process all its threads together (tid null), then each thread."""
     import polars as pl
 
-    of_text, of_share = ("process", "thread", "family"), ("share", "low", "high", "whole")
-    columns = (*_COLUMNS, *_SHARE_COLUMNS)
-    schema = {
-        name: pl.String if name in of_text else pl.Float64 if name.endswith(of_share) else pl.Int64 for name in columns
-    }
-    found = rows(document)
-    pl.DataFrame(found, schema=schema, orient="row").write_parquet(directory / PARQUET)
+    schema = {"pid": pl.Int64, "process": pl.String, "tid": pl.Int64, "thread": pl.String, "total_samples": pl.Int64,
+              "whole": pl.Float64}  # fmt: skip
+    shares = [field.name for field in dataclasses.fields(FamilyShares)]
+    kinds = {"family": pl.String} | dict.fromkeys((n for n in shares if n.endswith(("_samples", "_weight"))), pl.Int64)
+    schema |= {name: kinds.get(name, pl.Float64) for name in shares}
+    rows = [
+        (process.pid, process.name, tid, name, part.samples, part.whole, *vars(row).values())
+        for process in profile.processes
+        for part, tid, name in ((process, None, None), *((t, t.tid, t.name) for t in process.threads))
+        for row in part.families
+    ]
+    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(directory / PARQUET)
     with (directory / CSV).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(found)
+        csv.writer(file).writerows([tuple(schema), *rows])

@@ -58,7 +58,7 @@ def file_name(path: str) -> str:
 
 @dataclass(slots=True)
 class Weight:
-    """Of one stack. `squares` is the sum of the squares of the samples' weights."""
+    """Of one stack, or of several. `squares` is the sum of the squares of the samples' weights."""
 
     samples: int = 0
     weight: int = 0
@@ -68,6 +68,11 @@ class Weight:
         self.samples += 1
         self.weight += weight
         self.squares += weight * weight
+
+    def include(self, other: Weight) -> None:
+        self.samples += other.samples
+        self.weight += other.weight
+        self.squares += other.squares
 
 
 Stack = tuple[int, ...]  # numbers of frames, the outermost first

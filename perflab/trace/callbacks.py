@@ -7,7 +7,6 @@ deviation of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -33,7 +32,7 @@ from perflab.trace.names import plural
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import SPLIT_STATES, holders, split_of
+from perflab.trace.threads import SPLIT_STATES, holders, part_of, split_of
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -195,10 +194,21 @@ def instances_of(trace: Source, quality: Quality) -> pl.DataFrame:
     )
 
 
-def _why(parts: Iterable[tuple[str, bool]]) -> str:
-    """The reasons that apply, as one; the first where none does."""
-    parts = list(parts)
-    return "; or ".join([text for text, applies in parts if applies] or [parts[0][0]])
+def _why(frame: pl.DataFrame, null: str, left_out: str, texts: tuple[str, str]) -> str:
+    """Why a column is null: of the two reasons those that apply, where nothing was left out and where something was."""
+    lost = frame.filter(pl.col(null).is_null())[left_out] > 0
+    said = [text for text, applies in zip(texts, ((~lost).any(), lost.any()), strict=True) if applies]
+    return "; or ".join(said or texts[:1])
+
+
+def _named(table: Table, frame: pl.DataFrame, known: pl.DataFrame, *longest: str, **more: pl.Expr) -> pl.DataFrame:
+    """The columns of the table, with which callbacks these are, and more; the longest first."""
+    return (
+        frame.join(known, on="callback_row", how="left")
+        .with_columns(pl.col("callback").fill_null("(unknown)"), **more)
+        .sort(*longest, descending=[True] + [False] * (len(longest) - 1))
+        .select(table.names)
+    )
 
 
 def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, quality: Quality, scope: Scope) -> Section:
@@ -210,51 +220,30 @@ def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, qual
         pl.col("duration_ns").sum().alias("total_ns"),
         pl.col("thread").n_unique().alias("threads"),
         pl.col("parent").count().alias("nested"),
-        pl.col("intra_process").sum().alias("intra_process"),
-        pl.col("across_gap").sum().alias("across_gaps"),
+        pl.col("intra_process").sum(),
+        pl.col("across_gap").sum().alias("inter_arrival_left_out"),
         quantile((pl.col("inter_arrival_ns") - pl.col("period_ns")).abs(), 990).alias("period_error_p99_ns"),
     ]
     at = {"duration": since_begin(trace, "start_ns"), "inter_arrival": since_begin(trace, "start_ns")}
     frame = describe(instances.join(periods, on="callback_row", how="left"), ["callback_row"], figures, others, at=at)
     begin, end = scope.begin_ns, scope.end_ns
     span = pl.min_horizontal("last_ns", pl.lit(end, pl.Int64)) - pl.max_horizontal("first_ns", pl.lit(begin, pl.Int64))
-    frame = (
-        frame.join(known, on="callback_row", how="left")
-        .with_columns(
-            pl.col("callback").fill_null("(unknown)"),
-            utilization_percent=pl.when((span > 0) & (pl.col("duration_n") > 0)).then(
-                100.0 * pl.col("total_ns") / span
-            ),
-        )
-        .rename({"inter_arrival_sd_ns": "jitter_ns"})
-        .sort("total_ns", "callback", descending=[True, False])
-        .rename({"across_gaps": "inter_arrival_left_out"})
-        .select(CALLBACKS.names)
-    )
-    none = pl.col("duration_max_ns").is_null()
+    used = pl.when((span > 0) & (pl.col("duration_n") > 0)).then(100.0 * pl.col("total_ns") / span)
+    frame = frame.rename({"inter_arrival_sd_ns": "jitter_ns"})
+    frame = _named(CALLBACKS, frame, known, "total_ns", "callback", utilization_percent=used)
     no_end = _why(
-        (
-            ("no instance was seen to end", _any(frame, none, pl.col("duration_left_out") == 0)),
-            ("events are missing within all instances that ended", _any(frame, none, pl.col("duration_left_out") > 0)),
-        )
-    )
-    left_out = pl.col("inter_arrival_left_out") > 0
-    across = "events are missing between all starts"
+        frame, "duration_max_ns", "duration_left_out",
+        ("no instance was seen to end", "events are missing within all instances that ended"),
+    )  # fmt: skip
     no_second = _why(
-        (
-            ("there is one start only", _any(frame, pl.col("inter_arrival_max_ns").is_null(), ~left_out)),
-            (across, _any(frame, pl.col("inter_arrival_max_ns").is_null(), left_out)),
-        )
-    )
+        frame, "inter_arrival_max_ns", "inter_arrival_left_out",
+        ("there is one start only", "events are missing between all starts"),
+    )  # fmt: skip
     no_jitter = _why(
-        (
-            (
-                "a standard deviation needs 2 inter-arrival times, 3 starts",
-                _any(frame, pl.col("jitter_ns").is_null(), ~left_out),
-            ),
-            ("events are missing between all starts but two", _any(frame, pl.col("jitter_ns").is_null(), left_out)),
-        )
-    )
+        frame, "jitter_ns", "inter_arrival_left_out",
+        ("a standard deviation needs 2 inter-arrival times, 3 starts",
+         "events are missing between all starts but two"),
+    )  # fmt: skip
     why = dict.fromkeys(columns_of("duration", ("min", "max", MAX_AT, "mean")), no_end)
     why |= dict.fromkeys(columns_of("inter_arrival", ("min", "max", MAX_AT, "mean")), no_second)
     why |= {"process": names.NO_PROCESS_NAME, "duration_sd_ns": f"{REASON_SD}; or {no_end}"}
@@ -262,9 +251,18 @@ def _durations(trace: Source, instances: pl.DataFrame, known: pl.DataFrame, qual
     return Section(CALLBACKS, frame, _duration_notes(frame, known.height, quality), why)
 
 
-def _any(frame: pl.DataFrame, *conditions: pl.Expr) -> bool:
-    """Whether there is a row of which all of that is true."""
-    return not frame.filter(*conditions).is_empty()
+_COUNTED = (  # columns of CALLBACKS of which a note says how many there are
+    ("unended", "callback", "started and did not end: in n, in no duration and no utilization"),
+    ("nested", "callback", "ran within another one: the durations of both contain that time"),
+    (
+        "duration_left_out", "duration",
+        "left out: events are missing there, and with them perhaps the end; in n, in no utilization",
+    ),
+    (
+        "inter_arrival_left_out", "inter-arrival time",
+        "left out: events are missing there, and with them perhaps a start in between",
+    ),
+)  # fmt: skip
 
 
 def _duration_notes(frame: pl.DataFrame, callbacks_known: int, quality: Quality) -> tuple[str, ...]:
@@ -282,34 +280,21 @@ def _duration_notes(frame: pl.DataFrame, callbacks_known: int, quality: Quality)
         )
     if never := callbacks_known - frame["handle"].count():
         notes.append(f"{plural(never, 'callback')} never ran")
-    if unended := int(frame["unended"].sum()):
-        notes.append(f"{plural(unended, 'callback')} started and did not end: in n, in no duration and no utilization")
-    if nested := int(frame["nested"].sum()):
-        notes.append(f"{plural(nested, 'callback')} ran within another one: the durations of both contain that time")
-    if left_out := int(frame["duration_left_out"].sum()):
-        text = plural(left_out, "duration")
-        notes.append(
-            f"{text} left out: events are missing there, and with them perhaps the end; in n, in no utilization"
-        )
-    if left_out := int(frame["inter_arrival_left_out"].sum()):
-        text = plural(left_out, "inter-arrival time")
-        notes.append(f"{text} left out: events are missing there, and with them perhaps a start in between")
+    notes += [f"{plural(n, what)} {text}" for column, what, text in _COUNTED if (n := int(frame[column].sum()))]
     return tuple(notes)
 
 
 def _split(trace: Source, instances: pl.DataFrame) -> pl.DataFrame:
     """Of each instance how its time was spent; null where that is not known. The same rows."""
-    if scheduler_reason(trace.facts) is not None or instances.is_empty():
-        columns = [pl.lit(None, pl.Int64).alias(f"{state}_ns") for state in SPLIT_STATES]
-        return instances.select("callback_row", "duration_ns", *columns, pl.lit(None, pl.UInt32).alias("migrations"))
     spent = split_of(trace, instances["thread"], instances["start_ns"], instances["end_ns"])
     return pl.concat([instances.select("callback_row", "duration_ns"), spent], how="horizontal")
 
 
 def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) -> Section:
+    facts = trace.facts
     no_scheduler, no_wake_ups, no_migrations = (
-        scheduler_reason(trace.facts), wake_up_reason(trace.facts), migration_reason(trace.facts),
-    )  # fmt: skip
+        reason(facts) for reason in (scheduler_reason, wake_up_reason, migration_reason)
+    )
     is_known = pl.col("on_cpu_ns").is_not_null()
     ended = split.filter(pl.col("duration_ns").is_not_null())
     frame = describe(
@@ -328,33 +313,23 @@ def _where_time_went(trace: Source, split: pl.DataFrame, known: pl.DataFrame) ->
         ],
         statistics=_SHORT,
     )
-    shares = [
-        pl.when(pl.col("known_ns") > 0).then(100.0 * pl.col(f"{state}_total_ns") / pl.col("known_ns"))
-        .alias(f"{state}_percent")
-        for state in SPLIT_STATES
-    ]  # fmt: skip
-    frame = frame.with_columns(*shares, coverage_percent=100.0 * pl.col("n_known") / pl.col("n"))
-    if no_wake_ups is not None:
-        frame = frame.with_columns(
-            pl.lit(None, pl.Int64).alias("wake_up_total_ns"), pl.lit(None, pl.Float64).alias("wake_up_percent")
-        )
-    if no_migrations is not None:
-        frame = frame.with_columns(pl.lit(None, pl.Int64).alias("migrations"))
-    frame = (
-        frame.join(known, on="callback_row", how="left")
-        .with_columns(pl.col("callback").fill_null("(unknown)"))
-        .sort("known_ns", "callback", descending=[True, False])
-        .select(SPLIT.names)
-    )
+    shares = {f"{state}_percent": part_of(pl.col(f"{state}_total_ns"), pl.col("known_ns")) for state in SPLIT_STATES}
+    frame = frame.with_columns(**shares, coverage_percent=100.0 * pl.col("n_known") / pl.col("n"))
+    unseen = {
+        **dict.fromkeys(("wake_up_total_ns", "wake_up_percent"), no_wake_ups),
+        "migrations": no_migrations,
+    }
+    why = {column: reason for column, reason in unseen.items() if reason is not None}
+    frame = frame.with_columns(pl.lit(None).cast(frame.schema[column]).alias(column) for column in why)
+    frame = _named(SPLIT, frame, known, "known_ns", "callback")
     if no_scheduler is not None:
         frame = frame.clear()
-    why = dict.fromkeys(("wake_up_total_ns", "wake_up_percent"), no_wake_ups) | {"migrations": no_migrations}
     notes = no_scheduler or (
         "of instances whose thread's states are known throughout (coverage); waiting: preempted, or woken and not yet"
         " running"
     )
     hidden = () if frame["stopped_total_ns"].sum() else ("stopped_percent",)
-    return Section(SPLIT, frame, (notes,), {name: reason for name, reason in why.items() if reason}, hidden)
+    return Section(SPLIT, frame, (notes,), why, hidden)
 
 
 def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, known: pl.DataFrame) -> Section:
@@ -385,17 +360,14 @@ def _preempted_by(trace: Source, instances: pl.DataFrame, split: pl.DataFrame, k
         .collect()
         .join(holders(trace), on="holder", how="left")
         .join(waited, on="callback_row", how="left", nulls_equal=True)
-        .join(known, on="callback_row", how="left")
         .with_columns(
-            pl.col("callback").fill_null("(unknown)"),
             by=pl.when(pl.col("holder").is_null())
             .then(pl.lit("idle, or not known"))
             .otherwise(pl.coalesce("by_thread", pl.format("tid {}", "by_tid"))),
-            share_percent=pl.when(pl.col("waited_ns") > 0).then(100.0 * pl.col("held_ns") / pl.col("waited_ns")),
+            share_percent=part_of(pl.col("held_ns"), pl.col("waited_ns")),
         )
-        .sort("held_ns", "callback", "by", descending=[True, False, False])
-        .select(PREEMPTED_BY.names)
     )
+    frame = _named(PREEMPTED_BY, frame, known, "held_ns", "callback", "by")
     notes = reason or (
         "who had the CPU while the callback's thread was preempted, or woken and not yet running; share: of all such"
         " waiting of the callback; longest: in one instance"

@@ -40,7 +40,7 @@ from perflab.trace.columns import (
 )
 from perflab.trace.executor import MIN_KNOWN_PERCENT, executor
 from perflab.trace.quality import Quality, quality_of
-from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, describe
+from perflab.trace.quantiles import REASON_QUANTILE, describe
 from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import ONLY_SCHEDULER, identities, part_of
@@ -66,6 +66,7 @@ INTERVAL = (
 )
 _STATISTICS = ("p50", "p99", "max")
 _SHIFT = ("shift_ns", "shift_low_ns", "shift_high_ns")
+_KEYS = ("node", "callback", "topic", "publisher", "subscription", "process", "thread", "function", "figure")
 _DELIVERY = text("delivery", "the way between them")
 _PROCESS = text("process", "name of the process", ONLY_SCHEDULER)
 
@@ -208,36 +209,19 @@ class _Side:
     quality: Quality
     scope: Scope
 
-    def since_begin(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Values with their instants from the beginning of the trace on."""
-        return frame.with_columns(since_begin(self.trace, "at_ns"))
-
 
 def compare(a: Source, b: Source, scopes: tuple[Scope, Scope] = (EVERYTHING, EVERYTHING)) -> Answer:
     """Trace b beside trace a; differences are b - a, ratios b / a. Scopes are as instants of their traces."""
     sides = (_Side(a, "a", quality_of(a), scopes[0]), _Side(b, "b", quality_of(b), scopes[1]))
-    unmatched: list[pl.DataFrame] = []
-    left_out: list[str] = []  # notes on what figures of callbacks, and of messages, do without
-    unsure: list[str] = []
-    sections = (
-        _traces(sides),
-        _distributions(
-            CALLBACKS, "callback",
-            [side.since_begin(_callbacks(side, left_out)) for side in sides], ["node", "callback"], unmatched, left_out,
-        ),
-        _distributions(
-            MESSAGES, "message",
-            [side.since_begin(_messages(side, unsure)) for side in sides], ["topic", "publisher", "subscription"],
-            unmatched, unsure,
-        ),
+    unmatched = [UNMATCHED.frame(())]
+    compared = (
+        _distributions(CALLBACKS, sides, _callbacks, unmatched, "callback"),
+        _distributions(MESSAGES, sides, _messages, unmatched, "message"),
         _executor(sides, unmatched),
-        _distributions(
-            WAKE_UPS, None,
-            [side.since_begin(_wake_ups(side)) for side in sides], ["process", "thread"], unmatched,
-        ),
+        _distributions(WAKE_UPS, sides, _wake_ups, unmatched),
         _threads(sides, unmatched),
-        _unmatched(unmatched),
-    )  # fmt: skip
+    )
+    sections = (_traces(sides), *compared, Section(UNMATCHED, pl.concat(unmatched)))
     lines = [f"{side.name}: {line}" for side in sides for line in side.quality.doubts()]
     figures = ("callbacks", "messages", "handling", "executor", "thread states")
     warnings = [f"{side.name}: {line}" for side in sides for line in side.quality.warnings(*figures)]
@@ -274,26 +258,25 @@ def _traces(sides: Sequence[_Side]) -> Section:
 
 
 # Values ---------------------------------------------------------------------------------------------------------------
-# One row per value: the columns of its key, `object`, `figure`, `at_ns` for the order of time, `value_ns`.
+# One row per value: the columns of its key, labels, which may differ between the traces, `object`, `figure`, `at_ns`
+# from the beginning of the trace, `value_ns`. With them what they do without, a sentence.
+
+Values = tuple[pl.DataFrame, str]
 
 
-def _long(frame: pl.DataFrame, key: Sequence[str], figures: dict[str, str], labels: Sequence[str] = ()) -> pl.DataFrame:
-    """A frame with one column per figure as one row per value, without nulls. Labels may differ between the traces."""
-    parts = [
-        frame.select(
-            *key,
-            *labels,
-            "object",
-            pl.lit(name).alias("figure"),
-            "at_ns",
-            pl.col(column).cast(pl.Int64).alias("value_ns"),
-        )
-        for name, column in figures.items()
-    ]
-    return pl.concat(parts).filter(pl.col("value_ns").is_not_null())
+def _long(side: _Side, frame: pl.DataFrame, columns: Sequence[str], figures: dict[str, str]) -> pl.DataFrame:
+    """A frame with one column per figure as one row per value, without nulls."""
+    value = [pl.col(column).cast(pl.Int64).alias(name) for name, column in figures.items()]
+    index = (*columns, "object", "at_ns")
+    return (
+        frame.with_columns(since_begin(side.trace, "at_ns"))
+        .select(*index, *value)
+        .unpivot(list(figures), index=index, variable_name="figure", value_name="value_ns")
+        .filter(pl.col("value_ns").is_not_null())
+    )
 
 
-def _callbacks(side: _Side, notes: list[str]) -> pl.DataFrame:
+def _callbacks(side: _Side) -> Values:
     known = names.callbacks(side.trace)
     periods = [None if ns is None else f"{ns / 1e6:.12g} ms" for ns in known["period_ns"]]
     timer = pl.col("kind") == "timer"
@@ -308,26 +291,24 @@ def _callbacks(side: _Side, notes: list[str]) -> pl.DataFrame:
     if (chosen := side.scope.callbacks(side.trace)) is not None:
         instances = instances.filter(pl.col("callback_row").is_in(chosen))
     durations, intervals = int(instances["duration_left_out"].sum()), int(instances["across_gap"].sum())
-    if durations or intervals:
-        notes.append(
-            f"{side.name}: {names.plural(durations, 'duration')} and {names.plural(intervals, 'inter-arrival time')}"
-            " left out: events are missing there"
-        )
+    note = (
+        f"{names.plural(durations, 'duration')} and {names.plural(intervals, 'inter-arrival time')}"
+        " left out: events are missing there"
+    )
     split = side.trace.split(instances["thread"], instances["start_ns"], instances["end_ns"])
     frame = instances.with_columns(split["on_cpu_ns"]).join(who, on="callback_row", how="left", maintain_order="left")
     frame = frame.with_columns(at_ns="start_ns", object=pl.col("callback_row"))
     figures = {"duration": "duration_ns", "on_cpu": "on_cpu_ns", "inter_arrival": "inter_arrival_ns"}
-    return _long(frame, ["node", "callback"], figures)
+    return _long(side, frame, ["node", "callback"], figures), note if durations or intervals else ""
 
 
-def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
+def _messages(side: _Side) -> Values:
     trace = side.trace
     publications = messages_answer.publications_of(trace)
     deliveries = messages_answer.deliveries_of(trace, publications)
     deliveries = side.scope.within(messages_answer.handled_of(deliveries, side.quality), "published_ns")
-    if left_out := int(deliveries["left_out"].sum()):
-        what = names.plural(left_out, "message")
-        notes.append(f"{side.name}: {what} left out: events are missing between publish() and callback_start")
+    left_out = int(deliveries["left_out"].sum())
+    note = f"{names.plural(left_out, 'message')} left out: events are missing between publish() and callback_start"
     deliveries = deliveries.filter(~pl.col("left_out"))
     publishers = names.objects(trace, "publishers").select("topic", publisher_row="row", publisher="node")
     subscriptions = names.objects(trace, "subscriptions").select(subscription_row="row", subscription="node")
@@ -344,10 +325,12 @@ def _messages(side: _Side, notes: list[str]) -> pl.DataFrame:
     )
     frame = side.scope.edges(frame)
     # Not part of the key: whether delivery within the process pays is what many compare two traces for.
-    return _long(frame, ["topic", "publisher", "subscription"], {leg.name: leg.name for leg in legs}, ["delivery"])
+    figures = {leg.name: leg.name for leg in legs}
+    values = _long(side, frame, ["topic", "publisher", "subscription", "delivery"], figures)
+    return values, note if left_out else ""
 
 
-def _wake_ups(side: _Side) -> pl.DataFrame:
+def _wake_ups(side: _Side) -> Values:
     who = identities(side.trace).select("thread_row", "process", "thread")
     wake_ups = side.scope.within(side.trace.table("wake_ups").rename({"thread": "thread_row"}), "wakeup_ns")
     woken = latencies(side.scope.of_threads(side.trace, wake_ups))
@@ -358,57 +341,74 @@ def _wake_ups(side: _Side) -> pl.DataFrame:
     periods = wake_up_intervals(states).join(who, on="thread_row", how="left", maintain_order="left")
     periods = periods.with_columns(object=pl.col("thread_row"))
     key = ["process", "thread"]
-    return pl.concat([_long(frame, key, figures), _long(periods, key, {"period": "interval_ns"})])
+    return pl.concat([_long(side, frame, key, figures), _long(side, periods, key, {"period": "interval_ns"})]), ""
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
+def _key(table: Table) -> list[str]:
+    """The columns by which rows of the two traces belong together."""
+    return [name for name in table.names if name in _KEYS]
+
+
+def _beside(table: Table, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Rows of both traces with the same key, in the order of a, with the differences and ratios that the table has."""
+
+    def of_side(column: str, side: str) -> str:
+        stem, _, unit = column.rpartition("_")
+        return f"{stem}_{side}_{unit}" if unit in ("ns", "percent", "hz") else f"{column}_{side}"
+
+    key = _key(table)
+    first, second = (
+        frame.rename({column: of_side(column, side) for column in frame.columns if column not in key})
+        for frame, side in zip(frames, "ab", strict=True)
+    )
+    both = first.join(second, on=key, how="inner", nulls_equal=True, maintain_order="left")
+    made = []
+    for name in table.names:
+        stem, difference, unit = name.partition("_difference_")
+        if difference:
+            of_a, of_b = (pl.col(f"{stem}_{side}_{unit.replace('points', 'percent')}") for side in "ab")
+            made.append((of_b - of_a).alias(name))
+        elif name.endswith("_ratio"):
+            of_a, of_b = (pl.col(f"{name.removesuffix('_ratio')}_{side}_ns") for side in "ab")
+            made.append(pl.when(of_a > 0).then(of_b / of_a).alias(name))
+    return both.with_columns(made)
+
+
 def _distributions(
     table: Table,
-    what: str | None,
-    values: Sequence[pl.DataFrame],
-    key: list[str],
+    sides: Sequence[_Side],
+    values_of: Callable[[_Side], Values],
     unmatched: list[pl.DataFrame],
-    more_notes: Sequence[str] = (),
+    what: str | None = None,
 ) -> Section:
     """The distributions of every figure that both traces have values of."""
-    by = [*key, "figure"]
+    found = [values_of(side) for side in sides]
+    values = [frame for frame, _ in found]
+    by = _key(table)
+    key = [name for name in by if name != "figure"]
     labels = [column for column in values[0].columns if column not in (*by, "object", "at_ns", "value_ns")]
     more = [pl.col("object").n_unique().alias("objects"), *(pl.col(c).unique().sort().str.join(", ") for c in labels)]
     described = [
         describe(frame, by, {"value": pl.col("value_ns")}, more, statistics=_STATISTICS, at={"value": pl.col("at_ns")})
+        .rename(lambda column: column.removeprefix("value_"))
         for frame in values
-    ]
-    renamed = [
-        frame.rename({c: f"{c}_{side}" for c in ("objects", *labels)} | {"value_n": f"n_{side}"}).rename(
-            {f"value_{s}_ns": f"{s}_{side}_ns" for s in (*_STATISTICS, MAX_AT)}
-        )
-        for frame, side in zip(described, "ab", strict=True)
-    ]
-    first, second = renamed
+    ]  # fmt: skip
     if what is not None:
-        unmatched += _missing(renamed, by, key, what)
-    both = first.join(second, on=by, how="inner", nulls_equal=True, maintain_order="left")
-    compared: list[pl.Expr] = []
-    for statistic in _STATISTICS:
-        of_a, of_b = pl.col(f"{statistic}_a_ns"), pl.col(f"{statistic}_b_ns")
-        compared += [of_a, of_b, (of_b - of_a).alias(f"{statistic}_difference_ns")]
-        compared.append(pl.when(of_a > 0).then(of_b / of_a).alias(f"{statistic}_ratio"))
-    told = [f"{label}_{side}" for label in labels for side in "ab"]
-    instants = [f"{MAX_AT}_{side}_ns" for side in "ab"]
-    frame = both.select(*by, *told, "objects_a", "objects_b", "n_a", "n_b", *compared, *instants)
+        unmatched += _missing(described, key, what, "n")
+    both = _beside(table, described)
+    frame = pl.concat([both, _shifts(values, both, by)], how="horizontal").select(table.names)
     # What ROS itself sends comes last.
     internal = [names.is_internal(pl.col(c).str.split(" ").list.last()) for c in ("topic", "callback") if c in key]
-    frame = pl.concat([frame, _shifts(values, both, by)], how="horizontal").sort(
-        *internal, *key, nulls_last=True, maintain_order=True
-    )
-    if len(values[0]) and len(values[1]) and frame.is_empty():
-        notes: tuple[str, ...] = ("Nothing has the same name in both",)
-    else:
-        notes = (INTERVAL,) if frame.height else ()
+    frame = frame.sort(*internal, *key, nulls_last=True, maintain_order=True)
+    notes = [INTERVAL] if frame.height else []
+    if all(map(len, values)) and frame.is_empty():
+        notes = ["Nothing has the same name in both"]
+    notes += [f"{side.name}: {note}" for side, (_, note) in zip(sides, found, strict=True) if note]
     hidden = {"objects_a", "objects_b", "p50_difference_ns", "p99_difference_ns", "max_difference_ns", "shift_ns"}
-    return Section(table, frame, (*notes, *more_notes), hidden=hidden)
+    return Section(table, frame, tuple(notes), hidden=hidden)
 
 
 def _shifts(values: Sequence[pl.DataFrame], both: pl.DataFrame, by: list[str]) -> pl.DataFrame:
@@ -448,60 +448,25 @@ def _batch_medians(values: pl.DataFrame, rows: pl.DataFrame, by: list[str]) -> d
     return medians
 
 
-def _missing(sides: Sequence[pl.DataFrame], by: list[str], key: list[str], what: str) -> list[pl.DataFrame]:
+def _missing(frames: Sequence[pl.DataFrame], key: list[str], what: str, n: str) -> list[pl.DataFrame]:
     """What one of the two has no value of: one row per thing, with its number of values."""
-    found = []
-    for side, other, name in ((sides[0], sides[1], "a"), (sides[1], sides[0], "b")):
-        lone = side.join(other, on=key, how="anti", nulls_equal=True)
-        described = pl.concat_str(
-            [pl.col(column).cast(pl.String).fill_null("(unknown)") for column in key], separator="  "
-        )
-        lone = lone.group_by(key, maintain_order=True).agg(pl.col(f"n_{name}").max().alias("n"))
-        found.append(
-            lone.select(
-                pl.lit(name).alias("only_in"), pl.lit(what).alias("what"), described.alias("name"),
-                pl.col("n").cast(pl.Int64),
-            )
-        )  # fmt: skip
-    return found
-
-
-def _unmatched(parts: Sequence[pl.DataFrame]) -> Section:
-    return Section(UNMATCHED, pl.concat([UNMATCHED.frame(()), *parts]))
-
-
-def _difference(frame: pl.DataFrame, columns: Sequence[str]) -> list[pl.Expr]:
-    """Of each column "x_percent" the exprs x_a_percent, x_b_percent and x_difference_points."""
-    exprs: list[pl.Expr] = []
-    for column in columns:
-        stem, _, unit = column.rpartition("_")
-        in_points = "points" if unit == "percent" else unit
-        of_a, of_b = pl.col(f"{column}_a"), pl.col(f"{column}_b")
-        exprs += [of_a.alias(f"{stem}_a_{unit}"), of_b.alias(f"{stem}_b_{unit}")]
-        exprs.append((of_b - of_a).alias(f"{stem}_difference_{in_points}"))
-    return exprs
-
-
-def _joined(
-    frames: Sequence[pl.DataFrame], key: list[str], counts: Sequence[str], figures: Sequence[str]
-) -> pl.DataFrame:
-    """Rows of both traces with the same key, in the order of a."""
-    first, second = (
-        frame.rename({column: f"{column}_{side}" for column in (*counts, *figures)})
-        for frame, side in zip(frames, "ab", strict=True)
-    )
-    both = first.join(second, on=key, how="inner", nulls_equal=True, maintain_order="left")
-    return both.select(*key, *(f"{c}_{side}" for c in counts for side in "ab"), *_difference(both, figures))
+    name = pl.concat_str([pl.col(column).cast(pl.String).fill_null("(unknown)") for column in key], separator="  ")
+    return [
+        frame.join(other, on=key, how="anti", nulls_equal=True)
+        .group_by(key, maintain_order=True)
+        .agg(pl.col(n).max().alias("n"))
+        .select(only_in=pl.lit(side), what=pl.lit(what), name=name, n=pl.col("n").cast(pl.Int64))
+        for frame, other, side in ((frames[0], frames[1], "a"), (frames[1], frames[0], "b"))
+    ]
 
 
 def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
     """The time of executor threads, those of one name together."""
-    key = ["process", "thread", "function"]
     frames = []
     for side in sides:
         table = executor(side.trace, scope=side.scope).section("executor").frame
         told = pl.col("wall_ns") * pl.col("known_percent") / 100.0
-        sums = table.group_by(key, maintain_order=True).agg(
+        sums = table.group_by(_key(EXECUTOR), maintain_order=True).agg(
             pl.len().alias("threads"), pl.col("count").sum(), pl.col("wall_ns").sum(),
             pl.when(pl.col("on_cpu_ns").count() > 0).then(pl.col("on_cpu_ns").sum()).alias("on_cpu_ns"),
             told.sum().alias("told_ns"),
@@ -521,25 +486,19 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
                 .alias("cpu_usage_percent"),
             )
         )
-    figures = ("of_spin_percent", "cpu_usage_percent", "cpu_of_thread_percent")
-    frame = _joined(frames, key, ("threads", "count"), figures)
-    named = [
-        f.filter(pl.col("function") == "thread").select("process", "thread", pl.col("threads").alias(f"n_{side}"))
-        for f, side in zip(frames, "ab", strict=True)
-    ]
-    unmatched += _missing(named, ["process", "thread"], ["process", "thread"], "executor thread")
+    named = [f.filter(pl.col("function") == "thread") for f in frames]
+    unmatched += _missing(named, ["process", "thread"], "executor thread", "threads")
+    frame = _beside(EXECUTOR, frames).select(EXECUTOR.names)
     return Section(EXECUTOR, frame, hidden={"threads_a", "threads_b"})
 
 
 def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
     """What threads did in a second, those of one name together."""
-    key = ["process", "thread"]
-    figures = ("cpu_percent", "preempted_percent", "switches_hz", "migrations_hz")
     frames = []
     for side in sides:
         table = scheduling(side.trace, side.scope).section("threads").frame
         covered = pl.lit(covered_ns(side.trace, side.scope), pl.Int64)
-        sums = table.group_by(key, maintain_order=True).agg(
+        sums = table.group_by(_key(THREADS), maintain_order=True).agg(
             pl.len().alias("threads"), pl.col("on_cpu_ns", "preempted_ns", "switches", "migrations").sum()
         )
         frames.append(
@@ -550,9 +509,8 @@ def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
                 (pl.col("migrations") * 1e9 / covered).alias("migrations_hz"),
             )
         )
-    frame = _joined(frames, key, ("threads",), figures)
-    named = [f.select(*key, pl.col("threads").alias(f"n_{side}")) for f, side in zip(frames, "ab", strict=True)]
-    unmatched += _missing(named, key, key, "thread")
+    unmatched += _missing(frames, _key(THREADS), "thread", "threads")
+    frame = _beside(THREADS, frames).select(THREADS.names)
     lacking = [side.name for side in sides if side.trace.facts["scheduler"] is None]
     notes = [f"{name}: the trace has no scheduler events" for name in lacking]
     hidden = {name for name in THREADS.names if "_difference_" in name}

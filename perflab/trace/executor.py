@@ -34,11 +34,11 @@ from perflab.trace.columns import Table, because, count, percent, symbol, text, 
 from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS, plural
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import WHO, hidden_of, identities, known_time, named, part_of, split_of
+from perflab.trace.threads import WHO, identities, known_time, part_of, section_of, split_of
 from perflab.trace.why_threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from perflab.trace.source import Source
@@ -67,14 +67,11 @@ _ROWS = (
     ("dispatch", 2, 1),
     ("callbacks in dispatch", 3, 7),
 )
-_PHASES_OF_NEXT = ("get_next_ready", "wait_for_work")
 _TIMES = (_sum("wall_ns"), _sum("on_cpu_ns"), pl.col("told_ns").sum())
-_WAIT = "wait_for_work"
-_WITH_CALLBACKS = ("execute", "dispatch")
+_OWN_TIMES = tuple(map(_sum, ("wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns")))
+_READY, _WAIT, _WITH_CALLBACKS = "get_next_ready", "wait_for_work", ("execute", "dispatch")
 _OF_CPU = ("on_cpu", "cpu_", "known")  # columns that rest on the scheduler's events begin so
-_PHASES = ("get_next_ready", _WAIT, *_WITH_CALLBACKS)
-_STATES = ("on_cpu", "runnable", "preempted", "wake_up", "blocked", "stopped")
-_SLEEPS = ("executor_lock", "blocked_in_callbacks")  # parts of blocked
+_PHASES = (_READY, _WAIT, *_WITH_CALLBACKS)
 MUCH_LOCK_PERCENT = 5  # of a thread's phases spent waiting for the executor's lock: worth a sentence
 
 NO_IDENTITY = (
@@ -232,20 +229,20 @@ EXECUTOR_FUNCTION = re.compile(
 
 def executor(trace: Source, largest: int | None = LARGEST, scope: Scope = EVERYTHING) -> Answer:
     """The executor threads of a trace. Of the tree of all calls the `largest` nodes; None: all of them."""
-    who = identities(trace)
     quality = quality_of(trace)
     phases = trace.table("phases").with_row_index("phase_row").rename({"thread": "thread_row"})
     phases = scope.of_threads(trace, scope.within(phases, "start_ns"))
-    phases = phases.sort("thread_row", "start_ns", maintain_order=True)
-    lengths = _with_split(trace, phases)
+    phases = phases.sort("thread_row", "start_ns", maintain_order=True).with_columns(pl.col("phase").cast(pl.String))
+    lengths = _nested(trace, _with_split(trace, phases))
+    inside = _callbacks_inside(trace, lengths)
     sections = [
-        _phase_table(trace, scope.cut(who, "first_ns", "last_ns"), lengths, quality),
-        _phase_states(trace, who, lengths),
-        _without_phases(trace, who, phases, scope),
+        _phase_table(trace, scope, lengths, inside, quality),
+        _phase_states(trace, lengths, inside),
+        _without_phases(trace, phases, scope),
     ]
     calls = _calls_within(trace, scope)
     if calls.height:
-        sections += _function_sections(trace, who, calls, largest)
+        sections += _function_sections(trace, calls, largest)
     return quality.answer("executor", sections, "executor", "thread states", scope=scope)
 
 
@@ -278,18 +275,20 @@ def _with_split(trace: Source, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _life(trace: Source, who: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
-    """Of each thread as a whole, from the first to the last of its events."""
-    spans = who.join(threads.unique(), on="thread_row", how="semi", maintain_order="left").select(
-        "thread_row", begin_ns="first_ns", end_ns="last_ns"
+def _life(trace: Source, threads: pl.Series, scope: Scope = EVERYTHING) -> pl.DataFrame:
+    """Of each of these threads as a whole, from the first to the last of its events."""
+    spans = (
+        scope.cut(identities(trace), "first_ns", "last_ns")
+        .filter(pl.col("thread_row").is_in(threads.unique().implode()))
+        .select("thread_row", begin_ns="first_ns", end_ns="last_ns")
     )
     told = known_time(trace.table("thread_states"), spans)
     return spans.join(told, on="thread_row", how="left", maintain_order="left").select(
         "thread_row",
-        pl.lit(1, pl.UInt32).alias("count"),
-        (pl.col("end_ns") - pl.col("begin_ns")).alias("wall_ns"),
-        pl.col("running_ns").alias("on_cpu_ns"),
-        pl.col("known_ns").alias("told_ns"),
+        count=pl.lit(1, pl.UInt32),
+        wall_ns=pl.col("end_ns") - pl.col("begin_ns"),
+        on_cpu_ns="running_ns",
+        told_ns="known_ns",
     )
 
 
@@ -298,23 +297,25 @@ def _covered(figure: pl.Expr) -> pl.Expr:
     return pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then(figure)
 
 
-def _shares(rows: pl.DataFrame, *, known: bool) -> pl.DataFrame:
+def _shares(rows: pl.DataFrame, trace: Source) -> pl.DataFrame:
     """Rows of trees (`node`, `parent`, `depth` 0 for the thread itself) with their shares in thread and parent."""
     # A share of two times of which different parts are known would be of neither.
-    whole = _covered(pl.col("on_cpu_ns"))
-    rows = rows.with_columns(whole.alias("cpu"))
+    rows = rows.with_columns(cpu=_covered(pl.col("on_cpu_ns")))
     above = rows.select(parent="node", parent_wall="wall_ns", parent_cpu="cpu")
     top = rows.filter(pl.col("depth") == 0).select("thread_row", thread_wall="wall_ns", thread_cpu="cpu")
+    known = pl.when(pl.lit(trace.facts["scheduler"] is not None))
+    shares = {
+        f"{figure}_of_{whole}_percent": part_of(pl.col(column), pl.col(f"{whole}_{figure}"))
+        for figure, column in (("cpu", "cpu"), ("wall", "wall_ns"))
+        for whole in ("thread", "parent")
+    }
     return (
         rows.join(above, on="parent", how="left", maintain_order="left")
         .join(top, on="thread_row", how="left", maintain_order="left")
         .with_columns(
-            _covered(part_of(pl.col("on_cpu_ns"), pl.col("told_ns"))).alias("cpu_usage_percent"),
-            part_of(pl.col("cpu"), pl.col("thread_cpu")).alias("cpu_of_thread_percent"),
-            part_of(pl.col("cpu"), pl.col("parent_cpu")).alias("cpu_of_parent_percent"),
-            part_of(pl.col("wall_ns"), pl.col("thread_wall")).alias("wall_of_thread_percent"),
-            part_of(pl.col("wall_ns"), pl.col("parent_wall")).alias("wall_of_parent_percent"),
-            pl.when(pl.lit(known)).then(part_of(pl.col("told_ns"), pl.col("wall_ns"))).alias("known_percent"),
+            **shares,
+            cpu_usage_percent=_covered(part_of(pl.col("on_cpu_ns"), pl.col("told_ns"))),
+            known_percent=known.then(part_of(pl.col("told_ns"), pl.col("wall_ns"))),
         )
     )
 
@@ -329,126 +330,101 @@ def _without_scheduler(trace: Source, table: Table) -> dict[str, str]:
 # Phases ---------------------------------------------------------------------------------------------------------------
 
 
-def _phase_table(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame, quality: Quality) -> Section:
-    known = trace.facts["scheduler"] is not None
-    follows_wait = (pl.col("phase") == "wait_for_work").shift(1).over("thread_row").fill_null(False)
-    is_next_ready = pl.col("phase") == "get_next_ready"
-    spinning = (
+def _phase_table(trace: Source, scope: Scope, lengths: pl.DataFrame, inside: pl.DataFrame, quality: Quality) -> Section:
+    follows_wait = (pl.col("phase") == _WAIT).shift(1).over("thread_row").fill_null(False)
+    begins = (pl.col("phase") == _READY) & ~follows_wait
+    last_ns = pl.max_horizontal(pl.col("end_ns").max(), pl.col("start_ns").max())
+    spins = lengths.group_by("thread_row").agg(
         pl.lit(1, pl.UInt32).alias("count"),
-        (pl.max_horizontal(pl.col("end_ns").max(), pl.col("start_ns").max()) - pl.col("start_ns").min()).alias(
-            "wall_ns"
-        ),
-        _sum("on_cpu_ns"),
-        pl.col("told_ns").sum(),
+        (last_ns - pl.col("start_ns").min()).alias("wall_ns"),
+        *_TIMES[1:],
     )
-    per_thread = lengths.with_columns(__begins=is_next_ready & ~follows_wait).group_by("thread_row")
-    of_next = (
-        lengths.with_columns(__begins=is_next_ready & ~follows_wait)
-        .filter(pl.col("phase").is_in(_PHASES_OF_NEXT))
-        .group_by("thread_row")
-        .agg(pl.col("__begins").sum().cast(pl.UInt32).alias("count"), *_TIMES)
-    )
-    phase_place = {"get_next_ready": 3, "wait_for_work": 4, "execute": 5, "dispatch": 7}
-    of_phases = lengths.group_by(
-        "thread_row", pl.col("phase").cast(pl.String).replace_strict(phase_place, return_dtype=pl.Int64).alias("place")
-    ).agg(pl.len().alias("count"), *_TIMES)
+    next_ones = lengths.with_columns(__begins=begins).filter(pl.col("phase").is_in([_READY, _WAIT]))
+    in_next = next_ones.group_by("thread_row").agg(pl.col("__begins").sum().cast(pl.UInt32).alias("count"), *_TIMES)
+    phase = pl.col("phase").replace(_READY, "get_next_ready_executable")
     parts = pl.concat(
         [
-            _life(trace, who, lengths.select("thread_row")).with_columns(place=pl.lit(0, pl.Int64)),
-            per_thread.agg(*spinning).with_columns(place=pl.lit(1, pl.Int64)),
-            of_next.with_columns(place=pl.lit(2, pl.Int64)),
-            of_phases,
-            _callbacks(trace, lengths),
+            _life(trace, lengths["thread_row"], scope).with_columns(function=pl.lit("thread")),
+            spins.with_columns(function=pl.lit("spin")),
+            in_next.with_columns(function=pl.lit("get_next_executable")),
+            lengths.group_by("thread_row", function=phase).agg(pl.len().alias("count"), *_TIMES),
+            inside.group_by("thread_row", function=pl.format("callbacks in {}", "phase")).agg(
+                pl.len().alias("count"), *_TIMES
+            ),
         ],
         how="diagonal_relaxed",
     )
     shape = pl.DataFrame(
-        [(place, *row) for place, row in enumerate(_ROWS)],
-        schema={"place": pl.Int64, "function": pl.String, "depth": pl.Int64, "above": pl.Int64},
-        orient="row",
-    )
-    absent = pl.col("count").is_null()
-    watched = pl.lit(0 if known else None, pl.Int64)  # of what never happened nothing is on a CPU, if anybody looked
+        _ROWS, schema={"function": pl.String, "depth": pl.Int64, "above": pl.Int64}, orient="row"
+    ).with_columns(place=pl.int_range(pl.len()))
+    # Of what never happened nothing is on a CPU, if anybody looked.
+    watched = pl.lit(None if trace.facts["scheduler"] is None else 0, pl.Int64)
+    nothing = {"wall_ns": pl.lit(0), "told_ns": watched, "on_cpu_ns": watched}
+    first = pl.col("thread_row").cast(pl.Int64) * len(_ROWS)
     rows = (
         lengths.select(pl.col("thread_row").unique(maintain_order=True))
         .join(shape, how="cross", maintain_order="left_right")
-        .join(parts, on=["thread_row", "place"], how="left", maintain_order="left")
+        .join(parts, on=["thread_row", "function"], how="left", maintain_order="left")
         .with_columns(
             pl.col("count").fill_null(0),
-            pl.when(absent).then(0).otherwise("wall_ns").alias("wall_ns"),
-            pl.when(absent).then(watched).otherwise("told_ns").alias("told_ns"),
-            pl.when(absent).then(watched).otherwise("on_cpu_ns").alias("on_cpu_ns"),
-            node=pl.col("thread_row").cast(pl.Int64) * len(_ROWS) + pl.col("place"),
-            parent=pl.col("thread_row").cast(pl.Int64) * len(_ROWS) + pl.col("above"),
+            *(
+                pl.when(pl.col("count").is_null()).then(value).otherwise(name).alias(name)
+                for name, value in nothing.items()
+            ),
+            node=first + pl.col("place"),
+            parent=first + pl.col("above"),
         )
     )
-    spin = rows.filter(pl.col("place") == 1).select("thread_row", spin_wall="wall_ns")
+    spin = rows.filter(pl.col("function") == "spin").select("thread_row", spin_wall="wall_ns")
     of_spin = pl.when(pl.col("depth") > 0).then(part_of(pl.col("wall_ns"), pl.col("spin_wall")))
-    frame = named(
-        _shares(rows, known=known)
-        .join(spin, on="thread_row", how="left", maintain_order="left")
-        .select(
-            "thread_row", "depth", "function", "count", "wall_ns", "on_cpu_ns", "cpu_usage_percent",
-            "cpu_of_thread_percent", "cpu_of_parent_percent", "wall_of_thread_percent",
-            of_spin.alias("wall_of_spin_percent"), "wall_of_parent_percent", "known_percent",
-        ),
-        who,
-    )  # fmt: skip
-    notes = _phase_notes(trace, lengths, frame, quality)
-    return Section(EXECUTOR, frame, notes, _without_scheduler(trace, EXECUTOR), hidden_of(frame, trace) | {"depth"})
+    rows = _shares(rows, trace).join(spin, on="thread_row", how="left", maintain_order="left")
+    rows = rows.with_columns(wall_of_spin_percent=of_spin)
+    notes = _phase_notes(trace, lengths, rows.filter(pl.col("function") == "spin"), quality)
+    return section_of(trace, EXECUTOR, rows, notes, _without_scheduler(trace, EXECUTOR), ["depth"])
 
 
-def _phase_notes(trace: Source, lengths: pl.DataFrame, frame: pl.DataFrame, quality: Quality) -> tuple[str, ...]:
+def _phase_notes(trace: Source, lengths: pl.DataFrame, spins: pl.DataFrame, quality: Quality) -> list[str]:
     if lengths.is_empty():
-        return (_why_no_phases(trace),)
+        return [_why_no_phases(trace)]
     notes = [NO_IDENTITY]
-    walls = frame.group_by(pl.col("function") == "spin").agg(pl.col("wall_ns").sum())
-    spinning = sum(walls.filter(pl.col("function"))["wall_ns"].to_list())
-    if (gap := spinning - (lengths["wall_ns"].sum() or 0)) > 0:
+    spinning = int(spins["wall_ns"].sum())
+    if (gap := spinning - int(lengths["wall_ns"].sum())) > 0:
         notes.append(f"In {100 * gap / spinning:.3g} % of the time in spin the phase is not known")
     if touched := int(quality.touched(lengths["start_ns"], lengths["end_ns"]).sum()):
         notes.append(
             f"{plural(touched, 'phase')} where events were lost: others may lie within them, and are their time"
         )
-    known = frame.filter((pl.col("function") == "spin") & (pl.col("known_percent") < MIN_KNOWN_PERCENT))
-    if known.height:
-        covered = [f"{share:.3g}" for share in sorted(known["known_percent"].to_list())]
+    known = spins["known_percent"].filter(spins["known_percent"] < MIN_KNOWN_PERCENT)
+    if len(known):
+        covered = [f"{share:.3g}" for share in known.sort()]
         range_ = covered[0] if len(covered) == 1 else f"{covered[0]} to {covered[-1]}"
         notes.append(
-            f"Of {plural(known.height, 'thread')} the scheduler's events cover {range_} % of spin only: on-CPU time is "
+            f"Of {plural(len(known), 'thread')} the scheduler's events cover {range_} % of spin only: on-CPU time is "
             "of that part (known_percent)"
         )
-    if nested := lengths.height - _around(trace, lengths).height:
+    if nested := int(lengths["nested"].sum()):
         notes.append(f"{plural(nested, 'phase')} {NESTED}")
-    return tuple(notes)
+    return notes
 
 
-def _around(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
-    """The phases that do not begin within a callback: those within one are of an executor that it spins."""
+def _nested(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
+    """The phases with whether they begin within a callback: they are of an executor that it spins then."""
     outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
     around = outermost.select(pl.col("thread").alias("thread_row"), began_ns="start_ns", until_ns="end_ns")
-    return (
-        lengths.sort("start_ns")
-        .join_asof(
-            around.sort("began_ns"), left_on="start_ns", right_on="began_ns", by="thread_row", strategy="backward",
-            allow_exact_matches=False, check_sortedness=False,
-        )
-        .filter((pl.col("start_ns") < pl.col("until_ns")).fill_null(False).not_())
+    within = (pl.col("start_ns") < pl.col("until_ns")).fill_null(False)
+    found = lengths.sort("start_ns").join_asof(
+        around.sort("began_ns"), left_on="start_ns", right_on="began_ns", by="thread_row", strategy="backward",
+        allow_exact_matches=False, check_sortedness=False,
     )  # fmt: skip
-
-
-def _callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
-    """The outermost callbacks that begin within an execute or dispatch that ended, per thread."""
-    place = pl.when(pl.col("phase") == "execute").then(pl.lit(6, pl.Int64)).otherwise(pl.lit(8, pl.Int64))
-    inside = _callbacks_inside(trace, lengths)
-    return inside.group_by("thread_row", place.alias("place")).agg(pl.len().alias("count"), *_TIMES)
+    flags = found.select("phase_row", within.alias("nested"))
+    return lengths.join(flags, on="phase_row", how="left", maintain_order="left")
 
 
 def _callbacks_inside(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
-    """Likewise one by one, with what the scheduler says of each."""
+    """The outermost callbacks that begin within an execute or dispatch that ended, with what the scheduler says."""
     outermost = trace.table("callback_instances").filter(pl.col("parent").is_null())
     phases = (
-        _around(trace, lengths)
+        lengths.filter(~pl.col("nested"))
         .select("thread_row", "phase", phase_ns="start_ns", phase_end_ns="end_ns")
         .sort("phase_ns")
     )
@@ -461,7 +437,7 @@ def _callbacks_inside(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
         )
     )  # fmt: skip
     # Without its end a phase has no duration that its callbacks could be a part of.
-    ended = pl.col("phase").is_in(["execute", "dispatch"]) & (pl.col("start_ns") <= pl.col("phase_end_ns"))
+    ended = pl.col("phase").is_in(_WITH_CALLBACKS) & (pl.col("start_ns") <= pl.col("phase_end_ns"))
     return _with_split(trace, during.filter(ended))
 
 
@@ -473,57 +449,55 @@ def _why_no_phases(trace: Source) -> str:
     return f"{nothing}: not recorded, or nothing spun that has them; {SILENT_EXECUTORS} have none"
 
 
-def _phase_states(trace: Source, who: pl.DataFrame, lengths: pl.DataFrame) -> Section:
+def _phase_states(trace: Source, lengths: pl.DataFrame, inside: pl.DataFrame) -> Section:
     """What threads do in each phase: run, wait for a CPU, sleep; and what they sleep for."""
     parts = ("blocked_ns", "stopped_ns", "preempted_ns", "wake_up_ns", "on_cpu_ns", "told_ns")
-    sums = (
-        lengths.with_columns(pl.col("phase").cast(pl.String))
-        .group_by("thread_row", "phase")
+    by = ["thread_row", "phase"]
+    in_callbacks = inside.group_by(by).agg(_sum("blocked_ns").alias("blocked_in_callbacks_ns"))
+    longest = pl.col("wall_ns") == pl.col("wall_ns").max()
+    no_wakers = _why_no_wakers(trace.facts)
+    known_sleep, executes = pl.col("blocked_ns").is_not_null(), pl.col("phase").is_in(_WITH_CALLBACKS)
+    for_lock = known_sleep & (pl.col("phase") != _WAIT) & pl.lit(no_wakers is None)
+    rows = (
+        lengths.group_by(by)
         .agg(
             pl.len().alias("count"),
             *map(_sum, ("wall_ns", *parts)),
             wall_max_ns=pl.col("wall_ns").max(),
-            wall_max_at_ns=since_begin(trace, "start_ns").filter(pl.col("wall_ns") == pl.col("wall_ns").max()).first(),
+            wall_max_at_ns=since_begin(trace, "start_ns").filter(longest).first(),
         )
-        .join(_slept_in_callbacks(trace, lengths), on=["thread_row", "phase"], how="left")
-        .join(_slept_for_locks(trace, lengths), on=["thread_row", "phase"], how="left")
+        .join(in_callbacks, on=by, how="left")
+        .join(_slept_for_locks(trace, lengths), on=by, how="left")
         .with_columns(
-            pl.col("thread_row").cast(pl.Int32),
+            pl.when(known_sleep & executes).then(pl.col("blocked_in_callbacks_ns").fill_null(0)),
+            pl.when(for_lock).then(pl.col("executor_lock_ns").fill_null(0)),
             runnable_ns=pl.col("preempted_ns") + pl.col("wake_up_ns"),
-            place=pl.col("phase").replace_strict({name: i for i, name in enumerate(_PHASES)}, return_dtype=pl.Int64),
         )
-        .sort("thread_row", "place")
+        .with_columns(
+            *(
+                _covered(part_of(pl.col(f"{state}_ns"), pl.col("told_ns"))).alias(f"{state}_percent")
+                for state in _STATE_WORDS
+            ),
+            known_percent=part_of(pl.col("told_ns"), pl.col("wall_ns")),
+        )
+        .sort("thread_row", pl.col("phase").cast(pl.Enum(_PHASES)))
     )
-    known_sleep = pl.col("blocked_ns").is_not_null()
-    executes = pl.col("phase").is_in(_WITH_CALLBACKS)
-    of_lock = known_sleep & (pl.col("phase") != _WAIT) & pl.lit(quality_of_wakers(trace.facts) is None)
-    sums = sums.with_columns(
-        pl.when(known_sleep & executes).then(pl.col("blocked_in_callbacks_ns").fill_null(0)),
-        pl.when(of_lock).then(pl.col("executor_lock_ns").fill_null(0)),
-    )
-    columns: list[str | pl.Expr] = []
-    for state in (*_STATES, *_SLEEPS):
-        share = _covered(part_of(pl.col(f"{state}_ns"), pl.col("told_ns")))
-        columns += [f"{state}_ns", share.alias(f"{state}_percent")]
-    known = part_of(pl.col("told_ns"), pl.col("wall_ns")).alias("known_percent")
-    figures = ("wall_ns", "wall_max_ns", "wall_max_at_ns")
-    frame = named(sums.select("thread_row", "phase", "count", *figures, *columns, known), who)
-    states = [f"{state}_{unit}" for state in (*_STATES, *_SLEEPS) for unit in ("ns", "percent")]
+    of_states = {state: (f"{state}_ns", f"{state}_percent") for state in _STATE_WORDS}
     if trace.facts["scheduler"] is None:
-        why = dict.fromkeys((*states, "known_percent"), NO_SCHEDULER)
+        why = dict.fromkeys((*itertools.chain(*of_states.values()), "known_percent"), NO_SCHEDULER)
     else:
         sleeps = {
             "blocked_in_callbacks": "the phase calls no callbacks",
-            "executor_lock": quality_of_wakers(trace.facts) or "a sleep in wait_for_work is the wait for work",
+            "executor_lock": no_wakers or "a sleep in wait_for_work is the wait for work",
         }
-        why = {f"{n}_{unit}": f"{said}, or {_TOO_LITTLE}" for n, said in sleeps.items() for unit in ("ns", "percent")}
-    hidden = {*(name for name in states if name.endswith("_ns")), "preempted_percent", "wake_up_percent"}
-    if not frame["stopped_ns"].sum():
+        why = {column: f"{said}, or {_TOO_LITTLE}" for state, said in sleeps.items() for column in of_states[state]}
+    hidden = {*(times for times, _ in of_states.values()), "preempted_percent", "wake_up_percent"}
+    if not rows["stopped_ns"].sum():
         hidden.add("stopped_percent")
-    return Section(PHASES, frame, _state_notes(frame, sums), why, hidden_of(frame, trace) | hidden)
+    return section_of(trace, PHASES, rows, _state_notes(rows), why, hidden)
 
 
-def quality_of_wakers(facts: Mapping[str, Any]) -> str | None:
+def _why_no_wakers(facts: Mapping[str, Any]) -> str | None:
     """Why it is not known who woke a thread; None where it is."""
     scheduler = facts["scheduler"]
     if scheduler is None:
@@ -531,8 +505,8 @@ def quality_of_wakers(facts: Mapping[str, Any]) -> str | None:
     return None if scheduler["has_wakeups"] else "wake-ups were not recorded: who held the lock is not known"
 
 
-def _state_notes(frame: pl.DataFrame, sums: pl.DataFrame) -> tuple[str, ...]:
-    if frame.is_empty():
+def _state_notes(sums: pl.DataFrame) -> tuple[str, ...]:
+    if sums.is_empty():
         return ("No executor has phases in the trace",)
     notes = [
         "Shares are of the time in which the thread's state is known. runnable: preempted, or woken and not yet on a "
@@ -554,29 +528,20 @@ def _state_notes(frame: pl.DataFrame, sums: pl.DataFrame) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _slept_in_callbacks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
-    """By thread and phase: how long callbacks slept in it."""
-    inside = _callbacks_inside(trace, lengths)
-    return inside.group_by("thread_row", pl.col("phase").cast(pl.String)).agg(
-        _sum("blocked_ns").alias("blocked_in_callbacks_ns")
-    )
-
-
 def _slept_for_locks(trace: Source, lengths: pl.DataFrame) -> pl.DataFrame:
     """By thread and phase: how long a thread slept in the executor's own code, not for work, until another thread of
     the executor woke it. A phase does not end while its thread sleeps.
     """
-    threads = Threads(trace)
-    slept = threads.locked_by_its_executor()
+    slept = Threads(trace).locked_by_its_executor()
     told = lengths.filter(pl.col("on_cpu_ns").is_not_null()).select("phase_row", "phase", "thread_row")
     return (
         slept.join(told, on="phase_row", how="inner")
-        .group_by("thread_row", pl.col("phase").cast(pl.String))
+        .group_by("thread_row", "phase")
         .agg(pl.col("slept_ns").sum().alias("executor_lock_ns"))
     )
 
 
-def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame, scope: Scope) -> Section:
+def _without_phases(trace: Source, phases: pl.DataFrame, scope: Scope) -> Section:
     """Threads that run callbacks and have no phases, and programs that show neither."""
     instances = trace.table("callback_instances").rename({"thread": "thread_row"})
     instances = scope.of_threads(trace, scope.within(instances, "start_ns"))
@@ -586,12 +551,12 @@ def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame, scop
         if phases.height
         else _why_no_phases(trace)
     )
-    frame = named(
+    rows = (
         others.group_by("thread_row", maintain_order=True)
         .agg(pl.len().alias("callbacks"), (pl.col("end_ns") - pl.col("start_ns")).sum().alias("in_callbacks_ns"))
-        .with_columns(reason=pl.lit(reason)),
-        who,
+        .with_columns(reason=pl.lit(reason))
     )
+    who = identities(trace)
     seen = pl.concat([phases.select("thread_row"), instances.select("thread_row")]).unique()
     active = who.join(seen, on="thread_row", how="semi").select("host", "process", "pid").unique()
     of_ros = who.join(_ros_processes(trace), on=["process", "pid"], how="semi", nulls_equal=True)
@@ -600,14 +565,14 @@ def _without_phases(trace: Source, who: pl.DataFrame, phases: pl.DataFrame, scop
     if scope.has_names:
         silent = silent.clear()  # where some nodes are asked about, nothing is said of the processes of others
     notes = []
-    if frame.is_empty() and silent.is_empty():
+    if rows.is_empty() and silent.is_empty():
         notes.append("Every thread that runs callbacks has phases" if phases.height else "No thread runs callbacks")
     if silent.height:
         listed = ", ".join(f"{row['process'] or 'process'} ({row['pid']})" for row in silent.iter_rows(named=True))
         notes.append(
             f"Processes with nodes but neither phases nor callbacks, as programs in Python have none: {listed}"
         )
-    return Section(WITHOUT_PHASES, frame, tuple(notes), hidden=hidden_of(frame, trace))
+    return section_of(trace, WITHOUT_PHASES, rows, notes)
 
 
 def _ros_processes(trace: Source) -> pl.DataFrame:
@@ -641,82 +606,72 @@ def base_name(symbol: str) -> str:
     return words[-1] if words else symbol
 
 
-def _function_sections(
-    trace: Source, who: pl.DataFrame, calls: pl.DataFrame, largest: int | None
-) -> tuple[Section, ...]:
+def _function_sections(trace: Source, calls: pl.DataFrame, largest: int | None) -> list[Section]:
     functions = trace.table("functions")
-    symbols = [
-        symbol or f"0x{address:x}"
-        for symbol, address in zip(functions["symbol"].to_list(), functions["address"].to_list(), strict=True)
-    ]
-    bases = [base_name(symbol) for symbol in symbols]
-    of_executor = np.asarray([EXECUTOR_FUNCTION.fullmatch(name) is not None for name in bases], dtype=bool)
-    labels = pl.DataFrame({"function": bases, "symbol": symbols}, schema={"function": pl.String, "symbol": pl.String})
-    lengths = _with_split(trace, calls.select("thread_row", "function", "start_ns", "end_ns"))
+    symbols = [symbol or f"0x{address:x}" for symbol, address in functions.select("symbol", "address").rows()]
+    labels = pl.DataFrame(
+        {"label": range(len(symbols)), "function": map(base_name, symbols), "symbol": symbols},
+        schema={"label": pl.Int64, "function": pl.String, "symbol": pl.String},
+    )
+    of_executor = np.asarray([EXECUTOR_FUNCTION.fullmatch(name) is not None for name in labels["function"]], dtype=bool)
+    lengths = _with_split(
+        trace, calls.select("thread_row", "start_ns", "end_ns", label=pl.col("function").cast(pl.Int64))
+    )
     parents = calls["parent"].fill_null(-1).to_numpy().astype(np.int64)
-    life = _life(trace, who, calls.select("thread_row"))
     notes = []
     if unended := lengths["wall_ns"].null_count():
         notes.append(f"{plural(unended, 'call')} had not returned when the trace ended: counted, without a duration")
     if unnamed := functions["symbol"].null_count():
         notes.append(f"{plural(unnamed, 'function')} of {functions.height} without a name: addresses stand for them")
 
-    known = trace.facts["scheduler"] is not None
     # The executor's functions among themselves: what is called between two of them is time of the outer one.
-    chosen = of_executor[lengths["function"].to_numpy()]
-    rows = np.flatnonzero(chosen)
-    nearest = _nearest(parents, chosen)[rows]
-    places = np.cumsum(chosen) - 1
-    above = np.where(nearest >= 0, places[nearest], -1)
-    found = lengths.filter(pl.Series(chosen))
-    tree = _tree(
-        found, above, labels, life.join(found, on="thread_row", how="semi", maintain_order="left"), known=known
-    )
-    none = () if rows.size else ("No function of an rclcpp executor is among those that the trace has",)
-    sections = [_tree_section(trace, who, EXECUTOR_FUNCTIONS, tree, (*none, *notes))]
+    chosen = of_executor[lengths["label"].to_numpy()]
+    nearest = _nearest(parents, chosen)[chosen]
+    above = np.where(nearest >= 0, (np.cumsum(chosen) - 1)[nearest], -1)
+    tree = _tree(trace, _with_own(lengths.filter(pl.Series(chosen)), above), above, labels)
+    none = () if chosen.any() else ("No function of an rclcpp executor is among those that the trace has",)
+    sections = [_tree_section(trace, EXECUTOR_FUNCTIONS, tree, (*none, *notes))]
 
-    tree = _tree(lengths, parents, labels, life, known=known)
+    owned = _with_own(lengths, parents)
+    tree = _tree(trace, owned, parents, labels)
     kept = tree if largest is None else _largest(tree, largest)
-    left_out = tree.height - kept.height
-    cut = (f"The {largest} longest of {tree.height}; --all has all of them",) if left_out else ()
-    sections.append(_tree_section(trace, who, CALL_TREE, kept, (*cut, *notes)))
-    sections.append(_flat_section(trace, who, lengths, parents, labels, notes))
-    return tuple(sections)
+    cut = (f"The {largest} longest of {tree.height}; --all has all of them",) if kept.height < tree.height else ()
+    sections.append(_tree_section(trace, CALL_TREE, kept, (*cut, *notes)))
+    sections.append(_flat_section(trace, owned, parents, labels, notes))
+    return sections
+
+
+def _upwards(parents: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Step by step up from all calls: those that have so many callers, and the outermost of these."""
+    calls = np.flatnonzero(parents >= 0)
+    above = parents[calls]
+    while calls.size:
+        yield calls, above
+        above = parents[above]
+        calls, above = calls[above >= 0], above[above >= 0]
 
 
 def _nearest(parents: Integers, chosen: Flags) -> Integers:
     """The nearest ancestor of each call that is chosen; -1 where there is none."""
-    nearest = parents.copy()
-    active = np.flatnonzero((nearest >= 0) & ~chosen[nearest])
-    while active.size:
-        nearest[active] = parents[nearest[active]]
-        above = nearest[active]
-        active = active[(above >= 0) & ~chosen[above]]
+    nearest = np.full(len(parents), -1, dtype=np.int64)
+    for calls, above in _upwards(parents):
+        found = chosen[above] & (nearest[calls] < 0)
+        nearest[calls[found]] = above[found]
     return nearest
 
 
 def _depths(parents: Integers) -> Integers:
     depths = np.zeros(len(parents), dtype=np.int64)
-    active = np.flatnonzero(parents >= 0)
-    above = parents[active]
-    while active.size:
-        depths[active] += 1
-        above = parents[above]
-        active, above = active[above >= 0], above[above >= 0]
+    for calls, _ in _upwards(parents):
+        depths[calls] += 1
     return depths
 
 
 def _recursive(parents: Integers, functions: Integers) -> Flags:
     """Whether a call has one of the same function around it."""
     found = np.zeros(len(parents), dtype=bool)
-    active = np.flatnonzero(parents >= 0)
-    above = parents[active]
-    while active.size:
-        same = functions[above] == functions[active]
-        found[active[same]] = True
-        above = parents[above]
-        more = ~same & (above >= 0)
-        active, above = active[more], above[more]
+    for calls, above in _upwards(parents):
+        found[calls] |= functions[above] == functions[calls]
     return found
 
 
@@ -737,12 +692,9 @@ def _with_own(lengths: pl.DataFrame, parents: Integers) -> pl.DataFrame:
     )
 
 
-def _tree(
-    lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame, life: pl.DataFrame, *, known: bool
-) -> pl.DataFrame:
+def _tree(trace: Source, lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame) -> pl.DataFrame:
     """The calls of each thread, those with the same chain of callers as one node. Rows in the order of the tree."""
-    threads = lengths["thread_row"].to_numpy().astype(np.int64)
-    functions = lengths["function"].to_numpy().astype(np.int64)
+    threads, functions = (lengths[column].to_numpy().astype(np.int64) for column in ("thread_row", "label"))
     depths = _depths(parents)
     order = np.argsort(depths, kind="stable")
     edges = np.searchsorted(depths[order], np.arange(depths.max(initial=-1) + 2))
@@ -759,23 +711,18 @@ def _tree(
     above, function, depth_of = np.concatenate(levels, axis=1)
     nodes = pl.DataFrame({"node": np.arange(made), "parent": above, "label": function, "depth": depth_of})
     figures = (
-        _with_own(lengths, parents)
-        .with_columns(pl.Series("node", node))
+        lengths.with_columns(pl.Series("node", node))
         .group_by("node")
-        .agg(
-            pl.col("thread_row").first(), pl.len().alias("count"),
-            *map(_sum, ("wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns")), pl.col("told_ns").sum(),
-        )
-    )  # fmt: skip
-    named_nodes = nodes.join(figures, on="node", maintain_order="left").join(
-        labels.with_row_index("label").with_columns(pl.col("label").cast(pl.Int64)),
-        on="label", how="left", maintain_order="left",
-    )  # fmt: skip
-    whole = life.with_columns(
+        .agg(pl.col("thread_row").first(), pl.len().alias("count"), *_OWN_TIMES, pl.col("told_ns").sum())
+    )
+    nodes = nodes.join(figures, on="node", maintain_order="left").join(
+        labels, on="label", how="left", maintain_order="left"
+    )
+    whole = _life(trace, lengths["thread_row"]).with_columns(
         node=-1 - pl.col("thread_row").cast(pl.Int64), parent=pl.lit(None, pl.Int64), depth=pl.lit(0, pl.Int64),
         function=pl.lit("thread"),
     )  # fmt: skip
-    return _in_order(_shares(pl.concat([whole, named_nodes.drop("label")], how="diagonal_relaxed"), known=known))
+    return _in_order(_shares(pl.concat([whole, nodes.drop("label")], how="diagonal_relaxed"), trace))
 
 
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
@@ -807,35 +754,21 @@ def _largest(rows: pl.DataFrame, count: int) -> pl.DataFrame:
     return rows.filter(pl.col("node").is_in(list(kept)))
 
 
-def _tree_section(trace: Source, who: pl.DataFrame, table: Table, tree: pl.DataFrame, notes: Sequence[str]) -> Section:
-    frame = named(tree.select("thread_row", *table.names[len(WHO) :]), who)
-    hidden = hidden_of(frame, trace) | {"depth", "symbol", "known_percent"}
-    return Section(table, frame, tuple(notes), _without_scheduler(trace, table), hidden)
+def _tree_section(trace: Source, table: Table, tree: pl.DataFrame, notes: Sequence[str]) -> Section:
+    hidden = ("depth", "symbol", "known_percent")
+    return section_of(trace, table, tree, notes, _without_scheduler(trace, table), hidden)
 
 
 def _flat_section(
-    trace: Source, who: pl.DataFrame, lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame, notes: list[str]
+    trace: Source, lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame, notes: list[str]
 ) -> Section:
     """Functions wherever they are called from; time of a recursive call is counted once."""
-    outermost = ~pl.Series("outermost", _recursive(parents, lengths["function"].to_numpy().astype(np.int64)))
-    frame = (
-        _with_own(lengths, parents)
-        .with_columns(outermost)
-        .with_columns(pl.when("outermost").then(column).alias(column) for column in ("wall_ns", "on_cpu_ns"))
-        .group_by("thread_row", "function")
-        .agg(
-            pl.len().alias("count"),
-            *map(_sum, ("wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns")),
-        )
-        .join(
-            labels.with_row_index("label").with_columns(pl.col("label").cast(pl.Int32)),
-            left_on="function", right_on="label", how="left",
-        )
-        .select(
-            "thread_row", pl.col("function_right").alias("function"), "count", "wall_ns", "self_ns", "on_cpu_ns",
-            "on_cpu_self_ns", "symbol",
-        )
-    )  # fmt: skip
-    longest_first = named(frame, who).sort("self_ns", descending=True, nulls_last=True, maintain_order=True)
-    hidden = hidden_of(longest_first, trace) | {"symbol"}
-    return Section(FUNCTIONS, longest_first, tuple(notes), _without_scheduler(trace, FUNCTIONS), hidden)
+    outermost = ~pl.Series(_recursive(parents, lengths["label"].to_numpy()))
+    rows = (
+        lengths.with_columns(pl.when(outermost).then(pl.col("wall_ns", "on_cpu_ns")))
+        .group_by("thread_row", "label")
+        .agg(pl.len().alias("count"), *_OWN_TIMES)
+        .join(labels, on="label", how="left")
+    )
+    why = _without_scheduler(trace, FUNCTIONS)
+    return section_of(trace, FUNCTIONS, rows, notes, why, ["symbol"], longest="self_ns")

@@ -82,16 +82,17 @@ class Library:
         if not path.is_file():
             raise Unavailable(f"{path.name} is not in {path.parent}; build it with `make` in the perflab source folder")
         pointer, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
-        texts, out = ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(_ArrowArrayStream)
-        stretches = (pointer, pointer, pointer, pointer, size, out, text, size)
+        texts, out, said = ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(_ArrowArrayStream), (text, size)
+        stretches = (pointer, pointer, pointer, pointer, size, out, *said)
         try:
-            self._library = library = ctypes.CDLL(os.fspath(path))
-            self._open = _declare(library.perflab_trace_open, pointer, texts, size, ctypes.c_uint, text, size)
+            library = ctypes.CDLL(os.fspath(path))
+            self._open = _declare(library.perflab_trace_open, pointer, texts, size, ctypes.c_uint, *said)
             self.close = _declare(library.perflab_trace_close, None, pointer)
-            self._facts = _declare(library.perflab_trace_facts, text, pointer)
-            self._table = _declare(library.perflab_trace_table, ctypes.c_int, pointer, text, out, text, size)
+            self.facts = _declare(library.perflab_trace_facts, text, pointer)  # of a handle, as JSON
+            self._table = _declare(library.perflab_trace_table, ctypes.c_int, pointer, text, out, *said)
             self._split = _declare(library.perflab_trace_split, ctypes.c_int, *stretches)
             self._holds = _declare(library.perflab_trace_holds, ctypes.c_int, *stretches)
+            self._export = _declare(library.perflab_trace_export, ctypes.c_int, pointer, text, text, text, *said, *said)
         except (OSError, AttributeError) as error:
             line = one_line(str(error)).removeprefix(f"{path}: ")
             raise Unavailable(
@@ -110,11 +111,6 @@ class Library:
             raise BadInput(_line(error))
         return handle
 
-    def facts(self, handle: int) -> bytes:
-        """The facts as JSON."""
-        facts: bytes = self._facts(handle)
-        return facts
-
     def table(self, handle: int, name: str) -> Stream:
         """The table of that name."""
         return self._stream(self._table, handle, name.encode())
@@ -129,17 +125,9 @@ class Library:
 
     def export(self, handle: int, format_: str, path: Path, options: bytes) -> bytes:
         """Writes a trace to that file; options and what it returns, counts, are JSON (perflab_trace.h)."""
-        pointer, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
-        try:
-            function = self._library.perflab_trace_export
-        except AttributeError:
-            raise Unavailable(
-                f"{LIBRARY} is older than this program; build it anew with `make` in the perflab source folder"
-            ) from None
-        _declare(function, ctypes.c_int, pointer, text, text, text, text, size, text, size)
         error, counts = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.create_string_buffer(_ERROR_SIZE)
         arguments = (handle, format_.encode(), os.fsencode(path), options, counts, _ERROR_SIZE, error, _ERROR_SIZE)
-        if waiting.work(lambda: function(*arguments), f"{path} to be written") != 0:
+        if waiting.work(lambda: self._export(*arguments), f"{path} to be written") != 0:
             _fail(error)
         return counts.value
 

@@ -5,7 +5,7 @@ Worked out once, for all answers (docs/tracing.md, Data quality). Nothing here c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -30,29 +30,9 @@ NO_MIGRATIONS = "the trace has no migration events (sched_migrate_task)"
 SERVICES_SINCE = (8, 5)  # of tracetools, ROS 2 Kilted
 
 _SERVICE_KINDS = ("rmw_send_request", "rmw_take_request", "rmw_send_response", "rmw_take_response")
-# Losses of the ledger after which two events that follow each other need not be neighbours.
-_GAPS = (
-    "discarded_events", "lost_packets", "truncated_packet", "corrupt_packet", "undecodable_event", "unreadable_stream",
-    "missing_begin", "missing_end", "missing_stream",
-)  # fmt: skip
 POOR_PERCENT = 90.0  # coverage below which an answer begins with a warning
 _FOREVER = 2**62  # ns
 _OF_SCHEDULER = frozenset(("thread states", "wake-ups", "migrations"))  # figures that rest on scheduler events
-_LOSS_WORDS = {
-    "discarded_events": ("event discarded by the tracer", "events discarded by the tracer"),
-    "lost_packets": ("packet lost", "packets lost"),
-    "missing_stream": ("stream is not in the trace", "streams are not in the trace"),
-    "truncated_packet": ("byte missing at the end of a cut file", "bytes missing at the ends of cut files"),
-    "corrupt_packet": ("byte of packets that make no sense", "bytes of packets that make no sense"),
-    "undecodable_event": ("byte after an event that cannot be decoded", "bytes after events that cannot be decoded"),
-    "backwards_time": ("event older than the one before it", "events older than the one before them"),
-    "unreadable_stream": ("file that cannot be read", "files that cannot be read"),
-    "foreign_uuid": (
-        "packet with the UUID of another trace, read all the same",
-        "packets with the UUID of another trace, read all the same",
-    ),
-    "unreadable_metadata": ("metadata file that cannot be parsed", "metadata files that cannot be parsed"),
-}
 MATCH_WORDS = {
     "not_taken": "rmw_take found nothing to take",
     "no_timestamp": "the middleware gave no source time stamp (0)",
@@ -61,7 +41,6 @@ MATCH_WORDS = {
     "publisher, is outside of the trace or lost",
     "ambiguous": "several publications of that topic have this source time stamp",
 }
-_FILES = ("unreadable_stream", "unreadable_metadata", "missing_stream")  # losses of whole files
 _COUNTER_WORDS = {
     "callback_end_without_start": "ends of callbacks whose start was not seen (before the trace, or lost)",
     "callback_start_without_end": "callbacks that started and were not seen to end (an exception, the end, or lost)",
@@ -180,6 +159,119 @@ TAKES_WITHOUT_PUBLICATION = Table(
 )
 
 
+TABLES = (COVERAGE, LEDGER, UNMATCHED, TAKES_WITHOUT_PUBLICATION, INITIALISATION, CLOCKS, THREADS_WITHOUT_SCHEDULER)
+
+
+@dataclass(frozen=True)
+class _Lost:
+    """What the ledger has of one kind of loss."""
+
+    kind: _Kind
+    entries: Sequence[Json]
+    zero_ns: int | None  # the beginning of the trace
+
+    @property
+    def count(self) -> int:
+        return sum(entry["count"] for entry in self.entries)
+
+    def counted(self, one: str, many: str | None = None) -> str:
+        """ "at least 7 003 events"."""
+        least = "" if all(entry["exact"] for entry in self.entries) else "at least "
+        return f"{least}{plural(self.count, one, many)}"
+
+    def files(self, one: str = "file", many: str | None = None) -> str:
+        return plural(len({entry["file"] for entry in self.entries}), one, many)
+
+    def instants(self, end: str) -> list[int]:
+        return [entry[end] for entry in self.entries if entry.get(end) is not None]
+
+    def after(self, instant_ns: int) -> str:
+        return f"{format_time(max(0, instant_ns - (self.zero_ns or 0)))}"
+
+    @property
+    def when(self) -> str:
+        begins, ends = self.instants("begin_ns"), self.instants("end_ns")
+        if not begins or not ends or self.zero_ns is None:
+            return ""
+        return f", between {self.after(min(begins))} and {self.after(max(ends))} after the beginning"
+
+
+def _in_files(lost: _Lost) -> str:
+    return f"{lost.counted(lost.kind.one, lost.kind.many)} in {lost.files()}{lost.when}"
+
+
+def _whole_files(lost: _Lost) -> str:
+    return f"{lost.files(lost.kind.one, lost.kind.many)}{lost.when}"
+
+
+def _unreadable(lost: _Lost) -> str:
+    """The count is of bytes, which may be unknown (0): what is told is how many files."""
+    size = f" ({lost.counted('byte')})" if lost.count else ""
+    return f"{lost.files(lost.kind.one, lost.kind.many)}{size}{lost.when}"
+
+
+def _without_begin(lost: _Lost) -> str:
+    ends = lost.instants("end_ns")
+    until = f"; the last begins {lost.after(max(ends))} after the beginning" if ends else ""
+    return (
+        f"{lost.files('stream')} without the beginning: {lost.counted('packet')} before the first are not in the trace "
+        f"(a snapshot, overwritten, or deleted){until}"
+    )
+
+
+def _without_end(lost: _Lost) -> str:
+    return (
+        f"{lost.files('stream')} without the end: what was recorded later than "
+        f"{lost.after(min(lost.instants('begin_ns')))} after the beginning is not all in the trace"
+    )
+
+
+def _absent(lost: _Lost) -> str:
+    """Which: each is one buffer, usually that of a CPU, for all of the time."""
+    words, n = [entry["message"] for entry in lost.entries[:3]], len(lost.entries)
+    more = f"; and {plural(n - 3, 'stream')} more" if n > 3 else ""
+    return f"{plural(n, lost.kind.one, lost.kind.many)} ({'; '.join(words)}{more})"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of loss: what one and many of it are called, and how all of it is said."""
+
+    one: str = ""
+    many: str = ""
+    say: Callable[[_Lost], str] = _in_files
+    gap: bool = True  # two events that follow each other need not be neighbours
+
+
+_KINDS = {
+    "discarded_events": _Kind("event discarded by the tracer", "events discarded by the tracer"),
+    "lost_packets": _Kind("packet lost", "packets lost"),
+    "missing_begin": _Kind(say=_without_begin),
+    "missing_end": _Kind(say=_without_end),
+    "missing_stream": _Kind("stream is not in the trace", "streams are not in the trace", _absent),
+    "truncated_packet": _Kind("byte missing at the end of a cut file", "bytes missing at the ends of cut files"),
+    "corrupt_packet": _Kind("byte of packets that make no sense", "bytes of packets that make no sense"),
+    "undecodable_event": _Kind(
+        "byte after an event that cannot be decoded", "bytes after events that cannot be decoded"
+    ),
+    "backwards_time": _Kind("event older than the one before it", "events older than the one before them", gap=False),
+    "unreadable_stream": _Kind("file that cannot be read", "files that cannot be read", _unreadable),
+    "foreign_uuid": _Kind(
+        "packet with the UUID of another trace, read all the same",
+        "packets with the UUID of another trace, read all the same",
+        gap=False,
+    ),
+    "unreadable_metadata": _Kind(
+        "metadata file that cannot be parsed", "metadata files that cannot be parsed", _whole_files, gap=False
+    ),
+}
+
+
+def _kind(entry: Json) -> _Kind:
+    kind = entry["kind"]
+    return _KINDS.get(kind, _Kind(kind, kind, gap=False))
+
+
 @dataclass(frozen=True)
 class Coverage:
     """How much of what there is a figure knows: `known` of `of`; both null where it cannot be told, for a reason."""
@@ -214,13 +306,9 @@ class Quality:
 
     losses: tuple[str, ...]  # sentences: what is missing in the trace
     contradictions: str | None  # a sentence: switches are missing, and the trace does not say where
-    clocks: pl.DataFrame  # kind, message
+    clocks: list[tuple[str, str]]  # kind and sentence of what may make figures across traces wrong
     coverage: tuple[Coverage, ...]
     ledger: pl.DataFrame
-    counters: pl.DataFrame  # counter, n, meaning
-    takes: pl.DataFrame  # takes without a publication: topic, subscriber, match, n
-    initialisation: pl.DataFrame  # what, callbacks, instances
-    threads_without_scheduler: pl.DataFrame
     # Where events of user space may be missing: begin_ns, end_ns; ascending and disjoint.
     gaps: pl.DataFrame
     gaps_anywhere: bool  # some were lost, and nobody knows when
@@ -249,22 +337,11 @@ class Quality:
     def doubts(self, *, with_scheduler: bool = True) -> tuple[str, ...]:
         """What is missing and what does not fit together, one sentence each; of the scheduler only if it is used."""
         switches = (self.contradictions,) if with_scheduler and self.contradictions else ()
-        return (*self.losses, *switches, *self.clocks["message"].to_list())
+        return (*self.losses, *switches, *(text for _, text in self.clocks))
 
     def reason(self, figure: str) -> str | None:
         """Why there is nothing of a figure; None where there is."""
         return next((c.reason for c in self.coverage if c.figure == figure), None)
-
-    def without_coverage(self) -> tuple[str, ...]:
-        """Why figures are null, one sentence each."""
-        return tuple(f"{c.figure}: {c.basis()}" for c in self.coverage if c.reason)
-
-    def coverage_frame(self) -> pl.DataFrame:
-        rows = [
-            (c.figure, None if c.reason else c.basis(), c.known, c.of, c.percent, c.what, c.reason)
-            for c in self.coverage
-        ]
-        return COVERAGE.frame(rows)
 
     @property
     def has_losses(self) -> bool:
@@ -293,21 +370,37 @@ class Quality:
 def quality_of(trace: Source) -> Quality:
     """Reads all of the tables that it needs, and asks the scheduler once about all callbacks."""
     facts = trace.facts
-    ledger = _ledger(facts)
-    gaps, anywhere = _gaps(facts)
-    return Quality(
-        losses=_losses(facts),
-        contradictions=_contradictions(facts),
-        clocks=_clocks(facts),
-        coverage=tuple(_coverage(trace)),
-        ledger=ledger,
-        counters=_counters(facts),
-        takes=takes_without_publication(trace),
-        initialisation=_initialisation(trace),
-        threads_without_scheduler=_threads_without_scheduler(trace),
-        gaps=gaps,
-        gaps_anywhere=anywhere,
+    ledger = LEDGER.frame({column: entry.get(column) for column in LEDGER.names} for entry in facts["ledger"])
+    coverage = tuple(_coverage(trace))
+    return Quality(_losses(facts), _contradictions(facts), _clocks(facts), coverage, ledger, *_gaps(facts))
+
+
+def sections(trace: Source, quality: Quality, scope: Scope) -> tuple[Section, ...]:
+    """The data quality ledger."""
+    basis = [
+        (c.figure, None if c.reason else c.basis(), c.known, c.of, c.percent, c.what, c.reason)
+        for c in quality.coverage
+    ]
+    nulls = tuple(f"{c.figure}: {c.basis()}" for c in quality.coverage if c.reason)
+    counters = [
+        (name, n, _COUNTER_WORDS.get(name, name.replace("_", " "))) for name, n in trace.facts["counters"].items()
+    ]
+    return (
+        Section(COVERAGE, COVERAGE.frame(basis), nulls),
+        _or_none(LEDGER, quality.ledger, "nothing of the trace is missing or damaged"),
+        _or_none(
+            UNMATCHED, UNMATCHED.frame(c for c in counters if c[1]), "every start has its end, every event its object"
+        ),
+        unmatched_takes(trace, quality, scope),
+        _or_none(INITIALISATION, _initialisation(trace), "every callback has its owner, node and symbol"),
+        _or_none(CLOCKS, CLOCKS.frame(quality.clocks), "nothing about the clocks is odd"),
+        _threads_without_scheduler(trace),
     )
+
+
+def _or_none(table: Table, frame: pl.DataFrame, none: str) -> Section:
+    """A section that says so where it has no rows."""
+    return Section(table, frame, () if frame.height else (none,))
 
 
 def share(part: int, whole: int) -> str:
@@ -326,13 +419,11 @@ def scheduler_reason(facts: Json) -> str | None:
 
 
 def wake_up_reason(facts: Json) -> str | None:
-    scheduler = facts.get("scheduler")
-    return NO_SCHEDULER if not scheduler else None if scheduler.get("has_wakeups") else NO_WAKE_UPS
+    return scheduler_reason(facts) or (None if facts["scheduler"].get("has_wakeups") else NO_WAKE_UPS)
 
 
 def migration_reason(facts: Json) -> str | None:
-    scheduler = facts.get("scheduler")
-    return NO_SCHEDULER if not scheduler else None if scheduler.get("has_migrations") else NO_MIGRATIONS
+    return scheduler_reason(facts) or (None if facts["scheduler"].get("has_migrations") else NO_MIGRATIONS)
 
 
 def service_reason(facts: Json) -> str | None:
@@ -347,12 +438,9 @@ def service_reason(facts: Json) -> str | None:
     return "the trace has no requests and responses of services (rmw_send_request, rmw_take_request, ...)"
 
 
-def unmatched_takes(trace: Source, quality: Quality, scope: Scope = EVERYTHING) -> Section:
+def unmatched_takes(trace: Source, quality: Quality, scope: Scope) -> Section:
     """Takes without publication as they stand in several answers."""
-    takes = quality.takes
-    if scope.has_window:
-        takes = takes_without_publication(trace, scope)
-    takes = scope.of_topics(scope.of_nodes(takes, "subscriber"))
+    takes = scope.of_topics(scope.of_nodes(_takes_without_publication(trace, scope), "subscriber"))
     found = [match for match in MATCH_WORDS if match in takes["match"].to_list()]
     notes = tuple(f"{match}: {MATCH_WORDS[match]}" for match in found)
     return Section(
@@ -360,7 +448,7 @@ def unmatched_takes(trace: Source, quality: Quality, scope: Scope = EVERYTHING) 
     )
 
 
-def takes_without_publication(trace: Source, scope: Scope = EVERYTHING) -> pl.DataFrame:
+def _takes_without_publication(trace: Source, scope: Scope) -> pl.DataFrame:
     """One row per topic, subscription and reason: how many takes, how many of them were handled by a callback."""
     subscriptions = names.objects(trace, "subscriptions").select(
         pl.col("row").alias("subscription"), "topic", pl.col("node").alias("subscriber"), "process", "pid", "handle"
@@ -384,65 +472,13 @@ def _version(text: str) -> tuple[int, ...] | None:
     return tuple(int(p) for p in parts) if parts and all(p.isdigit() for p in parts) else None
 
 
-def _ledger(facts: Json) -> pl.DataFrame:
-    return LEDGER.frame({column: entry.get(column) for column in LEDGER.names} for entry in facts["ledger"])
-
-
 def _losses(facts: Json) -> tuple[str, ...]:
     """One sentence per kind of loss."""
     found: dict[str, list[Json]] = {}
     for entry in facts["ledger"]:
         found.setdefault(entry["kind"], []).append(entry)
-    sentences = []
-    for kind, entries in found.items():
-        one, many = _LOSS_WORDS.get(kind, (kind, kind))
-        count = sum(e["count"] for e in entries)
-        least = "" if all(e["exact"] for e in entries) else "at least "
-        files = len({e["file"] for e in entries})
-        if kind in _MISSING:
-            sentences.append(_MISSING[kind](entries, facts))
-            continue
-        when = _when(entries, facts)
-        if kind in _FILES:
-            # The count is of bytes, which may be unknown (0): what is told is how many files.
-            size = f" ({least}{plural(count, 'byte')})" if kind == "unreadable_stream" and count else ""
-            sentences.append(f"{plural(files, one, many)}{size}{when}")
-            continue
-        sentences.append(f"{least}{plural(count, one, many)} in {plural(files, 'file')}{when}")
-    return tuple(sentences)
-
-
-def _missing_begins(entries: Sequence[Json], facts: Json) -> str:
-    files = plural(len({e["file"] for e in entries}), "stream")
-    count = sum(e["count"] for e in entries)
-    least = "" if all(e["exact"] for e in entries) else "at least "
-    ends = [e["end_ns"] for e in entries if e.get("end_ns") is not None]
-    until = (
-        f"; the last begins {format_time(max(0, max(ends) - facts['begin_ns']))} after the beginning" if ends else ""
-    )
-    return (
-        f"{files} without the beginning: {least}{plural(count, 'packet')} before the first are not in the trace (a "
-        f"snapshot, overwritten, or deleted){until}"
-    )
-
-
-def _missing_ends(entries: Sequence[Json], facts: Json) -> str:
-    files = plural(len({e["file"] for e in entries}), "stream")
-    first = min(e["begin_ns"] for e in entries)
-    return (
-        f"{files} without the end: what was recorded later than {format_time(max(0, first - facts['begin_ns']))} after "
-        "the beginning is not all in the trace"
-    )
-
-
-def _missing_streams(entries: Sequence[Json], facts: Json) -> str:
-    """Which: each is one buffer, usually that of a CPU, for all of the time."""
-    words = [e["message"] for e in entries[:3]]
-    more = f"; and {plural(len(entries) - 3, 'stream')} more" if len(entries) > 3 else ""
-    return f"{plural(len(entries), *_LOSS_WORDS['missing_stream'])} ({'; '.join(words)}{more})"
-
-
-_MISSING = {"missing_begin": _missing_begins, "missing_end": _missing_ends, "missing_stream": _missing_streams}
+    kinds = ((_kind(entries[0]), entries) for entries in found.values())
+    return tuple(kind.say(_Lost(kind, entries, facts.get("begin_ns"))) for kind, entries in kinds)
 
 
 def _contradictions(facts: Json) -> str | None:
@@ -459,30 +495,21 @@ def _contradictions(facts: Json) -> str | None:
     )
 
 
-def _when(entries: Sequence[Json], facts: Json) -> str:
-    begins = [e["begin_ns"] for e in entries if e.get("begin_ns") is not None]
-    ends = [e["end_ns"] for e in entries if e.get("end_ns") is not None]
-    start = facts.get("begin_ns")
-    if not begins or not ends or start is None:
-        return ""
-    first, last = max(0, min(begins) - start), max(0, max(ends) - start)
-    return f", between {format_time(first)} and {format_time(last)} after the beginning"
-
-
-def _clocks(facts: Json) -> pl.DataFrame:
-    """What about the clocks of the parts of a trace may make figures across them wrong."""
+def _clocks(facts: Json) -> list[tuple[str, str]]:
+    """What about the clocks of the parts of a trace may make figures across them wrong: kinds and sentences."""
     found: list[tuple[str, str]] = []
     traces = [t for t in facts["traces"] if t.get("events")]
-    clocks = [(t, t["clock"]) for t in traces if t.get("clock")]
-    frequencies = sorted({clock["frequency_hz"] for _, clock in clocks})
+    frequencies = sorted({t["clock"]["frequency_hz"] for t in traces if t.get("clock")})
     if len(frequencies) > 1:
         words = ", ".join(f"{f:,} Hz".replace(",", " ") for f in frequencies)
         found.append(("frequencies", f"the traces have clocks of different frequencies ({words})"))
-    by_host: dict[Any, list[tuple[Json, Json]]] = {}
-    for trace, clock in clocks:
-        by_host.setdefault(trace.get("host"), []).append((trace, clock))
-    for host, parts in by_host.items():
-        offsets = [offset for _, clock in parts if (offset := _epoch_offset(clock)) is not None]
+    hosts: dict[str | None, list[Json]] = {}
+    for trace in traces:
+        hosts.setdefault(trace.get("host"), []).append(trace)
+    for host, parts in hosts.items():
+        # A clock that is not absolute and has the offset 0 says nothing of the epoch (perf without --tod).
+        clocks = [t["clock"] for t in parts if t.get("clock")]
+        offsets = [c["offset_ns"] for c in clocks if c.get("offset_ns") or c.get("absolute")]
         if len(offsets) > 1 and (difference := max(offsets) - min(offsets)):
             text = f"offsets of the clocks of {_of_host(host)} to the epoch differ by {format_time(difference)}; "
             found.append(("offsets", f"{text}their readings are joined without them"))
@@ -491,54 +518,33 @@ def _clocks(facts: Json) -> pl.DataFrame:
         for trace in traces
         if (shift := trace.get("shift_ns"))
     ]
-    if len(by_host) > 1:
-        hosts = ", ".join(sorted(_of_host(h) for h in by_host))
+    if len(hosts) > 1:
+        words = ", ".join(sorted(map(_of_host, hosts)))
         found.append(
-            ("hosts", f"the trace has several hosts ({hosts}): figures across them are as good as their clocks")
+            ("hosts", f"the trace has several hosts ({words}): figures across them are as good as their clocks")
         )
-    found += _without_overlap(traces)
-    return CLOCKS.frame(found)
-
-
-def _epoch_offset(clock: Json) -> int | None:
-    """None where the clock says nothing of the epoch: 0, and not absolute (perf without --tod)."""
-    offset: int | None = clock.get("offset_ns")
-    return offset if offset or clock.get("absolute") else None
-
-
-def _without_overlap(traces: Sequence[Json]) -> list[tuple[str, str]]:
-    """User space and scheduler that were recorded one after the other say nothing of each other."""
-
-    def span(parts: Sequence[Json]) -> tuple[int, int] | None:
-        known = [(t["first_ns"], t["last_ns"]) for t in parts if t.get("first_ns") is not None]
-        return (min(f for f, _ in known), max(last for _, last in known)) if known else None
-
-    found = []
-    for host in dict.fromkeys(t.get("host") for t in traces):
-        of_host = [t for t in traces if t.get("host") == host]
-        user = span([t for t in of_host if t.get("domain") == "ust"])
-        kernel = span([t for t in of_host if t.get("domain") == "kernel"])
-        if user is None or kernel is None:
-            continue
-        apart = max(user[0], kernel[0]) - min(user[1], kernel[1])
+    for host, parts in hosts.items():
+        # User space and scheduler that were recorded one after the other say nothing of each other.
+        user, kernel = (_span(t for t in parts if t.get("domain") == domain) for domain in ("ust", "kernel"))
+        apart = max(user[0], kernel[0]) - min(user[1], kernel[1]) if user and kernel else 0
         if apart > 0:
             text = f"user space and kernel of {_of_host(host)} do not overlap: {format_time(apart)} lie between them"
             found.append(("no_overlap", f"{text}; were both recorded with CLOCK_MONOTONIC?"))
     return found
 
 
+def _span(traces: Iterable[Json]) -> tuple[int, int] | None:
+    known = [(t["first_ns"], t["last_ns"]) for t in traces if t.get("first_ns") is not None]
+    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+
 def _of_host(host: str | None) -> str:
     return host or "a host without a name"
 
 
-def _counters(facts: Json) -> pl.DataFrame:
-    rows = [(name, n, _COUNTER_WORDS.get(name, name.replace("_", " "))) for name, n in facts["counters"].items()]
-    return UNMATCHED.frame(rows)
-
-
 def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
     """When events of user space may be missing; and whether some are missing at a time that nobody knows."""
-    entries = [e for e in facts["ledger"] if e["kind"] in _GAPS and not _is_kernel(e, facts)]
+    entries = [e for e in facts["ledger"] if _kind(e).gap and not _is_kernel(e, facts)]
     whole = (-_FOREVER, _FOREVER)
     spans = [whole if e["kind"] == "missing_stream" else (e.get("begin_ns"), e.get("end_ns")) for e in entries]
     anywhere = (None, None) in spans
@@ -563,7 +569,7 @@ def knows_idle_cpus(facts: Json) -> bool:
     scheduler = facts.get("scheduler")
     if not scheduler or scheduler.get("contradictions") or not scheduler.get("has_migrations"):
         return False
-    return not any(e["kind"] in _GAPS and _is_kernel(e, facts) for e in facts["ledger"])
+    return not any(_kind(e).gap and _is_kernel(e, facts) for e in facts["ledger"])
 
 
 def _is_kernel(entry: Mapping[str, Any], facts: Json) -> bool:
@@ -584,44 +590,45 @@ def _initialisation(trace: Source) -> pl.DataFrame:
     frame = callbacks.join(counts, on="callback", how="full", coalesce=True).with_columns(
         pl.col("instances").fill_null(0)
     )
-    missing = {
-        "owner": pl.col("owner").is_null(),
-        "node": pl.col("node").is_null(),
-        "symbol": pl.col("symbol").is_null(),
-    }
     rows = [
         (f"callbacks without {what}", lacking.height, int(lacking["instances"].sum()))
-        for what, is_missing in missing.items()
-        if (lacking := frame.filter(is_missing)).height
+        for what in ("owner", "node", "symbol")
+        if (lacking := frame.filter(pl.col(what).is_null())).height
     ]
     return INITIALISATION.frame(rows)
 
 
-def _threads_without_scheduler(trace: Source) -> pl.DataFrame:
-    """Threads of user space of which the scheduler's events say nothing; empty where there are no scheduler events."""
-    columns = THREADS_WITHOUT_SCHEDULER.names
-    frame = names.threads(trace).filter(pl.col("events") > 0, pl.col("process_row").is_not_null())
-    if not trace.facts.get("scheduler"):
-        return frame.clear().select(columns)
+def _threads_without_scheduler(trace: Source) -> Section:
+    """Threads of user space of which the scheduler's events say nothing."""
+    table = THREADS_WITHOUT_SCHEDULER
+    threads = names.threads(trace).filter(pl.col("events") > 0, pl.col("process_row").is_not_null())
+    if (reason := scheduler_reason(trace.facts)) is not None:
+        return Section(table, threads.clear().select(table.names), (reason,))
     seen = trace.table("thread_states")["thread"].unique()
-    return frame.filter(~pl.col("thread_row").is_in(seen.implode())).select(columns).sort("events", descending=True)
+    frame = threads.filter(~pl.col("thread_row").is_in(seen.implode())).sort("events", descending=True)
+    note = "they never ran while the scheduler was recorded, or live in a PID name space of their own"
+    if frame.is_empty():
+        note = "every thread of user space has scheduler events"
+    return Section(table, frame.select(table.names), (note,))
 
 
 def _coverage(trace: Source) -> list[Coverage]:
     facts = trace.facts
-    instances, takes = trace.table("callback_instances"), trace.table("takes")
-    callbacks = trace.table("callbacks").with_row_index("callback").with_columns(pl.col("callback").cast(pl.Int32))
-    known = instances.join(
-        callbacks.filter(pl.col("owner").is_not_null()).select("callback"), on="callback", how="semi"
-    ).height
+    instances, takes, deliveries, calls, phases = (
+        trace.table(name) for name in ("callback_instances", "takes", "intra_deliveries", "service_calls", "phases")
+    )
+    owners = trace.table("callbacks").with_row_index("callback").filter(pl.col("owner").is_not_null())
+    owned = instances.join(owners.select(pl.col("callback").cast(pl.Int32)), on="callback", how="semi").height
     taken = takes.filter(pl.col("match") != "not_taken")
     matched = taken.filter(pl.col("match") == "matched").height
     reasons = taken.filter(pl.col("match") != "matched").group_by("match").len("n").sort("n", descending=True)
     unmatched = ", ".join(f"{format_count(n)} {match}" for match, n in reasons.iter_rows())
-    deliveries, calls, phases = (trace.table(name) for name in ("intra_deliveries", "service_calls", "phases"))
-    found = [
+    answered = calls.filter(pl.col("send_request_ns").is_not_null() & pl.col("take_response_ns").is_not_null()).height
+    silent = f"executor events (rclcpp_executor_*; {SILENT_EXECUTORS} have none)"
+    missing = {"wake-ups": wake_up_reason(facts), "migrations": migration_reason(facts)}
+    return [
         _count("callbacks", instances["end_ns"].count(), instances.height, "callbacks ended", "callbacks"),
-        _count("callback owners", known, instances.height, "callbacks of a known owner", "callbacks"),
+        _count("callback owners", owned, instances.height, "callbacks of a known owner", "callbacks"),
         _count("messages", matched, taken.height, "takes matched", "messages taken from the middleware", unmatched),
         _count(
             "handling", taken["callback_instance"].count(), taken.height, "takes handled by a callback",
@@ -631,28 +638,22 @@ def _coverage(trace: Source) -> list[Coverage]:
             "intra-process", deliveries["publication"].count(), deliveries.height, "deliveries matched",
             "intra-process deliveries",
         ),
+        _count(
+            "services", answered, calls.height, "calls answered", "service calls", reason=service_reason(facts)
+        ),
+        _count("executor", phases["end_ns"].count(), phases.height, "phases ended", silent),
+        _scheduler_coverage(trace, instances),
+        *(Coverage(figure, None, None, figure, reason) for figure, reason in missing.items() if reason is not None),
     ]  # fmt: skip
-    reason = service_reason(facts)
-    if reason is None:
-        whole = calls.filter(pl.col("send_request_ns").is_not_null() & pl.col("take_response_ns").is_not_null()).height
-        found.append(_count("services", whole, calls.height, "calls answered", "service calls"))
-    else:
-        found.append(Coverage("services", None, None, "calls answered", reason))
-    if phases.is_empty():
-        why = f"the trace has no executor events (rclcpp_executor_*; {SILENT_EXECUTORS} have none)"
-        found.append(Coverage("executor", None, None, "phases ended", why))
-    else:
-        found.append(_count("executor", phases["end_ns"].count(), phases.height, "phases ended", "phases"))
-    found.append(_scheduler_coverage(trace, instances))
-    for figure, missing in (("wake-ups", wake_up_reason(facts)), ("migrations", migration_reason(facts))):
-        if missing is not None:
-            found.append(Coverage(figure, None, None, figure, missing))
-    return found
 
 
-def _count(figure: str, known: int, of: int, what: str, whats: str, others: str = "") -> Coverage:
-    if of == 0:
-        return Coverage(figure, None, None, what, f"the trace has no {whats}")
+def _count(
+    figure: str, known: int, of: int, what: str, whats: str, others: str = "", reason: str | None = None
+) -> Coverage:
+    if reason is None and of == 0:
+        reason = f"the trace has no {whats}"
+    if reason is not None:
+        return Coverage(figure, None, None, what, reason)
     return Coverage(figure, known, of, what, others=others)
 
 

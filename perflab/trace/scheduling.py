@@ -17,6 +17,7 @@ intervals from their median is at most REGULAR_PERCENT of it: at least half of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -38,16 +39,7 @@ from perflab.trace.names import NO_SCHEDULER, plural
 from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.trace.threads import (
-    OF_ANY,
-    ONLY_SCHEDULER,
-    STATES,
-    hidden_of,
-    holders,
-    identities,
-    named,
-    part_of,
-)
+from perflab.trace.threads import OF_ANY, ONLY_SCHEDULER, STATES, holders, part_of, section_of
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -167,17 +159,16 @@ TABLES = (THREADS, WAKE_UP_LATENCY, BY_PRIORITY, PREEMPTIONS, PERIODIC, CPUS)
 
 def scheduling(trace: Source, scope: Scope = EVERYTHING) -> Answer:
     """What the scheduler did with each thread and on each CPU; of some nodes or topics with their threads."""
-    who = identities(trace)
     everybody = scope.cut(states_in_order(trace))
     states = scope.of_threads(trace, everybody)
     wake_ups = scope.within(trace.table("wake_ups").rename({"thread": "thread_row"}), "wakeup_ns")
     wake_ups = scope.of_threads(trace, wake_ups)
     sections = (
-        _threads(trace, who, states, wake_ups, scope),
-        _wake_ups(trace, who, wake_ups),
+        _threads(trace, states, wake_ups, scope),
+        _wake_ups(trace, wake_ups),
         _by_priority(trace, wake_ups),
-        _preemptions(trace, who, states, scope),
-        _periodic(trace, who, states),
+        _preemptions(trace, states, scope),
+        _periodic(trace, states),
         _cpus(trace, everybody, scope),
     )
     return quality_of(trace).answer("scheduling", sections, "thread states", "wake-ups", "migrations", scope=scope)
@@ -238,96 +229,85 @@ def covered_ns(trace: Source, scope: Scope = EVERYTHING) -> int | None:
     return max(0, end - begin)
 
 
-def _threads(trace: Source, who: pl.DataFrame, states: pl.DataFrame, wake_ups: pl.DataFrame, scope: Scope) -> Section:
+def _threads(trace: Source, states: pl.DataFrame, wake_ups: pl.DataFrame, scope: Scope) -> Section:
     running = pl.col("state") == "running"
     length = pl.col("end_ns") - pl.col("start_ns")
     previous_cpu = pl.col("cpu").filter(running).shift(1)
     moved = (pl.col("cpu").filter(running) != previous_cpu) & previous_cpu.is_not_null()
-    frame = (
+    counts = wake_ups.group_by("thread_row").agg(
+        pl.len().alias("wake_ups"), pl.col("already_running").sum().cast(pl.UInt32)
+    )
+    covered = pl.lit(covered_ns(trace, scope), pl.Int64)
+    missing = wake_up_reason(trace.facts)
+    has_wake_ups = pl.when(pl.lit(missing is None))
+    rows = (
         states.lazy()
         .group_by("thread_row")
         .agg(
             *(length.filter(pl.col("state") == state).sum().alias(f"{state}_ns") for state in STATES),
-            running.sum().cast(pl.UInt32).alias("switches"),
-            (pl.col("end_state") == "preempted").sum().cast(pl.UInt32).alias("preemptions"),
-            moved.sum().cast(pl.UInt32).alias("migrations"),
-            pl.col("cpu").filter(running).drop_nulls().unique().alias("cpu_rows"),
-            pl.col("priority").drop_nulls().unique().sort().alias("priority_rows"),
+            switches=running.sum().cast(pl.UInt32),
+            preemptions=(pl.col("end_state") == "preempted").sum().cast(pl.UInt32),
+            migrations=moved.sum().cast(pl.UInt32),
+            cpus=pl.col("cpu").filter(running).drop_nulls().unique(),
+            priorities=pl.col("priority").drop_nulls().unique().sort(),
         )
         .collect()
+        .join(counts, on="thread_row", how="left")
+        .with_columns(
+            cpu_percent=part_of(pl.col("running_ns"), covered),
+            known_percent=part_of(pl.sum_horizontal(f"{state}_ns" for state in STATES), covered),
+            on_cpu_ns="running_ns",
+            stopped_ns=pl.col("stopped_ns") + pl.col("traced_ns"),
+            wake_up_ns=has_wake_ups.then("woken_ns"),
+            wake_ups=has_wake_ups.then(pl.col("wake_ups").fill_null(0)),
+            already_running=has_wake_ups.then(pl.col("already_running").fill_null(0)),
+            cpus=_in_words("cpus", cpu_list),
+            priorities=_in_words("priorities", lambda priorities: ", ".join(map(priority_label, priorities))),
+        )
+        .select("thread_row", *THREADS.names[len(OF_ANY) :])
     )
-    counts = wake_ups.group_by("thread_row").agg(
-        pl.len().alias("wake_ups"), pl.col("already_running").sum().cast(pl.UInt32).alias("already_running")
-    )
-    covered = pl.lit(covered_ns(trace, scope), pl.Int64)
-    has_wake_ups = pl.lit(wake_up_reason(trace.facts) is None)
-    known = pl.sum_horizontal(f"{state}_ns" for state in STATES)
-    frame = frame.join(counts, on="thread_row", how="left").select(
-        "thread_row",
-        part_of(pl.col("running_ns"), covered).alias("cpu_percent"),
-        pl.col("running_ns").alias("on_cpu_ns"),
-        "switches",
-        "preemptions",
-        "migrations",
-        "preempted_ns",
-        "blocked_ns",
-        (pl.col("stopped_ns") + pl.col("traced_ns")).alias("stopped_ns"),
-        pl.when(has_wake_ups).then("woken_ns").alias("wake_up_ns"),
-        pl.when(has_wake_ups).then(pl.col("wake_ups").fill_null(0)).alias("wake_ups"),
-        pl.when(has_wake_ups).then(pl.col("already_running").fill_null(0)).alias("already_running"),
-        _texts(frame["cpu_rows"], "cpus"),
-        _priorities(frame["priority_rows"]),
-        part_of(known, covered).alias("known_percent"),
-    )
-    frame = named(frame, who).sort("on_cpu_ns", descending=True, maintain_order=True)
-    missing = wake_up_reason(trace.facts)
-    notes = ["FIFO and RR cannot be told apart by a priority: RT 50 is either"] if frame.height else [NO_SCHEDULER]
-    if frame.height and missing is None and (reason := migration_reason(trace.facts)) is not None:
+    notes = ["FIFO and RR cannot be told apart by a priority: RT 50 is either"] if rows.height else [NO_SCHEDULER]
+    if rows.height and missing is None and (reason := migration_reason(trace.facts)) is not None:
         notes.append(f"{reason[0].upper()}{reason[1:]}; migrations are those between two times that a thread ran")
-    reasons = dict.fromkeys(("wake_up_ns", "wake_ups", "already_running"), missing) if missing else {}
-    hidden = hidden_of(frame, trace) | {"already_running"}
-    if not frame["stopped_ns"].sum():
-        hidden.add("stopped_ns")
-    return Section(THREADS, frame, tuple(notes), reasons, hidden)
+    why = dict.fromkeys(("wake_up_ns", "wake_ups", "already_running"), missing) if missing else {}
+    hidden = {"already_running", *(() if rows["stopped_ns"].sum() else ("stopped_ns",))}
+    return section_of(trace, THREADS, rows, notes, why, hidden, longest="on_cpu_ns")
 
 
-def _texts(lists: pl.Series, name: str) -> pl.Series:
-    return pl.Series(name, [cpu_list(cpus) or None for cpus in lists.to_list()], dtype=pl.String)
+def _in_words(lists: str, words: Callable[[list[int]], str]) -> pl.Expr:
+    """Lists as text; null where a list is empty."""
+    return pl.col(lists).map_elements(lambda numbers: words(numbers.to_list()) or None, return_dtype=pl.String)
 
 
-def _priorities(lists: pl.Series) -> pl.Series:
-    texts = [", ".join(map(priority_label, priorities)) or None for priorities in lists.to_list()]
-    return pl.Series("priorities", texts, dtype=pl.String)
-
-
-def _wake_ups(trace: Source, who: pl.DataFrame, wake_ups: pl.DataFrame) -> Section:
-    figures = {"wake_up": pl.col("latency_ns"), "from_waking": pl.col("from_waking_ns")}
-    at = {"wake_up": since_begin(trace, "wakeup_ns")}
-    found = describe(latencies(wake_ups), ["thread_row"], figures, statistics=LATENCY, at=at)
-    waiting = wake_ups.filter(pl.col("switch_ns").is_null() & ~pl.col("already_running").fill_null(False)).height
-    frame = named(found, who).sort("wake_up_n", descending=True, maintain_order=True)
-    why, hidden = _without_waking(trace)
-    return Section(
-        WAKE_UP_LATENCY, frame, _latency_notes(trace, wake_ups, waiting), why, hidden_of(frame, trace) | hidden
-    )
+def _wake_ups(trace: Source, wake_ups: pl.DataFrame) -> Section:
+    rows = _described(trace, wake_ups, ["thread_row"])
+    if (reason := wake_up_reason(trace.facts)) is not None:
+        notes = [reason]
+    else:
+        running = wake_ups.filter("already_running").height
+        waiting = wake_ups.filter(pl.col("switch_ns").is_null() & ~pl.col("already_running").fill_null(False)).height
+        left_out = f"{plural(running, 'wake-up')} of threads that ran already: without a latency, left out"
+        unknown = f"{plural(waiting, 'wake-up')} after which the thread was not seen to run: their latency is not known"
+        notes = [note for note, n in ((left_out, running), (unknown, waiting)) if n]
+    return section_of(trace, WAKE_UP_LATENCY, rows, notes, *_without_waking(trace), longest="wake_up_n")
 
 
 def _by_priority(trace: Source, wake_ups: pl.DataFrame) -> Section:
-    figures = {"wake_up": pl.col("latency_ns"), "from_waking": pl.col("from_waking_ns")}
-    known = latencies(wake_ups)
-    threads = pl.col("thread_row").n_unique().alias("threads")
-    at = {"wake_up": since_begin(trace, "wakeup_ns")}
-    each = describe(known, ["priority"], figures, [threads], statistics=LATENCY, at=at)
-    each = each.sort("priority", nulls_last=True)
-    whole = describe(known, [], figures, [threads], statistics=LATENCY, at=at)
-    whole = whole.with_columns(priority=pl.lit(None, pl.Int32))
+    each = _described(trace, wake_ups, ["priority"]).sort("priority", nulls_last=True)
     labels = [None if p is None else priority_label(p) for p in each["priority"]]
-    together = [whole.select(pl.lit("all").alias("priorities"), *each.columns)] if known.height else []
-    frame = pl.concat(
-        [*together, each.select(pl.Series("priorities", labels, dtype=pl.String), *each.columns)], how="vertical"
-    )
+    frame = each.with_columns(pl.Series("priorities", labels, dtype=pl.String)).select(BY_PRIORITY.names)
+    if frame.height:
+        whole = _described(trace, wake_ups, []).with_columns(priorities=pl.lit("all"), priority=pl.lit(None, pl.Int32))
+        frame = pl.concat([whole.select(BY_PRIORITY.names), frame])
     why, hidden = _without_waking(trace)
     return Section(BY_PRIORITY, frame, _why_empty(frame, trace, "was woken"), why, hidden | {"priority"})
+
+
+def _described(trace: Source, wake_ups: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    figures = {"wake_up": pl.col("latency_ns"), "from_waking": pl.col("from_waking_ns")}
+    threads = [] if by == ["thread_row"] else [pl.col("thread_row").n_unique().alias("threads")]
+    at = {"wake_up": since_begin(trace, "wakeup_ns")}
+    return describe(latencies(wake_ups), by, figures, threads, statistics=LATENCY, at=at)
 
 
 def _why_empty(frame: pl.DataFrame, trace: Source, what: str) -> tuple[str, ...]:
@@ -345,21 +325,7 @@ def _without_waking(trace: Source) -> tuple[dict[str, str], set[str]]:
     return dict.fromkeys(columns, "the trace has no sched_waking events"), {"from_waking_n", *columns}
 
 
-def _latency_notes(trace: Source, wake_ups: pl.DataFrame, waiting: int) -> tuple[str, ...]:
-    if (reason := wake_up_reason(trace.facts)) is not None:
-        return (reason,)
-    running = wake_ups.filter("already_running").height
-    notes = []
-    if running:
-        notes.append(f"{plural(running, 'wake-up')} of threads that ran already: without a latency, left out")
-    if waiting:
-        notes.append(
-            f"{plural(waiting, 'wake-up')} after which the thread was not seen to run: their latency is not known"
-        )
-    return tuple(notes)
-
-
-def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame, scope: Scope) -> Section:
+def _preemptions(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:
     """Who ran while a thread waited for a CPU: after it was preempted, and after it was woken."""
     holds = scope.of_threads(trace, scope.cut(trace.table("holds").rename({"thread": "thread_row"})))
     begins = states.filter(pl.col("state") == "preempted").select("thread_row", "start_ns", first=pl.lit(True))
@@ -376,14 +342,10 @@ def _preemptions(trace: Source, who: pl.DataFrame, states: pl.DataFrame, scope: 
             since_begin(trace, "start_ns").filter(length == length.max()).first().alias("longest_at_ns"),
         )
     )
-    frame = (
-        named(sums, who)
-        .join(holders(trace), on="holder", how="left", maintain_order="left")
-        .select(PREEMPTIONS.names)
-        .sort(pl.col("while_preempted_ns") + pl.col("while_woken_ns"), descending=True, maintain_order=True)
-    )
-    hidden = hidden_of(frame, trace) | {"by_pid", "by_process"}
-    return Section(PREEMPTIONS, frame, _why_empty(frame, trace, "waited for a CPU"), hidden=hidden)
+    rows = sums.join(holders(trace), on="holder", how="left", maintain_order="left")
+    waited = pl.col("while_preempted_ns") + pl.col("while_woken_ns")
+    notes = _why_empty(rows, trace, "waited for a CPU")
+    return section_of(trace, PREEMPTIONS, rows, notes, hidden=("by_pid", "by_process"), longest=waited)
 
 
 def wake_up_intervals(states: pl.DataFrame) -> pl.DataFrame:
@@ -405,7 +367,7 @@ def wake_up_intervals(states: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section:
+def _periodic(trace: Source, states: pl.DataFrame) -> Section:
     """Threads that wake up again and again and are no executor's: control loops, timers of drivers."""
     executors = pl.concat(
         [trace.table(name).select(pl.col("thread").alias("thread_row")) for name in ("phases", "callback_instances")]
@@ -418,31 +380,24 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
     periods = periods.filter(pl.col("period_n") >= MIN_INTERVALS)
     median = pl.col("interval_ns").median()  # the mean of the middle two: of the rule for regular ones alone
     off = (pl.col("interval_ns") - median).abs()
-    spread = intervals.group_by("thread_row").agg(
-        part_of(off.median(), median).alias("median_deviation_percent"),
-    )
+    spread = intervals.group_by("thread_row").agg(median_deviation_percent=part_of(off.median(), median))
     deviations = (
         intervals.join(periods.select("thread_row", "period_p50_ns"), on="thread_row", maintain_order="left")
         .with_columns(off_ns=(pl.col("interval_ns") - pl.col("period_p50_ns")).abs())
         .group_by("thread_row")
         .agg(
-            quantile(pl.col("off_ns"), 990).alias("off_p99_ns"),
-            pl.col("off_ns").max().alias("off_max_ns"),
-            since_begin(trace, "at_ns").get(pl.col("off_ns").arg_max()).alias("off_max_at_ns"),
-            (pl.col("interval_ns") > 1.5 * pl.col("period_p50_ns")).sum().cast(pl.UInt32).alias("long_periods"),
+            off_p99_ns=quantile(pl.col("off_ns"), 990),
+            off_max_ns=pl.col("off_ns").max(),
+            off_max_at_ns=since_begin(trace, "at_ns").get(pl.col("off_ns").arg_max()),
+            long_periods=(pl.col("interval_ns") > 1.5 * pl.col("period_p50_ns")).sum().cast(pl.UInt32),
         )
     )
-    frame = (
+    rows = (
         periods.join(spread, on="thread_row", how="left")
         .join(deviations, on="thread_row", how="left")
         .with_columns(regular=pl.col("median_deviation_percent") <= REGULAR_PERCENT)
-        .select(
-            "thread_row", "regular", pl.col("period_n").alias("n"), "period_p50_ns",
-            pl.col("period_sd_ns").alias("jitter_sd_ns"), "off_p99_ns", "off_max_ns", "off_max_at_ns", "period_min_ns",
-            "period_max_ns", "long_periods", "median_deviation_percent", "intervals_across_losses",
-        )
-    )  # fmt: skip
-    frame = named(frame, who).sort("regular", "n", descending=True, nulls_last=True, maintain_order=True)
+        .rename({"period_n": "n", "period_sd_ns": "jitter_sd_ns"})
+    )
     notes = [
         f"Threads with at least {MIN_INTERVALS} times from one wake-up from sleep to the next; regular: the median "
         f"deviation from the median is at most {REGULAR_PERCENT:g} % of it; no interval is left out for its length"
@@ -452,8 +407,8 @@ def _periodic(trace: Source, who: pl.DataFrame, states: pl.DataFrame) -> Section
     left_out = all_intervals["thread_row"].n_unique() - intervals["thread_row"].n_unique()
     if left_out:
         notes.append(f"{plural(left_out, 'thread')} with callbacks left out: their periods are those of the callbacks")
-    hidden = hidden_of(frame, trace) | {"median_deviation_percent", "intervals_across_losses"}
-    return Section(PERIODIC, frame, tuple(notes), hidden=hidden)
+    hidden = ("median_deviation_percent", "intervals_across_losses")
+    return section_of(trace, PERIODIC, rows, notes, hidden=hidden, longest=("regular", "n"))
 
 
 def _cpus(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:

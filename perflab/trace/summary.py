@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perflab.trace import names
+from perflab.trace import quality as data_quality
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import (
     HANDLE,
@@ -25,18 +26,7 @@ from perflab.trace.columns import (
     time,
 )
 from perflab.trace.names import NO_SCHEDULER
-from perflab.trace.quality import (
-    CLOCKS,
-    COVERAGE,
-    INITIALISATION,
-    LEDGER,
-    TAKES_WITHOUT_PUBLICATION,
-    THREADS_WITHOUT_SCHEDULER,
-    UNMATCHED,
-    Quality,
-    quality_of,
-    unmatched_takes,
-)
+from perflab.trace.quality import quality_of
 from perflab.trace.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
@@ -184,10 +174,7 @@ STREAMS = Table(
     shown=("trace", "cpu", "packets", "events", "size_bytes", "discarded_events", "lost_packets"),
 )
 
-TABLES = (
-    OVERVIEW, PROCESSES, NODES, EVENTS, TRACES, STREAMS, COVERAGE, LEDGER, UNMATCHED, TAKES_WITHOUT_PUBLICATION,
-    INITIALISATION, CLOCKS, THREADS_WITHOUT_SCHEDULER,
-)  # fmt: skip
+TABLES = (OVERVIEW, PROCESSES, NODES, EVENTS, TRACES, STREAMS, *data_quality.TABLES)
 
 
 def summary(trace: Source, scope: Scope = EVERYTHING) -> Answer:
@@ -204,7 +191,7 @@ def summary(trace: Source, scope: Scope = EVERYTHING) -> Answer:
             _events(trace.facts),
             _traces(trace.facts),
             _streams(trace.facts),
-            *_quality_sections(trace, quality, scope),
+            *data_quality.sections(trace, quality, scope),
         ),
         tuple(dict.fromkeys((*trace.facts.get("warnings", ()), *quality.doubts()))),
         quality.warnings(*(c.figure for c in quality.coverage)),
@@ -354,30 +341,3 @@ def _streams(facts: Json) -> Section:
         for s in t["streams"]
     ]
     return Section(STREAMS, STREAMS.frame(rows))
-
-
-def _quality_sections(trace: Source, quality: Quality, scope: Scope) -> tuple[Section, ...]:
-    """The data quality ledger."""
-    counters = quality.counters.filter(pl.col("n") > 0)
-    initialisation, clocks, ledger = quality.initialisation, quality.clocks, quality.ledger
-    return (
-        Section(COVERAGE, quality.coverage_frame(), quality.without_coverage()),
-        Section(LEDGER, ledger, () if ledger.height else ("nothing of the trace is missing or damaged",)),
-        Section(UNMATCHED, counters, () if counters.height else ("every start has its end, every event its object",)),
-        unmatched_takes(trace, quality, scope),
-        Section(
-            INITIALISATION,
-            initialisation,
-            () if initialisation.height else ("every callback has its owner, node and symbol",),
-        ),
-        Section(CLOCKS, clocks, () if clocks.height else ("nothing about the clocks is odd",)),
-        Section(THREADS_WITHOUT_SCHEDULER, quality.threads_without_scheduler, _thread_notes(trace, quality)),
-    )
-
-
-def _thread_notes(trace: Source, quality: Quality) -> tuple[str, ...]:
-    if not trace.facts["scheduler"]:
-        return (NO_SCHEDULER,)
-    if quality.threads_without_scheduler.is_empty():
-        return ("every thread of user space has scheduler events",)
-    return ("they never ran while the scheduler was recorded, or live in a PID name space of their own",)

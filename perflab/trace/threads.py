@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.columns import HOST, PID, PROCESS, THREAD, TID, because
+from perflab.trace.answer import Section
+from perflab.trace.columns import HOST, PID, PROCESS, THREAD, TID, Table, because
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -54,6 +56,26 @@ def hidden_of(frame: pl.DataFrame, trace: Source) -> set[str]:
     if (frame["process"].is_null() | frame["process"].eq_missing(frame["thread"])).all():
         hidden.add("process")
     return hidden
+
+
+def section_of(
+    trace: Source,
+    table: Table,
+    rows: pl.DataFrame,
+    notes: Iterable[str] = (),
+    because: Mapping[str, str] | None = None,
+    hidden: Collection[str] = (),
+    *,
+    longest: str | pl.Expr | Sequence[str] | None = None,
+) -> Section:
+    """A section about threads: rows with `thread_row` and the columns of the table but who they are.
+
+    `longest` comes first, else the rows are in the order of the threads.
+    """
+    frame = named(rows, identities(trace)).select(table.names)
+    if longest is not None:
+        frame = frame.sort(longest, descending=True, nulls_last=True, maintain_order=True)
+    return Section(table, frame, tuple(notes), because or {}, hidden_of(frame, trace).union(hidden))
 
 
 def known_time(states: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:

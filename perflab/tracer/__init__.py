@@ -15,12 +15,12 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from perflab.condition import Companion
+from perflab.condition import Start
 from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.formats.recording import FILE
 from perflab.host import Host
@@ -40,12 +40,6 @@ RECORDED = "PERFLAB_RECORDED"  # in the environment of what a recording of user 
 SCHEDULERS = (NONE, AUTO, *OWN_SOURCES, LTTNG)
 
 
-class Start(Protocol):
-    """Starts a program that ends with perflab, whatever is killed (perflab.condition.Trial.start)."""
-
-    def __call__(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> Companion: ...
-
-
 @dataclass(frozen=True)
 class RecordingSettings:
     """What is recorded. `scheduler` is one of SCHEDULERS; "auto" is the first that is there of `source_of`."""
@@ -57,23 +51,22 @@ class RecordingSettings:
     flight_recorder_bytes: int | None = None  # of scheduler events, where only the last ones are kept
 
 
+@dataclass(eq=False)
 class Recording:
     """One recording; `begin` and `end` once each."""
 
-    def __init__(
-        self, directory: Path, settings: RecordingSettings, *, start: Start, native: Native, host: Host | None = None
-    ) -> None:
-        self.directory = directory
-        self.settings = settings
-        self._start = start
-        self._native = native
-        self._host = host or Host()
-        self._session: Session | None = None
-        self._scheduler: SchedulerRecorder | None = None
-        self._cgroups: CgroupWatch | None = None
-        self._document: dict[str, Any] | None = None
-        self._began_ns = 0
-        self._began = ""
+    directory: Path
+    settings: RecordingSettings
+    _: KW_ONLY
+    start: Start
+    native: Native
+    host: Host = field(default_factory=Host)
+    _session: Session | None = None
+    _scheduler: SchedulerRecorder | None = None
+    _cgroups: CgroupWatch | None = None
+    _document: dict[str, Any] | None = None
+    _began_ns: int = 0
+    _began: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -86,11 +79,11 @@ class Recording:
         """Returns when all tracers record. Raises Unavailable where one cannot; then none does."""
         self._began_ns, self._began = time.monotonic_ns(), datetime.now(UTC).isoformat(timespec="milliseconds")
         self.directory.mkdir(parents=True, exist_ok=True)
-        source = source_of(self.settings.scheduler, self._native)
+        source = source_of(self.settings.scheduler, self.native)
         kernel = source == LTTNG
         try:
             if self.settings.user_space is not None or kernel:
-                self._session = Session(self.directory, self.settings.user_space, kernel=kernel, start=self._start)
+                self._session = Session(self.directory, self.settings.user_space, kernel=kernel, start=self.start)
                 self._session.begin()
             if self.settings.scheduler != NONE and not kernel:
                 self._scheduler = SchedulerRecorder(
@@ -100,7 +93,7 @@ class Recording:
                     buffer_bytes=self.settings.scheduler_buffer_bytes,
                     flight_recorder_bytes=self.settings.flight_recorder_bytes,
                 )
-                self._scheduler.begin(self._start, self._native)
+                self._scheduler.begin(self.start, self.native)
             if self.settings.scheduler != NONE:
                 self._cgroups = CgroupWatch(() if self.settings.whole_system else roots)
                 self._cgroups.begin()
@@ -130,7 +123,7 @@ class Recording:
             "began_ns": self._began_ns,
             "ended_ns": time.monotonic_ns(),
             "command": None if command is None else list(command),
-            "host": {"boot_id": self._host.boot_id(), **self._host.facts()},
+            "host": {"boot_id": self.host.boot_id(), **self.host.facts()},
             "user_space": user_space,
             "scheduler": scheduler,
             "cgroups": None if held is None else [group.model_dump() for group in held],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from perflab import programs
@@ -9,8 +11,6 @@ from perflab.errors import Unavailable
 from perflab.native import Native
 from perflab.tracer import LTTNG, OWN_SOURCES, TRACEPOINTS, RecordingSettings, check, lttng
 from perflab.tracer.scheduler import SchedulerRecorder, complaint
-
-PERF = "perf"
 
 
 @dataclass(frozen=True)
@@ -24,50 +24,42 @@ class Ability:
 
 def abilities(native: Native) -> list[Ability]:
     """User space, then the recorders of the scheduler, then CPU profiles."""
-    library = native.folder / TRACEPOINTS
-    headers = "install LTTng's headers with `apt install liblttng-ust-dev` and build again with `make`"
+
+    def user_space() -> str:
+        lttng.check()
+        return lttng.version() or ""
+
+    def tracepoints() -> str:
+        if not (native.folder / TRACEPOINTS).is_file():
+            headers = "install LTTng's headers with `apt install liblttng-ust-dev` and build again with `make`"
+            raise Unavailable(f"{TRACEPOINTS} is missing: {headers}")
+        return ""
+
+    def scheduler(source: str) -> str:
+        if (missing := complaint(native.program(SchedulerRecorder.PROGRAM), source)) is not None:
+            raise Unavailable(missing)
+        return ""
+
+    def kernel_modules() -> str:
+        check(RecordingSettings(user_space=None, scheduler=LTTNG), native)
+        return ""
+
+    def profiles() -> str:
+        programs.find("perf", "`apt install linux-perf` (Ubuntu: linux-tools-generic)")
+        return ""
+
     return [
-        _lttng(),
-        Ability(
-            "ros2 tracepoints", library.is_file(), "" if library.is_file() else f"{TRACEPOINTS} is missing: {headers}"
-        ),
-        *(_scheduler(source, native) for source in OWN_SOURCES),
-        _kernel_modules(native),
-        _perf(),
+        _ability("LTTng", user_space),
+        _ability("ros2 tracepoints", tracepoints),
+        *(_ability(f"scheduler by {source}", functools.partial(scheduler, source)) for source in OWN_SOURCES),
+        _ability("scheduler by lttng", kernel_modules),
+        _ability("CPU profiles", profiles),
     ]
 
 
-def _lttng() -> Ability:
-    name = "LTTng"
+def _ability(name: str, found: Callable[[], str]) -> Ability:
+    """`found` says what was found, or raises Unavailable."""
     try:
-        lttng.check()
+        return Ability(name, True, found())
     except Unavailable as error:
         return Ability(name, False, str(error))
-    return Ability(name, True, lttng.version() or "")
-
-
-def _scheduler(source: str, native: Native) -> Ability:
-    name = f"scheduler by {source}"
-    try:
-        missing = complaint(native.program(SchedulerRecorder.PROGRAM), source)
-    except Unavailable as error:
-        missing = str(error)
-    return Ability(name, missing is None, missing or "")
-
-
-def _kernel_modules(native: Native) -> Ability:
-    name = "scheduler by lttng"
-    try:
-        check(RecordingSettings(user_space=None, scheduler=LTTNG), native)
-    except Unavailable as error:
-        return Ability(name, False, str(error))
-    return Ability(name, True, "")
-
-
-def _perf() -> Ability:
-    found = programs.which(PERF)
-    return Ability("CPU profiles", found is not None, "" if found else f"{PERF} is not installed: {_perf_package()}")
-
-
-def _perf_package() -> str:
-    return "install it with `apt install linux-perf` (Ubuntu: linux-tools-generic)"

@@ -19,11 +19,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from perflab.formats.recording import Cgroup, Frozen, Throttled
-from perflab.processes import children_of
+from perflab.processes import descendants
 
 STEP_S = 0.02  # between two readings
 LOOK_S = 0.25  # between two searches for groups and their threads
@@ -63,22 +63,19 @@ class _Group:
     stat: _File
     events: _File  # of version 2
     freezer: _File  # of version 1
-    inode: int | None = None
-    quota_us: int | None = None
-    period_us: int | None = None
-    threads: set[int] = field(default_factory=set)
+    inode: int | None
+    record: Cgroup
     counts: Counts | None = None
     counted_at_ns: int = 0
     times_let_go: int = 0  # nr_throttled when it was let go for the last time
-    throttled: list[Throttled] = field(default_factory=list)
     is_frozen: bool | None = None
     asked_at_ns: int = 0
-    frozen: list[Frozen] = field(default_factory=list)
 
     @classmethod
     def at(cls, folder: Path) -> _Group:
         stat, events, freezer = (_File(folder / name) for name in ("cpu.stat", "cgroup.events", "freezer.state"))
-        return cls(folder, stat, events, freezer, _inode(folder))
+        record = Cgroup(path=str(folder), quota_us=None, period_us=None, threads=[], throttled=[], frozen=[])
+        return cls(folder, stat, events, freezer, _inode(folder), record)
 
     def reopen(self) -> None:
         """Where the group has gone, or another one has come to its place: that one's counters begin anew."""
@@ -94,16 +91,6 @@ class _Group:
     def close(self) -> None:
         for file in (self.stat, self.events, self.freezer):
             file.close()
-
-    def document(self) -> Cgroup:
-        return Cgroup(
-            path=str(self.folder),
-            quota_us=self.quota_us,
-            period_us=self.period_us,
-            threads=sorted(self.threads),
-            throttled=self.throttled,
-            frozen=self.frozen,
-        )
 
 
 class CgroupWatch:
@@ -145,7 +132,8 @@ class CgroupWatch:
             group.close()
         if not self._sees_groups:
             return None
-        return [g.document() for g in self._groups.values() if g.throttled or g.frozen]
+        records = (group.record for group in self._groups.values())
+        return [record for record in records if record.throttled or record.frozen]
 
     def _run(self) -> None:
         look_s = LOOK_S if self.roots else LOOK_EVERYWHERE_S
@@ -169,10 +157,10 @@ class CgroupWatch:
                 self._group(folder)
             for level in _levels(mount, folder):
                 if (quota := _quota(level)) is not None:
-                    group = self._group(level)
-                    group.quota_us, group.period_us = quota
+                    record = self._group(level).record
+                    record.quota_us, record.period_us = quota
         for group in self._groups.values():
-            group.threads |= _threads(group.folder)
+            group.record.threads = sorted({*group.record.threads, *_threads(group.folder)})
 
     def _group(self, folder: Path) -> _Group:
         if folder not in self._groups:
@@ -194,7 +182,7 @@ class CgroupWatch:
     def read(self) -> None:
         """Reads the counters of all groups that are known."""
         for group in self._groups.values():
-            if group.quota_us is not None:
+            if group.record.quota_us is not None:
                 self._read_counts(group)
             self._read_freezer(group)
 
@@ -211,7 +199,7 @@ class CgroupWatch:
             # The kernel counts every period, and the time when it is over.
             periods, group.times_let_go = counts[0] - group.times_let_go, counts[0]
             ns = counts[1] - before[1]
-            group.throttled.append(Throttled(before_ns=since, after_ns=self._now_ns(), periods=periods, ns=ns))
+            group.record.throttled.append(Throttled(before_ns=since, after_ns=self._now_ns(), periods=periods, ns=ns))
 
     def _read_freezer(self, group: _Group) -> None:
         began = self._now_ns()
@@ -219,27 +207,21 @@ class CgroupWatch:
         ended = self._now_ns()
         if frozen is None:
             return
+        found = group.record.frozen
         if frozen and not group.is_frozen:
             before = group.asked_at_ns if group.is_frozen is not None else None
-            group.frozen.append(Frozen(before_ns=before, first_ns=ended, last_ns=began, after_ns=None))
+            found.append(Frozen(before_ns=before, first_ns=ended, last_ns=began, after_ns=None))
         elif frozen:
-            group.frozen[-1] = group.frozen[-1].model_copy(update={"last_ns": began})
+            found[-1] = found[-1].model_copy(update={"last_ns": began})
         elif group.is_frozen:
-            group.frozen[-1] = group.frozen[-1].model_copy(update={"after_ns": ended})
+            found[-1] = found[-1].model_copy(update={"after_ns": ended})
         group.is_frozen, group.asked_at_ns = frozen, began
 
 
 def _pids(roots: Sequence[int]) -> set[int]:
     if not roots:
         return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
-    found: set[int] = set()
-    waiting = list(roots)
-    while waiting:
-        pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
-            waiting += children_of(pid)
-    return found
+    return {*roots, *(process.pid for root in roots for process in descendants(root))}
 
 
 def _mounts(root: Path) -> dict[str, tuple[Path, str]]:

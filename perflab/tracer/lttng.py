@@ -19,16 +19,16 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 from xml.etree import ElementTree
 
 from perflab import programs
-from perflab.condition import Companion
+from perflab.condition import Companion, Start
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
-from perflab.processes import read_process
+from perflab.processes import ancestors, last_words
 from perflab.waiting import Wait
 
 INSTALL = "apt-get install lttng-tools"
@@ -47,6 +47,7 @@ KERNEL_EVENTS = (
     *("sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new", "sched_migrate_task"),
     *("sched_process_fork", "sched_process_exec", "sched_process_exit"),
 )
+KERNEL_BUFFERS = (1 << 20, 8)
 GROUP = "tracing"
 SHARED_MEMORY = "/dev/shm"
 ROS2, PERFLAB = "ros2:*", "perflab:*"
@@ -150,26 +151,24 @@ def version() -> str | None:
     return None
 
 
+@dataclass(eq=False)
 class Session:
     """One session; its output goes to `directory`/ust and `directory`/kernel."""
 
-    def __init__(
-        self,
-        directory: Path,
-        user_space: UserSpaceSettings | None,
-        *,
-        kernel: bool,
-        start: Callable[..., Companion],
-    ) -> None:
-        self.name = f"{SESSION_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-        self._directory = directory.absolute()
-        self._user_space = user_space
-        self._kernel = kernel
-        self._start = start
-        self._daemon: _Daemon | None = None
-        self._keeper: Companion | None = None
-        self._created = self._created_once = False
-        self._told: Told | None = None
+    directory: Path
+    user_space: UserSpaceSettings | None
+    _: KW_ONLY
+    kernel: bool
+    start: Start
+    name: str = field(default_factory=lambda: f"{SESSION_PREFIX}{os.getpid()}-{secrets.token_hex(4)}")
+    _daemon: _Daemon | None = None
+    _keeper: Companion | None = None
+    _created: bool = False
+    _created_once: bool = False
+    _told: Told | None = None
+
+    def __post_init__(self) -> None:
+        self.directory = self.directory.absolute()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -180,20 +179,22 @@ class Session:
     def begin(self) -> None:
         """Raises Unavailable where no daemon can be had, PerflabError where LTTng refuses something."""
         check()
-        self._daemon = _Daemon(self._start, kernel=self._kernel)
+        self._daemon = _Daemon(self.start, kernel=self.kernel)
         self._daemon.begin()
         self._record()
         if not self._daemon.own:
             # It will not end with us; so the session must.
-            self._keeper = self._start("lttng_session", ["sh", "-c", _KEEPER, self.name])
-        snapshot = self._user_space is not None and self._user_space.snapshot
-        where = ["--snapshot"] if snapshot else [f"--output={self._directory}"]
+            self._keeper = self.start("lttng_session", ["sh", "-c", _KEEPER, self.name])
+        user_space = self.user_space
+        snapshot = user_space is not None and user_space.snapshot
+        where = ["--snapshot"] if snapshot else [f"--output={self.directory}"]
         self._run("create", self.name, *where)
         self._created = self._created_once = True
-        if self._user_space is not None:
-            self._add_user_space(self._user_space)
-        if self._kernel:
-            self._add_kernel(snapshot)
+        if user_space is not None:
+            sizes = user_space.sub_buffer_bytes, user_space.sub_buffers
+            self._add("userspace", user_space.events, user_space.contexts, sizes, overwrite=snapshot)
+        if self.kernel:
+            self._add("kernel", KERNEL_EVENTS, KERNEL_CONTEXTS, KERNEL_BUFFERS, overwrite=snapshot)
         self._run("start", self.name)
 
     def end(self) -> Told:
@@ -216,7 +217,7 @@ class Session:
         """Why a part of the trace could not be written. LTTng tells nobody: its daemon goes on, and exits with 0."""
         said = None if self._daemon is None else self._daemon.write_error()
         with contextlib.suppress(OSError):
-            if said is None and self._created_once and os.statvfs(self._directory).f_bavail == 0:
+            if said is None and self._created_once and os.statvfs(self.directory).f_bavail == 0:
                 said = os.strerror(errno.ENOSPC)
         return None if said is None else f"LTTng cannot write all of the trace: {said}"
 
@@ -226,8 +227,8 @@ class Session:
             if self._created:
                 self._run("stop", self.name)
                 losses = self._losses()
-                if self._user_space is not None and self._user_space.snapshot:
-                    self._run("snapshot", "record", f"--session={self.name}", str(self._directory))
+                if self.user_space is not None and self.user_space.snapshot:
+                    self._run("snapshot", "record", f"--session={self.name}", str(self.directory))
         finally:
             with contextlib.ExitStack() as stack:
                 if self._daemon is not None:
@@ -239,13 +240,13 @@ class Session:
                     self._run("destroy", self.name)
                     self._created = False
         return Told(
-            self._document(losses, "UST") if self._user_space is not None else None,
-            self._document(losses, "KERNEL") if self._kernel else None,
+            self._document(losses, "UST") if self.user_space is not None else None,
+            self._document(losses, "KERNEL") if self.kernel else None,
         )
 
     @property
     def _record_file(self) -> Path:
-        return self._directory / RECORD
+        return self.directory / RECORD
 
     def _record(self) -> None:
         """What a perflab that is killed together with its guards leaves; `perflab clean` reads it."""
@@ -256,22 +257,18 @@ class Session:
             record["home"] = {"path": str(home), "st_dev": status.st_dev, "st_ino": status.st_ino}
         self._record_file.write_text(json.dumps(record) + "\n", encoding="utf-8")
 
-    def _add_user_space(self, settings: UserSpaceSettings) -> None:
-        sizes = [f"--subbuf-size={settings.sub_buffer_bytes}", f"--num-subbuf={settings.sub_buffers}"]
-        mode = ["--overwrite"] if settings.snapshot else ["--discard"]
-        self._run("enable-channel", "--userspace", f"--session={self.name}", *sizes, *mode, CHANNEL)
-        place = ["--userspace", f"--session={self.name}", f"--channel={CHANNEL}"]
-        self._run("enable-event", *place, ",".join(settings.events))
-        if settings.contexts:
-            self._run("add-context", *place, *(f"--type={name}" for name in settings.contexts))
-
-    def _add_kernel(self, snapshot: bool) -> None:
-        mode = ["--overwrite"] if snapshot else ["--discard"]
-        sizes = ["--subbuf-size=1M", "--num-subbuf=8"]
-        self._run("enable-channel", "--kernel", f"--session={self.name}", *sizes, *mode, CHANNEL)
-        place = ["--kernel", f"--session={self.name}", f"--channel={CHANNEL}"]
-        self._run("enable-event", *place, ",".join(KERNEL_EVENTS))
-        self._run("add-context", *place, *(f"--type={name}" for name in KERNEL_CONTEXTS))
+    def _add(
+        self, domain: str, events: Sequence[str], contexts: Sequence[str], sizes: tuple[int, int], *, overwrite: bool
+    ) -> None:
+        """A channel of a domain, userspace or kernel; `sizes` are the bytes and the number of its sub-buffers."""
+        place = [f"--{domain}", f"--session={self.name}"]
+        mode = ["--overwrite" if overwrite else "--discard"]
+        buffers = [f"--subbuf-size={sizes[0]}", f"--num-subbuf={sizes[1]}"]
+        self._run("enable-channel", *place, *buffers, *mode, CHANNEL)
+        place.append(f"--channel={CHANNEL}")
+        self._run("enable-event", *place, ",".join(events))
+        if contexts:
+            self._run("add-context", *place, *(f"--type={name}" for name in contexts))
 
     def _losses(self) -> dict[str, tuple[int, int]]:
         """Discarded events and lost packets by the names of the domains."""
@@ -293,8 +290,8 @@ class Session:
         shared = {"discarded_events": discarded, "lost_packets": packets, "lttng_version": version()}
         if domain == "KERNEL":
             return {"tracer": "lttng", "filter": None, "events": None, "lost": discarded, **shared}
-        assert self._user_space is not None
-        settings = self._user_space
+        assert self.user_space is not None
+        settings = self.user_space
         return {
             "tracer": "lttng",
             "mode": "snapshot" if settings.snapshot else "discard",
@@ -313,13 +310,7 @@ class Session:
 
 def exists(session: str) -> bool:
     """Whether the daemon that answers, if one does, has a session of that name."""
-    try:
-        _lttng(("list", session), {})
-    except Interrupted:
-        raise
-    except PerflabError:
-        return False
-    return True
+    return _is_done(("list", session), {})
 
 
 def destroy(session: str) -> None:
@@ -331,7 +322,7 @@ def destroy(session: str) -> None:
 class _Daemon:
     """The session daemon that answers, or one of our own."""
 
-    start: Callable[..., Companion]
+    start: Start
     kernel: bool
     variables: dict[str, str] = field(default_factory=dict)  # with which it is found
     own: bool = False
@@ -376,7 +367,7 @@ class _Daemon:
             self._companion.receive(0.05)
             wait.look()
             if self._companion.status is not None or wait.is_over:
-                raise Unavailable(f"no LTTng session daemon can be started{_last_words(self._companion.log)}")
+                raise Unavailable(f"no LTTng session daemon can be started{last_words(self._companion.log)}")
 
     def write_error(self) -> str | None:
         """What one of our own could not write of a trace, by its log; None: all could be written, or nobody knows."""
@@ -424,7 +415,7 @@ def locked(kind: int) -> TextIO | None:
                 fcntl.flock(file, kind | fcntl.LOCK_NB)
                 stack.pop_all()
                 return file
-            if set(lock_holders(path)) & set(ancestors(os.getpid())):
+            if set(lock_holders(path)) & ({*ancestors()} - {os.getpid()}):
                 return None
             wait.pause()
     raise Unavailable(
@@ -455,13 +446,6 @@ def _has_open(pid: int, status: os.stat_result) -> bool:
     return False
 
 
-def ancestors(pid: int) -> Iterator[int]:
-    """The parent of a process, its parent, and so on."""
-    while (process := read_process(pid)) is not None and process.parent > 0:
-        yield process.parent
-        pid = process.parent
-
-
 def _holders_words(path: Path) -> str:
     holders = lock_holders(path)
     if not holders:
@@ -476,8 +460,12 @@ def _holders_words(path: Path) -> str:
 
 def answers(variables: dict[str, str]) -> bool:
     """Whether a session daemon does, of those that are found with these variables in the environment."""
+    return _is_done(("list",), variables)
+
+
+def _is_done(arguments: Sequence[str], variables: dict[str, str]) -> bool:
     try:
-        _lttng(("list",), variables)
+        _lttng(arguments, variables)
     except Interrupted:
         raise
     except PerflabError:
@@ -500,10 +488,3 @@ def _lttng(arguments: Sequence[str], variables: dict[str, str]) -> str:
         complaint = one_line(run.stderr) or one_line(run.stdout) or f"status {run.returncode}"
         raise PerflabError(f"`{' '.join(command)}`: {complaint}")
     return run.stdout
-
-
-def _last_words(log: Path) -> str:
-    with contextlib.suppress(OSError):
-        lines = log.read_text(errors="replace").strip().splitlines()
-        return f": {lines[-1]}" if lines else ""
-    return ""

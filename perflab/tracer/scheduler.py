@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import subprocess
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perflab import programs
-from perflab.condition import Companion
+from perflab.condition import Companion, Start
 from perflab.errors import BadInput, Interrupted, PerflabError, Unavailable, one_line
 from perflab.native import Native
+from perflab.processes import last_words
 from perflab.waiting import Wait
 
 CHECK_LIMIT_S = 60.0
@@ -69,7 +69,7 @@ class SchedulerRecorder:
     _companion: Companion | None = None
     _told: dict[str, Any] | None = None
 
-    def begin(self, start: Callable[..., Companion], native: Native) -> None:
+    def begin(self, start: Start, native: Native) -> None:
         """Returns when it records. Raises Unavailable where this machine does not allow it."""
         command: list[str | Path] = [
             *(native.program(self.PROGRAM), "--output", self.directory.absolute(), "--source", self.source),
@@ -111,7 +111,7 @@ class SchedulerRecorder:
             if line is not None and line.get("type") == "error":
                 self._fail(str(line.get("text")))
             if line is None and self._companion.status is not None:
-                self._fail(f"it ended with status {self._companion.status}{_last_words(self._companion.log)}")
+                self._fail(f"it ended with status {self._companion.status}{last_words(self._companion.log)}")
         self._fail(f"it did not say {kind!r} within {seconds:.0f} s")
         raise AssertionError
 
@@ -126,12 +126,3 @@ class SchedulerRecorder:
             case 3:
                 raise Unavailable(text)
         raise PerflabError(f"{self.PROGRAM}: {text}")
-
-
-def _last_words(log: Path) -> str:
-    lines: Sequence[str] = ()
-    try:
-        lines = log.read_text(errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return f": {lines[-1]}" if lines else ""

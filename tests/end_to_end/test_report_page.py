@@ -214,9 +214,12 @@ def test_a_flame_graph_is_drawn_when_it_is_opened(run: Run, page: Page, tmp_path
     ]  # fmt: skip
     document = {
         "schema": 1, "command": None, "pids": [1, 2], "system": False, "frequency_hz": 999, "call_graph": "fp",
-        "event": "cpu-clock", "unit": "ns", "notes": [], "warnings": ["be careful"], "families": families,
+        "event": "cpu-clock", "unit": "ns", "notes": [], "began_ns": 0, "ended_ns": 9, "perf_cpu_ns": None,
+        "stack_bytes": None, "kernel": True, "buffer_bytes_per_cpu": 4096, "perf": "6.1",
+        "warnings": ["be careful"], "families": families,
         "confidence": 0.95, "processes": processes,
-        "quality": {"samples": 80, "weight": 80, "whole": 1.0, "unresolved": 0.0},
+        "quality": {"samples": 80, "weight": 80, "whole": 1.0, "unresolved": 0.0, "idle": 0, "lost": 0, "throttled": 0,
+                    "unreadable_lines": 0, "complete": True},
     }  # fmt: skip
     (folder / "profile.json").write_text(json.dumps(document))
     for pid in (1, 2):

@@ -18,10 +18,12 @@ from support import SOURCE
 
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.models import as_json
 from perflab.observer import cpu_profile
 from perflab.profile import counter, families, perf_data, record, result, script, table
 from perflab.profile.counter import Attempt, Counter
 from perflab.profile.record import Plan, Settings
+from perflab.profile.result import Profile, Recorded, Recording
 from perflab.profile.script import Frame, Samples, Weight
 
 DATA = SOURCE / "tests/data/profile"
@@ -154,8 +156,8 @@ def test_the_same_stack_is_kept_once_with_its_weights() -> None:
 def test_a_sample_without_a_stack_is_a_sample() -> None:
     samples = parsed(sample(), sample("main (/a)"))
     found = table.group(samples.threads.values(), samples.frames, families.load())
-    assert (found.samples, found.unresolved) == (2, 1)
-    assert {row.family for row in found.rows} == {"application", "unknown"}
+    assert (found.samples, found.unresolved) == (2, 0.5)
+    assert {row.family for row in found.families} == {"application", "unknown"}
 
 
 def of(symbol: str | None, path: str | None, *callers: str) -> str:
@@ -273,9 +275,9 @@ def test_shares_by_hand() -> None:
         *([sample(*dds)] * 70), *([sample(*dds[:2])] * 20), *([sample(*dds, f"udp_sendmsg ({KERNEL})")] * 10)
     )
     found = table.group(samples.threads.values(), samples.frames, families.load())
-    rows = {row.family: row for row in found.rows}
+    rows = {row.family: row for row in found.families}
     assert (found.samples, found.weight, found.whole, found.unresolved) == (100, 1000, 1.0, 0)
-    assert {k: (r.self.samples, r.self.share, r.inclusive.samples, r.inclusive.share) for k, r in rows.items()} == {
+    assert {k: (r.self_samples, r.self_share, r.inclusive_samples, r.inclusive_share) for k, r in rows.items()} == {
         "application": (0, 0.0, 100, 1.0), "rclcpp": (20, 0.2, 100, 1.0), "cyclonedds": (70, 0.7, 80, 0.8),
         "kernel_network": (10, 0.1, 10, 0.1),
     }  # fmt: skip
@@ -283,14 +285,14 @@ def test_shares_by_hand() -> None:
     z, n, p = 1.959963984540054, 100, 0.7
     centre, reach = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     low, high = (centre - reach) / (1 + z * z / n), (centre + reach) / (1 + z * z / n)
-    assert rows["cyclonedds"].self.low == pytest.approx(low)
-    assert rows["cyclonedds"].self.high == pytest.approx(high)
+    assert rows["cyclonedds"].self_low == pytest.approx(low)
+    assert rows["cyclonedds"].self_high == pytest.approx(high)
 
 
 def test_below_a_handful_of_samples_there_are_no_shares() -> None:
     samples = parsed(*[sample("_start (/a)")] * (table.LEAST_SAMPLES - 1))
-    (row,) = table.group(samples.threads.values(), samples.frames, families.load()).rows
-    assert (row.self.samples, row.self.share, row.self.low, row.inclusive.high) == (9, None, None, None)
+    (row,) = table.group(samples.threads.values(), samples.frames, families.load()).families
+    assert (row.self_samples, row.self_share, row.self_low, row.inclusive_high) == (9, None, None, None)
 
 
 def test_samples_of_unequal_weight_are_less_certain() -> None:
@@ -298,10 +300,10 @@ def test_samples_of_unequal_weight_are_less_certain() -> None:
         texts = [sample("f (/a)", period=period) for period in periods]
         texts += [sample("g (/lib/libc.so.6)", period=period) for period in periods]
         samples = parsed(*texts)
-        row = table.group(samples.threads.values(), samples.frames, families.load()).rows[0]
-        assert row.self.share == 0.5
-        assert row.self.low is not None and row.self.high is not None
-        return row.self.high - row.self.low
+        row = table.group(samples.threads.values(), samples.frames, families.load()).families[0]
+        assert row.self_share == 0.5
+        assert row.self_low is not None and row.self_high is not None
+        return row.self_high - row.self_low
 
     assert width(*[10] * 30) < width(*[10] * 15, *[50] * 15)
 
@@ -431,11 +433,10 @@ def test_buffers_hold_a_second_as_far_as_memory_may_be_locked(monkeypatch: pytes
     assert record.buffer_bytes(dwarf) == 512 << 10
 
 
-def made(samples: Samples, **changes: Any) -> dict[str, Any]:
-    plan = Plan(Settings(), Counter("cycles", True, ("a note",)), Path("/usr/bin/perf"), "6.1", 1 << 20)
-    known = {"schema": 1, "command": ["a", "b"], "pids": [], "began_ns": None, "ended_ns": None,
-             "perf_cpu_ns": None, **plan.document(), "notes": list(plan.counter.notes), **changes}  # fmt: skip
-    return result._document(known, perf_data.PerfData(samples.total, names={7: "main name"}), samples, families.load())
+def made(samples: Samples, **changes: Any) -> Profile:
+    plan = Plan(Settings(**changes), Counter("cycles", True, ("a note",)), Path("/usr/bin/perf"), "6.1", 1 << 20)
+    known = Recording.of(plan, Recorded(["a", "b"]))
+    return result._profile(known, perf_data.PerfData(samples.total, names={7: "main name"}), samples, families.load())
 
 
 def test_the_folder_of_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:
@@ -445,7 +446,7 @@ def test_the_folder_of_a_profile_is_read_back_as_it_was_written(tmp_path: Path) 
     result._write_stacks(tmp_path, document, samples)
     result._write_pages(tmp_path, document, samples, families.load())
     result._write_tables(tmp_path, document)
-    (tmp_path / result.FILE).write_text(json.dumps(document))
+    (tmp_path / result.FILE).write_text(json.dumps(as_json(document)))
     assert result.load(tmp_path) == document
     assert sorted((tmp_path / result.FOLDED).read_text().splitlines()) == [
         "main name (7);t (7);_start;work:;dds_write 150",
@@ -460,8 +461,9 @@ def test_the_folder_of_a_profile_is_read_back_as_it_was_written(tmp_path: Path) 
     assert few.select("thread", "total_samples", "self_share", "self_samples").rows() == [("two words", 5, None, 5)]
     text = (tmp_path / result.CSV).read_text().splitlines()
     assert len(text) == frame.height + 1 and text[0].split(",") == frame.columns
-    (process,) = document["processes"]
-    assert (tmp_path / process["page"]).is_file() and process["page"] in (tmp_path / result.INDEX).read_text()
+    (process,) = document.processes
+    assert process.page is not None
+    assert (tmp_path / process.page).is_file() and process.page in (tmp_path / result.INDEX).read_text()
 
 
 @pytest.mark.parametrize(
@@ -474,13 +476,13 @@ def test_the_folder_of_a_profile_is_read_back_as_it_was_written(tmp_path: Path) 
     ],
 )  # fmt: skip
 def test_what_makes_figures_less_than_they_seem_is_said(texts: list[str], changes: Any, words: str) -> None:
-    (warning,) = made(parsed(*texts), **changes)["warnings"]
+    (warning,) = made(parsed(*texts), **changes).warnings
     assert re.search(words, warning)
 
 
 def test_without_samples_everything_is_unknown_and_nothing_zero(tmp_path: Path) -> None:
     document = made(parsed())
-    assert document["quality"]["whole"] is None and document["quality"]["unresolved"] is None
+    assert document.quality.whole is None and document.quality.unresolved is None
     result._write_pages(tmp_path, document, parsed(), families.load())
     result._write_tables(tmp_path, document)
     assert pl.read_parquet(tmp_path / result.PARQUET).height == 0

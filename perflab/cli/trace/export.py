@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from perflab.cli.trace.common import AsJson, Paths, Threads, opened, write_json
-from perflab.errors import BadInput
 from perflab.option import one_of
 from perflab.units import format_count, format_time
 
-_TABLES = ("csv", "parquet")
-_FILES = ("perfetto", "folded", "flamegraph")
+
+def _formats() -> Sequence[str]:
+    from perflab.trace.export import FILES, FOLDERS
+
+    return (*FILES, *FOLDERS)
 
 
 def export(
@@ -30,8 +33,8 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help=f"{', '.join(_FILES)}, {' or '.join(_TABLES)}.",
-            autocompletion=one_of((*_FILES, *_TABLES)),
+            help="perfetto, folded, flamegraph, csv or parquet.",
+            autocompletion=one_of(_formats),
         ),
     ] = "csv",
     wall: Annotated[bool, typer.Option("--wall", help="Stacks of wall time instead of time on a CPU.")] = False,
@@ -53,46 +56,26 @@ def export(
         perflab trace export ~/.ros/tracing/session --format perfetto --output session.pftrace
         perflab trace export ~/.ros/tracing/session --format parquet --output tables
     """
-    if format_ not in (*_FILES, *_TABLES):
-        raise BadInput(f"--format {format_!r} is not one of {', '.join((*_FILES, *_TABLES))}")
-    if wall and format_ not in ("folded", "flamegraph"):
-        raise BadInput("--wall is for --format folded and flamegraph; the others have both times")
-    if format_ in _FILES:
-        return _file(paths, output, format_, wall=wall, force=force, as_json=as_json, threads=threads)
-    return _tables(paths, output, format_, force=force, as_json=as_json, threads=threads)
-
-
-def _file(
-    paths: list[Path], output: Path, format_: str, *, wall: bool, force: bool, as_json: bool, threads: int
-) -> int:
-    from perflab.trace.export_file import check_file, export_file
-
-    check_file(output, force=force)
-    counts = export_file(opened(paths, threads), output, format_, force=force, wall=wall)
-    if as_json:
-        write_json({"file": str(output), "format": format_, "counts": counts})
-        return 0
-    sys.stdout.write(f"{output}\n")
-    sys.stdout.write(f"{', '.join(_said(name, n) for name, n in counts.items() if n)}\n")
-    return 0
-
-
-def _said(name: str, n: int) -> str:
-    if name == "total_ns":
-        return format_time(n)
-    return f"{format_count(n)} {name.replace('_', ' ')}"
-
-
-def _tables(paths: list[Path], output: Path, format_: str, *, force: bool, as_json: bool, threads: int) -> int:
     from perflab.trace import export as exporter
 
-    exporter.check(output, force=force)
+    exporter.check(output, format_, force=force, wall=wall)
+    trace = opened(paths, threads)
+    if format_ in exporter.FILES:
+        counts = exporter.export_file(trace, output, format_, force=force, wall=wall)
+        if as_json:
+            return write_json({"file": str(output), "format": format_, "counts": counts})
+        sys.stdout.write(f"{output}\n{', '.join(_said(name, n) for name, n in counts.items() if n)}\n")
+        return 0
 
     def wrote(path: Path) -> None:
         if not as_json:
             sys.stdout.write(f"{path}\n")
 
-    index = exporter.export(opened(paths, threads), output, format_, force=force, wrote=wrote)
+    index = exporter.export(trace, output, format_, force=force, wrote=wrote)
     if as_json:
         write_json({"directory": str(output), **{key: index[key] for key in ("format", "paths", "files")}})
     return 0
+
+
+def _said(name: str, n: int) -> str:
+    return format_time(n) if name == "total_ns" else f"{format_count(n)} {name.replace('_', ' ')}"

@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli import folder
+from perflab.cli import recording
+from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Limit
 from perflab.cli.trace.common import AsJson, write_json
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed
 
@@ -23,13 +24,10 @@ if TYPE_CHECKING:
 
 USER_SPACE, SCHEDULER = "user space", "the scheduler"
 COUNTED_BYTES = 512 << 20  # a trace that is larger is not read to be counted: it takes seconds, and its events memory
-STOP_GRACE_S = 10.0  # between SIGINT and SIGTERM to the command, as after Ctrl-C
 
 
 def record(
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run.", show_default=False)
-    ] = None,
+    command: Command = None,
     scheduler: Annotated[
         bool, typer.Option("--scheduler", help="Record the scheduler's events, too: who ran when, who woke whom.")
     ] = False,
@@ -57,10 +55,7 @@ def record(
     snapshot: Annotated[
         bool, typer.Option("--snapshot", help="Flight recorder: keep what fits into the buffers, write it at the end.")
     ] = False,
-    duration: Annotated[
-        str | None,
-        typer.Option("--duration", metavar="TIME", help="Stop after that long (10s).", show_default="until it ends"),
-    ] = None,
+    duration: Duration = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Where to.", show_default="traces/<time>_<command>"),
@@ -83,27 +78,31 @@ def record(
     if whole_system and words and not (scheduler or scheduler_from):
         raise BadInput("--whole-system is of the scheduler's events: give --scheduler as well")
     settings = _settings(scheduler, scheduler_from, whole_system or not words, events, contexts, buffer, snapshot)
-    seconds = _seconds(duration)
-    if not words and seconds is None and not sys.stdin.isatty():
+    limit = Limit(duration)
+    if not words and limit.seconds is None and not sys.stdin.isatty():
         raise BadInput("neither a command nor --duration: right would be `perflab trace record --duration 10s`")
     programs = native.find()
     check(settings, programs)
     if words:
         check_program(words[0], Path.cwd())
-    place = folder.make(output, "recording", "traces", Path(words[0]).name if words else "system")
+    place = recording.make(output, "recording", "traces", Path(words[0]).name if words else "system")
     directory = place.path
-    with _Companions(directory, programs.program("perflab-guard")) as companions, _signals():
-        recording = Recording(directory, settings, start=companions.start, native=programs)
+    guard = programs.program("perflab-guard")
+    with (
+        Companions(guard, lambda name: directory / "logs" / f"{name}.log") as companions,
+        recording.signals_interrupt(),
+    ):
+        recorder = Recording(directory, settings, start=companions.start, native=programs)
         try:
-            recording.begin([os.getpid()])
+            recorder.begin([os.getpid()])
         except BaseException:
             companions.close()
             place.take_back()
             raise
         try:
-            status = _run(companions, words, recording.environment, seconds)
+            status = _run(companions, words, recorder.environment, limit)
         finally:
-            document = _end(recording, words, directory)
+            document = _end(recorder, words, directory)
     if as_json:
         write_json({"directory": str(directory), **document})
     else:
@@ -149,90 +148,25 @@ def _settings(
     )
 
 
-def _seconds(duration: str | None) -> float | None:
-    from perflab.units import NS_PER_S, parse_duration
-
-    return None if duration is None else parse_duration(duration, "--duration") / NS_PER_S
-
-
-class _Companions:
-    """The programs of a recording; all are ended when it ends."""
-
-    def __init__(self, directory: Path, guard: Path) -> None:
-        self._logs = directory / "logs"
-        self._guard = guard
-        self._running: list[GuardedCompanion] = []
-
-    def __enter__(self) -> _Companions:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def start(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> GuardedCompanion:
-        from perflab.experiment.companion import GuardedCompanion
-
-        self._logs.mkdir(parents=True, exist_ok=True)
-        log = self._logs / f"{name}.log"
-        self._running.append(GuardedCompanion(name, command, guard=self._guard, log=log, control=control))
-        return self._running[-1]
-
-    def run(self, command: Sequence[str], environment: dict[str, str]) -> GuardedCompanion:
-        """Like `start`; it prints where we print."""
-        from perflab.experiment.companion import GuardedCompanion
-
-        null, program = Path(os.devnull), Path(command[0]).name
-        self._running.append(
-            GuardedCompanion(program, command, guard=self._guard, log=null, pass_output=True, environment=environment)
-        )
-        return self._running[-1]
-
-    def close(self) -> None:
-        while self._running:
-            self._running.pop().stop()
-
-
-def _end(recording: Recording, words: Sequence[str], directory: Path) -> dict[str, Any]:
+def _end(recorder: Recording, words: Sequence[str], directory: Path) -> dict[str, Any]:
     try:
-        return recording.end(words or None)
+        return recorder.end(words or None)
     except PerflabError as error:
         error.args = (f"{error}; what was recorded until then is in {directory}",)
         raise
 
 
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a recording as Ctrl-C does."""
-
-    def interrupt(signum: int, _: object) -> None:
-        raise Interrupted(signum)
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _run(
-    companions: _Companions, words: Sequence[str], environment: dict[str, str], seconds: float | None
-) -> int | None:
+def _run(companions: Companions, words: Sequence[str], environment: dict[str, str], limit: Limit) -> int | None:
     """The status of the command; None where there was none, or where it was ended by us."""
-    deadline = None if seconds is None else time.monotonic() + seconds
-
-    def passed() -> bool:
-        return deadline is not None and time.monotonic() >= deadline
-
     if not words:
         with contextlib.suppress(KeyboardInterrupt):
-            while not passed():
-                time.sleep(0.1)
+            while not limit.is_over:
+                time.sleep(LOOK_S)
         return None
     program = companions.run(words, environment)
     try:
-        while program.status is None and not passed():
-            program.receive(0.1)
+        while program.status is None and not limit.is_over:
+            program.receive(LOOK_S)
         if program.status is not None:
             return program.status
     except KeyboardInterrupt:
@@ -250,7 +184,7 @@ def _interrupt(program: GuardedCompanion) -> None:
     deadline = time.monotonic() + STOP_GRACE_S
     with contextlib.suppress(KeyboardInterrupt):
         while program.status is None and time.monotonic() < deadline:
-            program.receive(0.1)
+            program.receive(LOOK_S)
     program.stop()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perflab.columns import AnyTable, Tone
-from perflab.errors import DAMAGE, BadInput
+from perflab.errors import BadInput
 from perflab.profile import flamegraph, result
 from perflab.report.run_page.runs import ReportRun
 
@@ -57,44 +57,41 @@ def section(runs: Sequence[ReportRun]) -> list[Profile]:
                 profile, room = _profile(title, folder, room)
             except BadInput as problem:
                 profile = Profile(title, str(problem))
-            except DAMAGE as error:
-                profile = Profile(title, f"{folder / result.FILE} is damaged: {type(error).__name__}: {error}")
             made.append(profile)
     return made
 
 
 def _profile(title: str, folder: Path, room: int) -> tuple[Profile, int]:
     """The profile, and how many bytes are left for the flame graphs of others."""
-    document = result.load(folder)
-    quality = document["quality"]
+    read = result.load(folder)
+    quality = read.quality
     facts = [
         (
             "sampled",
-            f"{result.amount(quality['weight'], document['unit'])} in {quality['samples']:,} samples of "
-            f"{document['event']} at {document['frequency_hz']} Hz",
+            f"{result.amount(quality.weight, read.unit)} in {quality.samples:,} samples of "
+            f"{read.event} at {read.frequency_hz} Hz",
         ),
         (
             "stacks",
-            f"by {document['call_graph']}; {result.percent(quality['whole'])} whole, "
-            f"{result.percent(quality['unresolved'])} of the samples in functions without a name",
+            f"by {read.call_graph}; {result.percent(quality.whole)} whole, "
+            f"{result.percent(quality.unresolved)} of the samples in functions without a name",
         ),
     ]
     processes = []
-    for of in document["processes"]:
-        process, used = _process(title, folder, of, document, room)
+    for of in read.processes:
+        process, used = _process(title, folder, of, read, room)
         processes.append(process)
         room -= used
-    warnings, notes = document.get("warnings") or (), document.get("notes") or ()
-    return Profile(title, "", facts, warnings, notes, processes), room
+    return Profile(title, "", facts, read.warnings, read.notes, processes), room
 
 
-def _process(title: str, folder: Path, of: Json, document: Json, room: int) -> tuple[Process, int]:
+def _process(title: str, folder: Path, of: result.Process, read: result.Profile, room: int) -> tuple[Process, int]:
     """A process, and how many bytes of the page its flame graph takes."""
-    name = result.process_name(of)
-    families = result.families_table(f"{title}: {name}", of, document)
-    if not of.get("page"):
-        return Process(name, families, problem=f"{name}: {of['samples']} samples are too few for shares."), 0
-    path = result.drawing_of(folder / of["page"])
+    name = of.title
+    families = result.families_table(f"{title}: {name}", of, read)
+    if of.page is None:
+        return Process(name, families, problem=f"{name}: {of.samples} samples are too few for shares."), 0
+    path = result.drawing_of(folder / of.page)
     head = f"Flame graph of {name}: {path}"
     try:
         text = path.read_text(encoding="utf-8")
@@ -107,4 +104,4 @@ def _process(title: str, folder: Path, of: Json, document: Json, room: int) -> t
         return Process(name, families, problem=f"{head}: {error.strerror}", tone="warn"), 0
     except ValueError as error:
         return Process(name, families, problem=f"{head} is damaged: {error}", tone="warn"), 0
-    return Process(name, families, flamegraph.looks(document["families"]), drawing), len(text)
+    return Process(name, families, flamegraph.looks(read.families), drawing), len(text)

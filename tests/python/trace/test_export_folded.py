@@ -15,7 +15,7 @@ from reference_traces import reference_trace
 
 from perflab.errors import BadInput
 from perflab.trace import open_trace
-from perflab.trace.export_file import export_file
+from perflab.trace.export import export_file
 from perflab.trace.source import NativeTrace
 
 LINE = re.compile(r"[^;\x00-\x1f]+(;[^;\x00-\x1f]+)* [1-9][0-9]*")

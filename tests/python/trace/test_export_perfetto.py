@@ -22,7 +22,7 @@ from trace_processor import TraceProcessor
 from perflab.cli import main
 from perflab.errors import BadInput, PerflabError
 from perflab.trace import open_trace
-from perflab.trace.export_file import export_file
+from perflab.trace.export import export_file
 from perflab.trace.messages import messages
 from perflab.trace.source import NativeTrace
 
@@ -500,7 +500,7 @@ import resource, sys
 from pathlib import Path
 from perflab.errors import PerflabError
 from perflab.trace import open_trace
-from perflab.trace.export_file import export_file
+from perflab.trace.export import export_file
 trace = open_trace([Path(sys.argv[1])])
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

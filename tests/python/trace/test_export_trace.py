@@ -93,7 +93,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_format_that_is_none_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="--format 'xlsx' is not one of csv, parquet"):
+    with pytest.raises(BadInput, match="--format 'xlsx' is not one of perfetto, folded, flamegraph, csv, parquet"):
         export(made(), tmp_path / "out", "xlsx")
     assert not (tmp_path / "out").exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Perflab
 
-from perflab.cli import folder
+from perflab.cli import recording
 from perflab.errors import BadInput
 
 
@@ -18,14 +18,14 @@ def test_two_that_begin_in_the_same_second_have_two_folders(tmp_path: Path, monk
         def now(cls, tz: tzinfo | None = None) -> Noon:
             return cls(2026, 1, 1, 12, tzinfo=tz)
 
-    monkeypatch.setattr(folder, "datetime", Noon)
+    monkeypatch.setattr(recording, "datetime", Noon)
     monkeypatch.chdir(tmp_path)
-    found = [folder.make(None, "recording", "traces", "talker").path.name for _ in range(3)]
+    found = [recording.make(None, "recording", "traces", "talker").path.name for _ in range(3)]
     assert found == ["20260101T120000Z_talker", "20260101T120000Z_talker_2", "20260101T120000Z_talker_3"]
 
 
 def test_what_is_taken_back_leaves_what_was_there(tmp_path: Path) -> None:
-    place = folder.make(tmp_path / "a/b/c", "recording", "traces", "x")
+    place = recording.make(tmp_path / "a/b/c", "recording", "traces", "x")
     (place.path / "logs").mkdir()
     (place.path / "logs/x.log").write_text("")
     place.take_back()
@@ -33,7 +33,7 @@ def test_what_is_taken_back_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_of_the_user_stays_and_stays_empty(tmp_path: Path) -> None:
-    place = folder.make(tmp_path, "recording", "traces", "x")
+    place = recording.make(tmp_path, "recording", "traces", "x")
     (place.path / "session.json").write_text("{}")
     place.take_back()
     assert tmp_path.is_dir()
@@ -41,7 +41,7 @@ def test_an_empty_folder_of_the_user_stays_and_stays_empty(tmp_path: Path) -> No
 
 
 def test_what_somebody_else_put_beside_it_stays(tmp_path: Path) -> None:
-    place = folder.make(tmp_path / "traces/mine", "recording", "traces", "x")
+    place = recording.make(tmp_path / "traces/mine", "recording", "traces", "x")
     (tmp_path / "traces/theirs").mkdir()
     place.take_back()
     assert [path.name for path in (tmp_path / "traces").iterdir()] == ["theirs"]
@@ -50,7 +50,7 @@ def test_what_somebody_else_put_beside_it_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["/proc/x", "/dev/null", "/dev/null/x"])
 def test_where_no_folder_can_be_it_is_one_line(place: str) -> None:
     with pytest.raises(BadInput, match=f"^--output {place}: "):
-        folder.make(Path(place), "recording", "traces", "x")
+        recording.make(Path(place), "recording", "traces", "x")
 
 
 @pytest.mark.parametrize(
