@@ -75,3 +75,9 @@ PART = Quantity("%", _part)  # of a whole
 POINTS = Quantity("percentage points", lambda value: f"{value:.4g}")
 SYMBOL = Quantity("", str, numeric=False)  # of C++: where there is no room its template arguments go
 FLAG = Quantity("", lambda value: "yes" if value else "no", numeric=False)
+
+
+def of_unit(unit: str) -> Quantity:
+    """Of plain numbers in a unit, whether or not a quantity here has it."""
+    known = next((q for q in (TIME, DURATION, COUNT, PERCENT, KILOBYTES, BYTES) if q.unit == unit), None)
+    return known or Quantity(unit, lambda value: f"{format_rate(value)} {unit}", units={unit: 1})

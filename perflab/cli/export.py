@@ -14,6 +14,7 @@ from perflab.cli.options import complete_run, parameters, read, with_options
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.option import Declared, declared, one_of
 from perflab.output import write_json
+from perflab.results.outcome import SUCCESS
 
 if TYPE_CHECKING:
     from perflab.export import Written
@@ -147,8 +148,8 @@ def _check_free(directory: Path, force: bool) -> None:
 
 
 def _print(trial: TrialTables, written: Written, note: str | None) -> None:
-    if trial.outcome != "success":
-        sys.stdout.write(f"Note: trial {trial.number} was no success ({trial.outcome})\n")
+    if trial.outcome != SUCCESS:
+        sys.stdout.write(f"Note: trial {trial.number} was no success ({trial.outcome.words})\n")
     if note is not None:
         sys.stdout.write(f"Note: trial {trial.number}: {note}\n")
     sys.stdout.write("".join(f"{path}\n" for path in written.files) + written.text)

@@ -19,7 +19,8 @@ from perflab.errors import BadInput
 from perflab.formats.irobot import target as targets
 from perflab.formats.irobot.target import Target
 from perflab.results.curve import BreakingPoint, Step
-from perflab.results.trial import HARNESS_ERROR, INVALID, MEASURED, Trial, expected, received
+from perflab.results.outcome import SUCCESS
+from perflab.results.trial import MEASURED, Trial, expected, received
 from perflab.statistics.breaking_point import Aim, Search, Space
 from perflab.statistics.breaking_point_verdicts import sentences
 from perflab.statistics.curve_verdicts import level_words
@@ -28,11 +29,9 @@ from perflab.statistics.selection import place_words
 from perflab.statistics.summary import TrialData, figures_of
 from perflab.statistics.target import exceeded, processes_of
 
-SUCCESS = "success"
 TARGET = "target:"
 SHARE_OF_SUCCESS, SHARE_OF_BOUND = 0.9, 0.5
 LOG_FROM = 10.0  # a range of at least this ratio is searched by ratios
-NO_VERDICT = (INVALID, HARNESS_ERROR)
 
 
 class Judge(Protocol):
@@ -141,7 +140,7 @@ def _judge(text: str, cpus: int | None, figures: Mapping[str, str] | None) -> tu
 
 
 def _is_success(data: TrialData) -> bool | None:
-    return None if data.outcome in NO_VERDICT else data.outcome == "success"
+    return data.outcome == SUCCESS if data.outcome.judged else None
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class _OfBound:
     criterion: Criterion
 
     def __call__(self, data: TrialData) -> bool | None:
-        if data.outcome in NO_VERDICT:
+        if not data.outcome.judged:
             return None
         if not data.measured:
             return False  # what broke before it could be measured has not met it
@@ -177,7 +176,7 @@ class _OfTarget:
     cpus: int | None
 
     def __call__(self, data: TrialData) -> bool | None:
-        if data.outcome in NO_VERDICT:
+        if not data.outcome.judged:
             return None
         if not data.measured:
             return False
@@ -192,7 +191,7 @@ def _tell(search: Search, level: float, met: bool | None, data: TrialData) -> No
     if met is not None:
         search.add(level, met)
     else:
-        search.invalid(level, "harness_error" if data.outcome == HARNESS_ERROR else "invalid")
+        search.invalid(level, data.outcome)
 
 
 class Searching:

@@ -26,6 +26,7 @@ from perflab.experiment.supervisor import CompanionEnded, Event, Tick
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, log_tail, on_cpus
+from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload.command import Command
@@ -319,7 +320,7 @@ class CommandSystem(System):
             return self._beside.hear(event)
         if not self._parameters.ends_itself and run.asked_to_end_ns is None:
             hint = "" if run.status else "; with `ends: itself` (--ends itself) that is no failure"
-            raise Failed("failed", f"{self._words} {run.how_it_ended()}{hint}")
+            raise Failed(FAILED, f"{self._words} {run.how_it_ended()}{hint}")
         return True
 
     # -- how -----------------------------------------------------------------------------------------------------------
@@ -331,7 +332,7 @@ class CommandSystem(System):
         try:
             companion = run.launch(trial.launch, variables, plan.native.program("perflab-guard"))
         except BadInput as error:
-            raise Failed("harness_error", str(error), last=True, error=error) from error
+            raise Failed(HARNESS_ERROR, str(error), last=True, error=error) from error
         trial.supervisor.watch(companion)
         self._outcome.pids[run.name] = trial.processes[run.command.name] = run.pid
         self._watch_tree()
@@ -357,7 +358,7 @@ class CommandSystem(System):
         if not trial.until(ready, time.monotonic() + wait_ns / NS_PER_S, LOOK_INTERVAL_S):
             waited = format_duration(wait_ns / NS_PER_S)
             missing = run.not_ready()
-            raise Failed("failed", f"{self._words} was not ready within {waited}: {missing}{last_words(run.log)}")
+            raise Failed(FAILED, f"{self._words} was not ready within {waited}: {missing}{last_words(run.log)}")
 
     def _is_over(self) -> bool:
         """Whether it has ended by itself, as it should."""
@@ -376,11 +377,11 @@ class CommandSystem(System):
         run = self._run
         if run.ended_ns is None:
             limit = format_duration((planned.end_ns - (run.started_ns or 0)) / NS_PER_S)
-            raise Failed("failed", f"{self._words} has not ended by itself within {limit}{last_words(run.log)}")
+            raise Failed(FAILED, f"{self._words} has not ended by itself within {limit}{last_words(run.log)}")
         if run.status != 0:
-            raise Failed("failed", f"{self._words} {run.how_it_ended()}")
+            raise Failed(FAILED, f"{self._words} {run.how_it_ended()}")
         if run.ended_ns <= planned.begin_ns:
-            raise Failed("failed", f"{self._words} {run.how_it_ended()}: the warm-up was not over")
+            raise Failed(FAILED, f"{self._words} {run.how_it_ended()}: the warm-up was not over")
         self._ended_ns = min(run.ended_ns, planned.end_ns)
 
     def _stop(self) -> None:
@@ -391,9 +392,9 @@ class CommandSystem(System):
         if trial.until(run.has_ended, time.monotonic() + stop.grace / NS_PER_S):
             return
         for problem in self.close():
-            raise Failed("harness_error", problem)
+            raise Failed(HARNESS_ERROR, problem)
         grace = format_duration(stop.grace / NS_PER_S)
-        raise Failed("failed", f"{self._words} did not end within {grace} after {stop.signal}; it {run.how_it_ended()}")
+        raise Failed(FAILED, f"{self._words} did not end within {grace} after {stop.signal}; it {run.how_it_ended()}")
 
     @property
     def _words(self) -> str:

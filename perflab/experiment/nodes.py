@@ -28,6 +28,7 @@ from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.json_file import write_json
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words, log_tail
+from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 
@@ -161,7 +162,7 @@ class Nodes(System):
             more = f" and {len(unmatched) - UNMATCHED_SHOWN} more" if len(unmatched) > UNMATCHED_SHOWN else ""
             timeout = format_duration(timeout_ns / NS_PER_S)
             count = "1 endpoint" if len(unmatched) == 1 else f"{len(unmatched)} endpoints"
-            raise Failed("harness_error", f"{count} not matched within {timeout}: {shown}{more}")
+            raise Failed(HARNESS_ERROR, f"{count} not matched within {timeout}: {shown}{more}")
 
     def start(self) -> None:
         nodes = self._supervisor.nodes
@@ -189,7 +190,7 @@ class Nodes(System):
         scheduled_s = (settings.warmup_ns + settings.duration_ns) / NS_PER_S
         if not self._trial.until(self._has_published, self._deadline(0) + 2 * scheduled_s + 30.0, 1.0):
             late = format_duration(scheduled_s + 30.0)
-            raise Failed("failed", f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+            raise Failed(FAILED, f"the graph still publishes {late} after its schedule ended: it cannot keep up")
 
     def drain(self) -> None:
         if self._plan.variant.runtime == "virtual":
@@ -222,7 +223,7 @@ class Nodes(System):
         if not self._trial.until(lambda: not self._supervisor.running, self._deadline(self._limits.done_ns)):
             node = self._supervisor.running[0]
             waited = format_duration(self._limits.done_ns / NS_PER_S)
-            raise Failed("failed", f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
+            raise Failed(FAILED, f"process {node.name!r} (pid {node.pid}) did not end within {waited} after stop")
 
     def farewell(self) -> None:
         if self._outcome.start_at_ns is None:
@@ -279,7 +280,7 @@ class Nodes(System):
     def _note_progress(self, name: str, line: protocol.Progress) -> None:
         if line.checkpoint_error:
             raise Failed(
-                "harness_error",
+                HARNESS_ERROR,
                 f"process {name!r} cannot write its records: {line.checkpoint_error}",
                 last=_is_disk_full(line.checkpoint_error),
             )
@@ -329,7 +330,7 @@ class Nodes(System):
             if now - heard_s > self._limits.silence_ns / NS_PER_S:
                 silence = format_duration(self._limits.silence_ns / NS_PER_S)
                 pid = self._node(name).pid
-                raise Failed("failed", f"process {name!r} (pid {pid}) has said nothing for {silence}")
+                raise Failed(FAILED, f"process {name!r} (pid {pid}) has said nothing for {silence}")
 
     def _await_all(self, heard: Mapping[str, object], within_ns: int, what: str) -> None:
         """Until all have been heard of; a fast process may be a phase ahead of a slow one."""
@@ -337,7 +338,7 @@ class Nodes(System):
             return
         node = self._node(self._missing(heard)[0])
         what = f"did not {what} in time{last_words(node.log)}"
-        raise Failed("harness_error", f"process {node.name!r} (pid {node.pid}) {what}")
+        raise Failed(HARNESS_ERROR, f"process {node.name!r} (pid {node.pid}) {what}")
 
     def _missing(self, heard: Mapping[str, object] | set[str]) -> list[str]:
         return [name for name in self._supervisor.nodes if name not in heard]
@@ -353,16 +354,16 @@ class Nodes(System):
     def _fail_told(self, name: str, line: protocol.Failure) -> NoReturn:
         text = one_line(line.text)
         if protocol.STRANGER in text or protocol.NOT_READY in text:
-            raise Failed("harness_error", text)
+            raise Failed(HARNESS_ERROR, text)
         if line.kind == "failed" and (label := self._of_conditions.get(name)):
             raise NotInEffect(f"{label}: process {name!r}: {text}", label)
         match line.kind:
             case "bad_input":
-                raise Failed("harness_error", text, last=True, error=BadInput(text))
+                raise Failed(HARNESS_ERROR, text, last=True, error=BadInput(text))
             case "unsupported":
-                raise Failed("harness_error", text, last=True, error=Unavailable(text))
+                raise Failed(HARNESS_ERROR, text, last=True, error=Unavailable(text))
             case _:
-                raise Failed("failed", f"process {name!r}: {text}", last=_is_disk_full(text))
+                raise Failed(FAILED, f"process {name!r}: {text}", last=_is_disk_full(text))
 
     def _fail_ended(self, event: Ended) -> NoReturn:
         node = self._node(event.process)
@@ -376,7 +377,7 @@ class Nodes(System):
         text = f"process {event.process!r} (pid {node.pid}) {how}"
         if label := self._of_conditions.get(event.process):
             raise NotInEffect(f"{label}: {text}", label)
-        raise Failed("failed", text)
+        raise Failed(FAILED, text)
 
     def _node(self, name: str) -> NodeProcess:
         return self._supervisor.nodes[name]

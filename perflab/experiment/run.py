@@ -45,6 +45,7 @@ from perflab.native import Native
 from perflab.observer import Observer
 from perflab.processes import pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
+from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS, Outcome
 from perflab.results.summary import Summary
 from perflab.runs import rundir, traced, trial_file
 from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
@@ -402,7 +403,7 @@ def _one_trial(
         except Interrupted as interrupt:
             document |= {
                 "status": "finished",
-                "outcome": "harness_error",
+                "outcome": HARNESS_ERROR,
                 "reason": str(interrupt),
                 "interrupted": True,
             }
@@ -417,8 +418,9 @@ def _one_trial(
     pids = {p["pid"] for p in document["processes"].values() if known and p["pid"] is not None}
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
     collected = collect(directory, document, graph.edges(), graph.services(), context.figures)
-    data = _judged(collected.data, context.criteria)
+    data = _judged(_judged_by_kind(collected.data, experiment.workload, directory.path), context.criteria)
     document["outcome"], document["reason"] = data.outcome, data.reason
+    document["own_outcome"], document["own_figures"] = as_json(data.own_outcome), dict(data.own_figures)
     document["criteria"] = [as_json(c) for c in data.criteria]
     recorded = [RECORDED_FROM_OUTSIDE] if tracer.is_recorded() and plan.variant.runtime != "virtual" else []
     document["notes"] = [*recorded, *outcome.notes, *told, *collected.notes]
@@ -434,7 +436,7 @@ def _one_trial(
         # What the nodes recorded is there; only our own last words are not.
         outcome.last = True
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
-        data = replace(data, outcome="harness_error" if data.outcome == "success" else data.outcome, reason=reason)
+        data = replace(data, outcome=HARNESS_ERROR if data.outcome == SUCCESS else data.outcome, reason=reason)
     totals = figures_of(data).totals
     display.trial_finished(planned.order, data.outcome, data.reason, totals, time.monotonic() - began)
     return data, outcome
@@ -456,15 +458,31 @@ def _close(document: Json, outcome: TrialOutcome) -> None:
         document["processes"][name]["log_tail"] = outcome.log_tails.get(name, [])
 
 
+def _judged_by_kind(data: TrialData, workload: Workload, directory: Path) -> TrialData:
+    """The trial with what its kind of workload says of it; a failure of the workload can be named, and nothing more."""
+    if not data.outcome.judged or not isinstance(workload, Generated):
+        return data
+    try:
+        found, outcome = workload.judged(figures_of(data), directory, data.factors)
+    except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
+        reason = f"workload {workload.kind} cannot judge the trial: {one_line(f'{type(error).__name__}: {error}')}"
+        return replace(data, outcome=HARNESS_ERROR, reason=reason)
+    data = replace(data, own_figures=found.figures)
+    if outcome is None or data.outcome not in (SUCCESS, outcome.of):
+        return data
+    reason = ": ".join(filter(None, (outcome.words, data.reason or found.reason)))
+    return replace(data, outcome=outcome.of, own_outcome=outcome, reason=None if outcome.of == SUCCESS else reason)
+
+
 def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
     """The trial with the criteria of success applied to it; a success that misses one is a failure."""
-    if data.outcome != "success" or not criteria:
+    if data.outcome != SUCCESS or not criteria:
         return data
     figures = figures_of(data)
     verdicts = [criterion.evaluate(figures) for criterion in criteria]
     missed = [v.words for v in verdicts if not v.met]
     judged = replace(data, criteria=tuple(verdicts))
-    return replace(judged, outcome="failed", reason=str(missed[0])) if missed else judged
+    return replace(judged, outcome=FAILED, reason=str(missed[0])) if missed else judged
 
 
 def _cool_down(context: _Context) -> Json:
@@ -515,14 +533,14 @@ def _domain(variant: Variant, before: int | None) -> Iterator[int | None]:
 
 def _is_of_use(experiment: Experiment, trial: TrialData) -> bool:
     """Whether there is something to keep where the run cannot go on; baselines alone are no search."""
-    return trial.outcome == "success" and (experiment.search is None or experiment.search.goal.factor in trial.factors)
+    return trial.outcome == SUCCESS and (experiment.search is None or experiment.search.goal.factor in trial.factors)
 
 
-def _fails_for(experiment: Experiment, outcome: str) -> bool:
+def _fails_for(experiment: Experiment, outcome: Outcome) -> bool:
     """Whether such a trial is a failure of the run; to a sweep or a search one that failed is a result."""
     if experiment.search is not None:
         return False
-    return outcome not in (("success", "failed") if experiment.document.sweep else ("success",))
+    return not outcome.judged if experiment.document.sweep else outcome != SUCCESS
 
 
 def _nothing_found(found: Sequence[BreakingPoint]) -> PerflabError | None:
@@ -536,16 +554,14 @@ def _error_of(experiment: Experiment, planned: Planned, data: TrialData, outcome
         return outcome.error
     if not _fails_for(experiment, data.outcome):
         return None
-    return TrialFailed(
-        f"trial {data.number} ({planned.treatment.words}): {data.outcome.replace('_', ' ')}: {data.reason}"
-    )
+    return TrialFailed(f"trial {data.number} ({planned.treatment.words}): {data.outcome.words}: {data.reason}")
 
 
 def _first_failure(experiment: Experiment, trials: Iterable[TrialData]) -> PerflabError | None:
     """Of trials that ran before this one began."""
     for data in trials:
         if _fails_for(experiment, data.outcome):
-            return TrialFailed(f"trial {data.number}: {data.outcome.replace('_', ' ')}: {data.reason}")
+            return TrialFailed(f"trial {data.number}: {data.outcome.words}: {data.reason}")
     return None
 
 

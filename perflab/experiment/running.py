@@ -18,6 +18,7 @@ from perflab.formats.monitor import MonitorReader
 from perflab.native import Native
 from perflab.observer import Artifact
 from perflab.processes import describe_status, last_words
+from perflab.results.outcome import SUCCESS, Outcome
 from perflab.runs.display import LiveProgress
 from perflab.runs.rundir import TrialDirectory
 from perflab.units import NS_PER_S
@@ -37,7 +38,7 @@ Report = Callable[[LiveProgress], None]
 class TrialOutcome:
     """How a trial went."""
 
-    outcome: str = "success"
+    outcome: Outcome = SUCCESS
     reason: str | None = None
     last: bool = False
     error: PerflabError | None = None

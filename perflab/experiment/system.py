@@ -14,16 +14,17 @@ from perflab.condition import Window
 from perflab.errors import PerflabError, one_line
 from perflab.experiment.supervisor import Event
 from perflab.observer import Artifact
+from perflab.results.outcome import Outcome
 
 LOOK_INTERVAL_S = 0.05  # between two looks at what says nothing by itself
 
 
 class Failed(Exception):
-    """The trial cannot go on. `outcome` is "failed" (the workload) or "harness_error" (the laboratory)."""
+    """The trial cannot go on."""
 
     def __init__(
         self,
-        outcome: str,
+        outcome: Outcome,
         reason: str,
         *,
         last: bool = False,

@@ -14,6 +14,7 @@ from perflab.experiment.supervisor import Supervisor
 from perflab.experiment.surroundings import Surroundings
 from perflab.experiment.system import Failed, System
 from perflab.experiment.trial_plan import TrialPlan
+from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, SUCCESS
 from perflab.runs.rundir import TrialDirectory
 from perflab.signals import Signals
 from perflab.units import NS_PER_S
@@ -61,9 +62,9 @@ def run_trial(
     finally:
         # Whoever was killed could not take away what it had made; now nobody is left to use it.
         outcome.notes += remove_left_over(system.shared_memory).notes
-    if problems and outcome.outcome == "success":
+    if problems and outcome.outcome == SUCCESS:
         interrupted = None if signals.seen is None else Interrupted(signals.seen)
-        _note(outcome, Failed("harness_error", problems[0], last=interrupted is not None, error=interrupted))
+        _note(outcome, Failed(HARNESS_ERROR, problems[0], last=interrupted is not None, error=interrupted))
     outcome.evidence, outcome.artifacts = surroundings.evidence, surroundings.artifacts
     outcome.system = system.records(surroundings.artifacts)
     return outcome
@@ -79,16 +80,16 @@ def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
         case Failed():
             return error
         case NotInEffect():
-            return Failed("invalid", str(error), condition=error.condition)
+            return Failed(INVALID, str(error), condition=error.condition)
         case Interrupted() | BadInput() | Unavailable():
-            return Failed("harness_error", str(error), last=True, error=error)
+            return Failed(HARNESS_ERROR, str(error), last=True, error=error)
         case _:
-            return Failed("harness_error", str(error))
+            return Failed(HARNESS_ERROR, str(error))
 
 
 def _judged(failure: Failed, system: System, surroundings: Surroundings, outcome: TrialOutcome) -> Failed:
     """A failure of the workload is one only if its conditions were in effect up to then."""
-    if failure.outcome != "failed" or not surroundings.conditions or outcome.start_at_ns is None:
+    if failure.outcome != FAILED or not surroundings.conditions or outcome.start_at_ns is None:
         return failure
     begin_ns, end_ns = system.scheduled.begin_ns, min(time.monotonic_ns(), system.scheduled.end_ns)
     if end_ns - begin_ns < LEAST_JUDGED_NS:
@@ -96,7 +97,7 @@ def _judged(failure: Failed, system: System, surroundings: Surroundings, outcome
     try:
         surroundings.verify(Window(begin_ns, end_ns), end_ns)
     except NotInEffect as error:
-        return Failed("invalid", f"{error}; besides, {failure.reason}")
+        return Failed(INVALID, f"{error}; besides, {failure.reason}")
     except (PerflabError, Failed) as error:
         outcome.notes.append(f"whether the conditions held up to the failure cannot be told: {error}")
     return failure

@@ -10,6 +10,7 @@ from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Series
 from perflab.report.results import ROUND_TRIP, Result, was_measured
+from perflab.results.outcome import Outcomes
 from perflab.results.run import TrialTables
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.metrics import KILOBYTES, NS
@@ -86,7 +87,13 @@ def _trials(trials: Sequence[TrialTables]) -> str:
 
 
 def _outcomes(trials: Sequence[TrialTables]) -> str:
-    return words(", ".join(sorted({t.outcome for t in trials})))
+    return ", ".join(sorted({t.outcome.words for t in trials}))
+
+
+def left_out_words(outcomes: Outcomes) -> str:
+    """ "1 trial was invalid and 2 trials were stopped by a perflab error: left out.", or nothing."""
+    parts = [f"{n} {'trial was' if n == 1 else 'trials were'} {outcome.counted}" for outcome, n in outcomes]
+    return f"{' and '.join(parts)}: left out." if parts else ""
 
 
 def interval_of(confidences: Iterable[float]) -> str:

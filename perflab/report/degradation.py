@@ -10,9 +10,10 @@ from itertools import pairwise
 
 from perflab.report import axes
 from perflab.report.axes import Unit
-from perflab.report.captions import Draft, interval_of, value_axis, value_unit
+from perflab.report.captions import Draft, interval_of, left_out_words, value_axis, value_unit
 from perflab.report.figures import Axis, Figure, Key, Label, Series, Sign
 from perflab.results.curve import Curve, CurveMetric, Knee, Saturation
+from perflab.results.outcome import Outcomes
 from perflab.results.trial import Median
 from perflab.statistics.metrics import NS, Metric, find
 
@@ -319,12 +320,7 @@ def _words(label: str, own: CurveMetric) -> list[str]:
 
 
 def _left_out(label: str, curve: Curve) -> list[str]:
-    counts = {
-        "invalid": sum(at.invalid for at in curve.levels),
-        "stopped by an error of the harness": sum(at.harness_errors for at in curve.levels),
-    }
-    parts = [f"{n} {'trial was' if n == 1 else 'trials were'} {word}" for word, n in counts.items() if n]
-    text = f"{' and '.join(parts)}: left out." if parts else ""
+    text = left_out_words(Outcomes.together([level.left_out for level in curve.levels]))
     return [f"{label}: {text}" if label else text] if text else []
 
 

@@ -13,6 +13,7 @@ from perflab.output import plain_console
 from perflab.report.table import print_declared
 from perflab.report.tables.results import Beside, Between, between, of_place
 from perflab.results.comparison import BETTER, CONDITION, FACTOR, VARIANT, WORSE, Finding, Findings, Remark
+from perflab.results.outcome import HARNESS_ERROR, INVALID
 from perflab.results.summary import Summary
 from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import Entering, Place, places_of
@@ -25,7 +26,7 @@ LEAST_CLAIMS = 5  # of these there is room for at least so many differences; the
 LINE_WIDTH = 100
 
 _REMARK_STYLES = {
-    **dict.fromkeys(("one_trial", "harness_error", "invalid", "ended_early", "unused"), "yellow"),
+    **dict.fromkeys(("one_trial", HARNESS_ERROR, INVALID, "ended_early", "unused"), "yellow"),
     **dict.fromkeys(("carry_over", "same_seed", "missing"), "yellow"),
     **dict.fromkeys(("worse", "success"), "red"),
     "better": "green",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
 from perflab.report.progress import RECENT, FinishedTrial, LiveLine, Pace, RunProgress
+from perflab.results.outcome import SUCCESS, Outcome
 from perflab.results.trial import Totals
 from perflab.runs.display import Display, LiveProgress, PlannedTrial, RunPlan
 from perflab.units import format_count, format_time
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = ["Display", "LiveLine", "Pace", "lines", "on_terminal", "silent"]
-
-OUTCOME_STYLES = {"success": "green", "failed": "red", "invalid": "yellow", "harness_error": "red"}
 
 GAP = 2
 MIN_BAR = 10
@@ -65,7 +64,7 @@ class _Silent:
     def progress(self, progress: LiveProgress) -> None:
         pass
 
-    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
+    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
         pass
 
     def waiting(self, text: str) -> None:
@@ -101,7 +100,7 @@ class _Lines(_Silent):
         if self._run is not None:
             self._run.start(order)
 
-    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
+    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
         if self._run is None:
             return
         done = self._run.finish(order, outcome, reason, totals, took_s)
@@ -112,7 +111,7 @@ class _Lines(_Silent):
             f"p50 {format_time(done.p50_ns)}",
             f"p99 {format_time(done.p99_ns)}",
             f"{format_count(done.lost)} lost",
-            _outcome(outcome) + (f": {reason}" if reason and outcome != "success" else ""),
+            outcome.words + (f": {reason}" if reason and outcome != SUCCESS else ""),
         ]
         self._write("  ".join(words))
 
@@ -159,7 +158,7 @@ class _Block:
             self._state = state
             self._draw()
 
-    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
+    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
         if self._run is not None:
             self._run.finish(order, outcome, reason, totals, took_s)
             self._state = ""
@@ -194,12 +193,14 @@ def render(run: RunProgress, state: str, width: int, height: int) -> RenderableT
     from rich.console import Group
     from rich.text import Text
 
+    from perflab.report.table import STYLES
+
     if run.plan.total == 1 and run.current is not None:
         return _cut(Text(f"{run.current.variant}: {state}"), width)
     rows: list[RenderableType] = [_bar(run, width)]
-    bad = [f.outcome for f in run.finished if f.outcome != "success"]
+    bad = [f.outcome for f in run.finished if f.outcome != SUCCESS]
     if bad:
-        counts = [(f"{bad.count(o)} {_outcome(o)}", _style(o)) for o in dict.fromkeys(bad)]
+        counts = [(f"{bad.count(o)} {o.counted}", STYLES[o.tone]) for o in dict.fromkeys(bad)]
         rows.append(_cut(Text("      ").append_text(Text(", ").join(Text(*count) for count in counts)), width))
     if run.current is not None:
         rows.append(_named("now", run.current, width))
@@ -243,6 +244,8 @@ def _recent(finished: list[FinishedTrial], width: int, room: int) -> list[Render
     """The last trials, newest first, with the reasons of those that were no success; at most `room` lines."""
     from rich.text import Text
 
+    from perflab.report.table import STYLES
+
     shown: list[FinishedTrial] = []
     for trial in reversed(finished[-RECENT:]):
         room -= 2 if _reason(trial) else 1
@@ -254,10 +257,10 @@ def _recent(finished: list[FinishedTrial], width: int, room: int) -> list[Render
     columns = _fitting(shown, width)
     table: list[RenderableType] = [Text(""), _row([(c.head, c, "bold") for c in columns], width)]
     for index, trial in enumerate(shown):
-        cells = [(c.cells[index], c, _style(trial.outcome) if c.head == "outcome" else "") for c in columns]
+        cells = [(c.cells[index], c, STYLES[trial.outcome.tone] if c.head == "outcome" else "") for c in columns]
         table.append(_row(cells, width))
         if reason := _reason(trial):
-            table.append(_cut(Text(f"{'':{columns[0].width + GAP}}{reason}", _style(trial.outcome)), width))
+            table.append(_cut(Text(f"{'':{columns[0].width + GAP}}{reason}", STYLES[trial.outcome.tone]), width))
     return table
 
 
@@ -282,7 +285,7 @@ def _fitting(shown: list[FinishedTrial], width: int) -> list[_Column]:
         _Column("trial", [str(t.planned.order) for t in shown], True),
         label,
         variant,
-        _Column("outcome", [_outcome(t.outcome) for t in shown], False),
+        _Column("outcome", [t.outcome.words for t in shown], False),
         _Column("p50", [format_time(t.p50_ns) for t in shown], True),
         _Column("p99", [format_time(t.p99_ns) for t in shown], True),
         _Column("lost", [format_count(t.lost) for t in shown], True),
@@ -313,12 +316,4 @@ def _row(cells: list[tuple[str, _Column, str]], width: int) -> Text:
 
 
 def _reason(trial: FinishedTrial) -> str | None:
-    return trial.reason if trial.outcome != "success" else None
-
-
-def _style(outcome: str) -> str:
-    return OUTCOME_STYLES.get(outcome, "red")
-
-
-def _outcome(outcome: str) -> str:
-    return outcome.replace("_", " ")
+    return trial.reason if trial.outcome != SUCCESS else None

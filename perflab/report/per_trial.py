@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perflab.report.axes import Unit
-from perflab.report.captions import Draft, durations, interval_of, value_axis, value_unit, words, workloads
+from perflab.report.captions import Draft, durations, interval_of, value_axis, value_unit, workloads
 from perflab.report.figures import Axis, Figure, Key, Series, Sign
 from perflab.report.results import Result, by_level, summary_of
 from perflab.results.trial import Median, Trial
@@ -124,7 +124,7 @@ def _row_series(row: _Row, place: int, group: int, metric: Metric, unit: Unit) -
                 sign=sign,
                 sizes=(0.9,) * len(chosen),
                 hover=tuple(
-                    f"{row.result.label}<br>trial {trial.trial}: {metric.format(value)}, {words(trial.outcome)}"
+                    f"{row.result.label}<br>trial {trial.trial}: {metric.format(value)}, {trial.outcome.words}"
                     for _, trial, value in chosen
                 ),
             )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from perflab.results.outcome import HARNESS_ERROR, Outcome
 from perflab.results.trial import Distribution, Totals, least_lost
 from perflab.runs.display import LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
@@ -21,7 +22,7 @@ class FinishedTrial:
     """How a trial ended; figures are None where they were not measured."""
 
     planned: PlannedTrial
-    outcome: str
+    outcome: Outcome
     reason: str | None
     p50_ns: int | None
     p99_ns: int | None
@@ -30,7 +31,7 @@ class FinishedTrial:
 
 
 def finished_trial(
-    planned: PlannedTrial, outcome: str, reason: str | None, totals: Totals, took_s: float
+    planned: PlannedTrial, outcome: Outcome, reason: str | None, totals: Totals, took_s: float
 ) -> FinishedTrial:
     """`totals` are those of its summary."""
     latency, lost = totals.latency_ns or Distribution(), least_lost(totals)
@@ -60,7 +61,7 @@ class RunProgress:
         else:
             self.plan = replace(self.plan, total=self.plan.total + 1, entries=(*entries, trial))
 
-    def finish(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> FinishedTrial:
+    def finish(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> FinishedTrial:
         planned = next(entry for entry in self.plan.entries if entry.order == order)
         self.finished.append(finished_trial(planned, outcome, reason, totals, took_s))
         self.current = None
@@ -106,7 +107,7 @@ class RunProgress:
 
     def _dead_s(self) -> float:
         """What a trial takes beside warm-up and measured part, by those that were measured to their end."""
-        whole = [f for f in self.finished if f.outcome in ("success", "failed", "invalid")] or self.finished
+        whole = [f for f in self.finished if f.outcome != HARNESS_ERROR] or self.finished
         return max(0.0, statistics.median(f.took_s - f.planned.duration_s for f in whole)) if whole else 0.0
 
 

@@ -14,27 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from perflab.columns import Table
-from perflab.models import as_json
 from perflab.report.label import NO_MIDDLEWARE, labels, levels, observers
-from perflab.report.table import print_declared, print_rows
+from perflab.report.table import STYLES, print_declared, print_rows
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.totals import passing_in_words, replies_of, threads_in_words, totals_in_words
+from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.summary import Summary
-from perflab.results.trial import (
-    FAILED,
-    HARNESS_ERROR,
-    INVALID,
-    SUCCESS,
-    Distribution,
-    EdgeResult,
-    Outcomes,
-    Resources,
-    Result,
-    ServiceResult,
-    Trial,
-    received,
-)
+from perflab.results.trial import Distribution, EdgeResult, Resources, Result, ServiceResult, Trial, received
 from perflab.units import format_duration, format_time
 
 Json = dict[str, Any]
@@ -44,10 +31,6 @@ MAX_EDGES = 60
 MAX_TROUBLES = 5
 MAX_RESULTS_WITH_EDGES = 2
 MAX_WHOLE_RESULTS = 4  # of more the table that compares them is what can be read
-
-WORST_FIRST = (HARNESS_ERROR, FAILED, INVALID)
-LEFT_OUT = (INVALID, HARNESS_ERROR)  # trials that tell nothing of the system
-_OUTCOME_STYLES = {"success": "green", "failed": "red", "invalid": "yellow", "harness_error": "red"}
 
 
 _DRAIN_WORDS = {
@@ -120,13 +103,12 @@ def _print_search(out: Console, summary: Summary, manifest: Json) -> None:
     from perflab.report.sweep import print_breaking_points
 
     results = summary.results
-    outcomes = as_json(Outcomes.together([r.outcomes for r in results]))
-    counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcomes.items() if n)
+    counts = Outcomes.together([r.outcomes for r in results]).words
     if results:
         first = results[0]
         _line(out, f"{first.workload}, trials of {format_duration(first.duration_s or 0)}: {counts}", "bold")
         out.print()
-    _print_reasons(out, [t for r in results for t in r.trials_detail if t.outcome in LEFT_OUT and t.reason])
+    _print_reasons(out, [t for r in results for t in r.trials_detail if not t.outcome.judged and t.reason])
     print_breaking_points(out, summary)
     if any(result.middleware != "virtual" for result in results):
         _print_noise(out, manifest.get("preflight", ()))
@@ -160,14 +142,13 @@ def _print_header(out: Console, result: Result, middleware: str) -> None:
     conditions = ", ".join(word for word in (result.label, levels(result), observers(result)) if word)
     trials = result.trials
     how_often = "1 trial" if trials == 1 else f"{trials} trials"
-    outcomes = {name: n for name, n in as_json(result.outcomes).items() if n}
-    worst = next((o for o in WORST_FIRST if o in outcomes), SUCCESS)
+    outcomes = result.outcomes
     header = Text()
     header.append(result.workload, "bold")
     header.append(f" on {middleware}, {_variant(result)}{conditions}: {how_often} of ")
     header.append(f"{format_duration(result.duration_s or 0)}, ")
-    words = [f"{n} {name}" if trials > 1 else name for name, n in outcomes.items()]
-    header.append(", ".join(words), f"bold {_OUTCOME_STYLES[worst]}")
+    words = outcomes.words if trials > 1 else result.trials_detail[0].ended
+    header.append(words, f"bold {STYLES[outcomes.worst.tone]}")
     out.print(header)
 
 
@@ -205,12 +186,12 @@ def _print_result(out: Console, result: Result, middleware: str, with_edges: boo
 
 def _print_troubles(out: Console, result: Result) -> None:
     """Why trials were no successes."""
-    _print_reasons(out, [t for t in result.trials_detail if t.outcome != "success" and t.reason])
+    _print_reasons(out, [t for t in result.trials_detail if t.outcome != SUCCESS and t.reason])
 
 
 def _print_reasons(out: Console, troubled: Sequence[Trial]) -> None:
     for trial in troubled[:MAX_TROUBLES]:
-        _line(out, f"trial {trial.trial}: {trial.reason}", _OUTCOME_STYLES[trial.outcome])
+        _line(out, f"trial {trial.trial}: {trial.reason}", STYLES[trial.outcome.tone])
     if len(troubled) > MAX_TROUBLES:
         _line(out, f"… and {len(troubled) - MAX_TROUBLES} more", "dim")
 

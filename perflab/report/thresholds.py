@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perflab.report import axes
-from perflab.report.captions import Draft, interval_of
+from perflab.report.captions import Draft, interval_of, left_out_words
 from perflab.report.degradation import Levels, level_text, levels_axis, share_axis, slug
 from perflab.report.figures import Axis, Figure, Key, Label, Reference, Series, Sign
 from perflab.results.curve import BreakingPoint
@@ -217,11 +217,7 @@ def _found(label: str, nth: int, entry: BreakingPoint, levels: Levels, last: int
 
 def _words(label: str, entry: BreakingPoint) -> list[str]:
     lines = [line if str(line).endswith(".") else f"{line}." for line in entry.words]
-    left_out = {
-        "invalid": entry.left_out.invalid,
-        "stopped by an error of the harness": entry.left_out.harness_error,
-    }
-    parts = [f"{n} {'trial was' if n == 1 else 'trials were'} {word}" for word, n in left_out.items() if n]
-    if parts and not any(str(line).startswith("Left out") for line in lines):
-        lines.append(f"{' and '.join(parts)}: left out.")
+    text = left_out_words(entry.left_out.outcomes)
+    if text and not any(str(line).startswith("Left out") for line in lines):
+        lines.append(text)
     return [f"{label}: {line}" if label else str(line) for line in lines]

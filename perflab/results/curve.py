@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perflab.models import Count, Number
+from perflab.results.outcome import Outcomes
 from perflab.results.trial import Median
 
 # What a metric does from the first level to the last: "differs" is neither up nor down over all of them.
@@ -53,6 +54,10 @@ class CurveLevel:
     success_high: float | None
     invalid: Count
     harness_errors: Count
+
+    @property
+    def left_out(self) -> Outcomes:
+        return Outcomes(invalid=self.invalid, harness_error=self.harness_errors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +154,14 @@ class LeftOutTrials:
 
     invalid: Count
     harness_error: Count
+
+    @staticmethod
+    def of(outcomes: Outcomes) -> LeftOutTrials:
+        return LeftOutTrials(outcomes.invalid, outcomes.harness_error)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return Outcomes(invalid=self.invalid, harness_error=self.harness_error)
 
 
 NOT_FINISHED = "not finished"

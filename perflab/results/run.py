@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perflab.results.outcome import FAILED, SUCCESS, Outcome
 from perflab.results.summary import Summary
 from perflab.results.trial import Circumstances
 
@@ -32,7 +33,7 @@ class TrialTables(Circumstances):
     """
 
     number: int
-    outcome: str
+    outcome: Outcome
     started_ns: int | None
     duration_s: float
     edges: pl.DataFrame = field(repr=False)
@@ -50,7 +51,7 @@ class TrialTables(Circumstances):
     @property
     def measured(self) -> bool:
         """Whether its figures are those of a whole trial."""
-        return self.outcome == "success" or (self.outcome == "failed" and self.missed_criterion)
+        return self.outcome == SUCCESS or (self.outcome == FAILED and self.missed_criterion)
 
 
 @dataclass(frozen=True)

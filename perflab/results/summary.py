@@ -10,7 +10,7 @@ from perflab import models
 from perflab.results.comparison import Findings
 from perflab.results.costs import ExecutorCosts
 from perflab.results.curve import BreakingPoint, Curve
-from perflab.results.trial import ALIGNED, Result
+from perflab.results.trial import ALIGNED, OwnFigure, Result, know
 
 SCHEMA: Literal[1] = 1
 
@@ -40,11 +40,15 @@ class Summary:
 
 
 def read(document: Mapping[str, Any]) -> Summary:
-    """The summary that a file holds, of older versions too. Raises models.Damaged."""
+    """The summary that a file holds, of older versions too. Raises models.Damaged, BadInput."""
     results = document.get("results")
     if isinstance(results, list) and all(isinstance(result, Mapping) for result in results):
         document = {**document, "results": [_as_today(result) for result in results]}
-    return models.read(Summary, document)
+    summary = models.read(Summary, document)
+    for name, figure in (item for result in summary.results for item in result.key_figures.items()):
+        if isinstance(figure, OwnFigure):
+            know(name, figure)
+    return summary
 
 
 def _as_today(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, Protocol, TypeVar
 
+from perflab.errors import BadInput
 from perflab.models import Count, Ordinal, Share
+from perflab.results.outcome import SUCCESS, Outcome, Outcomes, OwnOutcome
 from perflab.units import is_zero, level_value
 
 Value = TypeVar("Value", int, float)
-
-Outcome = Literal["success", "failed", "invalid", "harness_error"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-SUCCESS, FAILED, INVALID, HARNESS_ERROR = OUTCOMES
 
 Drained = Literal["rest", "quiet", "limit"]
 Purpose = Literal["measured", "control", "extra"]
@@ -494,7 +492,31 @@ class JitterFigure(_Figure):
         return self.jitter_ns
 
 
-KeyFigureResult = PathFigure | LostFigure | JitterFigure
+@dataclass(frozen=True, kw_only=True)
+class OwnFigure(_Figure):
+    """A number that a kind of workload says of each trial, as only it can; of several trials `value` is the median. Its
+    metric is called like the figure."""
+
+    unit: str = ""
+    """Of a plain number: ns, %, kB, Hz, B, m; empty of a count."""
+    better: Literal["lower", "higher"] = "lower"
+    scale: Literal["ratio", "difference"] = "ratio"
+    """How two values of it are compared."""
+    kind: Literal["value"] = "value"
+    value: float | None = None
+
+
+OWN_FIGURES: dict[str, OwnFigure] = {}  # of the kinds of workloads that this process has seen results of
+
+
+def know(name: str, figure: OwnFigure) -> None:
+    """Lets what a kind of workload says be found by its name, as metrics are. Raises BadInput where two say it."""
+    known = OWN_FIGURES.setdefault(name, figure)
+    if (known.unit, known.better, known.scale) != (figure.unit, figure.better, figure.scale):
+        raise BadInput(f"the figure {name!r} is of two kinds of workloads, which cannot be compared")
+
+
+KeyFigureResult = PathFigure | LostFigure | JitterFigure | OwnFigure
 
 
 class HasCounts(Protocol):
@@ -524,6 +546,8 @@ class Trial:
     """Ran to its end with everything in effect, and so enters the statistics; a trial that only missed a criterion of
     success does. Null in summaries that know successes alone."""
     outcome: Outcome
+    own_outcome: OwnOutcome | None = None
+    """What the kind of workload says of it beside that."""
     reason: str | None = None
     interrupted: bool = False
     """A signal ended perflab in this trial, which is no fault of anybody; its outcome is harness_error."""
@@ -572,26 +596,10 @@ class Trial:
         """Whether its figures are those of a whole trial, which may have missed a criterion of success."""
         return self.outcome == SUCCESS if self.measured is None else self.measured
 
-
-@dataclass(frozen=True, kw_only=True)
-class Outcomes:
-    success: Count = 0
-    failed: Count = 0
-    invalid: Count = 0
-    harness_error: Count = 0
-
-    @staticmethod
-    def of(outcomes: Sequence[str]) -> Outcomes:
-        return Outcomes(**{outcome: outcomes.count(outcome) for outcome in OUTCOMES})
-
-    @staticmethod
-    def together(several: Sequence[Outcomes]) -> Outcomes:
-        return Outcomes(**{outcome: sum(getattr(o, outcome) for o in several) for outcome in OUTCOMES})
-
     @property
-    def judged(self) -> int:
-        """Those that tell something of the system: neither invalid nor failed because of a perflab error."""
-        return self.success + self.failed
+    def ended(self) -> str:
+        """Its outcome in words, by the name of the kind of workload where that has one."""
+        return (self.own_outcome or self.outcome).words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,9 @@ from perflab.formats import records
 from perflab.formats.json_file import read_json
 from perflab.formats.records import ProcessRecords, RecordError
 from perflab.results.curve import Curve
+from perflab.results.outcome import HARNESS_ERROR, SUCCESS, Outcome, OwnOutcome
 from perflab.results.summary import Summary
 from perflab.results.trial import (
-    HARNESS_ERROR,
     MEASURED,
     Cost,
     Discovery,
@@ -140,12 +140,12 @@ def collect(
     notes: list[str] = []
     processes, problem = _read(directory, trial, notes)
     strangers = sum(int((p.checkpoint or {}).get("foreign_messages") or 0) for p in processes)
-    if strangers and trial["outcome"] == "success":
+    if strangers and trial["outcome"] == SUCCESS:
         problem = problem or (
             f"{strangers} messages came from writers that are not in the graph: somebody else uses domain "
             f"{trial.get('domain')}"
         )
-    drained = trial["outcome"] == "success" or trial.get("drain") is not None
+    drained = trial["outcome"] == SUCCESS or trial.get("drain") is not None
     accounts, accounting_problem = _account(processes, edges, services, drained)
     problem = problem or accounting_problem
     starts = [p.start for p in processes if p.start is not None]
@@ -179,7 +179,9 @@ def collect(
         workload=str(trial["workload"]),
         middleware=str(trial["middleware"]["name"]),
         conditions=tuple(trial["conditions"]),
-        outcome=trial["outcome"] or HARNESS_ERROR,
+        outcome=Outcome(trial["outcome"] or HARNESS_ERROR),
+        own_outcome=None if (own := trial.get("own_outcome")) is None else models.read(OwnOutcome, own),
+        own_figures=trial.get("own_figures") or {},
         reason=trial["reason"],
         interrupted=bool(trial.get("interrupted")),
         drain=trial.get("drain"),
@@ -218,12 +220,12 @@ def collect(
         families=_families(directory, processes),
         phases=traced.phases(directory.path),
     )
-    if data.outcome == "success":
+    if data.outcome == SUCCESS:
         if problem is None and (accounts is None or not accounts.complete):
             silent = [p.name for p in processes if not p.final]
             problem = f"process {silent[0]!r} wrote no final checkpoint" if silent else "nothing was recorded"
         if problem is not None:
-            data = replace(data, outcome="harness_error", reason=problem)
+            data = replace(data, outcome=HARNESS_ERROR, reason=problem)
     elif problem is not None:
         notes.append(problem)
     return Collected(data, processes, tuple(notes))
@@ -245,7 +247,7 @@ def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
                 notes.append(f"{directory.path.name} was being prepared and recorded nothing")
                 continue
             if document["status"] != "finished":
-                document["outcome"] = document["outcome"] or "harness_error"
+                document["outcome"] = document["outcome"] or HARNESS_ERROR
                 document["reason"] = document["reason"] or "perflab ended before the trial did"
             try:
                 collected = collect(directory, document, *expected_of(directory, manifest), figures)
@@ -351,7 +353,8 @@ def with_findings(summary: Summary, metrics: Sequence[Metric], *, alpha: float, 
 def _metrics(summary: Summary, asked: Sequence[str], figures: Mapping[str, str] | None) -> tuple[Metric, ...]:
     """Those that were asked for; else the usual ones, with how long it ran of a command that ends by itself."""
     ends = any(t.run_s is not None for result in summary.results for t in result.trials_detail)
-    return chosen(asked, figures=figures) if asked or not ends else (METRICS["run_time"], *chosen(None))
+    found = chosen(asked, figures=figures)
+    return (METRICS["run_time"], *found) if ends and not asked else found
 
 
 def _read(directory: TrialDirectory, trial: Json, notes: list[str]) -> tuple[tuple[ProcessRecords, ...], str | None]:

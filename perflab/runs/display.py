@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from perflab.results.outcome import Outcome
 from perflab.results.trial import Totals
 
 
@@ -54,7 +55,7 @@ class Display(Protocol):
 
     def progress(self, progress: LiveProgress) -> None: ...
 
-    def trial_finished(self, order: int, outcome: str, reason: str | None, totals: Totals, took_s: float) -> None:
+    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
         """`totals` as in the summary."""
         ...
 

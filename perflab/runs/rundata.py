@@ -14,6 +14,7 @@ from perflab.formats import json_file, tables
 from perflab.formats.tables import empty_tables
 from perflab.models import Damaged
 from perflab.results import summary as summaries
+from perflab.results.outcome import HARNESS_ERROR, Outcome
 from perflab.results.run import PERFLAB, TABLES, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.results.trial import MEASURED
@@ -117,7 +118,7 @@ def _trial(
     frames = _stored_tables(directory, document, notes)
     if frames is None:
         if document["status"] != "finished":
-            document["outcome"] = document["outcome"] or "harness_error"
+            document["outcome"] = document["outcome"] or HARNESS_ERROR
         frames = _tables_of(collect(directory, document, *expected_of(directory, manifest)))
     settings = manifest.get("settings", {})
     return TrialTables(
@@ -129,7 +130,7 @@ def _trial(
         pass_by=document.get("pass_by"),
         phase=trial_file.phase_of(document),
         conditions=tuple(document["conditions"]),
-        outcome=str(document["outcome"] or "harness_error"),
+        outcome=Outcome(document["outcome"] or HARNESS_ERROR),
         started_ns=_measured_from_ns(directory, document),
         duration_s=float(document["duration_s"]),
         treatment=document.get("treatment"),
@@ -139,7 +140,8 @@ def _trial(
         block=document.get("block"),
         order=document.get("order"),
         after=document.get("after"),
-        missed_criterion=any(not c["met"] for c in document.get("criteria") or ()),
+        missed_criterion=any(not c["met"] for c in document.get("criteria") or ())
+        or document.get("own_outcome") is not None,
         **frames,
     )
 

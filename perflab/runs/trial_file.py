@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perflab import models
-from perflab.results.trial import ALIGNED, HARNESS_ERROR, Drained, Outcome, Purpose
+from perflab.results.outcome import HARNESS_ERROR, Outcome
+from perflab.results.trial import ALIGNED, Drained, Purpose
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -44,6 +45,8 @@ class _TrialFile(_Part):
     middleware: _Middleware
     conditions: list[str]
     outcome: Outcome | None
+    own_outcome: dict[str, str] | None = None
+    own_figures: dict[str, Finite | None] = {}
     reason: str | None
     interrupted: bool = False
     duration_s: Finite

@@ -27,6 +27,7 @@ import numpy as np
 
 from perflab.models import Number
 from perflab.results.curve import NOT_FINISHED, Bounds, Fit, Found, LeftOutTrials, LevelTried, State, Step
+from perflab.results.outcome import INVALID, Outcome, Outcomes
 from perflab.statistics import breaking_point_model as model
 from perflab.statistics import breaking_point_monotone as monotone
 from perflab.statistics.proportion import wilson
@@ -45,8 +46,6 @@ REPEATS = 4  # so often
 COARSEST, FINEST = 100, 300  # cells of the grid over the range
 CELLS_PER_PRECISION = 12
 CURVE_PLACES = 41
-
-Left = Literal["invalid", "harness_error"]
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class Search:
         self._tallies: dict[float, _Tally] = {}
         self._course: list[tuple[float, bool | None]] = []
         self._trials = 0
-        self._left: dict[str, int] = {"invalid": 0, "harness_error": 0}
+        self._left: list[Outcome] = []
         self._repeats = 0
         self._suspected: float | None = None
         self._next: float | None = None
@@ -189,11 +188,11 @@ class Search:
         self._known = False
         self._suspected = self._find_suspect()
 
-    def invalid(self, level: float, why: Left = "invalid") -> None:
+    def invalid(self, level: float, why: Outcome = INVALID) -> None:
         """A trial that says nothing of the criterion. Raises ValueError for a level outside the range."""
         tally = self._tally(level)
         self._course.append((level, None))
-        self._left[why] += 1
+        self._left.append(why)
         tally.invalid += 1
         tally.invalid_in_a_row += 1
         self._known = False
@@ -216,7 +215,7 @@ class Search:
             interval=self._bounds(low, high, number) if located and state != "not_monotone" else None,
             stopped=stopped or NOT_FINISHED,
             trials=self._trials,
-            left_out=LeftOutTrials(self._left["invalid"], self._left["harness_error"]),
+            left_out=LeftOutTrials.of(Outcomes.of(self._left)),
             levels=tuple(self._levels()),
             course=tuple(Step(n, number(level), met) for n, (level, met) in enumerate(self._course, start=1)),
             fit=self._fit() if self._trials else None,
@@ -303,7 +302,7 @@ class Search:
     # -- when it ends
 
     def _why_stopped(self) -> str | None:
-        left = sum(self._left.values())
+        left = len(self._left)
         if not self._allowed():
             return "no level can be produced"
         if self._trials >= self.aim.max_trials:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perflab.results.curve import Bounds, Found, State
+from perflab.results.outcome import SUCCESS
 from perflab.units import format_confidence, plural
 
 # What tables say of the states that docs/breaking_point.md explains.
@@ -18,7 +19,6 @@ STATES: dict[State, str] = {
 }
 
 Form = Callable[[float], str]
-SUCCESS = "success"
 
 
 def plain(value: float) -> str:
@@ -132,9 +132,5 @@ def _span(a: float, b: float, form: Form) -> str:
 
 
 def _left_out(found: Found) -> str | None:
-    counts = {"invalid": found.left_out.invalid, "with an error of the harness": found.left_out.harness_error}
-    parts = [f"{n} {what}" for what, n in counts.items() if n]
-    if not parts:
-        return None
-    trials = "trial" if sum(counts.values()) == 1 else "trials"
-    return f"Left out: {' and '.join(parts)} {trials}; they count neither way."
+    left = found.left_out.outcomes
+    return f"Left out: {plural(left.total, 'trial')} ({left.words}); they count neither way." if left.total else None

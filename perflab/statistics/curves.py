@@ -18,7 +18,8 @@ import numpy as np
 
 from perflab.results.comparison import Margin
 from perflab.results.curve import Curve, CurveLevel, CurveMetric, Knee, Saturation
-from perflab.results.trial import Circumstances, Outcomes, Result, level_values
+from perflab.results.outcome import Outcomes
+from perflab.results.trial import Circumstances, Result, level_values
 from perflab.statistics import curve_verdicts, estimate, knee, saturation
 from perflab.statistics.curves_trend import trend
 from perflab.statistics.judgement import Rules, judge

@@ -10,24 +10,37 @@ They are made of what edges and publishers record in any case, so they cost noth
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from perflab import models
 from perflab.errors import BadInput
 from perflab.results.summary import Summary
-from perflab.results.trial import Distribution, JitterFigure, KeyFigureResult, LostFigure, PathFigure, Result, added
+from perflab.results.trial import (
+    Distribution,
+    JitterFigure,
+    KeyFigureResult,
+    LostFigure,
+    OwnFigure,
+    PathFigure,
+    Result,
+    added,
+    know,
+)
 from perflab.statistics import metrics
 from perflab.statistics.accounting import Accounts, Edge, EdgeKey, Publisher, PublisherKey
 from perflab.statistics.metrics import METRICS, Metric
 
-PATH, LOST, JITTER = metrics.PATH, metrics.LOST, metrics.JITTER
+PATH, LOST, JITTER, VALUE = metrics.PATH, metrics.LOST, metrics.JITTER, metrics.VALUE
 
 # What tables show of each kind.
 SHOWN = {
     PATH: ("mean", "p50", "p99", "max", "missed"),
     LOST: ("", "share"),
     JITTER: ("mean", "p50", "p99", "max"),
+    VALUE: ("",),
 }
 Trials = Sequence[tuple[Accounts, int | None]]
 Merged = Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Distribution | None]
@@ -66,6 +79,7 @@ class KeyFigure:
     topics: tuple[str, ...] | None = None  # of what is lost; None: all
     publishers: tuple[PublisherKey, ...] = ()  # of a jitter
     periods_ns: tuple[int, ...] = ()  # of these publishers
+    own: OwnFigure | None = None  # of the workload's kind, without a value
 
     def at_rate(self, rate: float) -> KeyFigure:
         """The same of a graph all of whose timers and cyclic reactions fire so many times as often."""
@@ -74,6 +88,8 @@ class KeyFigure:
     @property
     def words(self) -> str:
         """What it is, in short."""
+        if self.own is not None:
+            return self.own.words
         if self.kind == PATH:
             return f"response from {' and '.join(map(_short, self.begins))} to {_short(self.ends)}"
         if self.kind == LOST:
@@ -82,9 +98,18 @@ class KeyFigure:
 
 
 def declared(graph: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
-    """Those of a resolved graph, in its order. Raises BadInput where one is called like a metric."""
+    """Those of a resolved graph, in its order, and of the kind of workload that made it.
+
+    Raises BadInput where one is called like a metric.
+    """
     paces = _Paces(graph)
-    figures = tuple(_figure(written, paces) for written in graph.get("key_figures") or ())
+    own = {name: models.read(OwnFigure, figure) for name, figure in (graph.get("own_figures") or {}).items()}
+    for name, declared_by_kind in own.items():
+        know(name, declared_by_kind)
+    figures = (
+        *(_figure(written, paces) for written in graph.get("key_figures") or ()),
+        *(KeyFigure(name, VALUE, own=figure) for name, figure in own.items()),
+    )
     taken = {name.partition(".")[0] for name in METRICS}
     if (figure := next((f for f in figures if f.name in taken), None)) is not None:
         raise BadInput(f"key_figures: {figure.name!r} is a metric of every graph; give the key figure another name")
@@ -108,12 +133,25 @@ def metrics_of(figure: KeyFigure) -> list[Metric]:
     return [metric for metric in found if metric is not None]
 
 
-def of_trials(figures: Sequence[KeyFigure], trials: Trials, merged: Merged) -> dict[str, KeyFigureResult]:
+def of_trials(
+    figures: Sequence[KeyFigure], trials: Trials, merged: Merged, own: Sequence[Mapping[str, float | None]]
+) -> dict[str, KeyFigureResult]:
     """Their numbers over some trials, each with the start of its measured part, by name.
 
-    `merged` makes one distribution of a histogram of some edges or publishers.
+    `merged` makes one distribution of a histogram of some edges or publishers. `own` is what the workload's kind says
+    of each trial.
     """
-    return {figure.name: _MAKE[figure.kind](figure, trials, merged) for figure in figures}
+    return {
+        figure.name: _MAKE[figure.kind](figure, trials, merged)
+        if figure.own is None
+        else _own(figure.own, [values.get(figure.name) for values in own])
+        for figure in figures
+    }
+
+
+def _own(figure: OwnFigure, values: Iterable[float | None]) -> OwnFigure:
+    known = [value for value in values if value is not None]
+    return replace(figure, value=statistics.median(known) if known else None)
 
 
 def with_medians(result: Result, figures: Sequence[KeyFigure], confidence: float) -> Result:

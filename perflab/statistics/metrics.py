@@ -24,7 +24,7 @@ from perflab import quantity
 from perflab.errors import BadInput
 from perflab.plugins import Registry
 from perflab.quantity import Quantity
-from perflab.results.trial import Distribution, Judged, Trial, counted, owners, received
+from perflab.results.trial import OWN_FIGURES, Distribution, Judged, OwnFigure, Trial, counted, owners, received
 from perflab.statistics.cost import COUNTERS
 from perflab.units import format_count
 
@@ -282,10 +282,10 @@ METRICS = _Metrics("metric", "perflab.statistics", Metric)
 DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost", "cpu_percent")
 
 
-# -- key figures, which graphs declare -------------------------------------------------------------------------------
+# -- key figures, which graphs and kinds of workloads declare --------------------------------------------------------
 
-PATH, LOST, JITTER = "path", "lost", "jitter"
-_MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS}  # beside its name, by kind
+PATH, LOST, JITTER, VALUE = "path", "lost", "jitter", "value"
+_MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS, VALUE: ("",)}  # beside its name
 _FIELDS = {"": "lost", "share": "share_percent", "missed": "missed"}  # of its record; all others are of its times
 _FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -311,10 +311,23 @@ def _of_figure(trial: Trial, figure: str, statistic: str) -> Measured:
     return "what was lost at the end is not known" if found is None else found
 
 
+def _of_own(name: str, figure: OwnFigure) -> Metric:
+    """What a kind of workload says. Its unit is in no name, as those of other figures are."""
+
+    def measure(trial: Trial) -> Measured:
+        value: float | None = getattr(trial.key_figures.get(name), "value", None)
+        return value
+
+    of, help_ = quantity.of_unit(figure.unit), "a figure of this kind of workload"
+    return Metric(name, figure.words, of, measure, help_, figure.better, figure.scale)
+
+
 def find(name: str) -> Metric | None:
-    """The metric that a summary calls by this name: one of METRICS, or of a key figure of its graph."""
+    """The metric that a summary calls by this name: one of METRICS, or of a key figure of its graph or workload."""
     if name in METRICS:
         return METRICS[name]
+    if name in OWN_FIGURES:
+        return _of_own(name, OWN_FIGURES[name])
     figure, dot, statistic = name.partition(".")
     known = statistic in (*STATISTICS, *_FIELDS) and bool(dot) == bool(statistic)
     if not known or not _FIGURE_NAME.fullmatch(figure):
@@ -366,9 +379,10 @@ def names() -> list[str]:
 def chosen(
     words: Sequence[str] | None, option: str = "--metric", figures: Mapping[str, str] | None = None
 ) -> tuple[Metric, ...]:
-    """The metrics of these names, or the default ones. Raises BadInput."""
+    """The metrics of these names, or the default ones and those of the workload's kind. Raises BadInput."""
     if not words:
-        return tuple(METRICS[name] for name in DEFAULT)
+        own = [name for name, kind in (figures or {}).items() if kind == VALUE]
+        return tuple(map(named, (*own, *DEFAULT)))
     found = [parse(name, option, figures) for word in words for name in word.split(",")]
     return tuple({metric.name: metric for metric in found}.values())
 

@@ -16,6 +16,7 @@ from perflab.results.comparison import (
     FoundOutlier,
     Remark,
 )
+from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
 from perflab.statistics.comparison import Analysed
 from perflab.statistics.design import Block
 from perflab.statistics.metric_comparison import effect_of, effect_words
@@ -34,7 +35,7 @@ MAX_OUTLIERS = 4
 
 # By importance: what is wrong with the data, what got worse, what could mislead, and then the rest.
 ORDER = (
-    "one_trial", "harness_error", "invalid", "ended_early", "unused", "success", "worse", "carry_over",
+    "one_trial", HARNESS_ERROR, INVALID, "ended_early", "unused", "success", "worse", "carry_over",
     "same_seed", "better", "spread",
     "missing", "observer", "equivalent", "below_noise_floor", "not_shown", "too_few_trials", SAME, "lattice",
     "outliers",
@@ -82,24 +83,24 @@ def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Rema
             words = (
                 f"{name}: {interrupted} {of} {were} interrupted; `--resume` runs {'it' if were == 'was' else 'them'}"
             )
-            remarks.append(Remark("harness_error", words))
+            remarks.append(Remark(HARNESS_ERROR, words))
         if failed := outcomes.harness_error - interrupted:
-            reason = _reason(result, "harness_error")
-            words = f"{name}: {failed} {of} failed by the laboratory, not by what it measures{reason}"
-            remarks.append(Remark("harness_error", words))
+            reason = _reason(result, HARNESS_ERROR)
+            words = f"{name}: {failed} {of} {HARNESS_ERROR.counted}, not by what it measures{reason}"
+            remarks.append(Remark(HARNESS_ERROR, words))
         if outcomes.invalid:
-            reason = _reason(result, "invalid")
+            reason = _reason(result, INVALID)
             words = f"{name}: {outcomes.invalid} {of} invalid, so neither success nor failure{reason}"
-            remarks.append(Remark("invalid", words))
-        early = sum(t.outcome == "failed" for t in result.result.trials_detail) - sum(
-            t.outcome == "failed" for t in result.trials
+            remarks.append(Remark(INVALID, words))
+        early = sum(t.outcome == FAILED for t in result.result.trials_detail) - sum(
+            t.outcome == FAILED for t in result.trials
         )
         if early:
             words = (
                 f"{name}: {early} {of} failed before their end and have no figures; what is said here is of the others"
             )
             remarks.append(Remark("ended_early", words))
-        n = outcomes.success + outcomes.failed
+        n = outcomes.judged
         if outcomes.failed:
             interval = wilson(outcomes.success, n, 1 - alpha)
             between = ""
@@ -107,12 +108,12 @@ def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Rema
                 between = (
                     f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
                 )
-            words = f"{name}: {outcomes.success} of {_trials(n)} succeeded{between}{_reason(result, 'failed')}"
+            words = f"{name}: {outcomes.success} of {_trials(n)} succeeded{between}{_reason(result, FAILED)}"
             remarks.append(Remark("success", words))
     return remarks
 
 
-def _reason(result: Entering, outcome: str) -> str:
+def _reason(result: Entering, outcome: Outcome) -> str:
     trials = [t for t in result.result.trials_detail if t.outcome == outcome and not t.interrupted]
     reasons = [t.reason for t in trials]
     first = next((r for r in reasons if r), None)

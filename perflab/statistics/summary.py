@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from perflab.results.outcome import FAILED, SUCCESS, Outcome, Outcomes, OwnOutcome
 from perflab.results.summary import Summary
 from perflab.results.trial import (
-    FAILED,
     MEASURED,
-    SUCCESS,
     Circumstances,
     Cost,
     Coverage,
@@ -26,8 +25,6 @@ from perflab.results.trial import (
     Judged,
     KeyFigureResult,
     Lost,
-    Outcome,
-    Outcomes,
     Passing,
     Phases,
     ProcessResources,
@@ -60,6 +57,7 @@ class TrialData(Circumstances):
     block: int = 1
     after: str | None = None  # the disturbing treatment that ran right before
     outcome: Outcome
+    own_outcome: OwnOutcome | None = None  # what the kind of workload calls it
     reason: str | None
     interrupted: bool = False
     drain: Drained | None
@@ -77,7 +75,8 @@ class TrialData(Circumstances):
     allocations: int | None = None  # of all processes in the measured part; None: not counted
     why: Why | None = None
     criteria: tuple[Judged, ...] = ()
-    key_figures: tuple[KeyFigure, ...] = ()  # that the graph declares
+    key_figures: tuple[KeyFigure, ...] = ()  # that the graph declares, and the kind of workload
+    own_figures: Mapping[str, float | None] = field(default_factory=dict)  # what that says of the trial, by name
     run_s: float | None = None
     messages: Mapping[str, Any] | None = None
     cost: Cost | None = None
@@ -87,10 +86,11 @@ class TrialData(Circumstances):
 
     @property
     def measured(self) -> bool:
-        """Whether it ran to its end with everything in effect; one that failed a criterion was measured as well."""
+        """Whether it ran to its end with everything in effect; what was judged a failure then was measured as well."""
         if self.accounts is None or not self.accounts.complete:
             return False
-        return self.outcome == SUCCESS or (self.outcome == FAILED and any(not c.met for c in self.criteria))
+        judged = self.own_outcome is not None or any(not c.met for c in self.criteria)
+        return self.outcome == SUCCESS or (self.outcome == FAILED and judged)
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _result(trials: Sequence[TrialData]) -> Result:
     return Result(
         **{f.name: getattr(first, f.name) for f in fields(Circumstances)},
         trials=len(trials),
-        outcomes=Outcomes.of([t.outcome for t in trials]),
+        outcomes=Outcomes.of([t.outcome for t in trials], [t.own_outcome for t in trials]),
         coverage=Coverage(trials_merged=len(merged), complete=complete),
         totals=_totals(merged),
         trials_detail=tuple(map(figures_of, trials)),
@@ -239,6 +239,7 @@ def figures_of(t: TrialData) -> Trial:
         after=t.after,
         measured=t.measured,
         outcome=t.outcome,
+        own_outcome=t.own_outcome,
         reason=t.reason,
         interrupted=t.interrupted,
         drain=t.drain,
@@ -328,7 +329,10 @@ def _key_figures(trials: Sequence[TrialData]) -> dict[str, KeyFigureResult]:
     """Those that the graph declares, by name, in its order; empty where it declares none."""
     recorded = [(t.accounts, t.started_ns) for t in trials if t.accounts is not None]
     return key_figures.of_trials(
-        trials[0].key_figures, recorded, lambda owners, name: _distribution(_parts(owners, name))
+        trials[0].key_figures,
+        recorded,
+        lambda owners, name: _distribution(_parts(owners, name)),
+        [t.own_figures for t in trials],
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perflab import models
 from perflab.quantity import P
 from perflab.results.comparison import CLAIMS, Comparison, Estimate, Interval, Lattice, Margin
 from perflab.results.trial import Result
@@ -285,6 +284,5 @@ def no_success(result: Result) -> str | None:
     """What to say of a result whose figures are not those of successful trials."""
     if result.outcomes.success:
         return None
-    outcomes = ", ".join(f"{n} {outcome}" for outcome, n in models.as_json(result.outcomes).items() if n)
     reason = next((t.reason for t in result.trials_detail if t.reason), None)
-    return f"no successful trial ({outcomes}{f': {reason}' if reason else ''})"
+    return f"no successful trial ({result.outcomes.words}{f': {reason}' if reason else ''})"

@@ -11,9 +11,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from perflab.parameters import Bytes, DurationNs, Parameters
-from perflab.registry import Kind
 from perflab.workload import Graph, extend
-from perflab.workload.generated import Made, Pins
+from perflab.workload.generated import Made, Pins, WorkloadKind
 
 NAME = "executor"
 ROS, ONE_NODE, NO_PUB, MIDDLEWARE, PLAIN = "ros", "rosonenode", "nopub", "middleware", "plain"
@@ -134,7 +133,7 @@ def _node(p: ExecutorParameters, index: int) -> dict[str, Any]:
     )
 
 
-KIND = Kind(
+KIND = WorkloadKind(
     NAME,
     "what an executor costs: many small messages between nodes, with and without executor and middleware",
     ExecutorParameters,

@@ -1,21 +1,25 @@
 """Generated workloads: graphs that a few parameters describe, named as conditions are, NAME:key=value,...
 
 A kind is one module with a model of its parameters and a function from these to a graph. Every parameter is also a
-factor, `workload.PARAMETER`: at each of its levels the graph is made anew.
+factor, `workload.PARAMETER`: at each of its levels the graph is made anew. A kind may judge its trials: its own figures
+and outcomes are then beside all others wherever results are shown, compared and written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_serializer
 
-from perflab import registry
+from perflab import models, registry
 from perflab.errors import BadInput
 from perflab.plugins import Registry
 from perflab.registry import Kind
+from perflab.results.outcome import OwnOutcome
+from perflab.results.trial import OwnFigure, Trial
 from perflab.workload import Graph, Source
 
 FACTOR = "workload."
@@ -38,7 +42,48 @@ class Made:
     pins: Pins = Pins()
 
 
-REGISTRY: Registry[Kind[Made]] = Registry("workload", "perflab.workload", Kind)
+@dataclass(frozen=True)
+class Ended:
+    """A trial that ran to its end, or in which the workload failed, for its kind to judge."""
+
+    parameters: Any  # those of the kind, at the levels of the trial
+    trial: Trial  # what it measured, and its outcome
+    directory: Path  # with `processes`, the records and the log of each
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`figures` by name; None is what was not measured. `outcome` is the name of one of the kind's, for `reason`."""
+
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    outcome: str | None = None
+    reason: str | None = None
+
+
+def _nothing(_: Ended) -> Judgement:
+    return Judgement()
+
+
+@dataclass(frozen=True)
+class WorkloadKind(Kind[Made]):
+    """With what a kind has of its own, and `judge`, which says it of a trial."""
+
+    figures: Mapping[str, OwnFigure] = field(default_factory=dict)
+    outcomes: tuple[OwnOutcome, ...] = ()
+    judge: Callable[[Ended], Judgement] = _nothing
+
+    def judged(self, ended: Ended) -> tuple[Judgement, OwnOutcome | None]:
+        """The judgement and the outcome that it names. Raises ValueError where the kind has declared something else."""
+        found = self.judge(ended)
+        if strange := [name for name in found.figures if name not in self.figures]:
+            raise ValueError(f"it has no figure {strange[0]!r}")
+        outcome = next((own for own in self.outcomes if own.name == found.outcome), None)
+        if found.outcome is not None and outcome is None:
+            raise ValueError(f"it has no outcome {found.outcome!r}")
+        return found, outcome
+
+
+REGISTRY: Registry[WorkloadKind] = Registry("workload", "perflab.workload", WorkloadKind)
 
 
 class GeneratedParameters(BaseModel):
@@ -110,6 +155,12 @@ class Generated:
         mine = {key: level for key, level in levels.items() if key in own}
         return self if not mine else _made(self.kind, {**self.given, **mine})
 
+    def judged(self, trial: Trial, directory: Path, factors: Mapping[str, Any]) -> tuple[Judgement, OwnOutcome | None]:
+        """What the kind says of a trial at these levels. Raises whatever it raises."""
+        kind = REGISTRY[self.kind]
+        parameters = kind.model.model_validate(dict(self.at(factors).given))
+        return kind.judged(Ended(parameters, trial, directory))
+
 
 def named(words: Any) -> str | None:
     """The kind that a workload of the command line or of a file names; None where it is something else."""
@@ -136,5 +187,7 @@ def load(asked: GeneratedParameters) -> Generated:
 
 
 def _made(name: str, given: Mapping[str, Any]) -> Generated:
-    made = REGISTRY[name].make(given, f"workload {name}")
-    return Generated(name, made.graph, made.pins, dict(given))
+    kind = REGISTRY[name]
+    made = kind.make(given, f"workload {name}")
+    own = {"own_figures": models.as_json(dict(kind.figures))} if kind.figures else {}
+    return Generated(name, Graph({**made.graph.document, **own}), made.pins, dict(given))

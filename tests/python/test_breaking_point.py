@@ -12,6 +12,7 @@ import pytest
 
 from perflab.models import as_json
 from perflab.results.curve import Found
+from perflab.results.outcome import HARNESS_ERROR, INVALID
 from perflab.statistics.breaking_point import Aim, Search, Space
 from perflab.statistics.breaking_point_verdicts import sentences
 
@@ -146,13 +147,13 @@ def test_invalid_trials_never_count_as_breaking() -> None:
     while (level := search.next()) is not None:
         number += 1
         if number % 2:
-            search.invalid(level, "harness_error" if number % 4 == 1 else "invalid")
+            search.invalid(level, HARNESS_ERROR if number % 4 == 1 else INVALID)
         else:
             search.add(level, truth(level) == 1.0)
     found = search.result()
     assert found.state == "found" and found.interval is not None
     assert found.interval.low <= 70 <= found.interval.high
-    assert found.left_out.invalid + found.left_out.harness_error == sum(s.met is None for s in found.course) > 5
+    assert found.left_out.outcomes.total == sum(s.met is None for s in found.course) > 5
     assert found.trials == sum(level.n for level in found.levels)
     assert "they count neither way" in sentences(found)[1]
 

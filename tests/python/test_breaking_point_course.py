@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from support import checkpoint, edge, graph, node, publisher
 
-from perflab.design import breaking_point
 from perflab.design.breaking_point import Goal, Searching, goal, results
 from perflab.design.course import AsPlanned
 from perflab.design.document import BreakingPoint, Scalar
@@ -19,6 +18,7 @@ from perflab.design.variant import Variant
 from perflab.errors import BadInput
 from perflab.middleware import Middleware
 from perflab.models import as_json
+from perflab.results.outcome import Outcome
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import Accounts, account
 from perflab.statistics.summary import TrialData
@@ -47,7 +47,7 @@ def trial(planned: Planned, outcome: str = "success", **keys: Any) -> TrialData:
     treatment = planned.treatment
     told: dict[str, Any] = {
         "number": planned.order, "order": planned.order, "workload": "w",
-        "middleware": treatment.variant.middleware_name, "conditions": (), "outcome": outcome, "reason": None,
+        "middleware": treatment.variant.middleware_name, "conditions": (), "outcome": Outcome(outcome), "reason": None,
         "drain": None, "duration_s": 1.0, "measured_s": None,
         "started_ns": None, "accounts": None, "resources": (), "treatment": treatment.label,
         "factors": dict(treatment.factors),
@@ -285,5 +285,5 @@ def test_a_target_is_met_or_not_and_what_it_bounds_must_be_measured(tmp_path: Pa
     planned = Planned(1, 1, treatments(1)[0])
     assert judge(trial(planned, "invalid")) is None
     assert judge(trial(planned, "failed")) is False, "what broke before it was measured has not met it"
-    assert breaking_point.NO_VERDICT == ("invalid", "harness_error")
+    assert [outcome for outcome in Outcome if not outcome.judged] == ["invalid", "harness_error"]
     assert dataclasses.is_dataclass(judge)

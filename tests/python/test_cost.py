@@ -8,6 +8,7 @@ import pytest
 
 from perflab.formats import tables
 from perflab.formats.records import ProcessRecords
+from perflab.results.outcome import SUCCESS
 from perflab.results.trial import Totals, Trial
 from perflab.statistics import cost
 from perflab.statistics.metrics import METRICS
@@ -76,7 +77,7 @@ def test_what_is_not_counted_is_null_with_the_reason() -> None:
     assert trial is not None
     assert trial.cycles is None
     assert trial.cycles_reason == "this machine has no such counter"
-    of = Trial(trial=1, order=1, outcome="success", cost=trial, totals=Totals(received=10))
+    of = Trial(trial=1, order=1, outcome=SUCCESS, cost=trial, totals=Totals(received=10))
     reading = METRICS["cycles_per_message"].read(of)
     assert reading.value is None
     assert reading.reason == "not counted: this machine has no such counter"
@@ -106,7 +107,7 @@ def test_user_space_alone_is_a_note() -> None:
     assert trial is not None
     assert trial.cycles == 900
     assert trial.notes == ("cycles of user space alone: the kernel's are not allowed to be counted",)
-    of = Trial(trial=1, order=1, outcome="success", cost=trial, totals=Totals(received=9))
+    of = Trial(trial=1, order=1, outcome=SUCCESS, cost=trial, totals=Totals(received=9))
     assert METRICS["cycles_per_message"].read(of).value == 100
 
 

@@ -24,6 +24,7 @@ from perflab.formats.tables import empty_tables
 from perflab.report import axes, captions, distributions, palette, pictures, resources, results, timelines
 from perflab.report.figures import Figure, Series, Target
 from perflab.report.results import Result, results_of
+from perflab.results.outcome import Outcome
 from perflab.results.run import IROBOT, PERFLAB, RunData, TrialTables
 from perflab.results.summary import Summary
 from perflab.statistics import histogram as hg
@@ -70,7 +71,8 @@ def trial(
         fields["resources"] = pl.concat([fields["resources"], pl.DataFrame(samples)], how="diagonal")
     if events:
         fields["events"] = pl.concat([fields["events"], pl.DataFrame(events)], how="diagonal")
-    return TrialTables(**{**fields, **more})
+    made = {**fields, **more}
+    return TrialTables(**{**made, "outcome": Outcome(made["outcome"])})
 
 
 def run(*trials: TrialTables, name: str = "r", cpus: str | None = "0-3", path: Path = Path("nowhere")) -> RunData:

@@ -178,7 +178,7 @@ def test_interrupted_trials_are_no_failures_of_the_laboratory() -> None:
         if r["kind"] == "harness_error"
     ]
     assert said[0] == "cpu_load: 2 of 9 trials were interrupted; `--resume` runs them"
-    assert said[1] == "cpu_load: 1 of 9 trials failed by the laboratory, not by what it measures (disk full)"
+    assert said[1] == "cpu_load: 1 of 9 trials stopped by a perflab error, not by what it measures (disk full)"
 
 
 def test_blocks_that_are_not_used_are_named() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from perflab.errors import BadInput
 from perflab.models import as_json, read
+from perflab.results.outcome import FAILED, SUCCESS
 from perflab.results.trial import Judged, Trial
 from perflab.statistics import metrics
 from perflab.statistics.metrics import METRICS, parse, parse_criterion
@@ -34,7 +35,7 @@ def trial(**changes: Any) -> Trial:
         "dispatch_ns": None,
     }
     resources = {"cpu_percent_mean": 30.0, "rss_kb_max": 7000}
-    known = {"trial": 1, "order": 1, "outcome": "success", "measured_s": 2.0}
+    known = {"trial": 1, "order": 1, "outcome": SUCCESS, "measured_s": 2.0}
     return read(Trial, {**known, "totals": totals, "resources": resources, **changes})
 
 
@@ -62,7 +63,7 @@ def reason(name: str, of: Trial) -> str | None:
 
 
 def test_cpu_per_message_of_several_trials_is_of_their_seconds_and_of_their_messages() -> None:
-    busy = trial(resources={"cpu_percent_mean": 100.0}, measured_s=4.0, outcome="failed")
+    busy = trial(resources={"cpu_percent_mean": 100.0}, measured_s=4.0, outcome=FAILED)
     assert metrics.cpu_per_message([trial(), busy]).value == pytest.approx((0.6e9 + 4e9) / 4000)
     silent = trial(totals={"received": 0})
     assert metrics.cpu_per_message([trial(), silent]).value == pytest.approx((0.6e9 + 0.6e9) / 2000)
@@ -95,7 +96,7 @@ def test_a_metric_is_one_number_of_a_trial(name: str, expected: float) -> None:
 
 
 def test_every_metric_of_a_trial_that_recorded_nothing_is_none_with_a_reason() -> None:
-    nothing = Trial(trial=1, order=1, outcome="failed")
+    nothing = Trial(trial=1, order=1, outcome=FAILED)
     for metric in METRICS.values():
         reading = metric.read(nothing)
         assert reading.value is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pkgutil
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from support import HERE, SOURCE, build_plugin
 
 import perflab.condition
@@ -101,6 +103,59 @@ def test_a_package_adds_one_of_each(tmp_path: Path) -> None:
     assert [path.read_text() for path in lists] == ["* 20 messages\n"] * 6, "two of them controls"
     refused = perflab_with(tmp_path, "export", run, "--format", "csv", "--bullet", "*")
     assert (refused.returncode, refused.stderr) == (2, "perflab: --bullet belongs to --format shopping_list\n")
+
+
+@pytest.mark.native
+def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(tmp_path: Path) -> None:
+    install(tmp_path, GROUPS)
+    run = tmp_path / "run"
+    levels = ("--factor", "workload.least=0,15,1000", "--success", "heard >= 10 Hz")
+    words = ("pair:rate=20", "--middleware", "lab_links", *levels, "--trials", "3", "--time", "1", "-o", run)
+    done = perflab_with(tmp_path, "sweep", *words)
+    quiet = "too quiet: 20 words per second were heard, 1000 had to be"
+    assert (done.returncode, "least=1000: 3 trials of 1 s, 3 failed (3 too quiet)" in done.stdout) == (0, True)
+    assert f"trial 2: {quiet}" in done.stdout or f"trial 1: {quiet}" in done.stdout
+
+    summary = json.loads((run / "summary.json").read_text())
+    Draft202012Validator(json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())).validate(summary)
+    *heard, unheard = summary["results"]
+    assert [r["outcomes"]["success"] for r in (*heard, unheard)] == [3, 3, 0]
+    own = {"name": "too_quiet", "words": "too quiet", "of": "failed"}
+    assert unheard["outcomes"] == {
+        "success": 0, "failed": 3, "invalid": 0, "harness_error": 0, "own": [{**own, "trials": 3}]
+    }  # fmt: skip
+    assert [(t["outcome"], t["own_outcome"], t["measured"]) for t in unheard["trials_detail"]] == [
+        ("failed", own, True)
+    ] * 3, "it ran to its end, and its figures are those of a whole trial"
+    figure = unheard["key_figures"]["heard"]
+    assert (figure["value"], figure["unit"], figure["better"], figure["metrics"]["heard"]["n"]) == (
+        20,
+        "Hz",
+        "higher",
+        3,
+    )
+    assert "heard" in summary["findings"]["metrics"], "it is compared without being asked for"
+
+    for folder in tmp_path.glob("lab_extras*"):  # what a run says needs nothing that made it
+        shutil.rmtree(folder)
+    again = shutil.copytree(run, tmp_path / "again")
+    said_by: tuple[tuple[str | Path, ...], ...] = (
+        (f"trial 2: {quiet}", "show", run),
+        ("words heard", "compare", again, run),
+        ("words heard", "check", run, "--baseline", again),
+        ("page.html", "report", run, "--still", "-o", tmp_path / "page.html"),
+        ("paper", "report", run, "--latex", tmp_path / "paper"),
+        ("trials.csv", "export", run, "--format", "csv", "-o", tmp_path / "csv"),
+    )
+    for words_said, *verb in said_by:
+        done = perflab_with(tmp_path, *verb)
+        assert str(words_said) in done.stdout, (verb, done.stdout, done.stderr)
+    assert "words heard" in (tmp_path / "paper" / "results.tex").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "words heard" in page and "3 failed (3 too quiet)" in page
+    (table,) = (tmp_path / "csv").rglob("trials.csv")
+    rows = list(csv.DictReader(table.open()))
+    assert {(row["own_outcome"], row["heard"]) for row in rows} == {("", "20"), ("too quiet", "20")}
 
 
 @pytest.mark.parametrize(

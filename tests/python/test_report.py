@@ -18,6 +18,7 @@ from perflab.quantity import PLAIN
 from perflab.report import terminal
 from perflab.report.live import LiveLine
 from perflab.report.table import print_rows
+from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.results.trial import Judged, Passing, ThreadGroup
 from perflab.runs.display import LiveProgress
 from perflab.statistics import histogram as hg
@@ -85,7 +86,7 @@ def test_a_huge_graph_shows_the_slowest_edges() -> None:
 
 def test_a_failed_trial_shows_its_reason_and_what_is_not_known() -> None:
     accounts = account([checkpoint([publisher(10)], [edge(5, 0, 4)], final=False)])
-    text = render(100, replace(trial(outcome="failed"), accounts=accounts, reason="process 'p' was killed"))
+    text = render(100, replace(trial(outcome=FAILED), accounts=accounts, reason="process 'p' was killed"))
     assert "trial 1: process 'p' was killed" in text
     assert "last checkpoints" in text
     assert "5 messages received, losses not known" in text
@@ -133,13 +134,13 @@ def test_variants_are_compared_by_what_they_differ_in(width: int) -> None:
 def test_cpu_per_message_counts_the_seconds_of_every_trial_whose_messages_it_counts() -> None:
     """A trial that missed a criterion is measured: its messages are counted, and so is its time."""
     missed: dict[str, Any] = {
-        "outcome": "failed",
+        "outcome": FAILED,
         "reason": "late",
         "criteria": (Judged(criterion="c", met=False, words="late"),),
     }
     trials = variants({"ipc": "off"}, {"ipc": "on"})
     trials += [replace(large(4), number=3, order=3, ipc="on", measured_s=3.0, **missed)]
-    trials += [replace(large(4), number=4, order=4, ipc="on", outcome="harness_error", reason="why")]
+    trials += [replace(large(4), number=4, order=4, ipc="on", outcome=HARNESS_ERROR, reason="why")]
     text = render(160, *trials)
     rows = [line for line in text[text.index("Compared:") :].splitlines() if line.startswith("ipc")]
     assert "417 µs" in rows[0]  # 15 % of one CPU for 1 s and 360 deliveries

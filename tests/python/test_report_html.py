@@ -212,7 +212,7 @@ def test_an_interrupted_run_says_so_first_and_how_to_go_on(tmp_path: Path) -> No
     first = page.said("")
     assert "This run was ended before it was complete during trial 2: 1 of 4 planned trials are here" in first
     assert f"perflab run --resume {tmp_path / 'run'} goes on" in first
-    assert "failed by the laboratory" not in first
+    assert "stopped by a perflab error" not in first
     assert "1 successful, 1 interrupted" in first
 
 

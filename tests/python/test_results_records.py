@@ -15,10 +15,10 @@ from support import SOURCE
 
 from perflab import models
 from perflab.models import Damaged, as_json
-from perflab.results import comparison, costs, curve, summary, trial
+from perflab.results import comparison, costs, curve, outcome, summary, trial
 
 PUBLISHED = json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())
-MODULES = (comparison, costs, curve, summary, trial)
+MODULES = (comparison, costs, curve, outcome, summary, trial)
 RECORDS = [
     found
     for module in MODULES

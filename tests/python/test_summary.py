@@ -8,6 +8,7 @@ import pytest
 from support import checkpoint, edge, publisher, service
 
 from perflab.models import as_json
+from perflab.results.outcome import Outcome
 from perflab.results.trial import Passing, ProcessResources
 from perflab.statistics import histogram as hg
 from perflab.statistics import target
@@ -32,7 +33,7 @@ def trial(number: int = 1, received: int = 10, outcome: str = "success", **more:
         "workload": "w",
         "middleware": "m",
         "conditions": (),
-        "outcome": outcome,
+        "outcome": Outcome(outcome),
         "reason": None if outcome == "success" else "why",
         "drain": "rest" if outcome == "success" else None,
         "duration_s": 1.0,
@@ -78,7 +79,7 @@ def test_only_successful_trials_are_merged_when_there_are_any() -> None:
     result = only_result(as_json(summarize("run", [trial(1), trial(2, 5, "failed")])))
     assert result["coverage"] == {"trials_merged": 1, "complete": True}
     assert result["totals"]["received"] == 10
-    assert result["outcomes"] == {"success": 1, "failed": 1, "invalid": 0, "harness_error": 0}
+    assert result["outcomes"] == {"success": 1, "failed": 1, "invalid": 0, "harness_error": 0, "own": []}
 
 
 def test_without_a_success_the_numbers_are_those_of_what_was_recorded() -> None:

@@ -19,18 +19,17 @@ from perflab.formats.irobot import dialect
 from perflab.formats.irobot.model import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
 from perflab.formats.irobot.parse import parse
 from perflab.formats.tables import empty_tables
+from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.run import IROBOT, IROBOT_LEGACY, UNKNOWN, RunData, Tables, TrialTables
 from perflab.results.summary import Summary
 from perflab.results.trial import (
     ALIGNED,
     AS_CREATED,
-    SUCCESS,
     Counts,
     Coverage,
     Distribution,
     EdgeResult,
     Lost,
-    Outcomes,
     ProcessResources,
     Resources,
     Result,
@@ -117,7 +116,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
         executor=executor,
         ipc=ipc,
         phase=phase,
-        outcome="success",
+        outcome=SUCCESS,
         started_ns=None,
         duration_s=duration_s if duration_s is not None else math.nan,
         **_tables(outputs, edges, services),

@@ -18,9 +18,9 @@ from perflab.report.latex.machine import inventory_of, machine
 from perflab.report.latex.tables import breaking_points, comparisons, conditions, curves, results
 from perflab.report.latex.text import breakable, escape
 from perflab.report.latex.values import COMMANDS, values
+from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.run import RunData
 from perflab.results.summary import Summary
-from perflab.results.trial import Outcomes
 from perflab.units import format_duration
 
 Json = dict[str, Any]
@@ -183,12 +183,7 @@ def _quoted(command: Sequence[str]) -> str:
 
 def _wrong(summary: Summary, manifest: Json) -> str:
     outcomes = Outcomes.together([r.outcomes for r in summary.results])
-    counts = (
-        (outcomes.failed, "failed"),
-        (outcomes.invalid, "invalid"),
-        (outcomes.harness_error, "with an error of the laboratory"),
-    )
-    parts = [f"{n} {words}" for n, words in counts if n]
+    parts = [f"{n} {outcome.counted}{outcomes.cases(outcome)}" for outcome, n in outcomes if outcome != SUCCESS]
     sentences = [f"Not every trial was a success: {', '.join(parts)}."] if parts else []
     planned, ran = len(manifest.get("trials") or ()), sum(r.trials for r in summary.results)
     if planned > ran:

@@ -22,6 +22,7 @@ from perflab.results.comparison import (
     Verdict,
 )
 from perflab.results.curve import BreakingPoint, Curve
+from perflab.results.outcome import Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import BASELINE, Median, Result
 from perflab.statistics.breaking_point_verdicts import STATES
@@ -71,7 +72,7 @@ def results(summary: Summary) -> Table | None:
         *(_metric_column(m, [median_of(r, m) for _, r in rows]) for m in metrics),
     ]
     outcomes = [r.result.outcomes for _, r in rows]
-    columns[3:3] = _left_out([(o.invalid, o.harness_error) for o in outcomes])
+    columns[3:3] = _left_out([o.left_out for o in outcomes])
     medians = [median_of(r, m) for _, r in rows for m in metrics]
     with_interval = any(median is not None and median.low is not None for median in medians)
     between = (
@@ -127,12 +128,9 @@ def _share(successes: int, n: int, interval: tuple[float, float] | None) -> str:
     return rf"{successes}/{n} [{low}, {high}]\,\%"
 
 
-def _left_out(counts: Sequence[tuple[int, int]]) -> list[Texts]:
-    """A column of how many trials of each row were invalid, and of how many failed in the laboratory, if any did."""
-    words = [
-        ", ".join(f"{n} {what}" for n, what in ((invalid, "invalid"), (errors, "harness error")) if n)
-        for invalid, errors in counts
-    ]
+def _left_out(outcomes: Sequence[Outcomes]) -> list[Texts]:
+    """A column of how many trials of each row tell nothing of the system, if any of them does not."""
+    words = [", ".join(f"{n} {outcome.words}" for outcome, n in left) for left in outcomes]
     return [Texts("left out", [escape(text) or "--" for text in words])] if any(words) else []
 
 

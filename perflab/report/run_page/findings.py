@@ -35,17 +35,8 @@ from perflab.results.comparison import (
     SuccessRate,
 )
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
-from perflab.results.trial import (
-    CONTROL,
-    FAILED,
-    HARNESS_ERROR,
-    INVALID,
-    MEASURED,
-    Outcome,
-    Outcomes,
-    Result,
-    Trial,
-)
+from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome, Outcomes
+from perflab.results.trial import CONTROL, MEASURED, Result, Trial
 from perflab.statistics.curve_verdicts import UNITS, level_words
 from perflab.statistics.metric_comparison import MARGIN, effect_of
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
@@ -88,7 +79,7 @@ _REMARKS: dict[str, tuple[str, str, Tone]] = {
     "same": ("=", "the same", ""),
 }
 OF_QUALITY = ("missing", "unused", "lattice", "outliers", "observer")
-_FIRST = ("harness_error", "invalid", "ended_early")
+_FIRST = (HARNESS_ERROR, INVALID, "ended_early")
 
 
 @dataclass(frozen=True)
@@ -183,7 +174,7 @@ def _troubles(run: ReportRun) -> tuple[list[str], list[str]]:
         )
     troubles: tuple[tuple[Outcome, str], ...] = (
         (INVALID, "invalid: a condition was not in effect, so they are in no statistics"),
-        (HARNESS_ERROR, "failed by the laboratory, not by what it measures; in no statistics"),
+        (HARNESS_ERROR, f"{HARNESS_ERROR.counted}, not by what it measures; in no statistics"),
         (FAILED, "failed before their end and have no figures"),
     )
     for outcome, words in troubles:
@@ -249,17 +240,11 @@ def verdict(runs: Sequence[ReportRun]) -> str:
     """One line: how many trials, with which outcomes, and what was found."""
     outcomes = Outcomes.together([result.outcomes for run in runs for result in run.results])
     cut = sum(len(_interrupted(run)) for run in runs)
-    counts = (
-        (outcomes.success, "successful"),
-        (outcomes.failed, "failed"),
-        (outcomes.invalid, "invalid"),
-        (outcomes.harness_error - cut, "failed by the laboratory"),
-        (cut, "interrupted"),
-    )
-    total = sum(n for n, _ in counts)
+    total = outcomes.total
     if not total:
         return "No trial was recorded."
-    parts = [f"{format_count(n)} {what}" for n, what in counts if n]
+    counts = [(n - cut if o == HARNESS_ERROR else n, o.counted + outcomes.cases(o)) for o, n in outcomes]
+    parts = [f"{format_count(n)} {what}" for n, what in (*counts, (cut, "interrupted")) if n]
     trials = _trials(total)
     head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {', '.join(parts)}"
     curves = [curve for run in runs for curve in run.summary.curves]

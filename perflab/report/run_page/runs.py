@@ -10,9 +10,10 @@ from typing import Any
 from perflab.errors import BadInput, PerflabError
 from perflab.report.label import labels
 from perflab.results.comparison import Finding, Remark
+from perflab.results.outcome import HARNESS_ERROR
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.summary import Summary
-from perflab.results.trial import HARNESS_ERROR, Result, Trial
+from perflab.results.trial import Result, Trial
 from perflab.runs.collect import left_out, own_trials
 from perflab.runs.rundir import RunDirectory
 

@@ -126,8 +126,7 @@ def _title(run: ReportRun, part: Curve | BreakingPoint, several: bool) -> str:
 def _found(search: BreakingPoint) -> list[tuple[str, object]]:
     at, left = search.interval, search.left_out
     between = "" if at is None else f" [{plain(at.low)}, {plain(at.high)}] at {format_confidence(at.level)}"
-    kinds = ((left.invalid, "invalid"), (left.harness_error, "harness error"))
-    out = ", ".join(f"{n} {what}" for n, what in kinds if n)
+    out = ", ".join(f"{n} {outcome.words}" for outcome, n in left.outcomes)
     return [
         ("criterion", search.criterion),
         ("result", STATES[search.state]),

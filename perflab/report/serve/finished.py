@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from perflab.report import label
 from perflab.report.serve import searching
-from perflab.results.trial import (
-    FAILED,
-    HARNESS_ERROR,
-    INVALID,
-    SUCCESS,
-    Circumstances,
-    Distribution,
-    Lost,
-    Totals,
-    least_lost,
-    owners,
-    received,
-)
+from perflab.results.outcome import HARNESS_ERROR, Outcome, Outcomes
+from perflab.results.trial import Circumstances, Distribution, Lost, Totals, least_lost, owners, received
 from perflab.runs.collect import collect, expected_of
 from perflab.runs.rundir import TrialDirectory
 from perflab.statistics import key_figures
@@ -48,7 +37,7 @@ class Finished:
     place: Mapping[str, Any]  # KEYS of its treatment
     conditions: tuple[str, ...]
     condition_parameters: Mapping[str, Any]
-    outcome: str
+    outcome: Outcome
     reason: str | None
     interrupted: bool
     unfinished: bool  # its trial.json says that it runs; it may be closed yet
@@ -166,17 +155,16 @@ def _conditions(names: Sequence[str] | None, parameters: Mapping[str, Any] | Non
 
 def _together(trials: Sequence[Finished], alpha: float) -> Json:
     valid = [t for t in trials if not t.interrupted]
-    judged = [t for t in valid if t.outcome in (SUCCESS, FAILED)]
-    successes = sum(t.outcome == SUCCESS for t in judged)
-    interval = wilson(successes, len(judged), 1 - alpha)
+    outcomes = Outcomes.of([t.outcome for t in valid])
+    interval = wilson(outcomes.success, outcomes.judged, 1 - alpha)
     measured = [t for t in valid if t.measured]
     lost = [t.lost for t in measured if t.lost is not None]
     return {
         "trials": len(valid),
-        "invalid": sum(t.outcome == INVALID for t in valid),
-        "harness_errors": sum(t.outcome == HARNESS_ERROR for t in valid),
-        "judged": len(judged),
-        "successes": successes,
+        "invalid": outcomes.invalid,
+        "harness_errors": outcomes.harness_error,
+        "judged": outcomes.judged,
+        "successes": outcomes.success,
         "success_low": None if interval is None else interval[0],
         "success_high": None if interval is None else interval[1],
         "p50_ns": median([t.p50_ns for t in measured], alpha),

@@ -24,7 +24,7 @@ from perflab.report.progress import RunProgress
 from perflab.report.serve import finished, searching
 from perflab.report.serve.finished import Finished
 from perflab.report.serve.present import PresentTrial
-from perflab.results.trial import SUCCESS
+from perflab.results.outcome import SUCCESS
 from perflab.runs import rundir
 from perflab.runs.controller import ELSEWHERE, GONE, RUNNING, controller_state
 from perflab.runs.display import PlannedTrial, RunPlan

@@ -111,10 +111,8 @@ def _percentages(low: float | None, high: float | None, unit: str = "") -> str:
 
 def _left_out(level: CurveLevel) -> Cell:
     """ "1 invalid, 1 harness error": what is neither success nor failure."""
-    parts = [f"{level.invalid} invalid"] if level.invalid else []
-    errors = level.harness_errors
-    parts += [f"{errors} harness error{'' if errors == 1 else 's'}"] if errors else []
-    return Cell(", ".join(parts), level.invalid + errors, "warn")
+    left = level.left_out
+    return Cell(", ".join(f"{n} {outcome.words}" for outcome, n in left), left.total, "warn")
 
 
 def knees(of: Curve, title: str) -> Table[Of[CurveMetric]]:

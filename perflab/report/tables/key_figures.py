@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from perflab.columns import Cell, Column, Read, Table
 from perflab.quantity import PLAIN
 from perflab.report.tables.messages import RUN, Of, result_column
-from perflab.results.trial import JitterFigure, KeyFigureResult, LostFigure, PathFigure, Result
+from perflab.results.trial import JitterFigure, KeyFigureResult, LostFigure, OwnFigure, PathFigure, Result
 from perflab.statistics.key_figures import JITTER, PATH, SHOWN
-from perflab.statistics.metrics import COUNT, PERCENT, find
+from perflab.statistics.metrics import COUNT, LOWER, PERCENT, find, named
 from perflab.units import format_count, format_time
 
 _RANKS = {"mean": 4, "p50": 2, "p99": 3, "max": 1, "missed": 1, "": 1, "share": 2}
@@ -48,6 +48,8 @@ def _came(row: Of[KeyFigureResult]) -> Cell:
             words = "lost"
         case PathFigure(missed=missing, possible=of):
             words = "missed"
+        case OwnFigure(value=value):
+            return Cell(named(row.result).format(value), value)
         case JitterFigure():
             return Cell("")
     return Cell(f"{format_count(missing)} of {format_count(of)} {words}", missing, "bad" if missing else "")
@@ -75,28 +77,29 @@ def _table(name: str, rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
             result_column(0),
             RUN,
             Column("trials", "trials", lambda row: row.record.coverage.trials_merged, PLAIN, rank=3),
-            *(_of_results(name, statistic, over_trials=over_trials) for statistic in SHOWN[entries[0].kind]),
+            *(_of_results(name, statistic, entries[0].kind, over_trials) for statistic in SHOWN[entries[0].kind]),
         ],
         having,
         [note],
     )
 
 
-def _of_results(name: str, statistic: str, *, over_trials: bool) -> Column[Of[Result]]:
+def _of_results(name: str, statistic: str, kind: str, over_trials: bool) -> Column[Of[Result]]:
     metric = find(f"{name}.{statistic}" if statistic else name)
     assert metric is not None
+    column = statistic or kind
 
     def read(row: Of[Result]) -> Read:
         entry = row.record.key_figures[name]
         return entry.metrics.get(metric.name) if over_trials else _together(entry, statistic)
 
     return Column(
-        statistic or "lost",
-        (statistic or "lost").replace("_", "."),
+        column,
+        column.replace("_", "."),
         read,
         metric.quantity,
         rank=_RANKS[statistic],
-        tone="bad" if metric.unit in (COUNT, PERCENT) else "",
+        tone="bad" if metric.unit in (COUNT, PERCENT) and metric.better == LOWER else "",
         beside=True,
     )
 
@@ -104,6 +107,8 @@ def _of_results(name: str, statistic: str, *, over_trials: bool) -> Column[Of[Re
 def _together(entry: KeyFigureResult, statistic: str) -> float | None:
     """Over all messages of all trials."""
     match entry:
+        case OwnFigure():
+            return entry.value
         case LostFigure():
             return entry.share_percent if statistic else entry.lost
         case PathFigure() if statistic == "missed":

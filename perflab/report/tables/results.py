@@ -50,8 +50,7 @@ N: Column[Beside] = Column(
 def _successes(row: Beside) -> Cell:
     outcomes = row.record.outcomes
     n = outcomes.judged
-    kinds = ((outcomes.invalid, "invalid"), (outcomes.harness_error, "harness error"))
-    more = ", ".join(f"+{count} {what}" for count, what in kinds if count)
+    more = ", ".join(f"+{count} {outcome.words}" for outcome, count in outcomes.left_out)
     tone: Tone = "bad" if outcomes.failed else "warn" if more else ""
     text = f"{outcomes.success}/{n}{f' ({more})' if more else ''}"
     return Cell(text, outcomes.success / n if n else None, tone, sign={"bad": "✖", "warn": "!"}.get(tone, ""))

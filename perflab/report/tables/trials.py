@@ -6,20 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perflab.columns import Cell, Column, Table, Tone
+from perflab.columns import Cell, Column, Table
 from perflab.quantity import COUNT, DURATION, PLAIN, UNKNOWN
 from perflab.report.tables.messages import RUN, counted_column, cpu, times
-from perflab.results.trial import MEASURED, Outcome, Result, Trial, least_lost, owners, received
+from perflab.results.trial import MEASURED, Result, Trial, least_lost, owners, received
 from perflab.statistics.metrics import METRICS, Metric, find, made_by
 
 Json = Mapping[str, Any]
-
-OUTCOMES: dict[Outcome, tuple[str, str, Tone]] = {
-    "success": ("✔", "success", "good"),
-    "failed": ("✖", "failed", "bad"),
-    "invalid": ("!", "invalid", "warn"),
-    "harness_error": ("!", "harness error", "warn"),
-}
 
 
 @dataclass(frozen=True)
@@ -89,6 +82,7 @@ def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
             BEGAN,
             COOL_DOWN,
             OUTCOME,
+            *([OWN_OUTCOME] if any(row.record.own_outcome for row in rows) else []),
             Column("reason", "reason", lambda row: row.record.reason, help="why it was no success"),
             Column(
                 "enters", "enters", lambda row: str(row.record in row.of.entering).lower(),
@@ -143,8 +137,8 @@ def _result(row: TrialOf) -> Cell:
 
 
 def _outcome(row: TrialOf) -> Cell:
-    sign, words, tone = OUTCOMES[row.record.outcome]
-    return Cell(words, row.record.outcome, tone, (row.record.reason or "",), sign)
+    outcome = row.record.outcome
+    return Cell(row.record.ended, outcome, outcome.tone, (row.record.reason or "",), outcome.sign)
 
 
 def _cooled(row: TrialOf) -> float | Cell | None:
@@ -169,6 +163,12 @@ def _began(row: TrialOf) -> Cell | None:
 
 AFTER: Column[TrialOf] = Column("after", "after", lambda row: row.record.after, help="the disturbance right before it")
 OUTCOME: Column[TrialOf] = Column("outcome", "outcome", _outcome, help="how it ended")
+OWN_OUTCOME: Column[TrialOf] = Column(
+    "own_outcome",
+    "own outcome",
+    lambda row: own.words if (own := row.record.own_outcome) is not None else None,
+    help="what the kind of workload says of it",
+)
 COOL_DOWN: Column[TrialOf] = Column(
     "cool_down", "cool-down", _cooled, DURATION, help="how long it waited for a quiet machine"
 )

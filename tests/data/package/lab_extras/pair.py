@@ -1,17 +1,19 @@
-"""A kind of workload."""
+"""A kind of workload, with a figure and an outcome of its own."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from perflab.parameters import Parameters
-from perflab.registry import Kind
+from perflab.results.outcome import OwnOutcome
+from perflab.results.trial import OwnFigure
 from perflab.workload import Graph, extend
-from perflab.workload.generated import Made
+from perflab.workload.generated import Ended, Judgement, Made, WorkloadKind
 
 
 class PairParameters(Parameters):
     rate: float = Field(10, gt=0, le=1000, description="messages per second")
+    least: float = Field(0, ge=0, description="messages per second that the listener must hear")
 
 
 def make(asked: PairParameters) -> Made:
@@ -27,4 +29,22 @@ def make(asked: PairParameters) -> Made:
     return Made(Graph({"schema": 1, "name": "pair", "processes": [process]}))
 
 
-KIND: Kind[Made] = Kind("pair", "one node talks to another", PairParameters, make)
+def judge(ended: Ended) -> Judgement:
+    received, seconds, least = ended.trial.totals.received, ended.trial.measured_s, ended.parameters.least
+    if received is None or not seconds:
+        return Judgement()
+    heard = received / seconds
+    if heard < least:
+        return Judgement({"heard": heard}, "too_quiet", f"{heard:.3g} words per second were heard, {least:g} had to be")
+    return Judgement({"heard": heard})
+
+
+KIND = WorkloadKind(
+    "pair",
+    "one node talks to another",
+    PairParameters,
+    make,
+    figures={"heard": OwnFigure(words="words heard", unit="Hz", better="higher")},
+    outcomes=(OwnOutcome(name="too_quiet", words="too quiet"),),
+    judge=judge,
+)

@@ -1,0 +1,130 @@
+"""How a trial ended, and all that follows from it: each outcome is declared here, and what asks does so by attributes.
+
+A kind of workload may have outcomes of its own (perflab/workload/generated.py). Each is a case of one of these, counts
+as that one everywhere, and is named beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Literal
+
+from perflab.models import Count
+
+
+class Outcome(StrEnum):
+    """By its name in files; in the order in which they are counted.
+
+    `words` are said of one trial, `counted` after a number of trials. `judged`: it tells something of the system, so it
+    is in rates of success, and a sweep may have it. Of many trials the outcome of the greatest `severity` is shown.
+    """
+
+    SUCCESS = "success", "success", "successful", "✔", "good", True, 0
+    FAILED = "failed", "failed", "failed", "✖", "bad", True, 2
+    # A condition was not in effect.
+    INVALID = "invalid", "invalid", "invalid", "!", "warn", False, 1
+    # What was wrong is perflab's or its machine's.
+    HARNESS_ERROR = "harness_error", "harness error", "stopped by a perflab error", "!", "bad", False, 3
+
+    words: str
+    counted: str
+    sign: str
+    tone: Literal["good", "bad", "warn"]
+    judged: bool
+    severity: int
+
+    def __new__(cls, name: str, *attributes: Any) -> Outcome:
+        made = str.__new__(cls, name)
+        made._value_ = name
+        made.words, made.counted, made.sign, made.tone, made.judged, made.severity = attributes
+        return made
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """A name of a file, as one of the words that there are."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(cls, core_schema.literal_schema([str(o) for o in cls]))
+
+
+SUCCESS, FAILED, INVALID, HARNESS_ERROR = Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnOutcome:
+    """What a kind of workload calls an outcome."""
+
+    name: str
+    """In files, e.g. planning_failed."""
+    words: str
+    """Of one trial, e.g. planning failed."""
+    of: Outcome = FAILED
+    """What it counts as."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedOutcome(OwnOutcome):
+    trials: Count = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcomes:
+    success: Count = 0
+    failed: Count = 0
+    invalid: Count = 0
+    harness_error: Count = 0
+    own: tuple[CountedOutcome, ...] = ()
+    """How many of these ended as only this kind of workload can."""
+
+    @staticmethod
+    def of(outcomes: Iterable[Outcome], own: Iterable[OwnOutcome | None] = ()) -> Outcomes:
+        counted = Counter(one for one in own if one is not None)
+        return Outcomes(
+            **Counter(map(str, outcomes)),
+            own=tuple(CountedOutcome(name=o.name, words=o.words, of=o.of, trials=n) for o, n in counted.items()),
+        )
+
+    @staticmethod
+    def together(several: Sequence[Outcomes]) -> Outcomes:
+        counts = {outcome: sum(getattr(o, outcome) for o in several) for outcome in Outcome}
+        own: dict[str, CountedOutcome] = {}
+        for one in (one for outcomes in several for one in outcomes.own):
+            before = own.get(one.name)
+            own[one.name] = one if before is None else replace(one, trials=one.trials + before.trials)
+        return Outcomes(**counts, own=tuple(own.values()))
+
+    def __iter__(self) -> Iterator[tuple[Outcome, int]]:
+        """Those that there are, and how many of each."""
+        return ((outcome, n) for outcome in Outcome if (n := int(getattr(self, outcome))))
+
+    @property
+    def judged(self) -> int:
+        """Those that tell something of the system: successes and failures."""
+        return sum(n for outcome, n in self if outcome.judged)
+
+    @property
+    def left_out(self) -> Outcomes:
+        """Those that tell nothing of it."""
+        judged: dict[str, Any] = {outcome: 0 for outcome in Outcome if outcome.judged}
+        return replace(self, **judged)
+
+    @property
+    def total(self) -> int:
+        return sum(n for _, n in self)
+
+    @property
+    def worst(self) -> Outcome:
+        return max((outcome for outcome, _ in self), key=lambda outcome: outcome.severity, default=SUCCESS)
+
+    @property
+    def words(self) -> str:
+        """ "3 successful, 2 failed (1 planning failed)"; nothing where there are none."""
+        return ", ".join(f"{n} {outcome.counted}{self.cases(outcome)}" for outcome, n in self)
+
+    def cases(self, outcome: Outcome) -> str:
+        """ " (1 planning failed)": what the kind of workload says of those with this outcome."""
+        cases = ", ".join(f"{one.trials} {one.words}" for one in self.own if one.of == outcome)
+        return f" ({cases})" if cases else ""
