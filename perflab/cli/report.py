@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,6 +16,7 @@ from perflab.output import write_json
 from perflab.report import whole_file
 
 if TYPE_CHECKING:
+    from perflab.report.draw_html import Choice
     from perflab.report.run_page.runs import ReportRun
 
 THEMES = ("auto", "light", "dark")
@@ -74,7 +76,12 @@ def report(
     """
     if theme is not None and theme not in THEMES:
         raise BadInput(f"--theme {theme!r} is not one of {', '.join(THEMES)}")
-    _check_combination(output, title, theme, latex, serve, port, as_json, still=still)
+    of_page = {"--output": output, "--title": title, "--theme": theme, "--still": still or None}
+    _check({**of_page, "--latex": latex, "--json": as_json or None}, port, serve)
+    if as_json and output == whole_file.STDOUT:
+        raise BadInput("--json and --output - both write to stdout: give one of them")
+    if latex is not None and any(value is not None for value in of_page.values()):
+        raise BadInput(f"--latex DIR writes no page: it does not go with {', '.join(of_page)}")
     if serve:
         from perflab.report.serve import serve as serve_run
 
@@ -83,9 +90,18 @@ def report(
     from perflab.report.run_page.runs import open_all
 
     runs = open_all(run)
-    files, notes = (
-        _latex(runs, latex) if latex is not None else _page(runs, output, title, theme or "auto", still=still)
-    )
+    notes = [f"{of.name}: {note}" if len(runs) > 1 else note for of in runs for note in of.notes]
+    if latex is not None:
+        from perflab.report.latex import write
+
+        files = write([of.data for of in runs], latex)
+    else:
+        from perflab.report.run_page.page import report as made
+
+        files = [_target(runs, output)]
+        whole = made(runs, title=title, theme=cast("Choice", theme or "auto"), still=still)
+        whole_file.write(files[0], whole.page, parents=True)
+        notes += whole.notes
     if as_json:
         document = {"files": [str(file) for file in files], "notes": notes}
         write_json(document)
@@ -100,61 +116,14 @@ def report(
     return 0
 
 
-def _check_combination(
-    output: Path | None,
-    title: str | None,
-    theme: str | None,
-    latex: Path | None,
-    serve: bool,
-    port: int | None,
-    as_json: bool,
-    *,
-    still: bool,
-) -> None:
-    """Raises BadInput for options that do not go together."""
+def _check(not_served: Mapping[str, object], port: int | None, serve: bool) -> None:
+    """Raises BadInput for options that do not go with --serve, or only with it."""
     if port is not None and not serve:
         raise BadInput("--port goes with --serve")
     if port is not None and not 0 <= port <= 65535:
         raise BadInput(f"--port {port} is not within 0..65535")
-    if serve:
-        others = {
-            "--latex": latex is not None,
-            "--output": output is not None,
-            "--title": title is not None,
-            "--theme": theme is not None,
-            "--still": still,
-            "--json": as_json,
-        }
-        if given := [name for name, is_given in others.items() if is_given]:
-            raise BadInput(f"--serve shows runs and writes nothing: it does not go with {', '.join(given)}")
-    if as_json and output == whole_file.STDOUT:
-        raise BadInput("--json and --output - both write to stdout: give one of them")
-    if latex is not None and (output is not None or title is not None or theme is not None or still):
-        raise BadInput("--latex DIR writes no page: it does not go with --output, --title, --theme or --still")
-
-
-def _latex(runs: list[ReportRun], folder: Path) -> tuple[list[Path], list[str]]:
-    from perflab.report.latex import write
-
-    files = write([run.data for run in runs], folder)
-    return files, [_named(run, note, len(runs) > 1) for run in runs for note in run.notes]
-
-
-def _page(
-    runs: list[ReportRun], output: Path | None, title: str | None, theme: str, *, still: bool
-) -> tuple[list[Path], list[str]]:
-    from perflab.report.draw_html import CHOICES
-    from perflab.report.run_page.page import report as made
-
-    target = _target(runs, output)
-    choice = next(c for c in CHOICES if c == theme)
-    whole = made(runs, title=title, theme=choice, still=still)
-    whole_file.write(target, whole.page, parents=True)
-    return [target], [*(_named(run, note, len(runs) > 1) for run in runs for note in run.notes), *whole.notes]
-
-
-def _named(run: ReportRun, note: str, several: bool) -> str:
-    return f"{run.name}: {note}" if several else note
+    if serve and (given := [name for name, value in not_served.items() if value is not None]):
+        raise BadInput(f"--serve shows runs and writes nothing: it does not go with {', '.join(given)}")
 
 
 def _target(runs: list[ReportRun], output: Path | None) -> Path:

@@ -41,7 +41,7 @@ def rows(inventory: Json) -> list[Row]:
                 "architecture": inventory.get("machine"),
                 "CPUs": _cpus(inventory, cpus),
                 "cores and sockets": _topology(cpus),
-                "SMT": inventory.get("smt"),
+                "SMT": {"notsupported": "not supported"}.get(str(inventory.get("smt")), inventory.get("smt")),
                 "frequency": _frequency(cpus),
                 "frequency governor": _each(cpus, "governor"),
                 "turbo": inventory.get("turbo"),

@@ -45,7 +45,7 @@ from perflab.statistics.remarks import VIRTUAL, no_difference_words, trials_advi
 from perflab.statistics.runs import compare_runs
 from perflab.statistics.selection import match, names_of, place_words
 from perflab.statistics.verdicts import caveats_in_words
-from perflab.units import format_count
+from perflab.units import format_count, plural
 
 MAX_CLAIMS = 10  # the others are folded
 MAX_REASONS = 3  # of trials that do not count, above the findings; the others are folded
@@ -230,9 +230,9 @@ def _most_frequent(found: Sequence[tuple[str, Trial]]) -> list[str]:
         label, trial = members[0]
         reason = trial.reason or "no reason was recorded"
         such = "such as " if len(members) > 1 else ""
-        said.append(f"{_trials(len(members))}, {such}trial {trial.trial} ({label}): {reason}.")
+        said.append(f"{plural(len(members), 'trial')}, {such}trial {trial.trial} ({label}): {reason}.")
     if rest := sum(map(len, ordered[MAX_REASONS:])):
-        said.append(f"{_trials(rest)} for other reasons.")
+        said.append(f"{plural(rest, 'trial')} for other reasons.")
     return said
 
 
@@ -245,7 +245,7 @@ def verdict(runs: Sequence[ReportRun]) -> str:
         return "No trial was recorded."
     counts = [(n - cut if o == HARNESS_ERROR else n, o.counted + outcomes.cases(o)) for o, n in outcomes]
     parts = [f"{format_count(n)} {what}" for n, what in (*counts, (cut, "interrupted")) if n]
-    trials = _trials(total)
+    trials = plural(total, "trial")
     head = f"{trials}, all successful" if outcomes.success == total > 1 else f"{trials}: {', '.join(parts)}"
     curves = [curve for run in runs for curve in run.summary.curves]
     head = ". ".join([head, *_courses(curves)])
@@ -328,7 +328,7 @@ def _failures(run: ReportRun) -> list[Statement]:
         share = f"{100 * rate.successes / rate.n:.0f} %{between}"
         reason = _first_failure(run, rate)
         detail = f"n = {rate.n}{f'; for example {reason}' if reason else ''}"
-        words = f"{where}: {rate.successes} of {_trials(rate.n)} succeeded, {share}."
+        words = f"{where}: {rate.successes} of {plural(rate.n, 'trial')} succeeded, {share}."
         found.append(Statement("✖", "failed", "bad", words, detail))
     return found
 
@@ -343,10 +343,6 @@ def _first_failure(run: ReportRun, rate: SuccessRate) -> str:
             told = (t.reason for t in result.trials_detail if t.outcome == FAILED and t.reason)
             return next(told, "")
     return ""
-
-
-def _trials(n: int) -> str:
-    return "1 trial" if n == 1 else f"{format_count(n)} trials"
 
 
 def _remark(run: ReportRun, remark: Remark) -> str:
@@ -469,7 +465,7 @@ def _successes(curve: Curve, several: bool) -> Statement | None:
     if successes == judged:
         return None
     each = ", ".join(f"{v.successes}/{v.judged} at {level_words(curve.factor, v.level)}" for v in levels)
-    words = f"{_over(curve, several)}, {successes} of {_trials(judged)} succeeded."
+    words = f"{_over(curve, several)}, {successes} of {plural(judged, 'trial')} succeeded."
     return Statement("✖", "failed", "bad", words, each)
 
 

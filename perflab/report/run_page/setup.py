@@ -19,7 +19,7 @@ from perflab.report.run_page.runs import ReportRun
 from perflab.results.curve import BreakingPoint
 from perflab.results.trial import Circumstances
 from perflab.statistics.remarks import VIRTUAL
-from perflab.units import format_duration
+from perflab.units import format_duration, plural
 
 Json = dict[str, Any]
 Facts = Sequence[tuple[str, object]]  # names with values; those without a value are left out
@@ -27,7 +27,7 @@ Facts = Sequence[tuple[str, object]]  # names with values; those without a value
 MOST_BLOCKS = 6  # of treatments; of more their levels stand together
 # What a reader of a run looks for on its machine, by the labels of the inventory.
 OF_MACHINE = (
-    "CPU", "CPUs", "memory", "architecture", "distribution", "kernel", "preemption", "hypervisor", "container",
+    "CPU", "CPUs", "memory", "distribution", "kernel", "preemption", "hypervisor", "container",
     "clock source", "frequency governor", "turbo", "SMT", "CPUs of the cgroup", "memory of the cgroup", "libc",
 )  # fmt: skip
 
@@ -128,13 +128,9 @@ def _size(workload: Mapping[str, Any]) -> str:
         return ""
     nodes = sum(len(p.get("nodes") or ()) for p in processes)
     edges, services = len(workload.get("edges") or ()), len(workload.get("services") or ())
-    parts = [_many(len(processes), "process", "processes")]  # a command has no others that are known beforehand
-    parts += [_many(n, what) for n, what in ((nodes, "node"), (edges, "edge"), (services, "service")) if n]
+    parts = [plural(len(processes), "process", "processes")]  # a command has no others that are known beforehand
+    parts += [plural(n, what) for n, what in ((nodes, "node"), (edges, "edge"), (services, "service")) if n]
     return f" ({', '.join(parts)})"
-
-
-def _many(n: int, one: str, more: str = "") -> str:
-    return f"{n} {one if n == 1 else more or f'{one}s'}"
 
 
 def _variant(result: Circumstances) -> str:
@@ -162,7 +158,7 @@ def _trials(run: ReportRun, document: Mapping[str, Any]) -> str | None:
         return str(ran) if ran else None
     blocks = document.get("trials")
     of = f" of {run.planned} planned" if ran != run.planned else ""
-    return f"{ran}{of}" + (f", in {_many(blocks, 'block')}" if isinstance(blocks, int) else "")
+    return f"{ran}{of}" + (f", in {plural(blocks, 'block')}" if isinstance(blocks, int) else "")
 
 
 def _searched(search: BreakingPoint) -> str:
@@ -205,7 +201,7 @@ def _statistics(run: ReportRun) -> str | None:
     if found is None:
         return None
     family = found.family_size
-    holm = f", Holm over {_many(family, 'comparison')}" if family > 1 else ""
+    holm = f", Holm over {plural(family, 'comparison')}" if family > 1 else ""
     none = f"; a difference below {100 * found.margin:.3g} % is called none" if family else ""
     return f"one value per trial; α = {found.alpha:g}{holm}{none}"
 
@@ -254,7 +250,7 @@ def _machine(run: ReportRun) -> Machine:
     checks = [c for c in manifest.get("preflight") or () if isinstance(c, Mapping)]
     warned = [c for c in checks if c.get("status") != "ok"]
     fine = len(checks) - len(warned)
-    checked = f"{_many(fine, 'other check')} of the machine found nothing." if warned and fine else ""
+    checked = f"{plural(fine, 'other check')} of the machine found nothing." if warned and fine else ""
     if checks and not warned:
         checked = f"All {fine} checks of the machine found nothing that disturbs measurements."
     whole = [row for row in inventory.rows(_mapping(manifest.get("inventory"))) if row.value]
