@@ -240,7 +240,7 @@ def _files(
 def _write(
     files: Sequence[tuple[Path, int | None]], pictures: Pictures, runs: Sequence[RunData], theme: str, dpi: int
 ) -> None:
-    from perflab.report import draw_html, draw_static
+    from perflab.report import draw, draw_html
 
     notes = [note if len(runs) == 1 else f"{run.name}: {note}" for run in runs for note in run.notes]
     notes += [f"Not drawn: {line}." for line in pictures.missing]
@@ -250,6 +250,6 @@ def _write(
             choice = next(c for c in draw_html.CHOICES if c == theme)
             content = draw_html.page(pictures.figures, title, notes, choice).encode()
         else:
-            kind = next(f for f in draw_static.FORMATS if f == path.suffix.lower().removeprefix("."))
-            content = draw_static.draw(pictures.figures[index], kind, "dark" if theme == "dark" else "light", dpi)
+            kind = next(f for f in draw.FORMATS if f == path.suffix.lower().removeprefix("."))
+            content = draw.draw(pictures.figures[index], kind, "dark" if theme == "dark" else "light", dpi)
         whole_file.write(path, content, parents=True)

@@ -1,4 +1,4 @@
-"""What a picture shows, as neutral data: axes, series, words. Drawn by draw_static.py and draw_html.py.
+"""What a picture shows, as neutral data: axes, series, words. Drawn by draw.py.
 
 Values stand in the unit that the axis names. A result has the same group, and so the same colour and mark, in every
 picture; of a result with several processes the first one has it.
@@ -167,14 +167,3 @@ class Target:
     name: str
     cpu_percent: float | None
     rss_kb: float | None
-
-
-def stretches(band: Series) -> list[list[tuple[float, float, float]]]:
-    """The parts of a band that have no gap, as (x, low, high)."""
-    found: list[list[tuple[float, float, float]]] = [[]]
-    for x, low, high in zip(band.x, band.low, band.high, strict=True):
-        if x is None or low is None or high is None:
-            found.append([])
-        else:
-            found[-1].append((x, low, high))
-    return [stretch for stretch in found if len(stretch) > 1]

@@ -43,23 +43,15 @@ DARK = Theme(
 THEMES: dict[Background, Theme] = {"light": LIGHT, "dark": DARK}
 
 
-@dataclass(frozen=True)
-class Mark:
-    """One mark as both drawing libraries call it, and as SVG within -5 .. 5 for the legend of a page."""
-
-    matplotlib: str
-    plotly: str
-    svg: str
-
-
+# SVG paths within -6 .. 6 px.
 MARKS = (
-    Mark("o", "circle", "M-4.5,0a4.5,4.5 0 1,0 9,0a4.5,4.5 0 1,0 -9,0Z"),
-    Mark("s", "square", "M-4,-4H4V4H-4Z"),
-    Mark("^", "triangle-up", "M0,-5L5,4H-5Z"),
-    Mark("D", "diamond", "M0,-5.5L5,0L0,5.5L-5,0Z"),
-    Mark("v", "triangle-down", "M0,5L5,-4H-5Z"),
-    Mark("P", "cross", "M-2,-5H2V-2H5V2H2V5H-2V2H-5V-2H-2Z"),
-    Mark("*", "star", "M0,-6L1.6,-2L6,-1.8L2.5,0.9L3.7,5L0,2.6L-3.7,5L-2.5,0.9L-6,-1.8L-1.6,-2Z"),
+    "M-4.5,0a4.5,4.5 0 1,0 9,0a4.5,4.5 0 1,0 -9,0Z",
+    "M-4,-4H4V4H-4Z",
+    "M0,-5L5,4H-5Z",
+    "M0,-5.5L5,0L0,5.5L-5,0Z",
+    "M0,5L5,-4H-5Z",
+    "M-2,-5H2V-2H5V2H2V5H-2V2H-5V-2H-2Z",
+    "M0,-6L1.6,-2L6,-1.8L2.5,0.9L3.7,5L0,2.6L-3.7,5L-2.5,0.9L-6,-1.8L-1.6,-2Z",
 )
 SHADES = (0, 50, 100)  # per cent; those of Theme.shades
 BAND_OPACITY = 0.18
@@ -70,7 +62,7 @@ def color(theme: Theme, group: int) -> str:
     return theme.groups[group % len(theme.groups)]
 
 
-def mark(group: int) -> Mark:
+def mark(group: int) -> str:
     """The mark of a result."""
     return MARKS[group % len(MARKS)]
 
@@ -82,16 +74,6 @@ def shade(theme: Theme, percent: float) -> str:
     low, high = (_channels(theme.shades[i]) for i in (first, first + 1))
     mixed = (round(a + (b - a) * (place - first)) for a, b in zip(low, high, strict=True))
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
-
-
-def faded(tone: str, opacity: float) -> str:
-    """A colour that lets through what is below it, as CSS writes it."""
-    return f"rgba({', '.join(map(str, _channels(tone)))}, {opacity:g})"
-
-
-def ground(theme: Theme) -> str:
-    """The colour of areas on which others stand."""
-    return theme.grid
 
 
 def _channels(tone: str) -> tuple[int, ...]:

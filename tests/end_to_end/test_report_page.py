@@ -90,7 +90,7 @@ def test_every_plot_is_drawn_when_the_reader_comes_near(page: Page, reports: dic
     assert plots >= 3
     for number in range(plots):
         page.ask(f"document.querySelectorAll('.plot')[{number}].scrollIntoView()")
-        page.wait_for(f"document.querySelectorAll('.plot')[{number}].querySelector('.main-svg') !== null")
+        page.wait_for(f"document.querySelectorAll('.plot')[{number}].querySelector('svg.marks') !== null")
     page.wait_for(DRAWN)
 
 

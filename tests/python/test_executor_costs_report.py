@@ -12,7 +12,8 @@ from made_experiment import write_run
 from rich.console import Console
 
 from perflab import page as pages
-from perflab.report import draw_static, executor_costs
+from perflab.report import executor_costs
+from perflab.report.draw import draw
 from perflab.report.latex import costs as latex_costs
 from perflab.report.run_page import page, runs, tables
 from perflab.report.tables import costs
@@ -108,7 +109,7 @@ def test_the_picture_stacks_families_where_all_were_profiled_and_roles_elsewhere
     assert by_role is not None
     assert by_role.title == "CPU time per message, by the role of threads"
     assert [name for _, name in by_role.groups] == ["executor's threads", "middleware's threads", "perflab's threads"]
-    assert draw_static.draw(profiled, "png").startswith(b"\x89PNG")
+    assert draw(profiled, "png").startswith(b"\x89PNG")
 
 
 def test_the_picture_of_timers_is_of_their_cpu_time() -> None:

@@ -24,7 +24,7 @@ from test_cli import one_line
 from test_figures import one_result, sample, thousand, trial, values_edge
 
 from perflab.cli import main
-from perflab.report import cpus, draw_html, draw_static, pictures
+from perflab.report import cpus, draw, draw_html, pictures
 from perflab.report.degradation import curves
 from perflab.report.figures import Figure
 from perflab.report.palette import DARK, LIGHT
@@ -97,6 +97,17 @@ class Page(HTMLParser):
         return found
 
 
+def rows(spec: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    """A table that an embedded specification draws."""
+    (columns,) = [data["columns"] for data in spec["data"] if data["name"] == table]
+    return draw.rows(columns)
+
+
+def signal(spec: dict[str, Any], name: str) -> Any:
+    (value,) = [signal["value"] for signal in spec["signals"] if signal["name"] == name]
+    return value
+
+
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -115,10 +126,11 @@ def test_a_run_is_drawn_as_a_page_and_as_pictures_beside_it(perflab: Perflab, ru
 
 def test_the_page_holds_what_was_measured(perflab: Perflab, run: Path) -> None:
     assert perflab("plot", run, "--format", "html").returncode == 0
-    plots = {f["id"]: f["plot"] for f in Page((run / "plots/plots.html").read_text()).figures}
-    (curve,) = [t for t in plots["latency_percentiles"]["data"] if t["name"] == "cyclonedds" and t["mode"] == "lines"]
-    assert curve["y"][-1] == pytest.approx(100, rel=1e-3)
-    times = {t["name"] for t in plots["latency_time"]["data"]}
+    plots = {f["id"]: f["spec"] for f in Page((run / "plots/plots.html").read_text()).figures}
+    names = [style["name"] for style in signal(plots["latency_percentiles"], "style")]
+    curve = [p for p in rows(plots["latency_percentiles"], "points") if names[p["s"]] == "cyclonedds"]
+    assert curve[-1]["y"] == pytest.approx(100, rel=1e-3)
+    times = {style["name"] for style in signal(plots["latency_time"], "style")}
     assert {"cyclonedds, p50", "cyclonedds, p99", "cyclonedds, maximum"} <= times
 
 
@@ -326,7 +338,7 @@ def test_a_target_is_drawn_as_a_line(perflab: Perflab, run: Path, tmp_path: Path
 def test_pictures_are_well_formed_and_hold_their_series(background: Any) -> None:
     theme = {"light": LIGHT, "dark": DARK}[background]
     for figure in figures():
-        svg = draw_static.draw(figure, "svg", background)
+        svg = draw.draw(figure, "svg", background)
         texts = svg_text(svg)
         assert figure.title in texts
         assert figure.subtitle in texts
@@ -340,10 +352,10 @@ def test_pictures_are_well_formed_and_hold_their_series(background: Any) -> None
 def test_the_same_figure_gives_the_same_file() -> None:
     one, same, other = figures()[0], figures()[0], figures()[1]
     assert one is not same
-    for kind in ("svg", "png"):
-        drawn = draw_static.draw(one, kind)
-        assert drawn == draw_static.draw(same, kind)
-        assert drawn != draw_static.draw(other, kind)
+    for kind in draw.FORMATS:
+        drawn = draw.draw(one, kind)
+        assert drawn == draw.draw(same, kind)
+        assert drawn != draw.draw(other, kind)
 
 
 def test_a_page_loads_nothing_and_says_so_to_the_browser() -> None:
@@ -351,10 +363,10 @@ def test_a_page_loads_nothing_and_says_so_to_the_browser() -> None:
     assert page.loads == []
     assert "default-src 'none'" in draw_html.page(figures(), "title")
     assert len(page.scripts) == 2
-    assert "plotly.js v" in page.scripts[1][:200]
+    assert "Vega 6." in page.scripts[1][:200]
 
 
-HOSTILE = "</script><img src=x onerror=alert(1)>{{plotly}}$x^2_&amp;"
+HOSTILE = "</script><img src=x onerror=alert(1)>{{scripts}}$x^2_&amp;"
 
 
 def test_names_cannot_become_markup() -> None:
@@ -363,17 +375,17 @@ def test_names_cannot_become_markup() -> None:
     page = Page(text)
     assert "img" not in page.tags
     assert len(page.scripts) == 2
-    assert any(HOSTILE in trace["name"] for trace in page.figures[0]["plot"]["data"])
-    assert HOSTILE in svg_text(draw_static.draw(made[0], "svg"))
+    assert any(HOSTILE in style["name"] for style in signal(page.figures[0]["spec"], "style"))
+    assert HOSTILE in svg_text(draw.draw(made[0], "svg"))
 
 
 def test_colours_of_the_page_follow_the_theme() -> None:
-    (figure, *_) = Page(draw_html.page(figures(), "t")).figures
+    page = Page(draw_html.page(figures(), "t"))
+    themes = json.loads(page.scripts[0])["themes"]
+    assert {style["tone"] for style in signal(page.figures[0]["spec"], "style")} == {"group0"}
     for name, theme in (("light", LIGHT), ("dark", DARK)):
-        colors = figure["colors"][name]
-        assert set(colors["traces"]["line.color"]) - {None} == {theme.groups[0]}
-        assert len(colors["traces"]["line.color"]) == len(figure["plot"]["data"])
-        assert colors["layout"]["font.color"] == theme.ink
+        assert themes[name]["group0"] == theme.groups[0]
+        assert themes[name]["ink"] == theme.ink
     assert '<html lang="en" data-theme="dark">' in draw_html.page(figures(), "t", theme="dark")
 
 
@@ -402,12 +414,9 @@ def browse(page: Path, folder: Path) -> tuple[str, str]:
 def changed(page: Path, script: str) -> Path:
     """A copy of the page that does something more at its end."""
     copy = page.with_name(f"changed_{page.name}")
-    copy.write_text(page.read_text().replace("</body>", f"<script>{script}</script></body>"))
+    text, _, end = page.read_text().rpartition("</body>")
+    copy.write_text(f"{text}<script>{script}</script></body>{end}")
     return copy
-
-
-def rgb(tone: str) -> str:
-    return f"rgb({', '.join(str(int(tone[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
 def test_every_plot_of_a_page_draws_in_a_browser(perflab: Perflab, run: Path, tmp_path: Path) -> None:
@@ -418,10 +427,11 @@ def test_every_plot_of_a_page_draws_in_a_browser(perflab: Perflab, run: Path, tm
     sections = dom.split("<section")[1:]
     assert len(sections) == len(DRAWN)
     for section in sections:
-        assert re.search(r'<path class="js-line" d="M[^"]+"', section) or "points" in section, section[:300]
-        assert re.search(r'<path class="point"[^>]* d="M', section), section[:300]
-        assert rgb(DARK.groups[0]) in section
-        assert 'class="xtick"' in section
+        plot = section.partition('<div class="legend')[0]
+        assert re.search(r'mark-line.*?<path [^>]*d="M', plot), section[:300]
+        assert re.search(r'mark-symbol.*?<path [^>]*d="M', plot), section[:300]
+        assert DARK.groups[0] in plot
+        assert "role-axis-label" in plot
 
 
 @pytest.fixture(scope="module")
@@ -445,11 +455,11 @@ def test_what_is_far_below_is_drawn_when_it_comes_near(page_of_all: Path, tmp_pa
     drawn = re.search(r'data-drawn="(\d+)"', dom)
     assert drawn is not None
     assert 1 <= int(drawn[1]) < 10
-    assert dom.split("<section")[10].count('class="main-svg"') == 0
+    assert dom.split("<section")[10].count('class="marks"') == 0
     last = "document.querySelector('section:last-of-type').scrollIntoView()"
     dom, complaints = browse(changed(page_of_all, f"addEventListener('load', () => {last})"), tmp_path)
     assert complaints == ""
-    assert dom.split("<section")[10].count('class="main-svg"') > 0
+    assert dom.split("<section")[10].count('class="marks"') > 0
 
 
 def test_every_shape_draws_and_follows_the_theme(page_of_all: Path, tmp_path: Path) -> None:
@@ -459,12 +469,12 @@ def test_every_shape_draws_and_follows_the_theme(page_of_all: Path, tmp_path: Pa
     assert 'data-drawn="10"' in dom
     for section in dom.split("<section")[1:]:
         plot = section.partition('<div class="legend')[0]
-        assert rgb(LIGHT.ink) not in plot
-        assert rgb(DARK.ink) in plot
-        assert not any(rgb(tone) in plot for tone in LIGHT.groups)
-    assert dom.count('class="hm"') == 2, "cells"
-    assert dom.count('class="errorbar"') > 20
-    assert dom.count('class="js-fill"') > 4, "areas and spans"
+        assert LIGHT.ink not in plot
+        assert DARK.ink in plot
+        assert not any(tone in plot for tone in LIGHT.groups)
+    assert len(re.findall(r"<line ", dom)) > 60, "whiskers with their caps"
+    assert dom.count('"area mark container"') > 2, "bands"
+    assert dom.count('fill="rgb(') > 8, "cells"
 
 
 def test_before_printing_all_is_drawn_light_and_as_wide_as_paper(page_of_all: Path, tmp_path: Path) -> None:
@@ -475,15 +485,12 @@ def test_before_printing_all_is_drawn_light_and_as_wide_as_paper(page_of_all: Pa
     assert complaints == ""
     assert 'data-drawn="10"' in dom
     for section in dom.split("<section")[1:]:
-        assert (
-            'class="main-svg" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ' in section
-        )
-        assert 'width="680"' in section
-        assert rgb(LIGHT.ink) in section
+        assert re.search(r'<svg [^>]*class="marks" width="680"', section), section[:300]
+        assert f'fill="{LIGHT.ink}"' in section
     dom, _ = browse(
         changed(dark, "dispatchEvent(new Event('beforeprint')); dispatchEvent(new Event('afterprint'))"), tmp_path
     )
-    assert all(rgb(DARK.ink) in section for section in dom.split("<section")[1:])
+    assert all(f'fill="{DARK.ink}"' in section for section in dom.split("<section")[1:])
 
 
 def test_a_result_that_is_hidden_before_its_plot_is_drawn_stays_hidden(page_of_all: Path, tmp_path: Path) -> None:
@@ -492,13 +499,13 @@ def test_a_result_that_is_hidden_before_its_plot_is_drawn_stays_hidden(page_of_a
     assert complaints == ""
     (plot,) = [s for s in dom.split("<section")[1:] if 'id="curve_message_flood_rate_success"' in s]
     drawn = plot.partition('<div class="legend')[0]
-    assert rgb(LIGHT.groups[0]) not in drawn
-    assert rgb(LIGHT.groups[1]) in drawn
+    assert LIGHT.groups[0] not in drawn
+    assert LIGHT.groups[1] in drawn
 
 
 def test_the_browser_test_sees_what_a_page_does_wrong(tmp_path: Path) -> None:
     page = tmp_path / "bad.html"
-    text = draw_html.page(figures(), "t").replace("</body>", '<img src="http://127.0.0.1:9/x.png"></body>')
-    page.write_text(text)
+    text, _, end = draw_html.page(figures(), "t").rpartition("</body>")
+    page.write_text(f'{text}<img src="http://127.0.0.1:9/x.png"></body>{end}')
     _, complaints = browse(page, tmp_path)
     assert "Content Security Policy" in complaints

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from made_run import MS, START_NS
 from made_watched import records, watched
-from test_plot import Page, svg_text
+from test_plot import Page, rows, svg_text
 
 from perflab.cli import main
 from perflab.errors import BadInput
 from perflab.formats import monitor
 from perflab.formats.monitor import MonitorReader
-from perflab.report import cpus, draw_html, draw_static
+from perflab.report import cpus, draw, draw_html
 from perflab.report.figures import Figure
 
 
@@ -121,13 +121,11 @@ def test_they_are_drawn_and_a_page_has_their_cells_and_spans(background: Any, tm
     results = watched(tmp_path / "run", {"": [100], "load": [200]})
     figures = [certain(cpus.cores(results)), certain(cpus.affinity(results))]
     for figure in figures:
-        texts = svg_text(draw_static.draw(figure, "svg", background))
+        texts = svg_text(draw.draw(figure, "svg", background))
         assert {name for _, name in figure.y.ticks} <= set(texts)
-        assert draw_static.draw(figure, "pdf", background).startswith(b"%PDF-")
-    cores, affinity = Page(draw_html.page(figures, "t")).figures
-    heat, own = cores["plot"]["data"]
-    assert heat["type"] == own["type"] == "heatmap"
-    assert next(row for row in heat["z"] if row[0] is not None) == [25] * 20
-    assert len(heat["y"]) == len(heat["z"]) + 1
-    assert cores["colors"]["dark"]["traces"]["colorscale"][0] != cores["colors"]["light"]["traces"]["colorscale"][0]
-    assert any(t.get("text") == ["0", "0"] for t in affinity["plot"]["data"])
+        assert draw.draw(figure, "pdf", background).startswith(b"%PDF-")
+    cores, affinity = (figure["spec"] for figure in Page(draw_html.page(figures, "t")).figures)
+    heat = [(row["share"], row["x"], row["x2"]) for row in rows(cores, "spans") if row["text"].startswith("CPU busy")]
+    assert heat[0] == (25, 0, 2)
+    assert heat[1:3] == [(0, 0, 1), (100, 1, 2)]
+    assert [row["label"] for row in rows(affinity, "spans")].count("0") == 2

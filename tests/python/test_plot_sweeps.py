@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import pytest
 from made_run import MadeTrial, Stream, arrivals, make_run
 from made_sweep import LEVELS, curve_document, made_breaking_point, made_curve, search_document
-from test_plot import HOSTILE, Page, svg_text
+from test_plot import HOSTILE, Page, rows, signal, svg_text
 
 from perflab.cli import main
 from perflab.models import as_json, read
-from perflab.report import draw_html, draw_static, draw_still, report_figures
+from perflab.report import draw, draw_html, report_figures
 from perflab.report.degradation import APART, curves, level_text, levels_axis, value_at
 from perflab.report.figures import Figure, Series
 from perflab.report.palette import DARK, LIGHT
@@ -54,7 +54,7 @@ def test_each_metric_has_a_picture_and_success_has_one() -> None:
 @pytest.mark.parametrize(("theme", "background"), [("auto", LIGHT.background), ("dark", DARK.background)])
 def test_still_pictures_are_whole_and_small(theme: draw_html.Choice, background: str) -> None:
     figures = curves([("", made_curve())])
-    made = draw_still.parts(figures, theme)
+    made = draw_html.parts(figures, theme, still=True)
     assert list(made.sections) == [figure.name for figure in figures]
     assert made.scripts == ""
     for figure in figures:
@@ -63,7 +63,7 @@ def test_still_pictures_are_whole_and_small(theme: draw_html.Choice, background:
         assert ElementTree.fromstring(svg).tag.endswith("svg")
         assert background.encode() in svg
         assert figure.y.title.encode() in svg, "text stays text"
-        assert len(svg) <= len(draw_static.draw(figure, "svg", "dark" if theme == "dark" else "light"))
+        assert len(svg) <= len(draw.draw(figure, "svg", "dark" if theme == "dark" else "light"))
 
 
 def test_a_curve_stands_at_its_levels_with_its_intervals() -> None:
@@ -245,22 +245,25 @@ def made() -> list[Figure]:
 @pytest.mark.parametrize("background", long_but(["light"], ["light", "dark"]))
 def test_they_are_drawn_with_their_words(background: Any) -> None:
     for figure in made():
-        texts = svg_text(draw_static.draw(figure, "svg", background))
+        texts = svg_text(draw.draw(figure, "svg", background))
         assert figure.title in texts
         assert {key.label for key in figure.keys} <= set(texts)
         assert {label.text for label in figure.labels} <= set(texts)
-        assert draw_static.draw(figure, "png", background).startswith(b"\x89PNG")
+        assert draw.draw(figure, "png", background).startswith(b"\x89PNG")
 
 
 def test_a_page_has_their_intervals_and_areas() -> None:
-    found = {f["id"]: f["plot"]["data"] for f in Page(draw_html.page(made(), "t")).figures}
-    knee = [t for t in found["curve_message_flood_rate_latency_p99"] if "error_x" in t]
-    assert [(t["error_x"]["array"], t["error_x"]["arrayminus"]) for t in knee] == [([300], [200])]
-    bands = [t for t in found["breaking_point_message_flood_rate"] if t.get("fill") == "toself"]
+    found = {f["id"]: f["spec"] for f in Page(draw_html.page(made(), "t")).figures}
+    across = [
+        r for r in rows(found["curve_message_flood_rate_latency_p99"], "rules") if r["y"] == r["y2"] and not r["dx"]
+    ]
+    assert [(r["x"], r["x2"]) for r in across if r["x"] != r["x2"]] == [(1300, 1800)]
+    searched = found["breaking_point_message_flood_rate"]
+    points = rows(searched, "points")
+    bands = [s for s, style in enumerate(signal(searched, "style")) if style["band"]]
     assert len(bands) == 2
-    assert len(bands[0]["x"]) == 2 * 61 + 2
-    sizes = next(t["marker"]["size"] for t in found["breaking_point_message_flood_rate"] if t["mode"] == "markers")
-    assert len(set(sizes)) > 1
+    assert sum(p["s"] == bands[0] and p["low"] is not None for p in points) == 61
+    assert len({p["size"] for p in points if p["size"]}) > 1
 
 
 def test_names_of_variants_cannot_become_markup() -> None:

@@ -10,7 +10,7 @@ import pytest
 from made_run import MadeTrial, Stream, arrivals, make_run
 from test_plot import svg_text
 
-from perflab.report import draw_static
+from perflab.report.draw import draw
 from perflab.report.figures import Figure, Series
 from perflab.report.per_trial import MAX_ROWS, per_trial
 from perflab.report.results import results_of
@@ -115,5 +115,5 @@ def test_a_metric_that_is_no_time_has_a_linear_axis_from_zero(tmp_path: Path) ->
 
 def test_it_is_drawn_with_its_rows(tmp_path: Path) -> None:
     figure = certain(drawn(tmp_path / "run", [measured(100), measured(120), measured(300, "load")]))
-    texts = svg_text(draw_static.draw(figure, "svg"))
+    texts = svg_text(draw(figure, "svg"))
     assert {name for _, name in figure.y.ticks} <= set(texts)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perflab.report import draw_static
+from perflab.report.draw import draw
 from perflab.report.figures import Figure
 from perflab.results.run import RunData
 
@@ -30,7 +30,7 @@ def pictures(runs: Sequence[RunData]) -> list[Picture]:
         while any(name == other.name for other in found):
             number += 1
             name = f"{stem}_{number}"
-        content = draw_static.draw(figure, "pdf", "light")
+        content = draw(figure, "pdf", "light")
         found.append(Picture(name, figure.title, figure.subtitle, content))
     return found
 

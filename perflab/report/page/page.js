@@ -3,6 +3,8 @@
   "use strict";
   const PAPER_WIDTH_PX = 680;
   const NARROW_PX = 600;
+  const AROUND_PX = 50; // an axis with its title
+  const NEAR_PX = 20;
   const page = JSON.parse(document.getElementById("figures").textContent);
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -11,8 +13,8 @@
     .map((figure) => ({
       figure,
       element: document.getElementById(figure.id),
-      height: figure.plot.layout.height,
-      painted: null, // the colours that it was drawn in
+      view: null, // when it is drawn
+      begun: null,
       hidden: new Set(), // groups
     }))
     .filter(({ element }) => element !== null);
@@ -23,121 +25,177 @@
     if (printing) return "light"; // paper is
     return root.dataset.theme === "light" || root.dataset.theme === "dark" ? root.dataset.theme : dark.matches ? "dark" : "light";
   };
+  const tones = () => page.themes[theme()];
+  const widthOf = ({ element }) => (printing ? PAPER_WIDTH_PX : element.clientWidth);
+  const heightOf = ({ figure, element }) =>
+    printing || element.clientWidth < NARROW_PX ? figure.narrow_height : figure.spec.height;
 
-  const label = (value) =>
-    Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 }).replace(/,/g, "\u2009");
-
-  // Ticks of a logarithmic axis: decades, with 2 and 5 where there are few, round numbers within one decade.
-  function logTicks(low, high) {
-    const ticks = [];
-    if (high - low < 1) {
-      const from = 10 ** low, to = 10 ** high;
-      const magnitude = 10 ** Math.floor(Math.log10((to - from) / 5));
-      const step = [1, 2, 5, 10].map((s) => s * magnitude).find((s) => s >= (to - from) / 5);
-      for (let k = Math.ceil(from / step); k * step <= to; k++) ticks.push(k * step);
-      return ticks;
-    }
-    for (let e = Math.floor(low); e <= high; e++) {
-      for (const s of high - low > 3 ? [1] : [1, 2, 5]) {
-        const at = s * 10 ** e;
-        if (Math.log10(at) >= low && Math.log10(at) <= high) ticks.push(at);
-      }
-    }
-    return ticks;
+  function child(parent, kind, name) {
+    const made = document.createElement(kind);
+    made.className = name;
+    parent.append(made);
+    return made;
   }
 
-  function followZoom(element, change) {
-    for (const name of ["xaxis", "yaxis"]) {
-      const axis = element.layout[name];
-      const zoomed = Object.keys(change).some((key) => key.startsWith(name + ".") && /range/.test(key));
-      if (axis.type !== "log" || !zoomed) continue;
-      const ticks = logTicks(axis.range[0], axis.range[1]);
-      Plotly.relayout(element, { [name + ".tickvals"]: ticks, [name + ".ticktext"]: ticks.map(label) });
-    }
-  }
-
-  const heightOf = ({ figure, element, height }) =>
-    printing || element.clientWidth < NARROW_PX ? figure.narrow_height : height;
-
-  function fit(plot) {
-    const { element } = plot;
-    const width = printing ? PAPER_WIDTH_PX : element.clientWidth;
-    if (plot.painted === null || width === 0) return;
-    const height = heightOf(plot);
-    if (width !== element.layout.width || height !== element.layout.height) Plotly.relayout(element, { width, height });
-  }
-
-  // Sets a member that is named as plotly names it: "marker.line.color", "shapes[0].line.color".
-  function put(target, path, value) {
-    const names = path.replace(/\[(\d+)\]/g, ".$1").split(".");
-    const last = names.pop();
-    for (const name of names) target = target[name] ??= {};
-    target[last] = value;
-  }
+  const rowsOf = (columns) =>
+    Object.values(columns)[0].map((_, i) => Object.fromEntries(Object.entries(columns).map(([name, all]) => [name, all[i]])));
 
   function draw(plot) {
-    if (plot.painted !== null) return;
+    return (plot.begun ??= begin(plot));
+  }
+
+  async function begin(plot) {
     const { figure, element } = plot;
-    const { data, layout } = figure.plot;
-    if (coarse.matches) {
-      layout.dragmode = false; // a finger on a plot scrolls the page
-      layout.margin.t = 10;
-    }
-    plot.painted = theme();
-    const colors = figure.colors[plot.painted];
-    for (const [path, values] of Object.entries(colors.traces)) {
-      values.forEach((value, i) => value !== null && put(data[i], path, value));
-    }
-    for (const [path, value] of Object.entries(colors.layout)) put(layout, path, value);
-    for (const trace of data) trace.visible = !plot.hidden.has(trace.meta.group);
-    layout.width = printing ? PAPER_WIDTH_PX : element.clientWidth || undefined;
-    layout.height = heightOf(plot);
-    Plotly.newPlot(element, data, layout, {
-      displaylogo: false,
-      displayModeBar: coarse.matches ? false : "hover",
-      showSendToCloud: false,
-      plotlyServerURL: "",
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-      toImageButtonOptions: { filename: figure.id, scale: 2 },
-    });
-    element.style.minHeight = "";
     near.unobserve(element);
+    const spec = { ...figure.spec, width: widthOf(plot), height: heightOf(plot), background: tones().background };
+    spec.data = spec.data.map(({ columns, ...rest }) => (columns ? { ...rest, values: rowsOf(columns) } : rest));
+    const first = { theme: tones(), hidden: [...plot.hidden] };
+    spec.signals = spec.signals.map((signal) => (signal.name in first ? { ...signal, value: first[signal.name] } : signal));
+    // The page allows no code made of text: expressions are interpreted.
+    const made = await vegaEmbed(child(element, "div", "canvas"), spec, {
+      mode: "vega", renderer: "svg", ast: true, actions: false, defaultStyle: false, tooltip: false, hover: false,
+    });
+    plot.view = made.view;
+    element.style.minHeight = "";
+    if (!coarse.matches) follow(plot); // a finger on a plot scrolls the page
     new ResizeObserver(() => fit(plot)).observe(element);
-    element.on("plotly_relayout", (change) => followZoom(element, change));
     root.dataset.drawn = String(Number(root.dataset.drawn) + 1);
+    paint(); // the theme may have changed meanwhile
+    fit(plot);
+  }
+
+  function fit(plot) {
+    const { view } = plot;
+    const width = widthOf(plot), height = heightOf(plot);
+    if (view === null || width === 0 || (plot.width === width && view.height() === height)) return;
+    plot.width = width;
+    view.width(width).height(height).run();
   }
 
   function paint() {
-    const name = theme();
-    for (const plot of plots) {
-      if (plot.painted === null || plot.painted === name) continue;
-      const colors = plot.figure.colors[name];
-      const known = Object.entries(colors.traces).map(([path, values]) => [path, values.map((v) => v ?? undefined)]);
-      Plotly.update(plot.element, Object.fromEntries(known), colors.layout);
-      plot.painted = name;
+    for (const { view } of plots) {
+      if (view === null || view.signal("theme").background === tones().background) continue;
+      view.signal("theme", tones()).background(tones().background).run();
     }
   }
 
-  // One plot at a time, those that are seen first: the page can be scrolled in between.
+  // ---- what is pointed at, and zooming
+
+  function follow(plot) {
+    const { figure, element, view } = plot;
+    const said = child(element, "div", "said"), box = child(element, "div", "box"), tools = child(element, "div", "tools");
+    said.hidden = box.hidden = true;
+    let from = null; // where a box begins
+
+    const place = (event) => {
+      const seen = element.querySelector("svg").getBoundingClientRect();
+      return [event.clientX - seen.left - view.origin()[0], event.clientY - seen.top - view.origin()[1]];
+    };
+    const within = ([x, y]) => x >= 0 && y >= 0 && x <= view.signal("width") && y <= view.signal("height");
+
+    // The nearest point that says something, or else the area below the pointer.
+    function at([x, y]) {
+      const toX = view.scale("x"), toY = view.scale("y"), style = view.signal("style");
+      let found = null, least = NEAR_PX ** 2;
+      for (const point of view.data("seen")) {
+        const text = point.text ?? (style[point.s].opacity < 1 ? style[point.s].name : null);
+        if (text === null || point.x === null || point.y === null) continue;
+        const far = (toX(point.x) - x) ** 2 + (toY(point.y) - y) ** 2;
+        if (far < least) [found, least] = [text, far];
+      }
+      const covers = (span) => toX(span.x) <= x && x <= toX(span.x2) && toY(span.y) <= y && y <= toY(span.y2);
+      return found ?? view.data("seen_spans").findLast((span) => span.text !== null && covers(span))?.text ?? null;
+    }
+
+    function zoom([left, top], [right, bottom]) {
+      const { x: toX, y: toY } = { x: view.scale("x"), y: view.scale("y") };
+      view.signal("x_domain", [toX.invert(left), toX.invert(right)]);
+      if (!figure.rows) view.signal("y_domain", [toY.invert(bottom), toY.invert(top)]);
+      view.run();
+    }
+    function whole() {
+      for (const { name, value } of figure.spec.signals) if (name.endsWith("_domain")) view.signal(name, value);
+      view.run();
+    }
+    // A part of what is seen around its middle, more than 1 of it to see more.
+    function closer(part) {
+      const ends = (sign) => ["width", "height"].map((side) => (view.signal(side) * (1 + sign * part)) / 2);
+      zoom(ends(-1), ends(1));
+    }
+    async function save() {
+      const link = document.createElement("a");
+      link.href = await view.toImageURL("png", 2);
+      link.download = `${figure.id}.png`;
+      link.click();
+    }
+    for (const [name, title, action] of [
+      ["+", "Zoom in", () => closer(0.5)], ["−", "Zoom out", () => closer(2)], ["Whole", "Show all (double click)", whole],
+      ["PNG", "Save as a picture", save],
+    ]) {
+      const button = child(tools, "button", "");
+      Object.assign(button, { type: "button", textContent: name, title });
+      button.addEventListener("click", action);
+    }
+
+    element.addEventListener("pointermove", (event) => {
+      const [x, y] = place(event);
+      const [left, top] = view.origin();
+      if (from !== null) {
+        const ends = [[from[0], x], [from[1], y]].map(([a, b]) => [Math.min(a, b), Math.abs(b - a)]);
+        if (figure.rows) ends[1] = [0, view.signal("height")];
+        box.hidden = false;
+        Object.assign(box.style, { left: `${left + ends[0][0]}px`, top: `${top + ends[1][0]}px`, width: `${ends[0][1]}px`, height: `${ends[1][1]}px` });
+        return;
+      }
+      const text = within([x, y]) ? at([x, y]) : null;
+      said.hidden = text === null;
+      if (text === null) return;
+      said.textContent = text.replaceAll("<br>", "\n");
+      const side = x > view.signal("width") / 2 ? { right: `${element.clientWidth - left - x + 12}px`, left: "" } : { left: `${left + x + 12}px`, right: "" };
+      Object.assign(said.style, side, { top: `${Math.max(0, top + y - 12)}px` });
+    });
+    element.addEventListener("pointerleave", () => (said.hidden = true));
+    element.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0 || !within(place(event)) || event.target.closest(".tools")) return;
+      from = place(event);
+      said.hidden = true;
+      element.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    });
+    element.addEventListener("pointerup", (event) => {
+      if (from === null) return;
+      const to = place(event), begun = from;
+      from = null;
+      box.hidden = true;
+      const wide = Math.abs(to[0] - begun[0]), high = figure.rows ? Infinity : Math.abs(to[1] - begun[1]);
+      if (wide < 8 || high < 8) return;
+      const sorted = [0, 1].map((i) => [begun[i], to[i]].sort((a, b) => a - b));
+      zoom(sorted.map(([low]) => low), sorted.map(([, high]) => high));
+    });
+    element.addEventListener("dblclick", (event) => within(place(event)) && whole());
+  }
+
+  // ---- one plot at a time, those that are seen first: the page can be scrolled in between
+
   const waiting = new Set();
   let busy = false;
   const seen = ({ element }) => {
     const place = element.getBoundingClientRect();
     return place.bottom > 0 && place.top < innerHeight;
   };
-  function work() {
+  async function work() {
     const next = [...waiting].find(seen) ?? [...waiting][0];
     busy = next !== undefined;
     if (!busy) return;
     waiting.delete(next);
-    draw(next);
+    await draw(next);
     setTimeout(work);
   }
   const near = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
         const plot = plotOf.get(target);
-        if (isIntersecting && plot.painted === null) waiting.add(plot);
+        if (isIntersecting && plot.begun === null) waiting.add(plot);
         else waiting.delete(plot);
       }
       if (!busy && waiting.size > 0) {
@@ -150,10 +208,10 @@
 
   root.dataset.drawn = "0";
   for (const plot of plots) {
-    plot.element.style.minHeight = `${heightOf(plot)}px`; // what is below does not jump
+    plot.element.style.minHeight = `${heightOf(plot) + AROUND_PX}px`; // what is below does not jump
     near.observe(plot.element);
   }
-  window.perflabDrawAll = () => plots.forEach(draw);
+  window.perflabDrawAll = () => Promise.all(plots.map(draw));
 
   for (const button of document.querySelectorAll(".legend button[data-plot]")) {
     button.addEventListener("click", () => {
@@ -163,9 +221,7 @@
       const group = Number(button.dataset.group);
       if (on) plot.hidden.delete(group);
       else plot.hidden.add(group);
-      if (plot.painted === null) return;
-      const traces = plot.element.data.flatMap((trace, i) => (trace.meta.group === group ? [i] : []));
-      Plotly.restyle(plot.element, { visible: on }, traces);
+      plot.view?.signal("hidden", [...plot.hidden]).run();
     });
   }
   document.getElementById("theme")?.addEventListener("change", (event) => {
@@ -174,15 +230,12 @@
   new MutationObserver(paint).observe(root, { attributeFilter: ["data-theme"] });
   dark.addEventListener("change", paint);
   addEventListener("resize", () => plots.forEach(fit));
-  addEventListener("beforeprint", () => {
-    printing = true;
-    paint();
-    plots.forEach(draw);
-    plots.forEach(fit);
-  });
-  addEventListener("afterprint", () => {
-    printing = false;
-    paint();
-    plots.forEach(fit);
-  });
+  for (const kind of ["beforeprint", "afterprint"]) {
+    addEventListener(kind, () => {
+      printing = kind === "beforeprint";
+      paint();
+      if (printing) plots.forEach(draw);
+      plots.forEach(fit);
+    });
+  }
 })();

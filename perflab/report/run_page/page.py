@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perflab import page as pages
 from perflab.errors import DAMAGE, BadInput, one_line
-from perflab.report import draw_html, draw_still, report_figures
+from perflab.report import draw_html, report_figures
 from perflab.report.draw_html import Choice
 from perflab.report.run_page import evidence, findings, profiles, quality, setup, tables
 from perflab.report.run_page.runs import ReportRun
@@ -91,7 +91,7 @@ def report(
     except (OSError, BadInput, *DAMAGE) as error:
         drawn = []
         notes.append(f"the pictures: {_problem(error)}")
-    plots = (draw_still if still else draw_html).parts([figure for _, figure in drawn], theme)
+    plots = draw_html.parts([figure for _, figure in drawn], theme, still=still)
     groups = _grouped(drawn, plots.sections)
     shown = []
     for section in SECTIONS:

@@ -15,7 +15,7 @@ def assets(names: Sequence[str]) -> Mapping[str, Asset]:
     """By path. `names` are those of the runs, in the order of the `run` of a state's query."""
     text = page.render("live.html", title=", ".join(names), runs=names)
     style = f"{draw_html.page_style()}{page.asset('live.css')}"
-    constants = f"const MARKS = {json.dumps([mark.svg for mark in MARKS])}, TONES = {len(LIGHT.groups)};\n"
+    constants = f"const MARKS = {json.dumps(MARKS)}, TONES = {len(LIGHT.groups)};\n"
     return {
         "/": Asset("text/html; charset=utf-8", text.encode(errors="replace")),
         "/live.css": Asset("text/css; charset=utf-8", style.encode()),

@@ -1,0 +1,599 @@
+"""Figures as specifications of Vega, and as SVG, PNG or PDF. A page draws the same specification (draw_html.py).
+
+A specification holds what is drawn as tables of columns, one for points of lines and signs, one for rules, and so on;
+`rows` turns them into what Vega reads. Colours are names ("group0", "faint", "shade50"): the signal `theme` says what
+colour each is, and may change at any time. So may `hidden`, groups that are not drawn, and `x_domain` and `y_domain`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from perflab.report import axes
+from perflab.report.figures import Axis, Cells, Figure, Key, Series, Sign, Strip
+from perflab.report.palette import BAND_OPACITY, SHADES, THEMES, Background, Theme, mark, shade
+
+Format = Literal["svg", "png", "pdf"]
+FORMATS: tuple[Format, ...] = ("svg", "png", "pdf")
+PX_PER_IN = 96
+PT_PER_PX = 72 / PX_PER_IN
+
+PAPER_WIDTH_PX = 864
+PLOT_HEIGHT_PX = 370
+ROW_HEIGHT_PX = 30
+MORE_PER_RESULT_PX = 12
+FONT = "DejaVu Sans, Segoe UI, sans-serif"
+
+_MARGIN_PX = 12
+_INNER_PX = PAPER_WIDTH_PX - 2 * _MARGIN_PX
+_X_AXIS_PX = 52  # labels and title
+_LINE_PX = 15  # of a note
+_NOTE_LETTERS = 135
+_ENTRY_PX = 20  # of a legend: its height
+_GLYPH_PX = 18  # from its middle to either side
+_LETTER_PX = 6.6  # of a legend, at most in the mean
+_WIDE_SPAN_PX = 24  # a number fits in
+
+_WEIGHTS = {"thick": 2.6, "normal": 1.8, "thin": 1.0}
+_DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dashed": (7, 4), "dotted": (1.5, 3)}
+_CAP_PX = 4  # of a whisker
+
+_SIDES = re.compile(r'(width|height)="([\d.]+)"')
+_REFERENCE = re.compile(rb"(\d+) 0 R")  # of a PDF's object to another
+_NAMED = re.compile(rb"(?m)(?:^ +/\w+ \d+ 0 R\n)+")
+
+Spec = dict[str, Any]
+Table = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A path in px around its place, in the tones of a theme; "tone" is that of who draws it."""
+
+    path: str
+    fill: str = "none"
+    stroke: str = "tone"
+    width: float = 0.0
+    opacity: float = 1.0
+    dash: tuple[float, ...] = ()
+
+
+def painted(stroke: Stroke, tone: str) -> Stroke:
+    """A stroke of somebody with this tone."""
+    fill, line = (tone if own == "tone" else own for own in (stroke.fill, stroke.stroke))
+    return replace(stroke, fill=fill, stroke=line)
+
+
+def _square(half: float, height: float | None = None) -> str:
+    upper = half if height is None else height
+    return f"M{-half},{-upper}H{half}V{upper}H{-half}Z"
+
+
+def _circle(radius: float) -> str:
+    return f"M{-radius},0a{radius},{radius} 0 1,0 {2 * radius},0a{radius},{radius} 0 1,0 {-2 * radius},0Z"
+
+
+_SIGNS: Mapping[Sign, Stroke] = {
+    "none": Stroke("M0,0"),
+    "full": Stroke("", "tone", "background", 0.6),  # the mark of the group, as "hollow"
+    "hollow": Stroke("", "background", "tone", 1.6),
+    "bar": Stroke("M0,-6V6", width=2.0),
+    "dot": Stroke(_circle(2.5), "tone", "none", opacity=0.7),
+    "cross": Stroke("M-3.5,-3.5L3.5,3.5M-3.5,3.5L3.5,-3.5", width=1.4, opacity=0.75),
+    "ring": Stroke(_circle(7.0), width=1.8),
+    "box": Stroke(_square(6.5), width=1.8),
+    "lost": Stroke("M0,-5V5", width=2.0),
+    "whisker": Stroke("M-11,-4V4M-11,0H11M11,-4V4", width=1.8),
+    "band": Stroke(_square(14, 5), "tone", "none", opacity=BAND_OPACITY),
+    "ground": Stroke(_square(14, 5), "ground", "none"),
+}
+
+
+def tones(theme: Theme) -> dict[str, str]:
+    """Every colour of a theme by its name, in a specification and in CSS."""
+    return {
+        **{name: getattr(theme, name) for name in ("background", "ink", "faint", "grid")},
+        "ground": theme.grid,
+        "none": "transparent",
+        **{f"shade{percent}": shade(theme, percent) for percent in SHADES},
+        **{f"group{i}": tone for i, tone in enumerate(theme.groups)},
+    }
+
+
+def tone_of(group: int | None) -> str:
+    """The name of a group's colour; that of None is for what has no group."""
+    return "faint" if group is None else f"group{group % len(THEMES['light'].groups)}"
+
+
+def sign_stroke(sign: Sign, group: int, *, upright: bool = True) -> Stroke:
+    """How a sign of a group is drawn; `upright`: a bar stands, else it lies."""
+    found = _SIGNS[sign]
+    path = found.path or mark(group)
+    if sign == "bar" and not upright:
+        path = "M-6,0H6"
+    return Stroke(path, found.fill, found.stroke, found.width, found.opacity)
+
+
+def glyph(key: Key, group: int) -> list[Stroke]:
+    """What stands before a name in a legend, 36 px wide."""
+    found = []
+    if key.shade is not None:
+        found.append(Stroke(_square(14, 6), f"shade{key.shade:g}", "faint", 1.0))
+    if key.stroke is not None:
+        found.append(Stroke("M-17,0H17", width=_WEIGHTS[key.weight], dash=_DASHES[key.stroke]))
+    return [*found, sign_stroke(key.sign, group)] if key.sign != "none" else found
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def draw(figure: Figure, fmt: Format, background: Background = "light", dpi: int = 150) -> bytes:
+    """The picture as a file of that format; `dpi` is that of a PNG. The same figure gives the same bytes."""
+    import vl_convert
+
+    spec = _on_paper(figure, THEMES[background])
+    svg = _numbered(vl_convert.vega_to_svg(spec, allowed_base_urls=[]))
+    if fmt == "png":
+        return bytes(vl_convert.svg_to_png(svg, scale=dpi / PX_PER_IN * (1 + 1e-6), ppi=72))  # the library rounds down
+    if fmt == "pdf":
+        in_pt = _SIDES.sub(lambda px: f'{px[1]}="{float(px[2]) * PT_PER_PX:g}"', svg, count=2)
+        return _ordered(bytes(vl_convert.svg_to_pdf(in_pt)))
+    return svg.encode()
+
+
+def _numbered(svg: str) -> str:
+    """With its parts numbered from 0: the library counts on from picture to picture."""
+    names = {name: f"clip{i}" for i, name in enumerate(dict.fromkeys(re.findall(r'id="(clip\d+)"', svg)))}
+    return re.sub(r"\bclip\d+\b", lambda found: names.get(found[0], found[0]), svg) if names else svg
+
+
+def _ordered(pdf: bytes) -> bytes:
+    """With its objects numbered in the order in which they name each other: the library's order is one of chance."""
+    table = int(pdf[pdf.rindex(b"startxref") :].split()[1])
+    starts = [int(entry) for entry in re.findall(rb"(\d{10}) 00000 n", pdf[table:])]
+    bounds = sorted([*starts, table])
+    heads: dict[bytes, bytes] = {}
+    streams: dict[bytes, bytes] = {}
+    for number, start in enumerate(starts, start=1):
+        name = b"%d" % number
+        text = pdf[start + len(name) + len(b" 0 obj") : bounds[bounds.index(start) + 1]]
+        head, begin, rest = text.partition(b"stream\n")
+        heads[name] = _NAMED.sub(lambda lines: b"".join(sorted(lines[0].splitlines(keepends=True))), head)
+        streams[name] = begin + rest
+    trailer = pdf[pdf.rindex(b"trailer") : pdf.rindex(b"startxref")]
+    order: dict[bytes, bytes] = {}
+    waiting = _REFERENCE.findall(trailer)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in order:
+            order[name] = b"%d" % (len(order) + 1)
+            waiting += _REFERENCE.findall(heads[name])
+
+    def renamed(text: bytes) -> bytes:
+        return _REFERENCE.sub(lambda found: order[found[1]] + b" 0 R", text)
+
+    made = pdf[: min(starts)]
+    entries = b""
+    for old, new in order.items():
+        entries += b"%010d 00000 n\r\n" % len(made)
+        made += new + b" 0 obj" + renamed(heads[old]) + streams[old]
+    size = b"0 %d\n0000000000 65535 f\r\n" % (len(order) + 1)
+    return made + b"xref\n" + size + entries + renamed(trailer) + b"startxref\n%d\n%%%%EOF" % len(made)
+
+
+def _on_paper(figure: Figure, theme: Theme) -> Spec:
+    """The plot with title, legends and notes around it."""
+    spec = specification(figure)
+    strokes: list[Spec] = []
+    texts: list[Spec] = []
+    y = float(_X_AXIS_PX)
+    whole = Key("", "solid", "normal", "full")
+    for entries in ([(name, whole, i) for i, name in figure.groups], [(key.label, key, None) for key in figure.keys]):
+        if not entries:
+            continue
+        x = 0.0
+        for name, key, group in entries:
+            width = 2 * _GLYPH_PX + 20 + _LETTER_PX * len(name)
+            if x + width > _INNER_PX and x > 0:
+                x, y = 0.0, y + _ENTRY_PX
+            strokes += [
+                {"x": x + _GLYPH_PX, "y": y, **asdict(painted(stroke, tone_of(group)))}
+                for stroke in glyph(key, group or 0)
+            ]
+            texts.append({"x": x + 2 * _GLYPH_PX + 5, "y": y, "text": name, "tone": "ink", "size": 11.5})
+            x += width
+        y += _ENTRY_PX + 2
+    lines = [line for note in figure.notes for line in textwrap.wrap(note, _NOTE_LETTERS)]
+    texts += [
+        {"x": 0, "y": y + 3 + _LINE_PX * i, "text": line, "tone": "faint", "size": 10.5} for i, line in enumerate(lines)
+    ]
+    y += _LINE_PX * len(lines)
+    left = {"signal": "datum.x + left"}
+    below = {"signal": "height + datum.y"}
+    spec["data"] = [
+        {"name": table["name"], **({"values": rows(table["columns"])} if "columns" in table else table)}
+        for table in spec["data"]
+    ]
+    spec["data"] += [{"name": "glyphs", "values": strokes}, {"name": "words", "values": texts}]
+    spec["marks"] += [
+        _mark("symbol", "glyphs", x=left, y=below, **_stroke_channels("datum")),
+        _mark(
+            "text", "words", x=left, y=below, text={"field": "text"}, fontSize={"field": "size"},
+            baseline={"value": "middle"}, fill={"signal": "theme[datum.tone]"},
+        ),
+    ]  # fmt: skip
+    for signal in spec["signals"]:
+        if signal["name"] == "theme":
+            signal["value"] = tones(theme)
+    spec["signals"].append({"name": "left", "update": f"width - {_INNER_PX}"})
+    spec |= {
+        "width": PAPER_WIDTH_PX,
+        "background": theme.background,
+        "description": f"{figure.title} ({figure.subtitle})",
+        "padding": _MARGIN_PX,
+        "title": {
+            "text": figure.title, "subtitle": figure.subtitle, "anchor": "start", "frame": "bounds", "offset": 14,
+            "font": FONT, "fontSize": 16.5, "fontWeight": "bold", "color": theme.ink,
+            "subtitleFont": FONT, "subtitleFontSize": 12.5, "subtitleColor": theme.faint, "subtitlePadding": 5,
+        },
+    }  # fmt: skip
+    return spec
+
+
+def rows(columns: Table) -> list[Spec]:
+    """The rows of a table."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+# -- the specification -----------------------------------------------------------------------------------------------
+
+
+def specification(figure: Figure) -> Spec:
+    """The plot of a figure, as wide as the signal `width` says. Members of its `data` have their `columns`."""
+    is_rows = figure.y.scale == "rows"
+    height = PLOT_HEIGHT_PX
+    if is_rows:
+        lanes = figure.lanes or max(1, len(figure.groups))
+        height = len(figure.y.ticks) * (ROW_HEIGHT_PX + MORE_PER_RESULT_PX * (lanes - 1))
+    hidden = "indexof(hidden, datum.group) < 0"
+    tables = {
+        "points": _points(figure),
+        "rules": _rules(figure),
+        "spans": _spans(figure),
+        "labels": _labels(figure),
+        "references": {"y": [r.value for r in figure.references], "text": [r.label for r in figure.references]},
+        "names": {"y": [at - 0.5 for at, _ in figure.y.ticks], "text": [name for _, name in figure.y.ticks]}
+        if is_rows else {"y": [], "text": []},
+    }  # fmt: skip
+    data: list[Spec] = [{"name": name, "columns": columns} for name, columns in tables.items()]
+    data += [
+        {"name": f"seen_{name}", "source": name, "transform": [{"type": "filter", "expr": hidden}]}
+        for name in ("rules", "spans", "labels")
+    ]
+    data.append({"name": "seen", "source": "points", "transform": [{"type": "filter", "expr": _SEEN}]})
+    data += [
+        {"name": name, "source": "seen", "transform": [{"type": "filter", "expr": expr}]}
+        for name, expr in (
+            ("lines", "style[datum.s].line > 0"), ("bands", "style[datum.s].band"), ("signs", "datum.size > 0"),
+        )
+    ]  # fmt: skip
+    return {
+        "$schema": "https://vega.github.io/schema/vega/v6.json",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": {"left": 2, "right": 6, "top": 4, "bottom": 6},
+        "config": {"text": {"font": FONT}},
+        "signals": [
+            {"name": "theme", "value": tones(THEMES["light"])},
+            {"name": "hidden", "value": []},
+            {"name": "style", "value": [_style(figure, series) for series in figure.series]},
+            *_axis_signals("x", figure.x),
+            *_axis_signals("y", figure.y),
+        ],
+        "data": data,
+        "scales": [
+            _scale("x", figure.x),
+            _scale("y", figure.y),
+            {"name": "shade", "type": "linear", "domain": list(SHADES),
+             "range": {"signal": f"[{', '.join(f'theme.shade{percent}' for percent in SHADES)}]"}},
+        ],
+        "axes": [*_axis("x", figure.x), *_axis("y", figure.y)],
+        "marks": _marks(figure),
+    }  # fmt: skip
+
+
+_SEEN = "indexof(hidden, style[datum.s].group) < 0"
+_INSIDE_Y = "inrange(scale('y', datum.y), [-1, height + 1])"
+_INSIDE = f"inrange(scale('x', datum.x), [-1, width + 1]) && {_INSIDE_Y}"
+
+
+def _mark(kind: str, data: str | None, *, more: Spec | None = None, **channels: Spec) -> Spec:
+    source = {} if data is None else {"from": {"data": data}}
+    return {"type": kind, **source, **(more or {}), "encode": {"update": channels}}
+
+
+def _stroke_channels(of: str) -> Spec:
+    """How a symbol is drawn that carries its stroke; `of` is where its members are."""
+    return {
+        "shape": {"signal": f"{of}.path"}, "size": {"value": 4}, "fill": {"signal": f"theme[{of}.fill]"},
+        "stroke": {"signal": f"theme[{of}.stroke]"}, "strokeWidth": {"signal": f"{of}.width"},
+        "opacity": {"signal": f"{of}.opacity"}, "strokeDash": {"signal": f"{of}.dash"},
+    }  # fmt: skip
+
+
+def _at(name: str, side: str | None = None, **more: Any) -> Spec:
+    return {"scale": side or name[0], "field": name, **more}
+
+
+def _marks(figure: Figure) -> list[Spec]:
+    """What is drawn, from the ground up."""
+    of_group = {"signal": "theme[datum.tone]"}
+    of_series = {"signal": "theme[style[datum.s].tone]"}
+    whole = {"width": {"signal": "width"}, "height": {"signal": "height"}}
+    spans = _mark(
+        "rect", "seen_spans", x=_at("x"), x2=_at("x2"), y=_at("y"), y2=_at("y2"),
+        fill={"signal": "isValid(datum.share) ? scale('shade', datum.share) : theme[datum.tone]"},
+    )  # fmt: skip
+    band = _mark(
+        "area", "of_band", x=_at("x"), y=_at("low", "y"), y2=_at("high", "y"), fill=of_series, stroke=of_series,
+        defined={"signal": "isValid(datum.low) && isValid(datum.high)"}, fillOpacity={"value": BAND_OPACITY},
+        strokeWidth={"value": 0.8}, strokeDash={"value": _DASHES["dotted"]},
+    )  # fmt: skip
+    line = _mark(
+        "line", "of_line", x=_at("x"), y=_at("y"), stroke=of_series, strokeWidth={"signal": "style[datum.s].line"},
+        defined={"signal": "isValid(datum.x) && isValid(datum.y)"}, strokeDash={"signal": "style[datum.s].dash"},
+        opacity={"signal": "style[datum.s].opacity"}, strokeJoin={"value": "round"},
+        strokeCap={"signal": "style[datum.s].cap"},
+    )  # fmt: skip
+    shift = {"x": {"field": "dx"}, "y": {"field": "dy"}}
+    back = {side: {"field": f"d{side}", "mult": -1} for side in "xy"}
+    rules = _mark(
+        "rule", "seen_rules", x=_at("x", offset=shift["x"]), y=_at("y", offset=shift["y"]),
+        x2=_at("x2", offset=back["x"]), y2=_at("y2", offset=back["y"]), stroke=of_group,
+        strokeWidth={"field": "width"}, opacity={"field": "opacity"},
+    )  # fmt: skip
+    references = _mark(
+        "rule", "references", x={"value": 0}, x2={"signal": "width"}, y=_at("y"), stroke={"signal": "theme.ink"},
+        strokeWidth={"value": 1.5}, strokeDash={"value": _DASHES["dashed"]},
+    )  # fmt: skip
+    facets = [
+        {"type": "group", "from": {"facet": {"name": f"of_{inner}", "data": f"{inner}s", "groupby": "s"}},
+         "encode": {"update": whole}, "marks": [drawn]} for inner, drawn in (("band", band), ("line", line))
+    ]  # fmt: skip
+    signs = _mark("symbol", "signs", x=_at("x"), y=_at("y"), **_stroke_channels("style[datum.s].sign"))
+    signs["encode"]["update"] |= {
+        "size": {"signal": "4 * datum.size * datum.size"},
+        "opacity": {"signal": f"{_INSIDE} ? style[datum.s].sign.opacity : 0"},
+    }
+    words: dict[str, Spec] = {
+        "x": _at("x", offset={"signal": "datum.right ? -8 : 8"}),
+        "y": _at("y", offset={"signal": "datum.below ? 8 : -8"}),
+        "text": {"field": "text"},
+        "align": {"signal": "datum.right ? 'right' : 'left'"},
+        "baseline": {"signal": "datum.below ? 'top' : 'bottom'"},
+        "fontSize": {"value": 12},
+        "opacity": {"signal": f"{_INSIDE} ? 1 : 0"},
+    }
+    halo: dict[str, Spec] = {
+        "stroke": {"signal": "theme.background"},
+        "strokeWidth": {"value": 4},
+        "strokeJoin": {"value": "round"},
+    }
+    inside = _mark(
+        "text", "seen_spans", x={"signal": "(scale('x', datum.x) + scale('x', datum.x2)) / 2"},
+        y={"signal": "(scale('y', datum.y) + scale('y', datum.y2)) / 2"}, align={"value": "center"},
+        baseline={"value": "middle"}, fontSize={"value": 10}, fill={"signal": "theme.background"},
+        text={"signal": f"scale('x', datum.x2) - scale('x', datum.x) > {_WIDE_SPAN_PX} ? datum.label : ''"},
+    )  # fmt: skip
+    return [
+        {"type": "group", "clip": True, "encode": {"update": whole},
+         "marks": [spans, inside, *facets, rules, references]},
+        _mark("text", "references", x={"signal": "width - 4"}, y=_at("y", offset=-4), text={"field": "text"},
+              align={"value": "right"}, fontSize={"value": 12}, fill={"signal": "theme.ink"},
+              opacity={"signal": f"{_INSIDE_Y} ? 1 : 0"}),
+        _mark("text", "names", x={"value": 0}, y=_at("y", offset=3), text={"field": "text"}, baseline={"value": "top"},
+              fontSize={"value": 12}, fill={"signal": "theme.ink"}),
+        signs,
+        _mark("text", "seen_labels", **words, **halo),
+        _mark("text", "seen_labels", **words, fill=of_group),
+    ]  # fmt: skip
+
+
+# -- axes ------------------------------------------------------------------------------------------------------------
+
+_NUMBER = (
+    "replace(datum.value && abs(datum.value) < 1e-3 ? format(datum.value, '.3~g') : format(datum.value, ',.6~f'), "
+    "regexp(',', 'g'), '\u2009')"
+)
+
+
+def _domain(axis: Axis) -> list[float]:
+    if axis.scale == "nines":
+        return [-0.05, axes.nines(axis.high) * 1.02]
+    return [axis.high, axis.low] if axis.scale == "rows" else [axis.low, axis.high]
+
+
+def _axis_signals(name: str, axis: Axis) -> list[Spec]:
+    ticks = [] if axis.scale == "rows" else [(_place(axis, at), text) for at, text in axis.ticks]
+    return [
+        {"name": f"{name}_domain", "value": _domain(axis)},
+        {"name": f"{name}_ticks", "value": [at for at, _ in ticks]},
+        {"name": f"{name}_labels", "value": [text for _, text in ticks]},
+        {"name": f"{name}_whole", "update": f"{name}_domain[0] == {_domain(axis)[0]!r}"},
+    ]
+
+
+def _scale(name: str, axis: Axis) -> Spec:
+    return {
+        "name": name, "type": "log" if axis.scale == "log" else "linear", "zero": False, "nice": False,
+        "domain": {"signal": f"{name}_domain"}, "range": "width" if name == "x" or axis.scale == "rows" else "height",
+    } | ({"range": {"signal": "[height, 0]"}} if name == "y" else {})  # fmt: skip
+
+
+def _axis(name: str, axis: Axis) -> list[Spec]:
+    """Ticks are those of the figure, and others where a reader has zoomed."""
+    if axis.scale == "rows":
+        return [{"scale": name, "orient": "left", "values": [at - 0.5 for at, _ in axis.ticks], "grid": True,
+                 "gridColor": {"signal": "theme.grid"}, "labels": False, "ticks": False, "domain": False}]  # fmt: skip
+    kept = "true" if axis.scale == "nines" else f"{name}_whole"
+    place = f"indexof({name}_ticks, datum.value)"
+    shown = {
+        "scale": name, "orient": "bottom" if name == "x" else "left", "title": axis.title, "titleFont": FONT,
+        "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8, "labelFont": FONT, "labelFontSize": 11.5,
+        "labelOverlap": "greedy", "labelFlush": False, "grid": True, "gridWidth": 1, "tickSize": 4, "tickCount": 7,
+        "domainColor": {"signal": "theme.faint"}, "tickColor": {"signal": "theme.faint"},
+        "gridColor": {"signal": "theme.grid"}, "titleColor": {"signal": "theme.ink"},
+        "labelColor": {"signal": "theme.ink"}, "values": {"signal": f"{kept} ? {name}_ticks : null"},
+        "encode": {"labels": {"update": {
+            "text": {"signal": f"{kept} && {place} >= 0 ? {name}_labels[{place}] : {_NUMBER}"}
+        }}},
+    }  # fmt: skip
+    if axis.scale != "log":
+        return [shown]
+    between = [
+        k * 10.0**exponent
+        for exponent in range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)))
+        for k in range(2, 10)
+        if axis.low <= k * 10.0**exponent <= axis.high
+    ]
+    minor = {
+        "scale": name, "orient": shown["orient"], "values": {"signal": f"{name}_whole ? {json.dumps(between)} : []"},
+        "labels": False, "domain": False, "tickSize": 2.5, "tickColor": {"signal": "theme.faint"},
+    }  # fmt: skip
+    return [minor, shown]
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _place(axis: Axis, value: float) -> float:
+    """Where a value stands on an axis, to six digits: more are not seen, and would be most of a page.
+
+    In a row the name takes the upper part.
+    """
+    if axis.scale == "nines":
+        value = axes.nines(value)
+    if axis.scale == "rows":
+        middle = round(value)
+        value = middle + 0.17 + (value - middle) * 0.7
+    return float(f"{value:.6g}")
+
+
+def _places(axis: Axis, values: Sequence[float | None]) -> list[float | None]:
+    return [None if v is None else _place(axis, v) for v in values]
+
+
+def _style(figure: Figure, series: Series) -> Spec:
+    """How a series is drawn: its lines, its band, its signs."""
+    wide = series.shape == "ranges"
+    sign = painted(sign_stroke(series.sign, series.group, upright=figure.y.scale == "rows"), tone_of(series.group))
+    if series.shape == "whiskers" and series.weight == "thick":
+        sign = replace(sign, width=3.0)
+    line = 4.0 if wide else _WEIGHTS[series.weight] if series.shape == "line" else 0.0
+    return {
+        "group": series.group, "name": series.name, "tone": tone_of(series.group), "line": line,
+        "dash": _DASHES[series.stroke] if series.shape == "line" else [], "band": series.shape == "band",
+        "opacity": 0.45 if wide else 0.5 if _is_faint(series) else 1.0, "cap": "round" if wide else "butt",
+        "sign": asdict(sign),
+    }  # fmt: skip
+
+
+def _is_faint(series: Series) -> bool:
+    """One of many lines: a word for each of its points would be most of a page."""
+    return series.shape == "line" and series.weight == "thin" and series.stroke != "dotted"
+
+
+def _points(figure: Figure) -> Table:
+    """Each point of each series: `s` says which; `size` is the factor of its sign or 0, `text` what a reader sees."""
+    table: Table = {name: [] for name in ("s", "x", "y", "low", "high", "size", "text")}
+    for number, series in enumerate(figure.series):
+        count = len(series.x)
+        signed = range(count) if series.signed is None else series.signed
+        has_sign = set(signed) if series.sign != "none" else set()
+        table["s"] += [number] * count
+        table["x"] += _places(figure.x, series.x)
+        table["y"] += _places(figure.y, series.y)
+        is_band = series.shape == "band"
+        for name, values in (("low", series.low), ("high", series.high)):
+            table[name] += _places(figure.y, values) if is_band else [None] * count
+        sizes = series.sizes or (1.0,) * count
+        table["size"] += [round(sizes[i], 3) if i in has_sign else 0 for i in range(count)]
+        table["text"] += [None] * count if _is_faint(series) or not series.hover else list(series.hover)
+    return table
+
+
+def _rules(figure: Figure) -> Table:
+    """Whiskers: a rule and its two caps, whose ends stand `dx` and `dy` px aside."""
+    table: Table = {name: [] for name in ("group", "tone", "x", "y", "x2", "y2", "dx", "dy", "width", "opacity")}
+    for series in figure.series:
+        if series.shape != "whiskers":
+            continue
+        width = {"thick": 2.6, "normal": 1.6, "thin": 1.1}[series.weight]
+        for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True):
+            if x is None or y is None or low is None or high is None:
+                continue
+            ends = [(low, y), (high, y)] if series.across else [(x, low), (x, high)]
+            (x1, y1), (x2, y2) = ((_place(figure.x, a), _place(figure.y, b)) for a, b in ends)
+            dx, dy = (0, _CAP_PX) if series.across else (_CAP_PX, 0)
+            for row in ((x1, y1, x2, y2, 0, 0), (x1, y1, x1, y1, dx, dy), (x2, y2, x2, y2, dx, dy)):
+                said = (series.group, tone_of(series.group), *row, width, 0.5 if series.weight == "thin" else 1.0)
+                for column, value in zip(table.values(), said, strict=True):
+                    column.append(value)
+    return table
+
+
+def _spans(figure: Figure) -> Table:
+    """Areas: stretches of groups, and cells, whose `share` is what they are shaded by."""
+    table: Table = {name: [] for name in ("group", "tone", "share", "x", "x2", "y", "y2", "label", "text")}
+
+    def add(*said: Any) -> None:
+        for column, value in zip(table.values(), said, strict=True):
+            column.append(value)
+
+    for cells in figure.cells:
+        for strip in cells.strips:
+            for begin, end, share in _runs(cells, strip):
+                text = f"{cells.name}<br>{begin:.4g} to {end:.4g} s: {share} %"
+                add(None, "none", share, *_area(figure, begin, end, strip.top, strip.bottom), "", text)
+    for spans in figure.spans:
+        tone = "ground" if spans.group is None else tone_of(spans.group)
+        for span in spans.spans:
+            area = _area(figure, span.begin, span.end, span.top, span.bottom)
+            add(spans.group, tone, None, *area, span.label, span.hover or None)
+    return table
+
+
+def _area(figure: Figure, begin: float, end: float, top: float, bottom: float) -> tuple[float, float, float, float]:
+    return (_place(figure.x, begin), _place(figure.x, end), _place(figure.y, top), _place(figure.y, bottom))
+
+
+def _runs(cells: Cells, strip: Strip) -> list[tuple[float, float, int]]:
+    """Neighbouring cells of the same whole per cent as one."""
+    found: list[tuple[float, float, int]] = []
+    for i, value in enumerate(strip.values):
+        if value is None:
+            continue
+        begin, end, share = cells.begin + i * cells.step, cells.begin + (i + 1) * cells.step, round(value)
+        if found and found[-1][2] == share and strip.values[i - 1] is not None:
+            found[-1] = (found[-1][0], end, share)
+        else:
+            found.append((begin, end, share))
+    return found
+
+
+def _labels(figure: Figure) -> Table:
+    return {
+        "group": [label.group for label in figure.labels],
+        "tone": [tone_of(label.group) for label in figure.labels],
+        "x": [_place(figure.x, label.x) for label in figure.labels],
+        "y": [_place(figure.y, label.y) for label in figure.labels],
+        "text": [label.text for label in figure.labels],
+        "below": [label.below for label in figure.labels],
+        "right": [figure.x.is_right(label.x) for label in figure.labels],
+    }
