@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.messages import SETTLING_NS, deliveries_of, pairs_of, publications_of
+from perflab.trace.messages import EDGE, SETTLING_NS, deliveries_of, expected_of, pairs_of, publications_of
 from perflab.trace.quality import Quality
 
 if TYPE_CHECKING:
@@ -171,14 +171,12 @@ def _messages(trace: Source, quality: Quality, settling_ns: int) -> pl.DataFrame
     pairs = pairs_of(trace, deliveries).filter(topic.is_not_null(), ~names.is_internal(topic))
     # Within a process that delivers directly the middleware does not.
     direct = pl.col("intra_process").any().over("publisher_row", "subscription_row")
-    buffered, given = pl.col("intra_ns").is_not_null(), pl.col("to_middleware") & ~pl.col("direct")
-    key = ("publication", "subscription_row", "intra_process")
-    arrivals = deliveries.select(*key, "arrived_ns", "overwritten", "callback_instance", arrived=pl.lit(True))
+    arrivals = deliveries.select("publication", *EDGE, "arrived_ns", "overwritten", "callback_instance")
     expected = (
-        publications.join(pairs.with_columns(direct=direct), on="publisher_row")
-        .join(arrivals, on=key, how="left")
-        .filter(pl.col("arrived") | pl.when("intra_process").then(buffered).otherwise(given))
+        expected_of(publications, pairs.with_columns(direct=direct), arrivals)
+        .filter(pl.col("overwritten").is_not_null() | pl.col("intra_process") | ~pl.col("direct"))
         .sort("publication", "subscription_row")
+        .collect()
     )
     first = pl.col("published_ns").filter(pl.col("arrived_ns").is_not_null()).min()
     quiet = pl.min_horizontal("valid_to_ns", "last_ns") - settling_ns

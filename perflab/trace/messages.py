@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # A message that was published later than this before the last event of its subscriber may still have been on its way.
 SETTLING_NS = 100_000_000
 
-_EDGE = ["publisher_row", "subscription_row", "intra_process"]
+EDGE = ["publisher_row", "subscription_row", "intra_process"]
 _LEG_STATISTICS = ("min", "p50", "p90", "p99", "p99_9", "max")
 _DELIVERIES = ("intra_process", "same_process", "other_process", "other_host")
 
@@ -207,7 +207,7 @@ def messages(trace: Source, settling_ns: int = SETTLING_NS, scope: Scope = EVERY
     deliveries = deliveries_of(trace, publications)
     publications, deliveries = (scope.within(frame, "published_ns") for frame in (publications, deliveries))
     edges = scope.edges(_edges(trace, publications, deliveries, quality, settling_ns))
-    handled = _with_wake_ups(trace, handled_of(deliveries, quality).join(edges, on=_EDGE, how="semi"))
+    handled = _with_wake_ups(trace, handled_of(deliveries, quality).join(edges, on=EDGE, how="semi"))
     sections = (
         _messages(trace, edges, handled, quality, settling_ns),
         _legs(trace, edges, handled),
@@ -292,6 +292,62 @@ def handled_of(deliveries: pl.DataFrame, quality: Quality) -> pl.DataFrame:
 # Counts ---------------------------------------------------------------------------------------------------------------
 
 
+def expected_of(publications: pl.DataFrame, pairs: pl.DataFrame, arrivals: pl.DataFrame) -> pl.LazyFrame:
+    """Every publication once per pair that it was `given` to, or of which it is among the arrivals: these are
+    deliveries, or sums of those of one publication and pair, and have `overwritten`."""
+    given = pl.when("intra_process").then(pl.col("intra_ns").is_not_null()).otherwise("to_middleware")
+    return (
+        publications.lazy()
+        .join(pairs.lazy(), on="publisher_row")
+        .join(arrivals.lazy(), on=["publication", *EDGE], how="left")
+        .with_columns(given=given)
+        .filter(pl.col("given") | pl.col("overwritten").is_not_null())
+    )
+
+
+def _judged(
+    trace: Source, publications: pl.DataFrame, deliveries: pl.DataFrame, quality: Quality, settling_ns: int
+) -> tuple[pl.DataFrame, pl.LazyFrame]:
+    """The pairs, and the messages that are expected of each with what became of them, as flags."""
+    pairs = pairs_of(trace, deliveries)
+    published, taken = pl.col("published_ns"), pl.col("arrived_ns").is_not_null()
+    first = (
+        deliveries.filter(taken)
+        .join(pairs.select(*EDGE, "from_ns"), on=EDGE)
+        .filter(published >= pl.col("from_ns"))
+        .group_by(EDGE)
+        .agg(first_taken_ns=published.min())
+    )
+    bounds = pairs.join(first, on=EDGE, how="left").select(
+        *EDGE,
+        "from_ns",
+        "to_ns",
+        "first_taken_ns",
+        judged_to_ns=pl.min_horizontal("to_ns", pl.col("last_ns") - settling_ns),
+    )
+    # A publication that was taken twice is one.
+    arrivals = deliveries.group_by("publication", *EDGE).agg(
+        taken=taken.any(), handled=pl.col("started_ns").is_not_null().any(), overwritten=pl.col("overwritten").any()
+    )
+    times = publications["published_ns"]
+    sure = ~quality.touched(times, times + settling_ns).fill_null(False)
+    messages = (
+        expected_of(publications.with_columns(sure=sure), bounds, arrivals)
+        .with_columns(
+            pl.col("taken", "handled", "overwritten").fill_null(False),
+            earlier=published < pl.col("from_ns"),
+            exists=pl.col("given") & published.is_between("from_ns", "to_ns"),
+            judged=published.is_between("from_ns", "judged_to_ns"),
+            # Perhaps before the two had found each other. Where none did arrive, all are simply not taken.
+            before_first=(~pl.col("intra_process") & (published < pl.col("first_taken_ns"))).fill_null(False),
+        )
+        .with_columns(
+            not_taken=pl.col("given") & pl.col("judged") & ~pl.col("before_first") & ~pl.col("taken"),
+        )
+    )
+    return pairs, messages
+
+
 def _edges(
     trace: Source, publications: pl.DataFrame, deliveries: pl.DataFrame, quality: Quality, settling_ns: int
 ) -> pl.DataFrame:
@@ -299,17 +355,32 @@ def _edges(
 
     published + taken_earlier = taken + not_taken + before_first + pending
     """
-    pairs = pairs_of(trace, deliveries).with_columns(
-        judged_to_ns=pl.min_horizontal("to_ns", pl.col("last_ns") - settling_ns)
+    pairs, messages = _judged(trace, publications, deliveries, quality, settling_ns)
+    exists, judged, taken, earlier = (pl.col(name) for name in ("exists", "judged", "taken", "earlier"))
+    sums = {
+        "published": exists,
+        "taken": taken,
+        "handled": pl.col("handled"),
+        "overwritten": pl.col("overwritten"),
+        "taken_earlier": taken & earlier,
+        "judged": exists & judged,
+        "before_first": exists & judged & pl.col("before_first"),
+        "not_taken": pl.col("not_taken"),
+        "not_taken_at_least": pl.col("not_taken") & pl.col("sure"),
+        "given_later": exists & ~judged,
+        "taken_later": taken & ~earlier & ~judged,
+    }
+    counted = (
+        messages.group_by(EDGE)
+        .agg(flag.sum().cast(pl.Int64).alias(name) for name, flag in sums.items())
+        .filter((pl.col("published") > 0) | (pl.col("taken") > 0))
+        .collect(engine="streaming")
     )
-    to_middleware = publications.filter(pl.col("to_middleware"))
-    to_buffers = publications.filter(pl.col("intra_ns").is_not_null())
-    counted = [
-        _counts(pairs.filter(pl.col("intra_process") == intra), times, deliveries, quality, settling_ns)
-        for intra, times in ((False, to_middleware), (True, to_buffers))
-    ]
-    edges = pl.concat(counted)
-    return edges.filter((pl.col("published") > 0) | (pl.col("taken") > 0))
+    settled = pl.col("judged") - pl.col("before_first")
+    return pairs.join(counted, on=EDGE, maintain_order="left").with_columns(
+        pending=pl.col("given_later") - pl.col("taken_later"),
+        not_taken_percent=pl.when(settled > 0).then(100.0 * pl.col("not_taken") / settled),
+    )
 
 
 def not_taken(trace: Source, quality: Quality, settling_ns: int = SETTLING_NS) -> pl.DataFrame:
@@ -319,18 +390,12 @@ def not_taken(trace: Source, quality: Quality, settling_ns: int = SETTLING_NS) -
     """
     publications = publications_of(trace)
     deliveries = deliveries_of(trace, publications)
-    edges = _edges(trace, publications, deliveries, quality, settling_ns)
-    some = edges.filter(~pl.col("intra_process") & (pl.col("not_taken") > 0) & (pl.col("taken") > 0))
-    bounds = some.select("publisher_row", "subscription_row", "from_ns", "judged_to_ns", "first_taken_ns")
-    taken = deliveries.filter(~pl.col("intra_process") & pl.col("arrived_ns").is_not_null())
-    from_ns = pl.max_horizontal("from_ns", "first_taken_ns")
+    _, messages = _judged(trace, publications, deliveries, quality, settling_ns)
+    some = deliveries.filter(~pl.col("intra_process"), pl.col("arrived_ns").is_not_null())
     return (
-        publications.lazy()
-        .filter("to_middleware")
-        .join(bounds.lazy(), on="publisher_row", how="inner")
-        .filter(pl.col("published_ns").is_between(from_ns, "judged_to_ns"))
+        messages.filter("not_taken", ~pl.col("intra_process"))
+        .join(some.lazy(), on=EDGE, how="semi")
         .select("publication", "subscription_row")
-        .join(taken.lazy(), on=["publication", "subscription_row"], how="anti")
         .sort("publication", "subscription_row")
         .collect()
     )
@@ -354,7 +419,7 @@ def pairs_of(trace: Source, deliveries: pl.DataFrame) -> pl.DataFrame:
         )  # fmt: skip
 
     publishers, subscriptions = ends("publishers", "publisher"), ends("subscriptions", "subscription")
-    seen = deliveries.lazy().select(_EDGE).unique().collect()
+    seen = deliveries.lazy().select(EDGE).unique().collect()
     by_topic = publishers.join(subscriptions, on="topic", how="inner").select("publisher_row", "subscription_row")
     direct = seen.filter(pl.col("intra_process")).select("publisher_row", "subscription_row")
     possible = by_topic.join(direct, on=["publisher_row", "subscription_row"], how="anti").with_columns(
@@ -394,111 +459,6 @@ def _with_labels(pairs: pl.DataFrame) -> pl.DataFrame:
 
     steps = [(True, ends("pid")), (True, ends("pid", "handle"))]
     return names.told_apart(pairs.with_columns(edge=ends()), "edge", *steps, among=("topic", "intra_process"))
-
-
-def _counts(
-    pairs: pl.DataFrame, times: pl.DataFrame, deliveries: pl.DataFrame, quality: Quality, settling_ns: int
-) -> pl.DataFrame:
-    """`pairs` with the counts of their messages."""
-    bounds = pairs.select(*_EDGE, "from_ns", "to_ns", "judged_to_ns").with_row_index("edge_row")
-    per_message = (
-        deliveries.lazy()
-        .join(bounds.lazy(), on=_EDGE, how="inner")
-        .select(
-            (pl.col("edge_row").cast(pl.Int64) * 2**32 + pl.col("publication")).alias("key"),
-            *_EDGE,
-            "published_ns",
-            taken=pl.col("arrived_ns").is_not_null(),
-            handled=pl.col("started_ns").is_not_null(),
-            overwritten=pl.col("overwritten"),
-            earlier=pl.col("published_ns") < pl.col("from_ns"),
-            judged=pl.col("published_ns").is_between("from_ns", "judged_to_ns"),
-        )
-        .collect()
-    )
-    if per_message["key"].n_unique() < per_message.height:  # a publication that was taken twice is one
-        happened = pl.col("taken", "handled", "overwritten").any()
-        known = pl.col(*_EDGE, "published_ns", "earlier", "judged").first()
-        per_message = per_message.group_by("key").agg(known, happened)
-    taken = per_message.filter(pl.col("taken"))
-    of_edge = (
-        per_message.lazy()
-        .group_by(_EDGE)
-        .agg(
-            taken=pl.col("taken").sum(),
-            handled=pl.col("handled").sum(),
-            taken_earlier=(pl.col("taken") & pl.col("earlier")).sum(),
-            overwritten=pl.col("overwritten").sum(),
-            first_taken_ns=pl.col("published_ns").filter(pl.col("taken") & ~pl.col("earlier")).min(),
-        )
-        .collect()
-    )
-    counts = ("taken", "handled", "taken_earlier", "overwritten")
-    frame = pairs.join(of_edge, on=_EDGE, how="left").with_columns(
-        pl.col(count).cast(pl.Int64).fill_null(0) for count in counts
-    )
-    # What was published before the first message that arrived, perhaps before the two had found each other. Where none
-    # did arrive, all are simply not taken.
-    before = pl.min_horizontal("judged_to_ns", pl.col("first_taken_ns") - 1)
-    found = ~pl.col("intra_process") & pl.col("first_taken_ns").is_not_null()
-    frame = frame.with_columns(found_ns=pl.when(found).then(before))
-
-    def certain(messages: pl.DataFrame) -> pl.DataFrame:
-        """Those around which no event is missing."""
-        published = messages["published_ns"]
-        return messages.filter(~quality.touched(published, published + settling_ns).fill_null(False))
-
-    judged_taken, sure_taken = taken.filter(pl.col("judged")), certain(taken.filter(pl.col("judged")))
-    frame = frame.with_columns(
-        published=_published(frame, times, "to_ns"),
-        judged=_published(frame, times, "judged_to_ns"),
-        before_first=_published(frame, times, "found_ns"),
-        sure=_published(frame, certain(times), "judged_to_ns") - _published(frame, certain(times), "found_ns"),
-        judged_taken=_per_edge(frame, judged_taken),
-        sure_taken=_per_edge(frame, sure_taken),
-    )
-    return frame.with_columns(
-        not_taken=pl.col("judged") - pl.col("before_first") - pl.col("judged_taken"),
-        not_taken_at_least=pl.col("sure") - pl.col("sure_taken"),
-        pending=(pl.col("published") - pl.col("judged"))
-        - (pl.col("taken") - pl.col("taken_earlier") - pl.col("judged_taken")),
-    ).with_columns(
-        not_taken_percent=pl.when(pl.col("judged") > pl.col("before_first")).then(
-            100.0 * pl.col("not_taken") / (pl.col("judged") - pl.col("before_first"))
-        )
-    )
-
-
-def _published(pairs: pl.DataFrame, times: pl.DataFrame, until: str) -> pl.Series:
-    """How many messages the publisher of each pair published from `from_ns` to `until`, both included."""
-    ranked = (
-        times.filter(pl.col("publisher_row").is_not_null())
-        .sort("published_ns")
-        .with_columns(rank=pl.int_range(1, pl.len() + 1).over("publisher_row"))
-    )
-
-    def ranks(at: pl.Expr, *, included: bool) -> pl.Series:
-        asked = pairs.select("publisher_row", at.alias("at")).with_row_index("place").sort("at", nulls_last=False)
-        joined = asked.join_asof(
-            ranked,
-            left_on="at",
-            right_on="published_ns",
-            by="publisher_row",
-            strategy="backward",
-            allow_exact_matches=included,
-            check_sortedness=False,
-        )
-        return joined.sort("place")["rank"].fill_null(0)
-
-    until_rank = ranks(pl.max_horizontal(until, pl.col("from_ns") - 1), included=True)
-    counted = until_rank - ranks(pl.col("from_ns"), included=False)
-    return pl.select(pl.when(pairs[until].is_not_null()).then(counted).otherwise(0)).to_series()
-
-
-def _per_edge(pairs: pl.DataFrame, per_message: pl.DataFrame) -> pl.Series:
-    counted = per_message.lazy().group_by(_EDGE).agg(n=pl.len().cast(pl.Int64)).collect()
-    joined = pairs.select(_EDGE).join(counted, on=_EDGE, how="left", maintain_order="left")
-    return joined["n"].fill_null(0)
 
 
 # Latency --------------------------------------------------------------------------------------------------------------
@@ -541,8 +501,8 @@ def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality
     latency = pl.when(~pl.col("left_out")).then(LATENCY.time)
     left_out = [pl.col("left_out").sum().cast(pl.Int64).alias("latency_left_out")]
     at = {"latency": since_begin(trace, "published_ns")}
-    figures = describe(handled, _EDGE, {"latency": latency}, left_out, at=at)
-    joined = edges.join(figures, on=_EDGE, how="left").with_columns(pl.col("latency_left_out").fill_null(0))
+    figures = describe(handled, EDGE, {"latency": latency}, left_out, at=at)
+    joined = edges.join(figures, on=EDGE, how="left").with_columns(pl.col("latency_left_out").fill_null(0))
     frame = _sorted(joined).select(MESSAGES.names)
     settling = format_time(settling_ns)
     notes = [
@@ -594,8 +554,8 @@ def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:
     ]
     means += [leg.time.mean().alias(f"{leg.name}_mean_ns") for leg in (LATENCY, _CALLBACK)]
     figures = {leg.name: leg.time for leg in (*parts, _CALLBACK)}
-    statistics = describe(handled, _EDGE, figures, [pl.len().alias("n"), *means], statistics=_LEG_STATISTICS)
-    frame = _sorted(edges.join(statistics, on=_EDGE, how="inner"))
+    statistics = describe(handled, EDGE, figures, [pl.len().alias("n"), *means], statistics=_LEG_STATISTICS)
+    frame = _sorted(edges.join(statistics, on=EDGE, how="inner"))
     frame = frame.rename({"wake_up_n": "woken"}).select(LEGS.names)
     no_wake_ups = wake_up_reason(trace.facts)
     if no_wake_ups is not None:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.messages import deliveries_of, pairs_of, publications_of
+from perflab.trace.messages import EDGE, deliveries_of, pairs_of, publications_of
 from perflab.trace.quality import Quality
 from perflab.trace.quantiles import rank
 from perflab.trace.scope import EVERYTHING, Scope
@@ -34,7 +34,6 @@ BLOCK, MOST_OFF = 10, 0.05
 PER_MILLE = 990  # of every edge the messages that are at least as long as this quantile, unless something else is asked
 
 ENDS = ("publisher", "subscription")
-EDGE = ("publisher_row", "subscription_row", "intra_process")
 BEGINS = ("due", "due_estimated", "published", "published_due_unknown")
 
 
