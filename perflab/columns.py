@@ -7,6 +7,7 @@ What writes a table (a terminal, a page, a paper, a file) knows columns and cell
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
@@ -33,6 +34,7 @@ class Cell:
     high: float | None = None
     depth: int = 0  # how far it is moved in, as a part of what stands above it
     reason: str | None = None  # why it is empty
+    quantity: Quantity | None = None  # where it is not that of the column
 
     @property
     def known(self) -> bool:
@@ -98,12 +100,13 @@ class Column(Generic[Row]):
         """ "[9.9 ms, 10.1 ms]", or "" where there is none."""
         if cell.low is None or cell.high is None:
             return ""
-        return f"[{self.quantity.text(cell.low)}, {self.quantity.text(cell.high)}]"
+        quantity = cell.quantity or self.quantity
+        return f"[{quantity.text(cell.low)}, {quantity.text(cell.high)}]"
 
     def whole(self, cell: Cell) -> str:
         """ "10.0 [9.9, 10.1] ms": with its interval, and the unit once where all have the same one."""
-        ends = (cell.low, cell.high)
-        texts = [cell.text, *(self.quantity.text(end) for end in ends if end is not None)]
+        quantity = cell.quantity or self.quantity
+        texts = [cell.text, *(quantity.text(end) for end in (cell.low, cell.high) if end is not None)]
         numbers, units = zip(*(text.partition(" ")[::2] for text in texts), strict=True)
         if len(texts) == 3 and units[0] and len(set(units)) == 1:
             return f"{numbers[0]} [{numbers[1]}, {numbers[2]}] {units[0]}"
@@ -124,9 +127,15 @@ class Table(Generic[Row]):
     columns: Sequence[Column[Row]]
     rows: Sequence[Row] = ()
     notes: Sequence[str] = ()
+    grouped: Callable[[Row], str] | None = None  # what stands above rows that follow each other and belong together
 
     def without(self, *names: str) -> Self:
         return replace(self, columns=tuple(column for column in self.columns if column.name not in names))
+
+    def groups(self) -> list[tuple[str, Self]]:
+        """The table of each group, with its name; rows of one name follow each other."""
+        of = self.grouped or (lambda _: "")
+        return [(name, replace(self, rows=list(rows))) for name, rows in itertools.groupby(self.rows, of)]
 
     def filled(self) -> list[tuple[Column[Row], list[Cell]]]:
         """Every column with its cells, without those in which nothing is known (but the first)."""

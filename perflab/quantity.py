@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from perflab.units import format_bytes, format_count, format_duration, format_rate, format_time
 
@@ -14,13 +14,19 @@ UNKNOWN = "–"
 class Quantity:
     """`write` makes of a plain number, which is in `unit`, what people read.
 
-    `units` are those in which people write it, with what each is in `unit`; empty: a plain number.
+    `units` are those in which people write it, with what each is in `unit`; empty: a plain number. Where the numbers
+    of a column have one unit, it is one of `scales`, each with how many of `unit` it is; what has
+    none stands there as it is written.
     """
 
     unit: str
     write: Callable[[float], str]
     numeric: bool = True
     units: Mapping[str, float] = field(default_factory=dict, compare=False)
+    scales: tuple[tuple[str, float], ...] = ()
+    exact: bool = False  # a count: it has no decimals but its own
+    signed: bool = False  # a + is written, too
+    decimals: int = 0  # at least, of numbers below 10
 
     def text(self, value: float | str | None) -> str:
         """ "45.2 µs"; of what is not known "–".
@@ -32,9 +38,29 @@ class Quantity:
             return UNKNOWN
         return value if isinstance(value, str) else self.write(value)
 
+    def scale(self, values: Iterable[float | None]) -> tuple[float, str]:
+        """By what to divide these values so that most of them can be read, and the name of that unit.
+
+        >>> TIME.scale([45_000, 91_000, 2_500_000]), COUNT.scale([3])
+        ((1000.0, 'µs'), (1.0, ''))
+        """
+        sizes = sorted(abs(v) for v in values if v) or [0.0]
+        usual, largest = sizes[len(sizes) // 2], sizes[-1]
+        fitting = [(per, name) for name, per in self.scales if usual >= per or largest >= 1e5 * per]
+        return fitting[-1] if fitting else (self.scales[0][1], self.scales[0][0])
+
+    @property
+    def change(self) -> Quantity:
+        """Of a difference between two values."""
+        return replace(self, signed=True)
+
 
 def _count(value: float) -> str:
     return format_count(int(value)) if value == int(value) else f"{value:.4g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _per_message(value: float) -> str:
@@ -56,20 +82,22 @@ def _part(value: float) -> str:
 
 TEXT = Quantity("", str, numeric=False)
 PLAIN = Quantity("", str)  # the number of a trial: no count, so without groups of digits
-TIME = Quantity("ns", format_time, units={"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9})
+_TIMES = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
+TIME = Quantity("ns", format_time, units={**_TIMES, "us": 1e3}, scales=tuple(_TIMES.items()))
 DURATION = Quantity("s", format_duration)
-COUNT = Quantity("", _count)
-PERCENT = Quantity("%", lambda value: f"{value:.3g} %", units={"%": 1})
-PER_MESSAGE = Quantity("per message", _per_message)
+COUNT = Quantity("", _count, scales=(("", 1.0),), exact=True)
+NUMBER = Quantity("", _number, scales=(("", 1.0),))
+PERCENT = Quantity("%", lambda value: f"{value:.3g} %", units={"%": 1}, scales=(("%", 1.0),))
+PER_MESSAGE = Quantity("per message", _per_message, scales=(("", 1.0),))
 # The kernel's kilobytes, which have 1024 bytes.
 KILOBYTES = Quantity(
-    "kB", lambda value: format_bytes(value * 1024),
+    "kB", lambda value: format_bytes(value * 1024), scales=(("MiB", 1024.0),),
     units={"kB": 1e3 / 1024, "MB": 1e6 / 1024, "GB": 1e9 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1 << 20},
 )  # fmt: skip
 BYTES = Quantity("B", format_bytes)
 FREQUENCY = Quantity("Hz", format_rate)
 SHARE = Quantity("", lambda value: f"{100 * value:.1f} %")  # of 1
-FACTOR = Quantity("", _factor)
+FACTOR = Quantity("", _factor, scales=(("×", 1.0),), decimals=2)
 P = Quantity("", _p)  # of a test
 PART = Quantity("%", _part)  # of a whole
 POINTS = Quantity("percentage points", lambda value: f"{value:.4g}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,6 @@ from perflab.report import whole_file
 
 if TYPE_CHECKING:
     from perflab.middleware import Middleware
-    from perflab.report.inventory import Row
 
 Json = dict[str, Any]
 
@@ -67,11 +66,7 @@ def inventory(
             raise BadInput(f"--format {chosen} is of one inventory; what two differ in is text, or --json")
         text = _compared(words[0], words[1], chosen)
     else:
-        document = _of_run(words[0]) if words else _of_this_machine()
-        if output is None and chosen == "table":
-            _print(document)
-            return 0
-        text = _MAKERS[chosen](document)
+        text = _of_one(_of_run(words[0]) if words else _of_this_machine(), chosen, output)
     if output is None:
         sys.stdout.write(text)
     else:
@@ -105,15 +100,14 @@ def _of_this_machine() -> Json:
 
 
 def _of_run(word: str) -> Json:
+    from perflab.report.inventory import inventory_of
     from perflab.runs import rundir
 
     directory = rundir.open_run(word)
-    manifest = json_file.read_json(directory.manifest)
-    # Of a run from before there were inventories there is what it knows of its host.
-    found = manifest.get("inventory") or manifest.get("host")
-    if not isinstance(found, dict) or not found:
+    found = inventory_of(json_file.read_json(directory.manifest))
+    if found is None:
         raise BadInput(f"run {word!r} has no inventory in {directory.manifest}")
-    return found
+    return dict(found)
 
 
 def _compared(one: str, other: str, fmt: str) -> str:
@@ -133,72 +127,30 @@ def _compared(one: str, other: str, fmt: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-# -- formats ---------------------------------------------------------------------------------------------------------
-
-
-def _rows(document: Json) -> Sequence[Row]:
+def _of_one(document: Json, fmt: str, output: Path | None) -> str:
+    """Raises BadInput for an inventory that is damaged."""
     from perflab.errors import DAMAGE
-    from perflab.report.inventory import rows
+    from perflab.output import plain_console
+    from perflab.report.inventory import table
+    from perflab.report.table import print_folded
 
+    if fmt == "json":
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     try:
-        return rows(document)
+        found = table(document)
     except DAMAGE as error:
         raise BadInput(f"the inventory is damaged: {type(error).__name__}: {error}") from error
+    if fmt == "latex":
+        from perflab.report.latex import machine_file
 
+        return machine_file(document)
+    if fmt == "markdown":
+        from perflab.report.tables.plain import markdown
 
-def _print(document: Json) -> None:
-    _table(console(), _rows(document))
-
-
-def _table(out: Any, rows: Sequence[Row]) -> None:
-    """Two columns for each section; long values go on in the next line."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    width = max(len(row.label) for row in rows)
-    for section in dict.fromkeys(row.section for row in rows):
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-        table.add_column(section, width=width, no_wrap=True)
-        table.add_column("", overflow="fold")
-        for row in rows:
-            if row.section == section:
-                table.add_row(Text(row.label), Text(row.text, "" if row.value is not None else "dim"))
-        out.print(table)
-        out.print()
-
-
-def _as_table(document: Json) -> str:
-    import io
-
-    from perflab.output import plain_console
-
+        return markdown(found)
+    if output is None:
+        print_folded(console(), found)
+        return ""
     target = io.StringIO()
-    _table(plain_console(target, WIDTH), _rows(document))
+    print_folded(plain_console(target, WIDTH), found)
     return "".join(f"{line.rstrip()}\n" for line in target.getvalue().splitlines())
-
-
-def _as_json(document: Json) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _as_latex(document: Json) -> str:
-    from perflab.report.latex import table_file
-    from perflab.report.latex.machine import machine
-
-    _rows(document)
-    return table_file(machine(document, "tab:perflab-machine"))
-
-
-def _as_markdown(document: Json) -> str:
-    from perflab.report.inventory import markdown
-
-    return markdown(_rows(document))
-
-
-_MAKERS: dict[str, Callable[[Json], str]] = {
-    "table": _as_table,
-    "json": _as_json,
-    "latex": _as_latex,
-    "markdown": _as_markdown,
-}

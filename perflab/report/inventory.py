@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perflab.columns import Cell, Column, Table
 from perflab.units import format_bytes
 
 Json = Mapping[str, Any]
@@ -24,6 +25,21 @@ class Row:
     @property
     def text(self) -> str:
         return UNKNOWN if self.value is None else self.value
+
+
+def inventory_of(manifest: Json) -> Json | None:
+    """Of a run; of an older one what it knows of its host."""
+    found = manifest.get("inventory") or manifest.get("host")
+    return found if isinstance(found, Mapping) and found else None
+
+
+def table(inventory: Json) -> Table[Row]:
+    """Every property with its value, by sections."""
+    columns: list[Column[Row]] = [
+        Column("property", "property", lambda row: row.label, rank=0),
+        Column("value", "value", lambda row: Cell(row.text, row.value, "faint" if row.value is None else ""), rank=0),
+    ]
+    return Table("inventory", "Machine and software", columns, rows(inventory), grouped=lambda row: row.section)
 
 
 MACHINE, SYSTEM, LIMITS, SOFTWARE = "Machine", "System", "Limits", "Software"
@@ -181,21 +197,3 @@ def _software(software: Json) -> dict[str, str | None]:
 def _is_its_own(middleware: str, package: str) -> bool:
     """Whether a package is the middleware's, and not one of the many that it needs."""
     return {"cyclonedds": "dds", "fastdds": "fast"}.get(middleware, middleware) in package
-
-
-def markdown(found: Sequence[Row]) -> str:
-    """Tables of two columns, one for each section."""
-    lines: list[str] = []
-    for section in dict.fromkeys(row.section for row in found):
-        lines += [f"### {section}", "", "| | |", "|---|---|"]
-        lines += [f"| {_cell(r.label)} | {_cell(r.text)} |" for r in found if r.section == section]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    r"""A | would end the cell, < begin HTML, and ` * _ mean something."""
-    out = " ".join(text.split()).replace("\\", "\\\\")
-    for letter in "|`*_<[":
-        out = out.replace(letter, f"\\{letter}")
-    return out

@@ -57,9 +57,7 @@ def print_rows(out: Console, table: AnyTable) -> None:
     while sum(_widths(shown)) + _gaps(shown) > out.width and any(c.rank for c in shown):
         lowest = max(c.rank for c in shown)
         shown = [c for c in shown if c.rank != lowest]
-    made = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
-    )
+    made = _table()
     widths = _widths(shown)
     spare = out.width - sum(widths) - _gaps(shown)
     groups = {""}
@@ -92,6 +90,25 @@ def print_lines(out: Console, table: AnyTable) -> None:
     for texts in zip(*(c.texts for c in columns), strict=True):
         for c, text in zip(columns, texts, strict=True):
             out.print(Text(f"{c.column.title:<{width}}  ") + text, no_wrap=True, overflow="ellipsis")
+
+
+def print_folded(out: Console, table: AnyTable) -> None:
+    """A table of two columns for each group, under its name; what is long goes on in the next line."""
+    width = max(cell_len(column.cell(row).text) for column in table.columns[:1] for row in table.rows)
+    for name, part in table.groups():
+        made = _table()
+        made.add_column(name, width=width, no_wrap=True)
+        made.add_column("", overflow="fold")
+        for cells in zip(*(cells for _, cells in part.filled()), strict=True):
+            made.add_row(*(Text(cell.text, STYLES[cell.tone]) for cell in cells))
+        out.print(made)
+        out.print()
+
+
+def _table() -> Table:
+    return Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP - 1, 0, 0), header_style="bold"
+    )
 
 
 def width_of(table: AnyTable) -> int:

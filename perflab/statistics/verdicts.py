@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perflab.quantity import P
+from perflab.quantity import NUMBER, P
 from perflab.results.comparison import CLAIMS, Comparison, Estimate, Interval, Lattice, Margin
 from perflab.results.trial import Result
 from perflab.statistics.equivalence import NOT_POSITIVE
@@ -13,10 +13,7 @@ from perflab.statistics.summary_data import SummaryComparison
 
 Form = Callable[[float], str]
 
-
-def plain(value: float) -> str:
-    """A value without a unit, with three digits or all of its whole ones."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+plain: Form = NUMBER.write  # a value without a unit, with three digits or all of its whole ones
 
 
 def factor(value: float) -> str:

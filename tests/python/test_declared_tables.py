@@ -11,7 +11,7 @@ from rich.console import Console
 
 from perflab import page, quantity
 from perflab.columns import Cell, Column, Table
-from perflab.report.latex.table import declared
+from perflab.report.latex.table import Table as Paper
 from perflab.report.table import print_declared
 from perflab.report.tables import plain
 from perflab.results.trial import Median
@@ -72,7 +72,7 @@ def test_a_page_has_every_column_with_its_help_and_says_why_a_cell_is_empty() ->
 
 
 def test_a_paper_has_numbers_in_one_unit_and_names_moved_in() -> None:
-    lines = declared(TABLE, "Rides.").floats("tab:rides").splitlines()
+    lines = Paper(TABLE, "Rides.").floats("tab:rides").splitlines()
     assert r"hill & 10.00 & [9.90, 10.10] & 0 \\" in lines
     assert r"\quad valley & --\phantom{.00} &  & 3 \\" in lines
     assert not any("room" in line for line in lines)

@@ -14,7 +14,7 @@ from rich.console import Console
 from perflab import page as pages
 from perflab.report import executor_costs
 from perflab.report.draw import draw
-from perflab.report.latex import costs as latex_costs
+from perflab.report.latex.tables import of_costs
 from perflab.report.run_page import page, runs, tables
 from perflab.report.tables import costs
 from perflab.results.summary import read
@@ -56,7 +56,7 @@ def test_nothing_is_printed_of_a_run_with_one_executor(executors: list[str | Non
     assert summary["executor_costs"] is not None
     assert printed(summary, 160) == ""
     assert executor_costs.figure(read(summary)) is None
-    assert latex_costs.tables(read(summary)) == []
+    assert list(of_costs(read(summary))) == []
 
 
 def test_a_single_executor_is_shown_where_the_workload_has_cases() -> None:
@@ -138,8 +138,9 @@ def test_the_page_has_a_section_with_tables_and_the_picture(tmp_path: Path) -> N
 
 
 def test_papers_have_the_tables() -> None:
-    written = latex_costs.tables(read(made_costs.summary()))
+    written = list(of_costs(read(made_costs.summary())))
     assert [table.name for table in written] == ["executor_costs", "executor_families", "executor_phases"]
     text = written[0].floats("tab:x")
     assert r"single\_threaded" in text
-    assert "2.00x" in text
+    assert r"(\ensuremath{\times})" in text
+    assert "2.00" in text

@@ -11,7 +11,8 @@ from conftest import Perflab
 from made_experiment import write_run
 from test_latex import check
 
-from perflab.report.inventory import markdown, rows
+from perflab.report.inventory import rows, table
+from perflab.report.tables.plain import markdown
 
 Json = dict[str, Any]
 
@@ -87,7 +88,7 @@ def test_an_inventory_with_nothing_in_it_is_not_known() -> None:
 
 
 def test_markdown_escapes_what_means_something() -> None:
-    text = markdown(rows(INVENTORY))
+    text = markdown(table(INVENTORY))
     assert r"| CPU | Test\_CPU \| 100% |" in text
     assert "| turbo | not known |" in text
 

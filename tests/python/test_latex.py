@@ -12,9 +12,12 @@ import pytest
 from made_experiment import Effect, Made, with_findings, write_run
 from made_run import MadeTrial, Stream, arrivals, make_run
 
+from perflab import columns as columns_of
+from perflab.columns import Cell, Column
 from perflab.errors import BadInput, PerflabError
+from perflab.quantity import COUNT, FACTOR, PLAIN, TIME
 from perflab.report import latex
-from perflab.report.latex.table import Column, Names, Table, Texts, Value, Values, unit_of
+from perflab.report.latex.table import Table, Value
 from perflab.report.latex.text import aligned, breakable, decimals, escape, number
 from perflab.results.comparison import CONDITION, Remark
 from perflab.results.curve import Bounds, BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LeftOutTrials, State
@@ -198,27 +201,30 @@ def test_points_stand_below_each_other() -> None:
 def test_a_value_and_its_interval_have_the_same_decimals() -> None:
     assert Value(45.1234, 44.9, 46.2).texts() == ("45.1", "[44.9, 46.2]")
     assert Value(2.0, 0.04, 30.0).texts() == ("2.00", "[0.04, 30.00]")  # a low end is not rounded to 0
-    assert Value(6, 5.75, 6.25, signed=True, exact=True).texts() == ("+6.00", "[+5.75, +6.25]")
+    assert Value(6, 5.75, 6.25, COUNT.change).texts() == ("+6.00", "[+5.75, +6.25]")
     assert Value(None).texts() == ("--", "")
 
 
 def test_a_unit_suits_most_values_of_a_column() -> None:
     p99 = METRICS["latency.p99"]
-    assert unit_of(p99.quantity, [45_000.0, 91_000.0, 2_500_000.0]) == (1e3, "µs")
-    assert unit_of(p99.quantity, [800.0, 900.0]) == (1.0, "ns")
-    assert unit_of(p99.quantity, [None, 0.0]) == (1.0, "ns")
-    assert unit_of(METRICS["rss_kb"].quantity, [2048.0]) == (1024.0, "MiB")
+    assert p99.quantity.scale([45_000.0, 91_000.0, 2_500_000.0]) == (1e3, "µs")
+    assert p99.quantity.scale([800.0, 900.0]) == (1.0, "ns")
+    assert p99.quantity.scale([None, 0.0]) == (1.0, "ns")
+    assert METRICS["rss_kb"].quantity.scale([2048.0]) == (1024.0, "MiB")
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
 def test_wide_tables_are_set_below_each_other_and_repeat_the_names() -> None:
-    columns: list[Column] = [
-        Names("name", ["a", "b"]),
-        *(Values(f"metric {i}", "µs", [Value(1.0, 0.9, 1.1)] * 2) for i in range(9)),
+    columns: list[Column[str]] = [
+        Column("name", "name", lambda row: row, rank=0),
+        *(
+            Column(f"{i}", f"metric {i}", lambda _: Cell("1", 1000.0, low=900.0, high=1100.0), TIME, rank=0)
+            for i in range(9)
+        ),
     ]
-    text = Table("t", "c", columns).floats("l")
+    text = Table(columns_of.Table("t", "T", columns, ["a", "b"]), "c").floats("l")
     check(text)
     assert text.count(r"\begin{tabular}") == 2
     assert text.count("name &") == 2
@@ -226,7 +232,12 @@ def test_wide_tables_are_set_below_each_other_and_repeat_the_names() -> None:
 
 
 def test_long_tables_become_several_floats_that_repeat_the_group() -> None:
-    table = Table("t", "c", [Names("name", [f"row {i}" for i in range(100)]), Texts("x", ["1"] * 100)], ((0, "all"),))
+    columns: list[Column[int]] = [
+        Column("name", "name", lambda row: f"row {row}", rank=0),
+        Column("x", "x", lambda _: 1, PLAIN, rank=0),
+    ]
+    rows = list(range(100))
+    table = Table(columns_of.Table("t", "T", columns, rows, grouped=lambda _: "all"), "c")
     text = table.floats("l")
     check(text)
     floats = text.count(r"\begin{\perflabfloat}")
@@ -255,7 +266,7 @@ def test_tables_say_what_the_summary_says(run: RunData, tmp_path: Path) -> None:
     line = next(line for line in files["comparisons.tex"].splitlines() if line.startswith(r"cpu\_load &"))
     interval = compared.estimate.interval
     assert interval is not None
-    shown = Value(compared.estimate.value, interval.low, interval.high, factor=True).texts()
+    shown = Value(compared.estimate.value, interval.low, interval.high, FACTOR).texts()
     assert line.split(" & ")[2:4] == list(shown)
     assert r"\textbf{higher}" in line
     assert "2500.5" in files["curve.tex"]

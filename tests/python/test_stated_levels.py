@@ -19,8 +19,8 @@ from perflab.models import as_json, read
 from perflab.report import sweep, thresholds
 from perflab.report.degradation import curves as pictures
 from perflab.report.figures import Figure
-from perflab.report.latex import tables
 from perflab.report.latex.table import Table
+from perflab.report.latex.tables import of_curves
 from perflab.results.curve import Curve
 from perflab.results.summary import Summary
 from perflab.statistics import curves, estimate, findings
@@ -85,7 +85,7 @@ def test_curves_say_the_level_of_their_shares_and_pictures_and_tables_repeat_it(
     assert whisker(success_of(made_curve())) == "interval (Wilson)"
     made = curve_document(success_confidence=0.8)
     made["metrics"]["latency.p50"]["confidence"] = 0.9
-    (table,) = tables.curves(Summary(run="r", valid=True, results=(), curves=(read(Curve, made),)))
+    (table,) = of_curves(Summary(run="r", valid=True, results=(), curves=(read(Curve, made),)))
     assert isinstance(table, Table)
     assert "90 % or 95 % intervals at each level" in table.caption.replace("\\%", "%")
     assert "Wilson's 80 % interval" in table.caption.replace("\\%", "%")

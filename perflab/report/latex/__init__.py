@@ -5,17 +5,16 @@ Every file of tables needs `booktabs` alone. What is printed comes from summary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.report import whole_file
-from perflab.report.latex import costs
+from perflab.report.inventory import inventory_of
 from perflab.report.latex.figures import Picture, pictures
-from perflab.report.latex.machine import inventory_of, machine
-from perflab.report.latex.tables import breaking_points, comparisons, conditions, curves, results
+from perflab.report.latex.tables import machine, tables
 from perflab.report.latex.text import breakable, escape
 from perflab.report.latex.values import COMMANDS, values
 from perflab.results.outcome import SUCCESS, Outcomes
@@ -23,7 +22,7 @@ from perflab.results.run import RunData
 from perflab.results.summary import Summary
 from perflab.units import format_duration
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 DOCUMENT, VALUES, FIGURES = "report.tex", "values.tex", "figures.tex"
 
@@ -70,9 +69,9 @@ def write(runs: Sequence[RunData], folder: Path) -> list[Path]:
     return _write(files, folder)
 
 
-def table_file(text: str) -> str:
-    """A table with the head that says what it needs."""
-    return _HEAD + text
+def machine_file(inventory: Json) -> str:
+    """All that is known of a machine."""
+    return _HEAD + machine(inventory, whole=True).floats(_label("tab", "machine"))
 
 
 def _letter(i: int) -> str:
@@ -80,24 +79,14 @@ def _letter(i: int) -> str:
 
 
 def _part(run: RunData, prefix: str) -> _Part:
-    summary = run.summary
-    found = [
-        results(summary),
-        comparisons(summary),
-        *curves(summary),
-        *costs.tables(summary),
-        breaking_points(summary),
-        conditions(summary),
-    ]
-    tables = [table for table in found if table is not None]
-    if prefix:
-        tables = [replace(t, caption=f"{_title(prefix)}: {t.caption}") for t in tables]
-    files = {f"{prefix}{t.name}": _HEAD + t.floats(_label("tab", f"{prefix}{t.name}")) for t in tables}
+    found = tables(run.summary)
     if (inventory := inventory_of(run.manifest)) is not None:
-        files[f"{prefix}machine"] = _HEAD + machine(
-            inventory, _label("tab", f"{prefix}machine"), f"{_title(prefix)}: " if prefix else ""
-        )
-    return _Part(run, prefix, files)
+        found.append(machine(inventory))
+    if prefix:
+        found = [replace(t, said=f"{_title(prefix)}: {t.said}") for t in found]
+    return _Part(
+        run, prefix, {f"{prefix}{t.name}": _HEAD + t.floats(_label("tab", f"{prefix}{t.name}")) for t in found}
+    )
 
 
 def _title(prefix: str) -> str:

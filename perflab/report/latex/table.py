@@ -9,15 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from perflab import columns as model
-from perflab import quantity
-from perflab.columns import AnyTable, Cell
-from perflab.quantity import Quantity
+from perflab.columns import AnyTable, Cell, Column
+from perflab.quantity import NUMBER, Quantity
 from perflab.report.latex.text import aligned, breakable, decimals, decimals_of, escape, number
-from perflab.results.trial import Median
 
 TEXT_PT = 468.0  # width of the text that a table may fill: A4 with margins of 2.2 cm
 LETTER_PT = 4.1  # of a mean letter or digit of \small
@@ -32,110 +29,38 @@ FLOAT = "perflabfloat"
 
 
 @dataclass(frozen=True)
-class Names:
-    """A column of words, broken where they are too long. `cells` are plain text."""
-
-    title: str
-    cells: Sequence[str]
-    limit: float = NAME_PTS[0]
-    once: frozenset[int] | None = None  # an entry like the one above it is left empty, but in these rows
-
-    def columns(self) -> int:
-        return 1
-
-    def width(self) -> float:
-        return min(self.limit, LETTER_PT * max(len(self.title), self._longest)) + GAP_PT
-
-    def spec(self) -> str:
-        return "l" if LETTER_PT * self._longest <= self.limit else f"p{{{self.limit:.0f}pt}}"
-
-    def head(self) -> tuple[str, str]:
-        return escape(self.title), ""
-
-    def body(self, rows: Sequence[int]) -> list[str]:
-        shown = [self.cells[i] if n == 0 or not self._repeats(i) else "" for n, i in enumerate(rows)]
-        if self.spec() == "l":
-            return [escape(cell) for cell in shown]
-        return [rf"\raggedright {breakable(cell)}" if cell else "" for cell in shown]
-
-    def _repeats(self, row: int) -> bool:
-        return self.once is not None and row > 0 and row not in self.once and self.cells[row] == self.cells[row - 1]
-
-    def lines(self, row: int) -> int:
-        """Of an entry; a long word may leave a part of a line empty."""
-        if self._repeats(row):
-            return 1
-        needed = LETTER_PT * len(self.cells[row])
-        return 1 if needed <= self.limit else math.ceil(1.15 * needed / self.limit)
-
-    @property
-    def _longest(self) -> int:
-        return max(map(len, self.cells), default=0)
-
-
-@dataclass(frozen=True)
-class Texts:
-    """A column of finished LaTeX."""
-
-    title: str
-    cells: Sequence[str]
-    right: bool = False
-    unit: str = ""
-
-    def columns(self) -> int:
-        return 1
-
-    def width(self) -> float:
-        longest = max(map(printed, self.cells), default=0)
-        return LETTER_PT * max(len(self.title), len(self.unit) + 2, longest) + GAP_PT
-
-    def spec(self) -> str:
-        return "r" if self.right else "l"
-
-    def head(self) -> tuple[str, str]:
-        return escape(self.title), f"({escape(self.unit)})" if self.unit else ""
-
-    def body(self, rows: Sequence[int]) -> list[str]:
-        return [self.cells[i] for i in rows]
-
-
-@dataclass(frozen=True)
 class Value:
-    """A number with its interval, in the unit of the column. `signed` writes a + as well."""
+    """A number with its interval, in the unit that it is written in."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
-    signed: bool = False
-    exact: bool = False  # a count: no decimals but those that it has
-    factor: bool = False  # at least two decimals, below 10
+    quantity: Quantity = NUMBER
 
     @property
     def places(self) -> int:
         if self.value is None:
             return 0
         shown = [v for v in (self.value, self.low, self.high) if v is not None]
-        if self.exact or (self.low is not None and self.low == self.high):
-            return min(2, max((own_decimals(v) for v in shown), default=0)) if self.exact else decimals(self.value)
+        if self.quantity.exact:
+            return min(2, max(map(own_decimals, shown)))
+        if self.low is not None and self.low == self.high:
+            return decimals(self.value)
         places = decimals(self.value, self.low, self.high)
         if self.low is not None and 0 < self.low < 1:  # not to be printed as 0
             places = max(places, decimals_of(self.low, 1))
-        return max(places, 2) if self.factor and abs(self.value) < 9.995 else places
+        return max(places, self.quantity.decimals) if abs(self.value) < 9.995 else places
 
     def texts(self) -> tuple[str, str]:
         """The number and its interval."""
         if self.value is None:
             return "--", ""
-        return self.of(self.value), self.interval()
-
-    def interval(self) -> str:
-        if self.value is None or self.low is None or self.high is None:
-            return ""
-        return f"[{self.of(self.low)}, {self.of(self.high)}]"
+        between = "" if self.low is None or self.high is None else f"[{self.of(self.low)}, {self.of(self.high)}]"
+        return self.of(self.value), between
 
     def of(self, value: float) -> str:
         """Another value with the same decimals."""
-        return ("+" if self.signed and value > 0 else "") + number(value, self.places)
+        return ("+" if self.quantity.signed and value > 0 else "") + number(value, self.places)
 
 
 def own_decimals(value: float) -> int:
@@ -143,226 +68,212 @@ def own_decimals(value: float) -> int:
     return len(f"{value:.6f}".rstrip("0").partition(".")[2])
 
 
+def values_of(cells: Sequence[Cell], quantity: Quantity) -> tuple[list[Value], str]:
+    """Cells in one unit, and its name; those that have a quantity of their own are in units of their own."""
+    numbers = [None if isinstance(cell.value, str) else cell.value for cell in cells]
+    per, unit = quantity.scale(numbers)
+    found = []
+    for cell, value in zip(cells, numbers, strict=True):
+        by = per if cell.quantity is None else cell.quantity.scale([value])[0]
+        scaled, low, high = (None if end is None else end / by for end in (value, cell.low, cell.high))
+        found.append(Value(scaled, low, high, cell.quantity or quantity))
+    return found, unit
+
+
 @dataclass(frozen=True)
-class Values:
-    """A column of numbers, aligned at their decimal points, and beside it one of their intervals if there are any."""
+class _Set:
+    """A column as it is set."""
 
-    title: str
-    unit: str
-    cells: Sequence[Value]
+    head: tuple[str, str]  # and its unit
+    cells: Sequence[str]  # finished LaTeX; with their intervals, if there are any, in a column of their own
+    spec: str
+    width: float
+    lines: Sequence[int]  # of each cell
+    span: int = 1
+    once: bool = False
 
-    def columns(self) -> int:
-        return 2 if any(cell.interval() for cell in self.cells) else 1
-
-    def width(self) -> float:
-        texts = [cell.texts() for cell in self.cells]
-        own = max((printed(n) for n, _ in texts), default=0) + max((printed(i) for _, i in texts), default=0)
-        return LETTER_PT * max(own + (self.columns() - 1), len(self.title), len(self.unit) + 2) + GAP_PT
-
-    def spec(self) -> str:
-        return "r@{~}l" if self.columns() == 2 else "r"
-
-    def head(self) -> tuple[str, str]:
-        return escape(self.title), f"({escape(self.unit)})" if self.unit else ""
-
-    def body(self, rows: Sequence[int]) -> list[str]:
-        cells = [self.cells[i] for i in rows]
-        numbers = aligned([(c.texts()[0], c.places) if c.value is not None else ("--", 0) for c in cells])
-        if self.columns() == 1:
-            return numbers
-        return [f"{n} & {cell.interval()}" for n, cell in zip(numbers, cells, strict=True)]
+    def body(self, rows: Sequence[int], begins: set[int]) -> list[str]:
+        """What repeats the row above is left empty, but in the first row, and in those that begin a group."""
+        if not self.once:
+            return [self.cells[row] for row in rows]
+        return [
+            self.cells[row] if row == rows[0] or row in begins or self.cells[row] != self.cells[row - 1] else ""
+            for row in rows
+        ]
 
 
-Column = Names | Texts | Values
+def _set(column: Column[Any], cells: Sequence[Cell], limit: float, *, fills: bool = False) -> _Set:
+    """Words are broken where they are wider than `limit`, and where they fill a line."""
+    if column.quantity.scales:
+        return _numbers(column, cells)
+    if column.quantity.numeric or any(cell.depth for cell in cells):
+        texts = [r"\quad " * cell.depth + escape(column.whole(cell)) for cell in cells]
+        width = LETTER_PT * max(len(column.title), *map(printed, texts)) + GAP_PT
+        spec = "r" if column.quantity.numeric else "l"
+        return _Set((escape(column.title), ""), texts, spec, width, [1] * len(cells), once=column.once)
+    longest = LETTER_PT * max(len(cell.text) for cell in cells)
+    wide = max(longest, LETTER_PT * len(column.title))
+    broken = fills or longest > limit
+    texts = [_word(cell, broken=broken) for cell in cells]
+    # A long word may leave a part of a line empty.
+    needed = [LETTER_PT * len(cell.text) for cell in cells]
+    lines = [1 if points <= limit else math.ceil(1.15 * points / limit) for points in needed]
+    if column.once:
+        lines = [1 if i and cell == cells[i - 1] else lines[i] for i, cell in enumerate(cells)]
+    spec = f"p{{{limit:.0f}pt}}" if broken else "l"
+    return _Set((escape(column.title), ""), texts, spec, min(limit, wide) + GAP_PT, lines, once=column.once)
+
+
+def _word(cell: Cell, *, broken: bool) -> str:
+    text = rf"\raggedright\hspace{{0pt}}{breakable(cell.text)}" if broken else escape(cell.text)
+    return rf"\textbf{{{text}}}" if cell.tone == "strong" else text
+
+
+def _numbers(column: Column[Any], cells: Sequence[Cell]) -> _Set:
+    """Aligned at their decimal points."""
+    values, unit = values_of(cells, column.quantity)
+    texts, intervals = zip(*(value.texts() for value in values), strict=True)
+    numbers = aligned([(text, value.places) for text, value in zip(texts, values, strict=True)])
+    span = 2 if any(intervals) else 1
+    own = max(map(printed, texts)) + max(map(printed, intervals)) + span - 1
+    made = [f"{n} & {between}" for n, between in zip(numbers, intervals, strict=True)] if span == 2 else numbers
+    second = f"({escape(unit)})" if unit else ""
+    heads = [rf"\multicolumn{{{span}}}{{c}}{{{text}}}" if text else "" for text in (escape(column.title), second)]
+    width = LETTER_PT * max(own, len(column.title), len(unit) + 2) + GAP_PT
+    spec = "r@{~}l" if span == 2 else "r"
+    return _Set((heads[0], heads[1] or "&" * (span - 1)), made, spec, width, [1] * len(cells), span, column.once)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equally many rows. `groups` names the rows that begin a group; the first column stays when it is
-    broken. `caption` and `notes` are finished LaTeX."""
+    """A table that was declared once, for a paper: the columns that matter most, `most` of them. `said` is its caption
+    in plain words."""
 
-    name: str  # of its file and label
-    caption: str
-    columns: Sequence[Column]
-    groups: tuple[tuple[int, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    declared: AnyTable
+    said: str
+    most: int | None = None
 
     @property
-    def height(self) -> int:
-        return len(self.columns[0].cells)
+    def name(self) -> str:
+        """Of its file."""
+        return self.declared.name
+
+    @property
+    def caption(self) -> str:
+        return escape(self.said)
 
     def floats(self, label: str) -> str:
         """The whole file but its head."""
         panels = self._panels()
-        parts = self._parts(panels)
-        return "\n".join(
-            self._float(rows, panels, label if n == 0 else f"{label}-{n + 1}", (n + 1, len(parts)))
-            for n, rows in enumerate(parts)
+        begins = self._begins()
+        parts = self._parts(panels, sorted(begins))
+        notes = "".join(
+            f"\n\n\\smallskip\n\\parbox{{0.95\\linewidth}}{{\\footnotesize {escape(note)}}}"
+            for note in self.declared.notes
         )
+        made = []
+        for part, rows in enumerate(parts, start=1):
+            body = "\n\n\\medskip\n".join(_tabular(rows, panel, begins) for panel in panels)
+            more = f" (part {part} of {len(parts)})" if len(parts) > 1 else ""
+            made.append(
+                f"\\begin{{\\{FLOAT}}}[htbp]\n\\centering\n\\caption{{{self.caption}{more}}}\n"
+                f"\\label{{{label if part == 1 else f'{label}-{part}'}}}\n"
+                f"\\small\n{body}{notes if part == len(parts) else ''}\n\\end{{\\{FLOAT}}}\n"
+            )
+        return "\n".join(made)
 
-    def _panels(self) -> list[list[Column]]:
+    def _begins(self) -> dict[int, str]:
+        """The rows that begin a group, with its name; the first one always does."""
+        of, rows = self.declared.grouped, self.declared.rows
+        names = [of(row) if of is not None else "" for row in rows]
+        return {i: name for i, name in enumerate(names) if i == 0 or name != names[i - 1]}
+
+    def _panels(self) -> list[list[_Set]]:
         """The columns that are set beside each other, each time with the first one: in as few tables as possible, and
         these about equally wide."""
-        made = [_broken(self._narrowed(limit), TEXT_PT) for limit in NAME_PTS]
-        fewest = min(map(len, made))
-        limit, panels = next((lim, p) for lim, p in zip(NAME_PTS, made, strict=True) if len(p) == fewest)
+        filled = self.declared.filled()
+        ranked = sorted((column.rank, place) for place, (column, _) in enumerate(filled) if column.rank is not None)
+        kept = sorted(place for _, place in ranked[: self.most])
+        columns = [filled[place] for place in kept]
+
+        def made(limit: float) -> list[_Set]:
+            sets = [_set(column, cells, limit) for column, cells in columns]
+            if any(column.quantity.numeric for column, _ in columns):
+                return sets
+            rest = TEXT_PT - sum(one.width for one in sets[:-1])  # words alone: the last column fills the line
+            return [*sets[:-1], _set(*columns[-1], rest - GAP_PT, fills=True)]
+
+        broken = [_broken(made(limit), TEXT_PT) for limit in NAME_PTS]
+        fewest = min(map(len, broken))
+        limit, panels = next((lim, p) for lim, p in zip(NAME_PTS, broken, strict=True) if len(p) == fewest)
         width = TEXT_PT
-        while len(panels) > 1 and len(closer := _broken(self._narrowed(limit), width - 8)) == fewest:
+        while len(panels) > 1 and len(closer := _broken(made(limit), width - 8)) == fewest:
             panels, width = closer, width - 8
         return panels
 
-    def _narrowed(self, limit: float) -> list[Column]:
-        return [replace(c, limit=limit) if isinstance(c, Names) else c for c in self.columns]
-
-    def _parts(self, panels: Sequence[Sequence[Column]]) -> list[list[int]]:
+    def _parts(self, panels: Sequence[Sequence[_Set]], starts: Sequence[int]) -> list[list[int]]:
         """Rows of each float: groups stay together where they fit."""
-        lines = [sum(_lines(panel, row) for panel in panels) for row in range(self.height)]
-        starts = sorted({0, *(row for row, _ in self.groups)})
-        groups = [list(range(a, b)) for a, b in zip(starts, [*starts[1:], self.height], strict=True)]
+        height = len(self.declared.rows)
+        lines = [sum(max(one.lines[row] for one in panel) for panel in panels) for row in range(height)]
         parts: list[list[int]] = [[]]
 
         def full(rows: Sequence[int]) -> bool:
             return sum(lines[row] for row in rows) > MAX_LINES
 
-        for group in groups:
-            if parts[-1] and full([*parts[-1], *group]):
+        for start, end in zip(starts, [*starts[1:], height], strict=True):
+            if parts[-1] and full([*parts[-1], *range(start, end)]):
                 parts.append([])
-            for row in group:  # a group that is too long for one float
+            for row in range(start, end):  # a group that is too long for one float
                 if parts[-1] and full([*parts[-1], row]):
                     parts.append([])
                 parts[-1].append(row)
         return parts
 
-    def _float(
-        self, rows: Sequence[int], panels: Sequence[Sequence[Column]], label: str, place: tuple[int, int]
-    ) -> str:
-        number_, of = place
-        more = f" (part {number_} of {of})" if of > 1 else ""
-        body = "\n\n\\medskip\n".join(self._tabular(rows, panel) for panel in panels)
-        notes = "".join(f"\n\n\\smallskip\n\\parbox{{0.95\\linewidth}}{{\\footnotesize {n}}}" for n in self.notes)
-        return (
-            f"\\begin{{\\{FLOAT}}}[htbp]\n\\centering\n\\caption{{{self.caption}{more}}}\n\\label{{{label}}}\n"
-            f"\\small\n{body}{notes if number_ == of else ''}\n\\end{{\\{FLOAT}}}\n"
-        )
 
-    def _tabular(self, rows: Sequence[int], columns: Sequence[Column]) -> str:
-        heads = [column.head() for column in columns]
-        lines = [self._head_line(columns, [first for first, _ in heads])]
-        if any(second for _, second in heads):
-            lines.append(self._head_line(columns, [second for _, second in heads]))
-        bodies = [column.body(rows) for column in columns]
-        total = sum(column.columns() for column in columns)
-        named = dict(self.groups)
-        body: list[str] = []
-        shown = self._group_at(rows[0]) if rows else None
-        for place, row in enumerate(rows):
-            group = named.get(row) if row in named else (shown if place == 0 else None)
-            if group is not None:
-                body += [*(["\\addlinespace"] if place else []), _group_line(group, total, columns)]
-            body.append(" & ".join(cells[place] for cells in bodies) + r" \\")
-        spec = "".join(column.spec() for column in columns)
-        return "\n".join(
-            [
-                f"\\begin{{tabular}}{{@{{}}{spec}@{{}}}}",
-                "\\toprule",
-                *lines,
-                "\\midrule",
-                *body,
-                "\\bottomrule",
-                "\\end{tabular}",
-            ]
-        )
-
-    def _group_at(self, row: int) -> str | None:
-        return next((name for start, name in reversed(self.groups) if start <= row), None)
-
-    @staticmethod
-    def _head_line(columns: Sequence[Column], texts: Sequence[str]) -> str:
-        cells = []
-        for column, text in zip(columns, texts, strict=True):
-            if column.columns() > 1:
-                cells.append(rf"\multicolumn{{{column.columns()}}}{{c}}{{{text}}}")
-            elif isinstance(column, Values) and text:
-                cells.append(rf"\multicolumn{{1}}{{c}}{{{text}}}")
-            else:
-                cells.append(text)
-        return " & ".join(cells) + r" \\"
+def _tabular(rows: Sequence[int], columns: Sequence[_Set], begins: dict[int, str]) -> str:
+    heads = [" & ".join(line) + r" \\" for line in zip(*(column.head for column in columns), strict=True)]
+    bodies = [column.body(rows, set(begins)) for column in columns]
+    end = r" \tabularnewline" if columns[-1].spec.startswith("p") else r" \\"  # \raggedright has another \\
+    body: list[str] = []
+    for place, row in enumerate(rows):
+        group = next(begins[start] for start in sorted(begins, reverse=True) if start <= row)
+        if group and (place == 0 or row in begins):
+            body += [*([r"\addlinespace"] if place else []), _group_line(group, columns)]
+        body.append(" & ".join(cells[place] for cells in bodies) + end)
+    return "\n".join(
+        [
+            f"\\begin{{tabular}}{{@{{}}{''.join(column.spec for column in columns)}@{{}}}}",
+            "\\toprule",
+            heads[0],
+            *([heads[1]] if any(column.head[1].strip("&") for column in columns) else []),
+            "\\midrule",
+            *body,
+            "\\bottomrule",
+            "\\end{tabular}",
+        ]
+    )
 
 
-SHOWN = 8  # columns that fit a page
-
-
-def declared(table: AnyTable, caption: str, most: int = SHOWN) -> Table:
-    """A table that was declared once, for a paper: the columns that matter most."""
-    filled = table.filled()
-    ranked = sorted((column.rank, place) for place, (column, _) in enumerate(filled) if column.rank is not None)
-    kept = {place for _, place in ranked[:most]}
-    columns = [_declared(column, cells) for place, (column, cells) in enumerate(filled) if place in kept]
-    return Table(table.name, escape(caption), columns, notes=tuple(map(escape, table.notes)))
-
-
-def _declared(column: model.Column[Any], cells: Sequence[Cell]) -> Column:
-    if column.quantity in _MEASURED:
-        per, unit = unit_of(column.quantity, [number_of(cell.value) for cell in cells])
-        return Values(column.title, unit, [value_of(column.quantity, cell, per) for cell in cells])
-    if column.quantity.numeric:
-        return Texts(column.title, [escape(column.whole(cell)) for cell in cells], right=True)
-    if any(cell.depth for cell in cells):
-        return Texts(column.title, [r"\quad " * cell.depth + escape(cell.text) for cell in cells])
-    return Names(column.title, [cell.text for cell in cells])
-
-
-_TIMES = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
-_MEASURED = (quantity.TIME, quantity.COUNT, quantity.PERCENT, quantity.KILOBYTES, quantity.PER_MESSAGE)
-
-
-def number_of(value: float | str | None) -> float | None:
-    return None if isinstance(value, str) else value
-
-
-def unit_of(of: Quantity, values: Sequence[float | None]) -> tuple[float, str]:
-    """By what to divide values of a quantity so that they can be read, and the name of that unit."""
-    if of != quantity.TIME:
-        return {quantity.KILOBYTES: (1024.0, "MiB"), quantity.PERCENT: (1.0, "%")}.get(of, (1.0, ""))
-    sizes = sorted(abs(v) for v in values if v)
-    if not sizes:
-        return 1.0, "ns"
-    usual, largest = sizes[len(sizes) // 2], sizes[-1]
-    fitting = [(per, name) for name, per in _TIMES if usual >= per or largest >= 1e5 * per]
-    return fitting[-1] if fitting else (1.0, "ns")
-
-
-def value_of(of: Quantity, found: Median | Cell, per: float) -> Value:
-    """In a unit of so many of the quantity's."""
-    exact, value = of == quantity.COUNT, number_of(found.value)
-    if value is None or found.low is None or found.high is None:
-        return Value(None if value is None else value / per, exact=exact)
-    return Value(value / per, found.low / per, found.high / per, exact=exact)
-
-
-def _group_line(name: str, total: int, columns: Sequence[Column]) -> str:
-    width = sum(column.width() for column in columns) - GAP_PT
+def _group_line(name: str, columns: Sequence[_Set]) -> str:
+    width = sum(column.width for column in columns) - GAP_PT
+    total = sum(column.span for column in columns)
     if LETTER_PT * len(name) <= width:
         return rf"\multicolumn{{{total}}}{{@{{}}l@{{}}}}{{\emph{{{escape(name)}}}}} \\"
     return rf"\multicolumn{{{total}}}{{@{{}}p{{{width:.0f}pt}}@{{}}}}{{\raggedright\emph{{{breakable(name)}}}}} \\"
 
 
-def _broken(columns: Sequence[Column], width: float) -> list[list[Column]]:
+def _broken(columns: Sequence[_Set], width: float) -> list[list[_Set]]:
     """Columns in panels of at most this width, each with the first one."""
     first, *others = columns
-    panels: list[list[Column]] = [[first]]
-    used = first.width()
+    panels: list[list[_Set]] = [[first]]
+    used = first.width
     for column in others:
-        if used + column.width() > width and len(panels[-1]) > 1:
+        if used + column.width > width and len(panels[-1]) > 1:
             panels.append([first])
-            used = first.width()
+            used = first.width
         panels[-1].append(column)
-        used += column.width()
+        used += column.width
     return panels
-
-
-def _lines(columns: Sequence[Column], row: int) -> int:
-    return max((c.lines(row) for c in columns if isinstance(c, Names)), default=1)
 
 
 def printed(latex: str) -> int:

@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perflab.report.inventory import rows
-from perflab.report.latex.machine import inventory_of
-from perflab.report.latex.table import Value, unit_of, value_of
-from perflab.report.latex.tables import confidence_of, effect, median_of, metrics_of, point, success
+from perflab.columns import Cell
+from perflab.quantity import NUMBER, Quantity
+from perflab.report.inventory import inventory_of, rows
+from perflab.report.latex.table import values_of
 from perflab.report.latex.text import escape
+from perflab.report.tables.curves import point
+from perflab.report.tables.results import confidence_of, effect, median_of, metrics_of, success
 from perflab.results.comparison import CONDITION, Finding
 from perflab.results.curve import BreakingPoint, Curve
 from perflab.results.summary import Summary
-from perflab.results.trial import Median
 from perflab.statistics.metrics import Metric, find
 from perflab.statistics.pairs import Entering, places_of
 from perflab.statistics.verdicts import p_in_words
@@ -77,37 +78,32 @@ def _all(summary: Summary, manifest: Json) -> Iterator[tuple[str, str]]:
 
 def _of_result(name: str, result: Entering, metrics: list[Metric], level: float) -> Iterator[tuple[str, str]]:
     yield f"{name}/trials", str(len(result.trials))
-    yield f"{name}/success", success(result, level)
+    yield f"{name}/success", escape(success(result, level).text)
     for metric in metrics:
         if (found := median_of(result, metric)) is not None:
-            yield from _of_interval(f"{name}/{metric.name}", metric, found)
+            cell = Cell("", found.value, low=found.low, high=found.high)
+            yield from _of_cell(f"{name}/{metric.name}", cell, metric.quantity, ends=True)
+            yield f"{name}/{metric.name}/n", str(found.n)
 
 
-def _of_interval(name: str, metric: Metric, found: Median) -> Iterator[tuple[str, str]]:
-    per, unit = unit_of(metric.quantity, [found.value])
-    value, of_unit = value_of(metric.quantity, found, per), _of_unit(unit)
+def _of_cell(name: str, cell: Cell, quantity: Quantity, *, ends: bool = False) -> Iterator[tuple[str, str]]:
+    """The number in a unit that suits it, with its interval; `ends` are added with the decimals of the number, so that
+    they can stand beside it."""
+    (value,), unit = values_of([cell], cell.quantity or quantity)
+    of_unit = {"": "", "%": r"\,\%", "×": escape("×")}.get(unit, f"~{escape(unit)}")
     text, interval = value.texts()
+    if value.value is None:
+        return
     yield name, f"{text}{of_unit}"
     if value.low is not None and value.high is not None:
-        yield f"{name}/interval", f"{interval}{of_unit}"
-        # With the decimals of the value, so that they can stand beside it.
-        yield f"{name}/low", f"{value.of(value.low)}{of_unit}"
-        yield f"{name}/high", f"{value.of(value.high)}{of_unit}"
-    yield f"{name}/n", str(found.n)
-
-
-def _of_unit(unit: str) -> str:
-    return r"\,\%" if unit == "%" else f"~{escape(unit)}" if unit else ""
+        yield f"{name}/interval", f"{interval}{of_unit if ends else ''}"
+        if ends:
+            yield f"{name}/low", f"{value.of(value.low)}{of_unit}"
+            yield f"{name}/high", f"{value.of(value.high)}{of_unit}"
 
 
 def _of_comparison(name: str, c: Finding) -> Iterator[tuple[str, str]]:
-    value, unit = effect(c)
-    if value.value is not None:
-        text, between = value.texts()
-        of_unit = r"\ensuremath{\times}" if c.scale == "ratio" else _of_unit(unit)
-        yield f"{name}/effect", f"{text}{of_unit}"
-        if between:
-            yield f"{name}/effect/interval", between
+    yield from _of_cell(f"{name}/effect", effect(c), NUMBER)
     if c.p_adjusted is not None:
         yield f"{name}/p", escape(p_in_words(c.p_adjusted))
     yield f"{name}/verdict", escape(c.verdict.replace("_", " "))
@@ -118,20 +114,14 @@ def _of_curve(curve: Curve) -> Iterator[tuple[str, str]]:
     for metric, of in curve.metrics.items():
         for what, found in (("knee", of.knee), ("saturation", of.saturation)):
             if found is not None:
-                text, interval = Value(found.level, found.low, found.high).texts()
-                yield f"{name}/{metric}/{what}", text
-                if interval:
-                    yield f"{name}/{metric}/{what}/interval", interval
+                cell = Cell("", found.level, low=found.low, high=found.high)
+                yield from _of_cell(f"{name}/{metric}/{what}", cell, NUMBER)
 
 
 def _of_point(found: BreakingPoint) -> Iterator[tuple[str, str]]:
     name = f"{found.place}/{found.factor}/{found.criterion}".replace(", ", ",").replace(" ", "")
-    name = name.replace("<=", "-at-most-").replace(">=", "-at-least-").replace("==", "-is-").replace("<", "-below-")
-    name = f"{name.replace('>', '-above-')}/breaking-point"
-    if found.value is not None:
-        text, between = point(found).texts()
-        yield name, text
-        if between:
-            yield f"{name}/interval", between
-    yield f"{name}/state", escape(found.state.replace("_", " "))
-    yield f"{name}/trials", str(found.trials)
+    for sign, words in (("<=", "at-most"), (">=", "at-least"), ("==", "is"), ("<", "below"), (">", "above")):
+        name = name.replace(sign, f"-{words}-")
+    yield from _of_cell(f"{name}/breaking-point", point(found), NUMBER)
+    yield f"{name}/breaking-point/state", escape(found.state.replace("_", " "))
+    yield f"{name}/breaking-point/trials", str(found.trials)

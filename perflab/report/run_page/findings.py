@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perflab.columns import Tone
 from perflab.report.run_page.effects import (
     certainty,
     change,
@@ -20,7 +21,6 @@ from perflab.report.run_page.effects import (
     size,
 )
 from perflab.report.run_page.runs import ReportRun
-from perflab.report.tables.model import Tone
 from perflab.results.comparison import (
     BETTER,
     CONDITION,

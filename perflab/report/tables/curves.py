@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perflab.columns import Cell, Column, Read, Table, Tone
-from perflab.quantity import PLAIN, UNKNOWN
+from perflab.quantity import COUNT, NUMBER, PLAIN, UNKNOWN
 from perflab.report.tables.messages import Of
+from perflab.report.tables.results import left_out
 from perflab.results.curve import BreakingPoint, Curve, CurveLevel, CurveMetric, Knee, LevelTried, Saturation
 from perflab.results.trial import Median
+from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.curve_verdicts import level_number, level_words
 from perflab.statistics.metrics import Metric, find, named
 
@@ -43,7 +45,7 @@ def curve(of: Curve, title: str) -> Table[Level]:
         Column("level", of.factor.rpartition(".")[2], lambda row: _level(of.factor, row.record.level), PLAIN, rank=0),
         Column("n", "n", lambda row: row.record.n, PLAIN, rank=_N_RANK, help="trials that enter"),
         Column("success", "success", lambda row: _success(row.record), PLAIN, rank=_SUCCESS_RANK),
-        Column("left_out", "left out", lambda row: _left_out(row.record), PLAIN, rank=_LEFT_OUT_RANK),
+        Column("left_out", "left out", lambda row: left_out(row.record.left_out), PLAIN, rank=_LEFT_OUT_RANK),
     ]
     for metric in metrics:
         columns.append(_metric(metric))
@@ -109,12 +111,6 @@ def _percentages(low: float | None, high: float | None, unit: str = "") -> str:
     return "" if low is None or high is None else f" [{100 * low:.0f}, {100 * high:.0f}{unit}]"
 
 
-def _left_out(level: CurveLevel) -> Cell:
-    """ "1 invalid, 1 harness error": what is neither success nor failure."""
-    left = level.left_out
-    return Cell(", ".join(f"{n} {outcome.words}" for outcome, n in left), left.total, "warn")
-
-
 def knees(of: Curve, title: str) -> Table[Of[CurveMetric]]:
     """Where each metric bends, and from where on it changes no more; metrics that do either."""
     rows = [Of(metric, named(name).words) for name, metric in of.metrics.items() if find(name) is not None]
@@ -172,3 +168,28 @@ def _share(row: LevelTried) -> Cell:
 
 def _invalid(row: LevelTried) -> Cell:
     return Cell(str(row.invalid or ""), row.invalid, "warn")
+
+
+def breaking_points(found: Sequence[BreakingPoint]) -> Table[BreakingPoint]:
+    """Every search, what it found, and from how many trials."""
+    return Table(
+        "breaking_points",
+        "Breaking points",
+        [
+            Column("search", "search", lambda p: f"{p.place}, {p.factor}", rank=0),
+            Column("range", "range", lambda p: f"{level_number(p.low)} to {level_number(p.high)}", rank=0),
+            Column("criterion", "criterion", lambda p: p.criterion, rank=0),
+            Column("share", "share", lambda p: f"{100 * p.share:.0f} %", PLAIN, rank=0),
+            Column("value", "breaking point", point, NUMBER, rank=0),
+            Column("state", "state", lambda p: STATES[p.state], rank=0),
+            Column("trials", "trials", lambda p: p.trials, PLAIN, rank=0),
+        ],
+        found,
+        [words for p in found for words in p.words],
+    )
+
+
+def point(p: BreakingPoint) -> Cell:
+    """The level that was found, with its interval."""
+    low, high = (None, None) if p.interval is None else (p.interval.low, p.interval.high)
+    return Cell(NUMBER.text(p.value), p.value, low=low, high=high, quantity=COUNT if p.integer else NUMBER)

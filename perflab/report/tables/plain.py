@@ -1,4 +1,4 @@
-"""A table for programs: commas, one name for each column, plain values in the unit of the column."""
+"""A table for programs, with one name for each column and plain values in its unit; and as Markdown."""
 
 from __future__ import annotations
 
@@ -20,6 +20,28 @@ def write_columns(table: AnyTable, path: Path) -> None:
     """What each column of a table is: its name, unit and meaning. Raises OSError."""
     told = [(column.name, column.quantity.unit, column.help) for column, _ in table.filled()]
     _write(path, [("column", "unit", "meaning"), *told])
+
+
+def markdown(table: AnyTable) -> str:
+    """A table for each group, without its head."""
+    lines: list[str] = []
+    for name, part in table.groups():
+        filled = part.filled()
+        lines += [f"### {name}", "", "| " * len(filled) + "|", "|---" * len(filled) + "|"]
+        lines += [
+            f"| {' | '.join(_escaped(cell.text) for cell in row)} |"
+            for row in zip(*(c for _, c in filled), strict=True)
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    r"""A | would end the cell, < begin HTML, and ` * _ mean something."""
+    out = " ".join(text.split()).replace("\\", "\\\\")
+    for letter in "|`*_<[":
+        out = out.replace(letter, f"\\{letter}")
+    return out
 
 
 def _plain(cell: Cell) -> float | str:

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perflab.columns import Cell, Column, Read, Table, Tone
-from perflab.quantity import PLAIN
+from perflab.quantity import FACTOR, NUMBER, PLAIN, P
 from perflab.report.tables.messages import RUN
-from perflab.results.comparison import BETTER, WORSE, Effect, Finding
-from perflab.results.trial import Result
-from perflab.statistics.metric_comparison import effect_words
-from perflab.statistics.metrics import Metric, find
+from perflab.results.comparison import (
+    BETTER,
+    CONDITION,
+    DIFFERENCES,
+    OBSERVER,
+    VARIANT,
+    WORSE,
+    Effect,
+    Finding,
+    Kind,
+    Verdict,
+)
+from perflab.results.comparison import (
+    FACTOR as OF_FACTOR,
+)
+from perflab.results.outcome import Outcomes
+from perflab.results.summary import Summary
+from perflab.results.trial import BASELINE, Median, Result
+from perflab.statistics.metric_comparison import ALPHA, effect_words
+from perflab.statistics.metrics import DEFAULT, RATIO, Metric, find, named
+from perflab.statistics.pairs import Entering, places_of
+from perflab.statistics.proportion import wilson
 from perflab.statistics.remarks import SAME, no_difference_of
 
 # Beside every colour stands a sign: ▲ is worse, whatever the direction of the metric.
@@ -129,3 +148,135 @@ def _change(metric: Metric, finding: Finding) -> Cell:
 
 def _rank(metric: Metric) -> int:
     return _RANKS.get(metric.name, _OTHER_RANK)
+
+
+# -- for papers ------------------------------------------------------------------------------------------------------
+
+_VERDICTS: Mapping[Verdict, str] = {
+    "equivalent": "no difference",
+    "below_noise_floor": "within noise",
+}
+_KINDS: Mapping[Kind, str] = {
+    CONDITION: "against the baseline",
+    OBSERVER: "what observing costs",
+    VARIANT: "baselines of variants",
+    OF_FACTOR: "baselines at levels of a factor",
+}
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """A result where it stands; `place` is "" where the name says it."""
+
+    name: str
+    place: str
+    entering: Entering
+
+
+def metrics_of(summary: Summary) -> list[Metric]:
+    """Those that the run compared; of one without findings those that are compared as a rule."""
+    names = (() if summary.findings is None else summary.findings.metrics) or DEFAULT
+    return [named(name) for name in names if find(name) is not None]
+
+
+def confidence_of(summary: Summary) -> float:
+    return 1 - (ALPHA if summary.findings is None else summary.findings.alpha)
+
+
+def median_of(result: Entering, metric: Metric) -> Median | None:
+    """The median over trials; of a summary that has none the median without an interval."""
+    stored = result.result.intervals.get(metric.name)
+    if stored is not None and stored.value is not None:
+        return stored
+    values = result.sample(metric, "").values
+    return Median(value=statistics.median(values), low=None, high=None, n=len(values)) if values else None
+
+
+def treatments(summary: Summary) -> Table[Treatment]:
+    """Treatments and metrics: medians over trials, and how many trials succeeded, with Wilson's interval."""
+    places = places_of(summary.results)
+    found = [(place.words, r) for place in places for r in place.results if r.result.trials]
+    rows = [
+        Treatment(f"{r.treatment}, no observers" if r.result.is_control else r.treatment, place, r)
+        for place, r in found
+    ]
+    if len({row.place for row in rows}) == len(rows) > 1:
+        # One treatment everywhere, such as the baselines at levels of a factor.
+        rows = [Treatment(r.place if r.name == BASELINE else f"{r.place}: {r.name}", "", r.entering) for r in rows]
+    level = confidence_of(summary)
+    columns: list[Column[Treatment]] = [
+        Column("treatment", "treatment", lambda row: row.name, rank=0),
+        Column("trials", "trials", lambda row: len(row.entering.trials), PLAIN, rank=0),
+        Column("success", "success", lambda row: success(row.entering, level), PLAIN, rank=0),
+        Column("left_out", "left out", _left_out, rank=0),
+        *(_of_treatment(metric) for metric in metrics_of(summary)),
+    ]
+    grouped = (lambda row: row.place) if len(places) > 1 else None
+    return Table("results", "Results", columns, rows, grouped=grouped)
+
+
+def _of_treatment(metric: Metric) -> Column[Treatment]:
+    return Column(metric.name, metric.words, lambda row: median_of(row.entering, metric), metric.quantity, rank=0)
+
+
+def success(result: Entering, level: float) -> Cell:
+    """ "9/9 [70, 100] %"."""
+    outcomes = result.result.outcomes
+    interval = wilson(outcomes.success, outcomes.judged, level)
+    between = "" if interval is None else f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}] %"
+    return Cell(f"{outcomes.success}/{outcomes.judged}{between}", outcomes.success)
+
+
+def _left_out(row: Treatment) -> Cell:
+    return left_out(row.entering.result.outcomes.left_out)
+
+
+def left_out(outcomes: Outcomes) -> Cell:
+    """ "1 invalid, 1 harness error": what is neither success nor failure."""
+    return Cell(", ".join(f"{n} {outcome.words}" for outcome, n in outcomes), outcomes.total, "warn")
+
+
+def comparisons(summary: Summary) -> Table[Finding]:
+    """Every comparison: how large the difference is, and what may be said of it."""
+    kinds = list(_KINDS)
+    found = () if summary.findings is None else summary.findings.comparisons
+    rows = [c for c in found if find(c.metric) is not None]
+    rows.sort(key=lambda c: (kinds.index(c.kind) if c.kind in kinds else len(kinds), c.variant or ""))
+    return Table(
+        "comparisons",
+        "Comparisons",
+        [
+            Column("compared", "compared", _compared, rank=0, once=True),
+            Column("metric", "metric", _in_unit, rank=0),
+            Column("effect", "effect", effect, NUMBER, rank=0),
+            Column("p", "p", lambda c: c.p_adjusted, P, rank=0),
+            Column("n", "n", lambda c: f"{c.baseline.n}, {c.treatment.n}", PLAIN, rank=0),
+            Column("verdict", "verdict", _verdict, rank=0),
+        ],
+        rows,
+        grouped=lambda c: ": ".join(filter(None, (c.variant, _KINDS.get(c.kind, c.kind)))),
+    )
+
+
+def _compared(c: Finding) -> str:
+    return c.treatment.name if c.kind in (CONDITION, OBSERVER) else f"{c.treatment.name} against {c.baseline.name}"
+
+
+def _in_unit(c: Finding) -> str:
+    metric = named(c.metric)
+    if c.scale == RATIO:
+        return f"{metric.words} (×)"
+    _, unit = metric.quantity.scale([c.estimate.value])
+    return f"{metric.words} (difference{f', {unit}' if unit else ''})"
+
+
+def effect(c: Finding) -> Cell:
+    """A factor, or a difference in the quantity of the metric."""
+    quantity = FACTOR if c.scale == RATIO else named(c.metric).quantity.change
+    found = c.estimate
+    return Cell(quantity.text(found.value), found.value, low=found.low, high=found.high, quantity=quantity)
+
+
+def _verdict(c: Finding) -> Cell:
+    words = _VERDICTS.get(c.verdict, c.verdict.replace("_", " "))
+    return Cell(words, words, "strong" if c.verdict in DIFFERENCES else "")

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perflab.columns import Column, Table
-from perflab.quantity import PLAIN, P, Quantity
+from perflab.quantity import NUMBER, PLAIN, P, Quantity
 from perflab.results.comparison import Comparison, Estimate, Outlier
 from perflab.statistics import verdicts
 from perflab.statistics.sample import Sample
 from perflab.statistics.summary_data import Moments, SummaryComparison
 
-VALUE = Quantity("", verdicts.plain)
 RATIO = Quantity("", verdicts.factor)
 DIFFERENCE = Quantity("", lambda value: f"{value:+.3g}")
 EFFECT = Quantity("", lambda value: f"{value:+.2f}")
@@ -35,11 +34,11 @@ def groups(what: str, rows: Sequence[Group]) -> Table[Group]:
             Column("group", what, lambda g: g.sample.name, rank=0),
             Column("n", "n", lambda g: g.sample.n, PLAIN, rank=1),
             Column("missing", "missing", lambda g: g.sample.missing or None, PLAIN, rank=5),
-            Column("median", "median", lambda g: g.estimates["median"], VALUE, rank=1, beside=True),
-            Column("mean", "mean", lambda g: g.estimates["mean"], VALUE, rank=2, beside=True),
-            Column("sd", "sd", lambda g: g.estimates["sd"].value, VALUE, rank=3),
-            Column("min", "min", lambda g: min(g.sample.values), VALUE, rank=4),
-            Column("max", "max", lambda g: max(g.sample.values), VALUE, rank=4),
+            Column("median", "median", lambda g: g.estimates["median"], NUMBER, rank=1, beside=True),
+            Column("mean", "mean", lambda g: g.estimates["mean"], NUMBER, rank=2, beside=True),
+            Column("sd", "sd", lambda g: g.estimates["sd"].value, NUMBER, rank=3),
+            Column("min", "min", lambda g: min(g.sample.values), NUMBER, rank=4),
+            Column("max", "max", lambda g: max(g.sample.values), NUMBER, rank=4),
         ],
         rows,
     )
@@ -74,8 +73,8 @@ def moments(what: str, rows: Sequence[Moments], confidence: float) -> Table[Mome
         [
             Column("group", what, lambda g: g.name, rank=0),
             Column("n", "n", lambda g: g.n, PLAIN, rank=1),
-            Column("mean", "mean", lambda g: g.interval(confidence), VALUE, rank=1, beside=True),
-            Column("sd", "sd", lambda g: g.sd, VALUE, rank=1),
+            Column("mean", "mean", lambda g: g.interval(confidence), NUMBER, rank=1, beside=True),
+            Column("sd", "sd", lambda g: g.sd, NUMBER, rank=1),
         ],
         rows,
     )
@@ -91,7 +90,7 @@ def of_moments(rows: Sequence[SummaryComparison]) -> Table[SummaryComparison]:
             Column("p", "Welch p", lambda c: c.p, P, rank=1),
             Column("p_adjusted", "Holm", lambda c: c.p_adjusted, P, rank=1),
             Column("hedges_g", "g", lambda c: c.hedges_g.value, EFFECT, rank=2),
-            Column("detectable", "found with 0.8", lambda c: c.power.detectable, VALUE, rank=3),
+            Column("detectable", "found with 0.8", lambda c: c.power.detectable, NUMBER, rank=3),
             Column("verdict", "verdict", lambda c: c.verdict.replace("_", " "), rank=0),
         ],
         rows,
