@@ -49,7 +49,7 @@ from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS, Outcome
 from perflab.results.summary import Summary
 from perflab.runs import rundir, traced, trial_file
 from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
-from perflab.runs.display import Display, LiveProgress, PlannedTrial, RunPlan
+from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
 from perflab.signals import Signals
 from perflab.statistics import key_figures
@@ -438,7 +438,8 @@ def _one_trial(
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
         data = replace(data, outcome=HARNESS_ERROR if data.outcome == SUCCESS else data.outcome, reason=reason)
     totals = figures_of(data).totals
-    display.trial_finished(planned.order, data.outcome, data.reason, totals, time.monotonic() - began)
+    took_s = time.monotonic() - began
+    display.trial_finished(FinishedTrial.of(planned.order, data.outcome, data.reason, totals, took_s))
     return data, outcome
 
 

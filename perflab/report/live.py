@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from perflab import output
-from perflab.report.progress import RECENT, FinishedTrial, LiveLine, Pace, RunProgress
-from perflab.results.outcome import SUCCESS, Outcome
-from perflab.results.trial import Totals
-from perflab.runs.display import Display, LiveProgress, PlannedTrial, RunPlan
+from perflab.report.progress import RECENT, LiveLine, Pace, RunProgress
+from perflab.results.outcome import SUCCESS
+from perflab.runs.display import Display, FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Display", "LiveLine", "Pace", "lines", "on_terminal", "silent"]
 
+NOTHING = RunPlan(0, ())
 GAP = 2
 MIN_BAR = 10
 MAX_BAR = 40
@@ -48,33 +48,12 @@ def on_terminal(console: Console | None = None, clock: Callable[[], float] = tim
     return _Lines(sys.stderr) if terminal.is_dumb_terminal else _Block(terminal, clock)
 
 
-class _Silent:
+class _Silent(Display):
     def __init__(self, file: TextIO | None) -> None:
         self._file = file
 
-    def begin(self, plan: RunPlan) -> None:
-        pass
-
-    def planned(self, trial: PlannedTrial) -> None:
-        pass
-
-    def trial_started(self, order: int) -> None:
-        pass
-
-    def progress(self, progress: LiveProgress) -> None:
-        pass
-
-    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
-        pass
-
     def waiting(self, text: str) -> None:
         self._write(f"perflab: {text}")
-
-    def note(self, text: str) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
     def _write(self, line: str) -> None:
         if self._file is not None:
@@ -87,31 +66,27 @@ class _Lines(_Silent):
 
     def __init__(self, file: TextIO) -> None:
         super().__init__(file)
-        self._run: RunProgress | None = None
+        self._run = RunProgress(NOTHING)
 
     def begin(self, plan: RunPlan) -> None:
         self._run = RunProgress(plan)
 
     def planned(self, trial: PlannedTrial) -> None:
-        if self._run is not None:
-            self._run.planned(trial)
+        self._run.planned(trial)
 
     def trial_started(self, order: int) -> None:
-        if self._run is not None:
-            self._run.start(order)
+        self._run.start(order)
 
-    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
-        if self._run is None:
-            return
-        done = self._run.finish(order, outcome, reason, totals, took_s)
-        total = str(self._run.plan.total)
+    def trial_finished(self, trial: FinishedTrial) -> None:
+        self._run.finish(trial)
+        planned, total = self._run.planned_as(trial.order), str(self._run.plan.total)
         words = [
-            f"[{order:>{len(total)}}/{total}] {done.planned.variant}",
-            done.planned.label,
-            f"p50 {format_time(done.p50_ns)}",
-            f"p99 {format_time(done.p99_ns)}",
-            f"{format_count(done.lost)} lost",
-            outcome.words + (f": {reason}" if reason and outcome != SUCCESS else ""),
+            f"[{trial.order:>{len(total)}}/{total}] {planned.variant}",
+            planned.label,
+            f"p50 {format_time(trial.p50_ns)}",
+            f"p99 {format_time(trial.p99_ns)}",
+            f"{format_count(trial.lost)} lost",
+            trial.outcome.words + (f": {reason}" if (reason := _reason(trial)) else ""),
         ]
         self._write("  ".join(words))
 
@@ -119,13 +94,12 @@ class _Lines(_Silent):
         self._write(f"Note: {text}")
 
 
-class _Block:
+class _Block(Display):
     """The live block: how far, what now, what next, and the last trials."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console
-        self._clock = clock
-        self._run: RunProgress | None = None
+        self._run = RunProgress(NOTHING, clock)
         self._live: Live | None = None
         self._line = LiveLine("", 0.0)
         self._pace = Pace()
@@ -134,7 +108,7 @@ class _Block:
     def begin(self, plan: RunPlan) -> None:
         from rich.live import Live
 
-        self._run = RunProgress(plan, self._clock)
+        self._run = RunProgress(plan, self._run.clock)
         # What the run prints goes to stdout, which may be a file: only what else comes on stderr is kept off the block.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._live.start()
@@ -142,27 +116,24 @@ class _Block:
         self._draw()
 
     def planned(self, trial: PlannedTrial) -> None:
-        if self._run is not None:
-            self._run.planned(trial)
+        self._run.planned(trial)
 
     def trial_started(self, order: int) -> None:
-        if self._run is not None:
-            planned = self._run.start(order)
-            brief = self._run.plan.total > 1
-            self._line, self._pace = LiveLine("", planned.duration_s - planned.warmup_s, brief=brief), Pace()
-            self._state = "preparing"
-            self._draw()
+        planned = self._run.start(order)
+        brief = self._run.plan.total > 1
+        self._line, self._pace = LiveLine("", planned.duration_s - planned.warmup_s, brief=brief), Pace()
+        self._state = "preparing"
+        self._draw()
 
     def progress(self, progress: LiveProgress) -> None:
         if self._pace.due(progress.phase) and (state := self._line.text(progress)) is not None:
             self._state = state
             self._draw()
 
-    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
-        if self._run is not None:
-            self._run.finish(order, outcome, reason, totals, took_s)
-            self._state = ""
-            self._draw()
+    def trial_finished(self, trial: FinishedTrial) -> None:
+        self._run.finish(trial)
+        self._state = ""
+        self._draw()
 
     def waiting(self, text: str) -> None:
         """The state of the trial; where there is no block, a line."""
@@ -184,7 +155,7 @@ class _Block:
             live.stop()
 
     def _draw(self) -> None:
-        if self._live is not None and self._run is not None:
+        if self._live is not None:
             self._live.update(render(self._run, self._state, *self._console.size), refresh=True)
 
 
@@ -207,7 +178,7 @@ def render(run: RunProgress, state: str, width: int, height: int) -> RenderableT
         rows.append(_cut(Text(f"      {state}"), width))
     if run.next is not None:
         rows.append(_named("next", run.next, width, "dim"))
-    rows += _recent(run.finished, width, height - BLOCK_WITHOUT_TRIALS)
+    rows += _recent(run, width, height - BLOCK_WITHOUT_TRIALS)
     return Group(*rows)
 
 
@@ -240,21 +211,21 @@ def _named(word: str, planned: PlannedTrial, width: int, style: str = "") -> Tex
     return _cut(text, width)
 
 
-def _recent(finished: list[FinishedTrial], width: int, room: int) -> list[RenderableType]:
+def _recent(run: RunProgress, width: int, room: int) -> list[RenderableType]:
     """The last trials, newest first, with the reasons of those that were no success; at most `room` lines."""
     from rich.text import Text
 
     from perflab.report.table import STYLES
 
     shown: list[FinishedTrial] = []
-    for trial in reversed(finished[-RECENT:]):
+    for trial in reversed(run.finished[-RECENT:]):
         room -= 2 if _reason(trial) else 1
         if room < 0:
             break
         shown.append(trial)
     if not shown:
         return []
-    columns = _fitting(shown, width)
+    columns = _fitting(shown, [run.planned_as(trial.order) for trial in shown], width)
     table: list[RenderableType] = [Text(""), _row([(c.head, c, "bold") for c in columns], width)]
     for index, trial in enumerate(shown):
         cells = [(c.cells[index], c, STYLES[trial.outcome.tone] if c.head == "outcome" else "") for c in columns]
@@ -277,12 +248,12 @@ class _Column:
         self.width = max(cell_len(text) for text in (self.head, *self.cells))
 
 
-def _fitting(shown: list[FinishedTrial], width: int) -> list[_Column]:
+def _fitting(shown: list[FinishedTrial], planned: list[PlannedTrial], width: int) -> list[_Column]:
     """The columns for that width: names are cut first, and then those columns left out that matter least."""
-    label = _Column("treatment", [t.planned.label for t in shown], False)
-    variant = _Column("variant", [t.planned.variant for t in shown], False)
+    label = _Column("treatment", [p.label for p in planned], False)
+    variant = _Column("variant", [p.variant for p in planned], False)
     columns = [
-        _Column("trial", [str(t.planned.order) for t in shown], True),
+        _Column("trial", [str(t.order) for t in shown], True),
         label,
         variant,
         _Column("outcome", [t.outcome.words for t in shown], False),

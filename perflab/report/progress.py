@@ -8,34 +8,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from perflab.results.outcome import HARNESS_ERROR, Outcome
-from perflab.results.trial import Distribution, Totals, least_lost
-from perflab.runs.display import LiveProgress, PlannedTrial, RunPlan
+from perflab.results.outcome import HARNESS_ERROR
+from perflab.runs.display import FinishedTrial, LiveProgress, PlannedTrial, RunPlan
 from perflab.statistics import histogram as hg
 from perflab.units import NS_PER_S, format_count, format_time
 
 RECENT = 6
-
-
-@dataclass(frozen=True)
-class FinishedTrial:
-    """How a trial ended; figures are None where they were not measured."""
-
-    planned: PlannedTrial
-    outcome: Outcome
-    reason: str | None
-    p50_ns: int | None
-    p99_ns: int | None
-    lost: int | None
-    took_s: float
-
-
-def finished_trial(
-    planned: PlannedTrial, outcome: Outcome, reason: str | None, totals: Totals, took_s: float
-) -> FinishedTrial:
-    """`totals` are those of its summary."""
-    latency, lost = totals.latency_ns or Distribution(), least_lost(totals)
-    return FinishedTrial(planned, outcome, reason, latency.p50, latency.p99, lost, took_s)
 
 
 @dataclass
@@ -49,9 +27,12 @@ class RunProgress:
     _began_s: float = 0.0
 
     def start(self, order: int) -> PlannedTrial:
-        self.current = next(entry for entry in self.plan.entries if entry.order == order)
+        self.current = self.planned_as(order)
         self._began_s = self.clock()
         return self.current
+
+    def planned_as(self, order: int) -> PlannedTrial:
+        return next(entry for entry in self.plan.entries if entry.order == order)
 
     def planned(self, trial: PlannedTrial) -> None:
         """Puts a trial into the place that the plan held for it; one that the plan did not foresee comes behind."""
@@ -61,11 +42,9 @@ class RunProgress:
         else:
             self.plan = replace(self.plan, total=self.plan.total + 1, entries=(*entries, trial))
 
-    def finish(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> FinishedTrial:
-        planned = next(entry for entry in self.plan.entries if entry.order == order)
-        self.finished.append(finished_trial(planned, outcome, reason, totals, took_s))
+    def finish(self, trial: FinishedTrial) -> None:
+        self.finished.append(trial)
         self.current = None
-        return self.finished[-1]
 
     @property
     def done(self) -> int:
@@ -108,7 +87,8 @@ class RunProgress:
     def _dead_s(self) -> float:
         """What a trial takes beside warm-up and measured part, by those that were measured to their end."""
         whole = [f for f in self.finished if f.outcome != HARNESS_ERROR] or self.finished
-        return max(0.0, statistics.median(f.took_s - f.planned.duration_s for f in whole)) if whole else 0.0
+        beside = [f.took_s - self.planned_as(f.order).duration_s for f in whole if f.took_s is not None]
+        return max(0.0, statistics.median(beside)) if beside else 0.0
 
 
 def _roughly(seconds: float) -> str:
@@ -192,7 +172,14 @@ class LiveLine:
             return ""
         if not merged.count:
             return ""
-        p50, p99 = (format_time(hg.value_at_percentile(merged, p)) for p in (50.0, 99.0))
+        p50, p99 = map(format_time, quantiles(merged))
         if self._brief:
             return f"p50 {p50}  p99 {p99}"
         return f"latency p50 {p50} p99 {p99} max {format_time(merged.max)}"
+
+
+def quantiles(counted: hg.Histogram) -> tuple[int | None, int | None]:
+    """p50 and p99, never above the maximum."""
+    found = [hg.value_at_percentile(counted, p) for p in (50.0, 99.0)]
+    p50, p99 = (v if v is None or counted.max is None else min(v, counted.max) for v in found)
+    return p50, p99

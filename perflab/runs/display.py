@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from perflab.results.outcome import Outcome
-from perflab.results.trial import Totals
+from perflab.results.trial import Distribution, Totals, least_lost
 
 
 @dataclass(frozen=True)
@@ -42,27 +41,56 @@ class RunPlan:
     at_most: bool = False  # a search: which trials there will be is not known, and it may end before the last
 
 
-class Display(Protocol):
-    """Told of everything from `begin` to `close`, in this order; `close` always comes."""
+@dataclass(frozen=True, kw_only=True)
+class FinishedTrial:
+    """How a trial ended; figures are None where they were not measured."""
 
-    def begin(self, plan: RunPlan) -> None: ...
+    order: int
+    outcome: Outcome
+    reason: str | None
+    p50_ns: float | None = None  # of the latency of all its messages
+    p99_ns: float | None = None
+    lost: int | None = None
+    took_s: float | None = None
+
+    @staticmethod
+    def of(order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> FinishedTrial:
+        """`totals` as in the summary."""
+        latency = totals.latency_ns or Distribution()
+        return FinishedTrial(
+            order=order,
+            outcome=outcome,
+            reason=reason,
+            p50_ns=latency.p50,
+            p99_ns=latency.p99,
+            lost=least_lost(totals),
+            took_s=took_s,
+        )
+
+
+class Display:
+    """Told of everything from `begin` to `close`, in this order; `close` always comes. This one shows nothing."""
+
+    def begin(self, plan: RunPlan) -> None:
+        pass
 
     def planned(self, trial: PlannedTrial) -> None:
         """What the trial of this order will be, where the plan could not say it."""
-        ...
 
-    def trial_started(self, order: int) -> None: ...
+    def trial_started(self, order: int) -> None:
+        pass
 
-    def progress(self, progress: LiveProgress) -> None: ...
+    def progress(self, progress: LiveProgress) -> None:
+        pass
 
-    def trial_finished(self, order: int, outcome: Outcome, reason: str | None, totals: Totals, took_s: float) -> None:
-        """`totals` as in the summary."""
-        ...
+    def trial_finished(self, trial: FinishedTrial) -> None:
+        pass
 
     def waiting(self, text: str) -> None:
         """What has been waited for since seconds ("waiting for ..."); between `begin` and `close` or not."""
-        ...
 
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        pass
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        pass

@@ -22,6 +22,7 @@ from perflab.experiment import run as experiment_run
 from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.report import live
+from perflab.runs.display import FinishedTrial
 from perflab.runs.rundir import RunDirectory
 from tests.marks import long_but
 
@@ -147,8 +148,8 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
             if when == "during" and order == 1:
                 Path("out").rename("elsewhere")
 
-        def trial_finished(self, order: int, *_: object) -> None:
-            if when == "after" and order == 1:
+        def trial_finished(self, trial: FinishedTrial) -> None:
+            if when == "after" and trial.order == 1:
                 Path("out").rename("elsewhere")
 
     monkeypatch.setattr(live, "silent", lambda **_: Moving(None))

@@ -14,6 +14,7 @@ from made_live import SECOND_NS, LiveRun, Recorder, trial
 from made_run import make_run
 
 from perflab.errors import BadInput
+from perflab.report.progress import quantiles
 from perflab.report.serve import finished, present, state
 from perflab.report.serve.present import MAX_POINTS, Seconds
 from perflab.report.serve.state import Watch
@@ -99,7 +100,7 @@ def test_neighbouring_seconds_of_a_long_trial_are_put_together_exactly() -> None
     assert [p[0] for p in points[:3]] == [2, 4, 6]
     assert points[0][3] == pytest.approx(2000, rel=1e-3)
     pair = hg.merge([hg.from_values([1000] * 10), hg.from_values([2000] * 10)])
-    assert points[0][1:3] == present.quantiles(pair)
+    assert points[0][1:3] == quantiles(pair)
 
 
 def test_seconds_of_several_processes_are_one(tmp_path: Path) -> None:

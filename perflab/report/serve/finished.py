@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from perflab.report import label
 from perflab.report.serve import searching
-from perflab.results.outcome import HARNESS_ERROR, Outcome, Outcomes
-from perflab.results.trial import Circumstances, Distribution, Lost, Totals, least_lost, owners, received
+from perflab.results.outcome import HARNESS_ERROR, Outcomes
+from perflab.results.trial import Circumstances, Distribution, least_lost, owners, received
 from perflab.runs.collect import collect, expected_of
+from perflab.runs.display import FinishedTrial
 from perflab.runs.rundir import TrialDirectory
 from perflab.statistics import key_figures
 from perflab.statistics.metrics import METRICS
@@ -28,26 +29,18 @@ KEYS = ("middleware", "executor", "ipc", "pass_by", "treatment", "factors", "obs
 QUANTILES = ("p50", "p99")
 
 
-@dataclass(frozen=True)
-class Finished:
-    """What one trial of the run says; times in ns, None where it was not measured."""
+@dataclass(frozen=True, kw_only=True)
+class Finished(FinishedTrial):
+    """What one trial of the run says; its p50 and p99 are those of round trips where there are services alone."""
 
     number: int
-    order: int
     place: Mapping[str, Any]  # KEYS of its treatment
     conditions: tuple[str, ...]
     condition_parameters: Mapping[str, Any]
-    outcome: Outcome
-    reason: str | None
     interrupted: bool
     unfinished: bool  # its trial.json says that it runs; it may be closed yet
-    started_utc: str | None
-    took_s: float | None
     measured: bool
     figure: str  # "latency", or "round_trip" where there are services alone
-    p50_ns: float | None  # of all its messages
-    p99_ns: float | None
-    lost: int | None
     received: int | None
     p99_reason: str | None  # why its p99 enters no statistics
     met: bool | None  # the criterion of a search; None: there is none, or the trial says nothing
@@ -56,13 +49,6 @@ class Finished:
     @property
     def key(self) -> str:
         return key_of(self.place)
-
-    @property
-    def totals(self) -> Totals:
-        """As much of a trial's totals as report/progress.py asks for."""
-        p50, p99 = (None if ns is None else round(ns) for ns in (self.p50_ns, self.p99_ns))
-        lost = Lost() if self.lost is None else Lost(pre_match=0, gap=self.lost, tail=0)
-        return Totals(latency_ns=Distribution(p50=p50, p99=p99), lost=lost)
 
 
 def place_of(document: Mapping[str, Any]) -> Json:
@@ -100,7 +86,6 @@ def read(directory: TrialDirectory, document: Json, manifest: Json, goal: Goal |
         reason=data.reason,
         interrupted=bool(document.get("interrupted")) or document["status"] != "finished",
         unfinished=document["status"] != "finished",
-        started_utc=document.get("started_utc"),
         took_s=_took_s(directory, document) if document["status"] == "finished" else None,
         measured=data.measured,
         figure=figure,
@@ -120,7 +105,7 @@ def _took_s(directory: TrialDirectory, document: Mapping[str, Any]) -> float | N
 
     try:
         began = datetime.fromisoformat(str(document["started_utc"])).timestamp()
-        return max(0.0, directory.trial_json.stat().st_mtime - began)
+        return round(max(0.0, directory.trial_json.stat().st_mtime - began), 1)
     except (KeyError, ValueError, OSError):
         return None
 

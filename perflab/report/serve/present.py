@@ -14,6 +14,7 @@ from typing import Any
 
 from perflab.errors import DAMAGE
 from perflab.formats.checkpoints import difference
+from perflab.report.progress import quantiles
 from perflab.report.serve.tail import Tail
 from perflab.runs.rundir import TrialDirectory
 from perflab.statistics import histogram as hg
@@ -62,13 +63,6 @@ class Seconds:
             joined.setdefault(place // 2, []).append(counted)
         self._parts = {place: hg.merge(parts) for place, parts in joined.items()}
         self._points.clear()
-
-
-def quantiles(counted: Histogram) -> tuple[int | None, int | None]:
-    """p50 and p99, never above the maximum."""
-    found = [hg.value_at_percentile(counted, p) for p in (50.0, 99.0)]
-    p50, p99 = (v if v is None or counted.max is None else min(v, counted.max) for v in found)
-    return p50, p99
 
 
 class Usage:

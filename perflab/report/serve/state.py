@@ -12,7 +12,7 @@ import shlex
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -346,10 +346,7 @@ class _Followed:
         clock_s = 0.0
         progress = RunProgress(RunPlan(len(entries), tuple(entries)), clock=lambda: clock_s)
         for entry in entries[: len(done)]:
-            trial = done[entry.order]
-            took_s = trial.took_s if trial.took_s is not None else seconds
-            progress.start(entry.order)
-            progress.finish(entry.order, trial.outcome, trial.reason, trial.totals, took_s)
+            progress.finish(done[entry.order])
         if current is not None and of_current is not None:
             progress.start(of_current)
             began_s = _epoch_s(self._told(current).get("started_utc"))
@@ -426,51 +423,43 @@ class _Followed:
         return self._measured_from[name]
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A trial of the plan."""
+
+    order: int
+    result: int | None
+    number: int | None = None
+    outcome: str | None = None  # None: to come
+    interrupted: bool = False
+    reason: str | None = None
+    p50_ns: float | None = None
+    p99_ns: float | None = None
+    received: int | None = None
+    lost: int | None = None
+    met: bool | None = None
+    took_s: float | None = None
+
+
 def _rows(
     plan: Sequence[Json], trials: Sequence[Finished], current: Json | None, places: Mapping[str, int]
 ) -> list[Json]:
     """The trials of the plan in its order, with their outcomes; those of a search, which has no plan, as they ran."""
-    done = {t.order: t for t in trials}
-    rows: dict[int, Json] = {}
-    for entry in plan:
-        if "order" in entry:  # manifests from before there were experiments have empty ones
-            rows[int(entry["order"])] = _row(int(entry["order"]), entry, places)
+
+    def row(entry: Mapping[str, Any], **more: Any) -> _Row:
+        return _Row(int(entry["order"]), places.get(finished.key_of(finished.place_of(entry))), **more)
+
+    # Manifests from before there were experiments have empty entries.
+    rows = {int(entry["order"]): row(entry) for entry in plan if "order" in entry}
+    shown = [field.name for field in fields(_Row) if field.name not in ("order", "result")]
     for trial in trials:
-        row = rows.setdefault(trial.order, _row(trial.order, trial.place, places))
-        row |= {
-            "number": trial.number,
-            "outcome": trial.outcome,
-            "interrupted": trial.interrupted,
-            "reason": trial.reason,
-            "p50_ns": trial.p50_ns,
-            "p99_ns": trial.p99_ns,
-            "received": trial.received,
-            "lost": trial.lost,
-            "met": trial.met,
-            "took_s": None if trial.took_s is None else round(trial.took_s, 1),
-        }
+        told = {name: getattr(trial, name) for name in shown}
+        rows[trial.order] = replace(rows.get(trial.order) or row({"order": trial.order, **trial.place}), **told)
     if current is not None:
-        order = int(current["order"])
-        if order not in done or done[order].interrupted:
-            rows[order] = _row(order, current, places) | {"number": int(current["trial"]), "outcome": "running"}
-    return [rows[order] for order in sorted(rows)]
-
-
-def _row(order: int, entry: Mapping[str, Any], places: Mapping[str, int]) -> Json:
-    return {
-        "order": order,
-        "number": None,
-        "result": places.get(finished.key_of(finished.place_of(entry))),
-        "outcome": None,
-        "interrupted": False,
-        "reason": None,
-        "p50_ns": None,
-        "p99_ns": None,
-        "received": None,
-        "lost": None,
-        "met": None,
-        "took_s": None,
-    }
+        before = rows.get(int(current["order"]))
+        if before is None or before.outcome is None or before.interrupted:
+            rows[int(current["order"])] = row(current, number=int(current["trial"]), outcome="running")
+    return [asdict(rows[order]) for order in sorted(rows)]
 
 
 def _words(kind: str, trials: Sequence[Finished], run: Json, unread: int) -> str:
