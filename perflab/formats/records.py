@@ -55,39 +55,30 @@ class ProcessRecords:
 
 def read(path: Path, name: str) -> ProcessRecords:
     """All records of a file; no records where the file does not exist. Raises RecordError and OSError."""
-    process: dict[str, Any] | None = None
-    start: Start | None = None
-    checkpoint: dict[str, Any] | None = None
-    events: list[dict[str, Any]] = []
-    resources: list[dict[str, Any]] = []
-    threads: list[dict[str, Any]] = []
-    passing: dict[str, Any] | None = None
-    cost: list[dict[str, Any]] = []
+    last: dict[str, dict[str, Any]] = {}  # of a type of which only the last one counts
+    all_of: dict[str, list[dict[str, Any]]] = {"event": [], "resources": [], "threads": [], "cost": []}
     truncated = False
     for record in lines(path):
         if record is None:
             truncated = True
             continue
-        match record.get("type"):
-            case "process":
-                process = record
-            case "start":
-                start = _start(record, path)
-            case "event":
-                events.append(record)
-            case "resources":
-                resources.append(record)
-            case "checkpoint":
-                checkpoint = without_conditions(record)
-            case "threads":
-                threads.append(record)
-            case "passing":
-                passing = record
-            case "cost":
-                cost.append(record)
-            case _:
-                pass  # readers ignore what they do not know
-    return ProcessRecords(name, process, start, events, resources, checkpoint, truncated, threads, passing, cost)
+        of_type = str(record.get("type"))
+        if of_type in all_of:
+            all_of[of_type].append(record)
+        elif of_type in ("process", "start", "checkpoint", "passing"):  # readers ignore what they do not know
+            last[of_type] = record
+    return ProcessRecords(
+        name,
+        process=last.get("process"),
+        start=_start(last["start"], path) if "start" in last else None,
+        checkpoint=without_conditions(last["checkpoint"]) if "checkpoint" in last else None,
+        passing=last.get("passing"),
+        truncated=truncated,
+        events=all_of["event"],
+        resources=all_of["resources"],
+        threads=all_of["threads"],
+        cost=all_of["cost"],
+    )
 
 
 def without_conditions(checkpoint: dict[str, Any]) -> dict[str, Any]:

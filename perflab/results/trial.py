@@ -533,8 +533,9 @@ class HasCounts(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
-    trial: Ordinal
+class TrialFacts:
+    """How a trial went, apart from its messages."""
+
     order: Ordinal
     """Where it stood in the plan."""
     block: Ordinal | None = None
@@ -542,9 +543,6 @@ class Trial:
     purpose: Purpose | None = None
     after: str | None = None
     """The disturbing treatment that ran right before this trial."""
-    measured: bool | None = None
-    """Ran to its end with everything in effect, and so enters the statistics; a trial that only missed a criterion of
-    success does. Null in summaries that know successes alone."""
     outcome: Outcome
     own_outcome: OwnOutcome | None = None
     """What the kind of workload says of it beside that."""
@@ -557,16 +555,8 @@ class Trial:
     measured_s: float | None = None
     """How much of the measured part its records cover."""
     discovery_ns: Discovery = Discovery()
-    complete: bool = False
-    """Every process wrote its final checkpoint."""
-    totals: Totals = Totals()
-    resources: Resources = Resources()
-    services: tuple[ServiceResult, ...] = ()
-    hiccup_ns: Distribution | None = None
     allocations: Count | None = None
     """Calls that allocate, in the measured part."""
-    key_figures: Mapping[str, KeyFigureResult] = field(default_factory=dict)
-    """Those that the graph declares, by name (docs/reference_graph.md)."""
     criteria: tuple[Judged, ...] = ()
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What each condition promised and achieved, by its label (docs/conditions.md)."""
@@ -585,6 +575,22 @@ class Trial:
     """Of a trial with the observer cpu_profile."""
     phases: Phases | None = None
     """Of a trial with the observer tracing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial(TrialFacts):
+    trial: Ordinal
+    measured: bool | None = None
+    """Ran to its end with everything in effect, and so enters the statistics; a trial that only missed a criterion of
+    success does. Null in summaries that know successes alone."""
+    complete: bool = False
+    """Every process wrote its final checkpoint."""
+    totals: Totals = Totals()
+    resources: Resources = Resources()
+    services: tuple[ServiceResult, ...] = ()
+    hiccup_ns: Distribution | None = None
+    key_figures: Mapping[str, KeyFigureResult] = field(default_factory=dict)
+    """Those that the graph declares, by name (docs/reference_graph.md)."""
 
     @property
     def edges(self) -> tuple[EdgeResult, ...]:

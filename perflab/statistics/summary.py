@@ -10,23 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from perflab.results.outcome import FAILED, SUCCESS, Outcome, Outcomes, OwnOutcome
+from perflab.results.outcome import FAILED, SUCCESS, Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import (
     MEASURED,
     Circumstances,
-    Cost,
     Coverage,
-    Discovery,
     Distribution,
-    Drained,
     EdgeResult,
-    Families,
-    Judged,
     KeyFigureResult,
     Lost,
     Passing,
-    Phases,
     ProcessResources,
     Purpose,
     Resources,
@@ -35,7 +29,7 @@ from perflab.results.trial import (
     ThreadGroup,
     Totals,
     Trial,
-    Why,
+    TrialFacts,
     added,
     largest,
 )
@@ -49,40 +43,26 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 9
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialData(Circumstances):
-    """One trial as the summary needs it. `accounts` is None where nothing was recorded."""
+class TrialData(Circumstances, TrialFacts):
+    """One trial as the summary needs it."""
 
     number: int
-    order: int
     block: int = 1
-    after: str | None = None  # the disturbing treatment that ran right before
-    outcome: Outcome
-    own_outcome: OwnOutcome | None = None  # what the kind of workload calls it
-    reason: str | None
-    interrupted: bool = False
-    drain: Drained | None
-    duration_s: float
     purpose: Purpose | None = MEASURED
-    measured_s: float | None
+    duration_s: float
     started_ns: int | None
     accounts: Accounts | None
+    """None where nothing was recorded."""
     resources: tuple[ProcessResources, ...]
-    discovery_ns: Discovery = field(default_factory=Discovery)
-    threads: tuple[ThreadGroup, ...] | None = None  # None: not recorded, likewise below
+    threads: tuple[ThreadGroup, ...] | None = None
+    """None: not recorded, likewise below."""
     passing: tuple[Passing, ...] | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)  # of each condition, by label
-    hiccup: Histogram | None = None  # of all processes; None: not observed
-    allocations: int | None = None  # of all processes in the measured part; None: not counted
-    why: Why | None = None
-    criteria: tuple[Judged, ...] = ()
-    key_figures: tuple[KeyFigure, ...] = ()  # that the graph declares, and the kind of workload
-    own_figures: Mapping[str, float | None] = field(default_factory=dict)  # what that says of the trial, by name
-    run_s: float | None = None
-    messages: Mapping[str, Any] | None = None
-    cost: Cost | None = None
-    ticks_per_s: float | None = None
-    families: Families | None = None
-    phases: Phases | None = None
+    hiccup: Histogram | None = None
+    """Of all processes."""
+    key_figures: tuple[KeyFigure, ...] = ()
+    """That the graph declares, and the kind of workload."""
+    own_figures: Mapping[str, float | None] = field(default_factory=dict)
+    """What that says of the trial, by name."""
 
     @property
     def measured(self) -> bool:
@@ -141,17 +121,10 @@ def resources_of(name: str, records: Sequence[Mapping[str, Any]], from_ns: int, 
 
 def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[ThreadGroup]:
     """The threads of one process from their readings; those with one name that are scheduled alike are one entry."""
-    merged: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    merged: dict[str, list[Mapping[str, Any]]] = {}
     for state in states:
-        key = (
-            state["name"],
-            state["role"],
-            str(state["asked"]),
-            state["policy"],
-            state["priority"],
-            str(state["cpus"]),
-        )
-        merged.setdefault(key, []).append(state)
+        alike = [state[key] for key in ("name", "role", "asked", "policy", "priority", "cpus")]
+        merged.setdefault(str(alike), []).append(state)
     return [
         ThreadGroup(
             process=process,
@@ -232,35 +205,15 @@ def _result(trials: Sequence[TrialData]) -> Result:
 def figures_of(t: TrialData) -> Trial:
     """One trial with all its figures."""
     return Trial(
+        **{f.name: getattr(t, f.name) for f in fields(TrialFacts)},
         trial=t.number,
-        order=t.order,
-        block=t.block,
-        purpose=t.purpose,
-        after=t.after,
         measured=t.measured,
-        outcome=t.outcome,
-        own_outcome=t.own_outcome,
-        reason=t.reason,
-        interrupted=t.interrupted,
-        drain=t.drain,
-        measured_s=t.measured_s,
-        discovery_ns=t.discovery_ns,
         complete=t.accounts is not None and t.accounts.complete,
         totals=_totals([t]),
         resources=_resources([t]),
         services=_services([t]),
         hiccup_ns=distribution(t.hiccup, t.started_ns),
-        allocations=t.allocations,
         key_figures=_key_figures([t]),
-        criteria=t.criteria,
-        evidence=t.evidence,
-        why=t.why,
-        run_s=t.run_s,
-        messages=t.messages,
-        cost=t.cost,
-        ticks_per_s=t.ticks_per_s,
-        families=t.families,
-        phases=t.phases,
     )
 
 
@@ -370,10 +323,11 @@ def _parts(owners: Iterable[tuple[Edge | Publisher, int | None]], name: str) -> 
 def _resources(trials: Sequence[TrialData]) -> Resources:
     """CPU in percent of one CPU, summed over processes and averaged over trials; RSS of the largest process. Neither is
     known where it is not of one process."""
-    names = list(dict.fromkeys(r.process for t in trials for r in t.resources))
+    by_process: dict[str, list[ProcessResources]] = {}
+    for used in (r for t in trials for r in t.resources):
+        by_process.setdefault(used.process, []).append(used)
     processes = []
-    for name in names:
-        samples = [r for t in trials for r in t.resources if r.process == name]
+    for name, samples in by_process.items():
         cpu = [r.cpu_percent_mean for r in samples if r.cpu_percent_mean is not None]
         rss = [r.rss_kb_max for r in samples if r.rss_kb_max is not None]
         mean = sum(cpu) / len(cpu) if cpu else None
