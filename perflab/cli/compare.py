@@ -166,7 +166,7 @@ def _statistics(data: Sequence[RunData], rules: Rules) -> _Statistics:
 
 def _between(first: RunData, run: RunData, rules: Rules, remarks: list[str]) -> list[RunFinding]:
     """What a run shows against the first; why it cannot show more goes to the remarks."""
-    from perflab.statistics.metric_comparison import effect_of
+    from perflab.statistics.comparison import effect_of
     from perflab.statistics.remarks import ONE_TRIAL
     from perflab.statistics.runs import compare_runs
     from perflab.statistics.selection import match, names_of
@@ -193,7 +193,7 @@ def _between(first: RunData, run: RunData, rules: Rules, remarks: list[str]) -> 
     by_result = {id(m): name for name, m in zip(names, matches, strict=True)}
     comparisons = []
     for one in found:
-        result, words = by_result[id(one.match)], in_words(one.comparison, one.metric.format)
+        result, words = by_result[id(one.of)], in_words(one.comparison, one.metric.format)
         comparisons.append(
             RunFinding(
                 **{**vars(one.comparison.alone()), "metric": one.metric.name},

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from perflab.models import as_json
 from perflab.results.comparison import (
+    BETTER,
+    DIFFERENCES,
+    WORSE,
     Comparison,
     Described,
     Direction,
+    Effect,
     Equivalence,
     Estimate,
+    Lattice,
     LeftOut,
     Margin,
     NoiseFloor,
@@ -30,14 +35,18 @@ from perflab.results.comparison import (
 from perflab.statistics import effect, estimate, influence, power
 from perflab.statistics.design import Design, design
 from perflab.statistics.difference import permutation_test, shift, welch
-from perflab.statistics.equivalence import bounds
 from perflab.statistics.judgement import Judgement, Rules, judge, verdict_of
 from perflab.statistics.lattice import detect
+from perflab.statistics.metrics import LOWER, RATIO, Metric
 from perflab.statistics.outliers import find_outliers
 from perflab.statistics.sample import Floats, Sample
 from perflab.statistics.spread import compare_spread, judged_spread, on_scale
 
-Key = TypeVar("Key")
+Of = TypeVar("Of")
+
+ALPHA = 0.05
+MARGIN = 0.05  # a difference by a smaller factor is called none
+HISTOGRAM_CELLS = 1024  # at least, per doubling (docs/method.md): quantiles sit on lattices of their own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,25 +138,28 @@ def compare(
     )
 
 
-def compare_family(
-    pairs: Mapping[Key, tuple[Sample, Sample]],
-    *,
-    alpha: float = 0.05,
-    margin: Margin | None = None,
-    direction: Direction = "both",
+class Compared(NamedTuple, Generic[Of]):
+    """A pair, or results of two runs, in one metric."""
+
+    of: Of
+    metric: Metric
+    comparison: Analysed
+
+
+def compare_all(
+    asked: Iterable[tuple[Of, Metric, Sample, Sample, NoiseFloor | None]],
+    alpha: float = ALPHA,
+    margin: float = MARGIN,
     seed: int = 0,
-    ratio: bool | None = None,
-    floors: Mapping[Key, NoiseFloor | float | None] | None = None,
-) -> dict[Key, Analysed]:
-    """compare() of each (baseline, treatment), and corrected() over all of them."""
+) -> list[Compared[Of]]:
+    """What both samples have values of, as one family."""
     made = [
-        compare(
-            baseline, treatment, metric=str(key), alpha=alpha, margin=margin, direction=direction, seed=seed,
-            ratio=ratio, noise_floor=None if floors is None else floors.get(key),
-        )
-        for key, (baseline, treatment) in pairs.items()
-    ]  # fmt: skip
-    return dict(zip(pairs, corrected(made), strict=True))
+        Compared(of, metric, compare_metric(metric, baseline, treatment, alpha, margin, floor, seed))
+        for of, metric, baseline, treatment, floor in asked
+        if baseline.n and treatment.n
+    ]
+    family = corrected([one.comparison for one in made])
+    return [one._replace(comparison=comparison) for one, comparison in zip(made, family, strict=True)]
 
 
 def corrected(comparisons: Sequence[Analysed]) -> list[Analysed]:
@@ -281,10 +293,7 @@ def _planned(compared: Design, rules: Rules, alpha: float) -> Power:
 
     `alpha` is the level at which p is judged, so less than that of the rules in a family.
     """
-    wanted = None
-    if rules.margin is not None:
-        limits = bounds(rules.margin, logarithms=rules.logarithms)
-        wanted = None if isinstance(limits, str) else limits[1]
+    wanted = None if isinstance(rules.bounds, str) else rules.bounds[1]
     found = power.plan(compared, wanted, alpha)
     if not rules.logarithms:
         return found
@@ -293,3 +302,67 @@ def _planned(compared: Design, rules: Rules, alpha: float) -> Power:
         detectable=None if found.detectable is None else math.exp(found.detectable),
         effect=None if found.effect is None else math.exp(found.effect),
     )
+
+
+# -- as befits a metric ----------------------------------------------------------------------------------------------
+
+
+def compare_metric(
+    metric: Metric,
+    baseline: Sample,
+    treatment: Sample,
+    alpha: float = ALPHA,
+    margin: float = MARGIN,
+    floor: NoiseFloor | None = None,
+    seed: int = 0,
+) -> Analysed:
+    """Times and the like as factors with a margin; counts and shares as differences, where no difference is too small
+    to matter, so that none is ever called equivalent."""
+    is_ratio = metric.compared == RATIO
+    comparison = compare(
+        baseline,
+        treatment,
+        metric=f"{metric.words},",  # as verdicts.py puts it in front of what is compared
+        alpha=alpha,
+        margin=Margin(margin, relative=True) if is_ratio else None,
+        noise_floor=floor,
+        seed=seed,
+        ratio=None if is_ratio else False,
+    )
+    return dataclasses.replace(comparison, lattice=lattice_of(metric, [*baseline.values, *treatment.values]))
+
+
+def effect_of(metric: Metric, comparison: Comparison) -> Effect | None:
+    """Whether what is shown is worse or better; None where no difference is."""
+    if comparison.verdict not in DIFFERENCES:
+        return None
+    return WORSE if (comparison.verdict == "higher") == (metric.better == LOWER) else BETTER
+
+
+def effect_words(metric: Metric, comparison: Comparison) -> str:
+    """ "1.80x [1.50, 2.20]", "+12 [+3, +20]"; without brackets where there is no interval."""
+    value, interval = comparison.estimate.value, comparison.estimate.interval
+    if value is None:
+        return "–"
+
+    def form(x: float | None) -> str:
+        if x is None:
+            return "–"
+        if comparison.scale == "ratio":
+            return f"{x:.2f}" if x < 9.995 else f"{x:.1f}" if x < 99.95 else f"{x:.0f}"
+        return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
+
+    if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
+        return form(value)
+    unit = "x" if comparison.scale == "ratio" else ""
+    between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}]"
+    return f"{form(value)}{unit}{between}"
+
+
+def lattice_of(metric: Metric, values: Sequence[float]) -> Lattice | None:
+    """That on which trial values sit for another reason than the cells of the histograms or the unit of counts."""
+    if metric.compared != RATIO or not values:
+        return None
+    is_quantile = metric.name.rpartition(".")[2].startswith("p")
+    found = detect(values, resolution=max(values) / HISTOGRAM_CELLS if is_quantile else None)
+    return found if found is not None and found.kind == "lattice" else None

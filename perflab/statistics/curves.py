@@ -21,9 +21,9 @@ from perflab.results.curve import Curve, CurveLevel, CurveMetric, Knee, Saturati
 from perflab.results.outcome import Outcomes
 from perflab.results.trial import Circumstances, Result, level_values
 from perflab.statistics import curve_verdicts, estimate, knee, saturation
+from perflab.statistics.comparison import ALPHA, MARGIN, lattice_of
 from perflab.statistics.curves_trend import trend
 from perflab.statistics.judgement import Rules, judge
-from perflab.statistics.metric_comparison import ALPHA, MARGIN, lattice_of
 from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Sample

@@ -25,12 +25,11 @@ from perflab.results.comparison import (
 )
 from perflab.results.trial import Median, Result
 from perflab.statistics import estimate, remarks
-from perflab.statistics.comparison import corrected
-from perflab.statistics.metric_comparison import ALPHA, MARGIN, compare_metric, effect_of, lattice_of
+from perflab.statistics.comparison import ALPHA, MARGIN, Compared, compare_all, effect_of, lattice_of
 from perflab.statistics.metrics import Metric, chosen
 from perflab.statistics.noise import noise_floor
 from perflab.statistics.outliers import find_outliers
-from perflab.statistics.pairs import Compared, Entering, Pair, Place, pairs_of, places_of
+from perflab.statistics.pairs import Entering, Pair, Place, pairs_of, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import sample_of
 from perflab.statistics.verdicts import in_words
@@ -60,8 +59,8 @@ def find(
     wanted = tuple(metrics or chosen(None))
     places = places_of(results)
     counts = [len(r.trials) for p in places for r in p.results]
-    compared: list[Compared] = []
-    carried: list[Compared] = []
+    compared: list[Compared[Pair]] = []
+    carried: list[Compared[Pair]] = []
     if max(counts, default=0) > 1:  # else there is nothing that statistics could say
         compared = _compared(pairs_of(places), places, wanted, alpha, margin, seed)
         carried = _carry_over(places, wanted, alpha, seed)
@@ -78,28 +77,20 @@ def find(
         success_rates=tuple(_success_rate(r, p, alpha) for p in places for r in p.results),
         lattices=lattices,
         outliers=outliers,
-        trials_needed=remarks.trials_needed([c for c in compared if c.pair.kind != OBSERVER], alpha),
+        trials_needed=remarks.trials_needed([c for c in compared if c.of.kind != OBSERVER], alpha),
         remarks=tuple(remarks.all_of(places, wanted, compared, carried, lattices, outliers, alpha, margin)),
     )
 
 
 def _compared(
     pairs: Sequence[Pair], places: Sequence[Place], metrics: Sequence[Metric], alpha: float, margin: float, seed: int
-) -> list[Compared]:
+) -> list[Compared[Pair]]:
     """Every pair in every metric that both sides measured, as one family."""
-    made: list[Compared] = []
+    asked = []
     for pair, metric in itertools.product(pairs, metrics):
-        baseline = pair.baseline.sample(metric, pair.names[0])
-        treatment = pair.treatment.sample(metric, pair.names[1])
-        if baseline.n and treatment.n:
-            floor = _floor(pair, places, metric, baseline.n, treatment.n, seed)
-            made.append(Compared(pair, metric, compare_metric(metric, baseline, treatment, alpha, margin, floor, seed)))
-    return _as_family(made)
-
-
-def _as_family(made: Sequence[Compared]) -> list[Compared]:
-    family = corrected([c.comparison for c in made])
-    return [entry._replace(comparison=c) for entry, c in zip(made, family, strict=True)]
+        baseline, treatment = pair.samples(metric)
+        asked.append((pair, metric, baseline, treatment, _floor(pair, places, metric, baseline.n, treatment.n, seed)))
+    return compare_all(asked, alpha, margin, seed)
 
 
 def _floor(
@@ -133,21 +124,17 @@ def _noise_floors(places: Sequence[Place], metrics: Sequence[Metric], seed: int)
     return floors
 
 
-def _carry_over(places: Sequence[Place], metrics: Sequence[Metric], alpha: float, seed: int) -> list[Compared]:
+def _carry_over(places: Sequence[Place], metrics: Sequence[Metric], alpha: float, seed: int) -> list[Compared[Pair]]:
     """Baselines that ran right after a disturbing treatment against those that did not: a family of its own."""
-    made: list[Compared] = []
+    names = ("baselines after no disturbance", "baselines right after a disturbance")
+    pairs = []
     for place in places:
-        if place.baseline is None:
-            continue
-        after = Entering(place.baseline.result, [t for t in place.baseline.trials if t.after])
-        others = Entering(place.baseline.result, [t for t in place.baseline.trials if not t.after])
-        names = ("baselines after no disturbance", "baselines right after a disturbance")
-        pair = Pair(CARRY_OVER, place.words, others, after, names, ())
-        for metric in metrics:
-            baseline, treatment = others.sample(metric, names[0]), after.sample(metric, names[1])
-            if baseline.n and treatment.n:
-                made.append(Compared(pair, metric, compare_metric(metric, baseline, treatment, alpha, seed=seed)))
-    return _as_family(made)
+        if place.baseline is not None:
+            after = Entering(place.baseline.result, [t for t in place.baseline.trials if t.after])
+            others = Entering(place.baseline.result, [t for t in place.baseline.trials if not t.after])
+            pairs.append(Pair(CARRY_OVER, place.words, others, after, names, ()))
+    asked = ((pair, metric, *pair.samples(metric), None) for pair in pairs for metric in metrics)
+    return compare_all(asked, alpha, seed=seed)
 
 
 def _lattices(places: Sequence[Place], metrics: Sequence[Metric]) -> tuple[FoundLattice, ...]:
@@ -170,7 +157,7 @@ def _outliers(places: Sequence[Place], metrics: Sequence[Metric]) -> tuple[Found
     )
 
 
-def _finding(compared: Compared) -> Finding:
+def _finding(compared: Compared[Pair]) -> Finding:
     pair, metric, comparison = compared
     return Finding(
         **{**vars(comparison.alone()), "metric": metric.name},

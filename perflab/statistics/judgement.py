@@ -3,18 +3,24 @@
 In this order: a difference within the margin is `equivalent`, whether there is one or not; a difference that the test
 finds is `higher` or `lower`, or `below_noise_floor`; where no test could have found one, `too_few_trials`; all else
 is `not_shown`, which says nothing of whether there is a difference.
+
+That there is no difference larger than d is shown by two one-sided tests, never by a test that found nothing
+(Schuirmann 1987): the hypothesis "the difference is d or more" is rejected on either side at level alpha. It is the
+same as that the interval of confidence 1 - 2 alpha lies within (-d, d).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from perflab.results.comparison import Direction, Equivalence, Estimate, Margin, Test, Verdict
 from perflab.statistics.design import Design, design
-from perflab.statistics.difference import attainable_p, rank_test, shift
-from perflab.statistics.equivalence import two_one_sided
+from perflab.statistics.difference import attainable_p, rank_p, rank_test, shift, shift_value
 from perflab.statistics.sample import Sample
+
+NOT_POSITIVE = "a relative margin needs values above 0"
 
 
 @dataclass(frozen=True)
@@ -36,35 +42,83 @@ class Rules:
         """Of the interval that excludes 0 when the test rejects."""
         return 1 - self.alpha if self.direction == "both" else 1 - 2 * self.alpha
 
+    @property
+    def bounds(self) -> tuple[float, float] | str:
+        """The margin as limits of the shift on the scale of the analysis, or why there are none.
+
+        A relative margin is one of factors. As a share of the baseline's own median it would be an estimate that is
+        taken for known: where values cross 0 equivalence was then claimed in 9 to 22 % of experiments at alpha = 5 %.
+        """
+        if self.margin is None:
+            return "there is no margin"
+        if self.logarithms:
+            if not self.margin.relative:
+                return "an absolute margin does not go with ratios"
+            return -math.log1p(self.margin.value), math.log1p(self.margin.value)
+        return NOT_POSITIVE if self.margin.relative else (-self.margin.value, self.margin.value)
+
 
 @dataclass(frozen=True)
 class Judgement:
-    """On the scale of the analysis: shifts of values, or of logarithms."""
+    """One comparison by itself, on the scale of the analysis: shifts of values, or of logarithms."""
 
     design: Design
-    estimate: Estimate
-    test: Test
-    attainable_p: float | None
-    equivalence: Equivalence | None
-    verdict: Verdict
+    rules: Rules
+
+    @cached_property
+    def value(self) -> float | None:
+        """Hodges and Lehmann's shift, which is had much sooner than its interval."""
+        return shift_value(self.design)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        return shift(self.design, self.rules.confidence)
+
+    @cached_property
+    def test(self) -> Test:
+        return rank_test(self.design, self.rules.direction)
+
+    @property
+    def attainable_p(self) -> float | None:
+        return attainable_p(self.design, self.rules.direction)
+
+    @cached_property
+    def equivalence_p(self) -> float | None:
+        limits = self.rules.bounds
+        return None if isinstance(limits, str) else one_sided_p(self.design, *limits)
+
+    @property
+    def equivalence(self) -> Equivalence | None:
+        """None without a margin."""
+        rules, p = self.rules, self.equivalence_p
+        if rules.margin is None:
+            return None
+        if isinstance(rules.bounds, str):
+            return Equivalence(rules.margin, None, None, None, None, shown=False, reason=rules.bounds)
+        low, high = rules.bounds
+        if p is None:
+            reason = "there are no trials to compare"
+            return Equivalence(rules.margin, low, high, None, None, shown=False, reason=reason)
+        interval = shift(self.design, 1 - 2 * rules.alpha).interval
+        return Equivalence(rules.margin, low, high, p, interval, shown=p <= rules.alpha, p_adjusted=p)
+
+    @property
+    def verdict(self) -> Verdict:
+        equivalent = self.equivalence_p is not None and self.equivalence_p <= self.rules.alpha
+        return verdict_of(self.value, self.test, self.test.p, self.attainable_p, self.rules, equivalent=equivalent)
 
 
 def judge(baseline: Sample, treatment: Sample, rules: Rules) -> Judgement:
-    """The rank test, Hodges and Lehmann's shift, and the verdict, for one comparison by itself."""
     if rules.logarithms:
         baseline, treatment = baseline.mapped(math.log), treatment.mapped(math.log)
-    compared = design(baseline, treatment)
-    estimate = shift(compared, rules.confidence)
-    test = rank_test(compared, rules.direction)
-    attainable = attainable_p(compared, rules.direction)
-    equivalence = (
-        None
-        if rules.margin is None
-        else two_one_sided(compared, rules.margin, rules.alpha, logarithms=rules.logarithms)
-    )
-    shown = equivalence is not None and equivalence.shown
-    verdict = verdict_of(estimate.value, test, test.p, attainable, rules, equivalent=shown)
-    return Judgement(compared, estimate, test, attainable, equivalence, verdict)
+    return Judgement(design(baseline, treatment), rules)
+
+
+def one_sided_p(design: Design, low: float, high: float) -> float | None:
+    """The larger p of the tests against a shift of `low` or less and of `high` or more."""
+    above = rank_p(design.shifted(-low), "higher")
+    below = rank_p(design.shifted(-high), "lower")
+    return None if above is None or below is None else max(above, below)
 
 
 def verdict_of(

@@ -6,11 +6,10 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from perflab.results.comparison import CONDITION, FACTOR, OBSERVER, VARIANT, Kind
 from perflab.results.trial import Result, Trial, level_values
-from perflab.statistics.comparison import Analysed
 from perflab.statistics.metrics import Metric
 from perflab.statistics.sample import Sample
 from perflab.statistics.selection import (
@@ -63,13 +62,8 @@ class Pair:
     names: tuple[str, str]
     places: tuple[int, ...]
 
-
-class Compared(NamedTuple):
-    """A pair in one metric."""
-
-    pair: Pair
-    metric: Metric
-    comparison: Analysed
+    def samples(self, metric: Metric) -> tuple[Sample, Sample]:
+        return self.baseline.sample(metric, self.names[0]), self.treatment.sample(metric, self.names[1])
 
 
 def places_of(results: Sequence[Result]) -> list[Place]:

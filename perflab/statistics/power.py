@@ -2,7 +2,7 @@
 
 By Student's t (statsmodels' noncentral t) with 3/pi of the trials: the efficiency of the rank test relative to t for
 normal values (Hodges and Lehmann 1956; it is never below 0.864, and above 1 for long tails). The spread is the one
-seen, taken as if it were known: with few trials it is not, and neither is the power. `simulated_power` resamples.
+seen, taken as if it were known: with few trials it is not, and neither is the power. Tests simulate it.
 
 There is no power "of the effect that was seen": it is a function of p and says nothing more (Hoenig and Heisey 2001).
 """
@@ -13,13 +13,11 @@ import math
 import warnings
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 from statsmodels.stats.power import TTestIndPower
 
 from perflab.results.comparison import Power
-from perflab.statistics.design import Block, Design
-from perflab.statistics.difference import rank_p
-from perflab.statistics.sample import Floats
+from perflab.statistics.design import Design
 
 EFFICIENCY = 3 / math.pi
 TARGET = 0.8
@@ -120,30 +118,6 @@ def plan(design: Design, effect: float | None, alpha: float, target: float = TAR
         needed = trials_needed(effect, sd, alpha, target)
     detectable = detectable_shift(sd, n_a, n_b, alpha, target) if reachable else None
     return Power(sd, detectable, effect, power, needed, alpha, target)
-
-
-def simulated_power(
-    values: Floats, shift: float, n_a: int, n_b: int, alpha: float, *, seed: int, repetitions: int = 1000
-) -> float:
-    """The share of experiments, drawn from a smoothed `values`, in which the rank test finds that shift.
-
-    The smoothing is a Gaussian kernel of Silverman's width that keeps the variance (Silverman and Young 1987).
-    """
-    rng = np.random.default_rng(seed)
-    sd, centre = float(np.std(values, ddof=1)), float(np.mean(values))
-    width = 0.9 * min(sd, float(stats.iqr(values)) / 1.349 or sd) * len(values) ** -0.2
-    shrink = 1 / math.sqrt(1 + (width / sd) ** 2) if sd else 1.0
-
-    def drawn(n: int) -> Floats:
-        picked = rng.choice(values, n) + width * rng.standard_normal(n)
-        smooth: Floats = centre + (picked - centre) * shrink
-        return smooth
-
-    found = 0
-    for _ in range(repetitions):
-        p = rank_p(Design((Block(drawn(n_a), drawn(n_b) + shift),), blocked=False), "both")
-        found += p is not None and p <= alpha
-    return found / repetitions
 
 
 def _least(alpha: float) -> int:

@@ -17,15 +17,16 @@ from perflab.results.comparison import (
     Remark,
 )
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
-from perflab.statistics.comparison import Analysed
+from perflab.statistics.comparison import Analysed, Compared, effect_of, effect_words
 from perflab.statistics.design import Block
-from perflab.statistics.metric_comparison import effect_of, effect_words
 from perflab.statistics.metrics import Metric, named
-from perflab.statistics.pairs import Compared, Entering, Pair, Place, observers_of
+from perflab.statistics.pairs import Entering, Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import why_missing
 from perflab.statistics.verdicts import in_words, scatter_in_words
 from perflab.units import format_confidence
+
+OfPair = Compared[Pair]
 
 ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
 
@@ -45,8 +46,8 @@ ORDER = (
 def all_of(
     places: Sequence[Place],
     metrics: Sequence[Metric],
-    compared: Sequence[Compared],
-    carried: Sequence[Compared],
+    compared: Sequence[OfPair],
+    carried: Sequence[OfPair],
     lattices: Sequence[FoundLattice],
     outliers: Sequence[FoundOutlier],
     alpha: float,
@@ -120,7 +121,7 @@ def _reason(result: Entering, outcome: Outcome) -> str:
     return "" if first is None else f" ({'for example ' if len(reasons) > 1 else ''}{first})"
 
 
-def _unused(compared: Sequence[Compared], several: bool) -> list[Remark]:
+def _unused(compared: Sequence[OfPair], several: bool) -> list[Remark]:
     """Blocks of which a pair did not use every trial, for the block lacks the other side."""
     blocks_of: dict[str, set[int]] = {}
     for pair, _, c in compared:
@@ -161,20 +162,20 @@ def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) 
     return remarks
 
 
-def _claims(compared: Sequence[Compared], several: bool) -> list[Remark]:
+def _claims(compared: Sequence[OfPair], several: bool) -> list[Remark]:
     """What is shown to differ: the largest difference of each pair, and then their others."""
 
-    def size(entry: Compared) -> float:
+    def size(entry: OfPair) -> float:
         c = entry.comparison
         value = c.estimate.value
         if value is None:
             return 0.0
         return abs(math.log(value)) if c.scale == "ratio" and value > 0 else math.inf
 
-    shown = [e for e in compared if e.comparison.verdict in DIFFERENCES and e.pair.kind != OBSERVER]
-    by_pair: dict[tuple[str, ...], list[Compared]] = {}
+    shown = [e for e in compared if e.comparison.verdict in DIFFERENCES and e.of.kind != OBSERVER]
+    by_pair: dict[tuple[str, ...], list[OfPair]] = {}
     for entry in sorted(shown, key=size, reverse=True):
-        by_pair.setdefault((entry.pair.place, *entry.pair.names), []).append(entry)
+        by_pair.setdefault((entry.of.place, *entry.of.names), []).append(entry)
     ordered = [e for row in itertools.zip_longest(*by_pair.values()) for e in row if e is not None]
     return [
         Remark(effect_of(metric, c) or SAME, _prefixed(pair, several, in_words(c, metric.format)))
@@ -182,13 +183,13 @@ def _claims(compared: Sequence[Compared], several: bool) -> list[Remark]:
     ]
 
 
-def _spreads(compared: Sequence[Compared], several: bool) -> list[Remark]:
+def _spreads(compared: Sequence[OfPair], several: bool) -> list[Remark]:
     """Treatments whose trials scatter more or less than those of their baseline."""
-    shown = [e for e in compared if e.comparison.spread.verdict in ("more", "less") and e.pair.kind != OBSERVER]
+    shown = [e for e in compared if e.comparison.spread.verdict in ("more", "less") and e.of.kind != OBSERVER]
     return [Remark("spread", _prefixed(p, several, scatter_in_words(c, metric.format))) for p, metric, c in shown]
 
 
-def _carried_over(carried: Sequence[Compared], several: bool) -> list[Remark]:
+def _carried_over(carried: Sequence[OfPair], several: bool) -> list[Remark]:
     remarks = []
     for place in dict.fromkeys(pair.place for pair, _, _ in carried):
         shown = [(m, c) for p, m, c in carried if p.place == place and c.verdict in DIFFERENCES]
@@ -201,7 +202,7 @@ def _carried_over(carried: Sequence[Compared], several: bool) -> list[Remark]:
     return remarks
 
 
-def _observers(compared: Sequence[Compared], several: bool) -> list[Remark]:
+def _observers(compared: Sequence[OfPair], several: bool) -> list[Remark]:
     """What the observers cost: baselines with them against controls without."""
     remarks = []
     for place in dict.fromkeys(pair.place for pair, _, _ in compared if pair.kind == OBSERVER):
@@ -234,7 +235,7 @@ def no_difference_words(margin: float) -> dict[str, str]:
     }
 
 
-def _others(compared: Sequence[Compared], several: bool, alpha: float, margin: float) -> list[Remark]:
+def _others(compared: Sequence[OfPair], several: bool, alpha: float, margin: float) -> list[Remark]:
     """One sentence for each way in which no difference was shown."""
     listed = [entry for entry in compared if entry[0].kind != OBSERVER]
     remarks = []
@@ -255,7 +256,7 @@ def trials_advice(needed: int) -> str:
     return f"; --trials {needed} or more"
 
 
-def _grouped(mine: Sequence[Compared], everything: Sequence[Compared], several: bool) -> tuple[str, tuple[str, ...]]:
+def _grouped(mine: Sequence[OfPair], everything: Sequence[OfPair], several: bool) -> tuple[str, tuple[str, ...]]:
     """ "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together. And the names of the
     metrics, where all of it holds everywhere."""
     by_pair: dict[str, list[Metric]] = {}
@@ -273,7 +274,7 @@ def _grouped(mine: Sequence[Compared], everything: Sequence[Compared], several: 
     return words, tuple(metric.name for metrics in by_metrics for metric in metrics) if all(everywhere) else ()
 
 
-def trials_needed(compared: Sequence[Compared], alpha: float) -> int | None:
+def trials_needed(compared: Sequence[OfPair], alpha: float) -> int | None:
     """Repetitions with which every one of these could come out at all, with designs like theirs.
 
     A repetition is a block; all of them have as many arrangements as the average one of the design has now.
@@ -315,7 +316,7 @@ def _of_values(lattices: Sequence[FoundLattice], outliers: Sequence[FoundOutlier
     return remarks
 
 
-def _same_seed(compared: Sequence[Compared]) -> list[Remark]:
+def _same_seed(compared: Sequence[OfPair]) -> list[Remark]:
     """That equal values are no evidence where they had to be: on `virtual` all trials of a block have one seed."""
     simulated = [
         c

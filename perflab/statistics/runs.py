@@ -14,10 +14,18 @@ from scipy import stats
 
 from perflab.results.comparison import Direction
 from perflab.results.trial import Result
-from perflab.statistics.comparison import Analysed, corrected, holm
+from perflab.statistics.comparison import (
+    ALPHA,
+    MARGIN,
+    Analysed,
+    Compared,
+    compare_all,
+    compare_metric,
+    effect_words,
+    holm,
+)
 from perflab.statistics.design import design
 from perflab.statistics.difference import attainable_p, rank_p
-from perflab.statistics.metric_comparison import ALPHA, MARGIN, compare_metric, effect_words
 from perflab.statistics.metrics import LOWER, RATIO, Metric
 from perflab.statistics.sample import Sample
 from perflab.statistics.selection import Match, sample_of
@@ -30,13 +38,6 @@ FAILED: GateVerdict = "failed"
 UNDECIDED: GateVerdict = "undecided"
 
 
-@dataclass(frozen=True)
-class RunComparison:
-    match: Match
-    metric: Metric
-    comparison: Analysed
-
-
 def compare_runs(
     matches: Sequence[Match],
     metrics: Sequence[Metric],
@@ -46,16 +47,10 @@ def compare_runs(
     margin: float = MARGIN,
     paired: bool = False,
     seed: int = 0,
-) -> list[RunComparison]:
+) -> list[Compared[Match]]:
     """Every pair of results in every metric that both have, as one family; the first run is the baseline."""
-    made = []
-    for match in matches:
-        for metric in metrics:
-            first, second = _samples(match, metric, names, paired)
-            if first.n and second.n:
-                made.append((match, metric, compare_metric(metric, first, second, alpha, margin, seed=seed)))
-    family = corrected([c for _, _, c in made])
-    return [RunComparison(match, metric, c) for (match, metric, _), c in zip(made, family, strict=True)]
+    asked = ((m, metric, *_samples(m, metric, names, paired), None) for m in matches for metric in metrics)
+    return compare_all(asked, alpha, margin, seed)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import numpy as np
 from perflab.results.curve import Saturation
 from perflab.statistics.design import Design, design
 from perflab.statistics.difference import attainable_p, rank_p, shift
-from perflab.statistics.equivalence import one_sided_p
+from perflab.statistics.judgement import one_sided_p
 from perflab.statistics.sample import Sample
 from perflab.units import format_confidence
 

@@ -17,7 +17,7 @@ from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
 from perflab.runs import collect
 from perflab.statistics import findings
-from perflab.statistics.metric_comparison import ALPHA, MARGIN
+from perflab.statistics.comparison import ALPHA, MARGIN
 from perflab.statistics.metrics import chosen
 
 Json = dict[str, Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from perflab.results.comparison import Margin
 from perflab.statistics import effect, estimate, power
-from perflab.statistics.comparison import compare, compare_family, corrected, holm
+from perflab.statistics.comparison import Analysed, compare, corrected, holm
 from perflab.statistics.design import Design, design
 from perflab.statistics.difference import attainable_p, hodges_lehmann, permutation_test, rank_test, shift, welch
 from perflab.statistics.noise import noise_floor
@@ -236,11 +237,16 @@ def test_holm_of_the_textbook() -> None:
     assert holm(list(many)) == pytest.approx(list(multipletests(many, method="holm")[1]))
 
 
+def compared(pairs: dict[Any, tuple[Sample, Sample]]) -> dict[Any, Analysed]:
+    made = [compare(baseline, treatment) for baseline, treatment in pairs.values()]
+    return dict(zip(pairs, corrected(made), strict=True))
+
+
 def test_a_family_asks_more_of_each_p() -> None:
     rng = np.random.default_rng(2)
     base = rng.normal(100, 3, 8)
     pairs = {f"m{i}": (sample(base), sample(base + rng.normal(0, 2, 8) + (6 if i == 0 else 0))) for i in range(6)}
-    family = compare_family(pairs)
+    family = compared(pairs)
     alone = compare(*pairs["m0"])
     assert family["m0"].p == alone.p
     assert family["m0"].p_adjusted == pytest.approx(min(1, 6 * (alone.p or 0)))
@@ -252,7 +258,7 @@ def test_a_family_asks_more_of_each_p() -> None:
 def test_a_family_can_be_too_large_for_the_trials() -> None:
     a, b = sample((1.0, 1.1, 1.2, 1.3)), sample((2.0, 2.1, 2.2, 2.3))
     assert compare(a, b).verdict == "higher"
-    family = compare_family({i: (a, sample((1.05, 1.15, 1.25, 1.29 + i / 100))) for i in range(3)} | {9: (a, b)})
+    family = compared({i: (a, sample((1.05, 1.15, 1.25, 1.29 + i / 100))) for i in range(3)} | {9: (a, b)})
     assert {c.verdict for c in family.values()} == {"too_few_trials"}
     assert family[9].attainable_p == pytest.approx(2 / 70)
     assert family[9].attainable_adjusted == pytest.approx(8 / 70)

@@ -37,8 +37,8 @@ from perflab.results.comparison import (
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome, Outcomes
 from perflab.results.trial import CONTROL, MEASURED, Result, Trial
+from perflab.statistics.comparison import MARGIN, effect_of
 from perflab.statistics.curve_verdicts import UNITS, level_words
-from perflab.statistics.metric_comparison import MARGIN, effect_of
 from perflab.statistics.metrics import LOWER, Metric, chosen, find
 from perflab.statistics.remarks import SAME as SAME_EVERYWHERE
 from perflab.statistics.remarks import VIRTUAL, no_difference_words, trials_advice
@@ -578,7 +578,7 @@ def _against(reference: ReportRun, run: ReportRun) -> Found:
     compared = compare_runs(pairs, chosen(None), (reference.name, run.name), paired=_is_paired(reference, run))
     for one in compared:
         metric, c = one.metric, one.comparison
-        place = names[id(one.match)] if len(matches) > 1 else ""
+        place = names[id(one.of)] if len(matches) > 1 else ""
         if c.verdict in DIFFERENCES:
             words = f"{f'{place}: ' if place else ''}{change(metric, c, between=True)}."
             found.append(Statement(*_kind(effect_of(metric, c)), words, _detail(metric, c, between=True)))

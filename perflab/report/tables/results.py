@@ -28,7 +28,7 @@ from perflab.results.comparison import (
 from perflab.results.outcome import Outcomes
 from perflab.results.summary import Summary
 from perflab.results.trial import BASELINE, Median, Result
-from perflab.statistics.metric_comparison import ALPHA, effect_words
+from perflab.statistics.comparison import ALPHA, effect_words
 from perflab.statistics.metrics import DEFAULT, RATIO, Metric, find, named
 from perflab.statistics.pairs import Entering, places_of
 from perflab.statistics.proportion import wilson
