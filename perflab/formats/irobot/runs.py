@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perflab.formats.irobot import dialect
 from perflab.formats.irobot.model import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
@@ -25,7 +25,6 @@ from perflab.results.summary import Summary
 from perflab.results.trial import (
     ALIGNED,
     AS_CREATED,
-    Counts,
     Coverage,
     Distribution,
     EdgeResult,
@@ -39,10 +38,7 @@ from perflab.results.trial import (
     added,
     largest,
 )
-from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row
-
-if TYPE_CHECKING:
-    import polars as pl
+from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row, Total
 
 Json = dict[str, Any]
 
@@ -70,24 +66,22 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
     outputs = [parse(directory) for directory in directories]
     origin = IROBOT_LEGACY if any(output.legacy for output in outputs) else IROBOT
     tracked = _tracked(outputs)
-    workload = "+".join(_ordered_names(outputs))
     metadata = next((output.metadata for output in outputs if output.metadata), {})
     duration_s = _duration_s(outputs)
-    middleware = metadata.get(MIDDLEWARE)
-    executor = _executor(metadata)
-    ipc = metadata.get("ipc")
-    # Its own timers run from their creation on; perflab's were aligned before it said what they are.
-    phase = metadata.get(PHASE) or (ALIGNED if MEASURED_BY in metadata else AS_CREATED)
+    asked: dict[str, Any] = {
+        "workload": "+".join(_ordered_names(outputs)),
+        "executor": _executor(metadata),
+        "ipc": metadata.get("ipc"),
+        # Its own timers run from their creation on; perflab's were aligned before it said what they are.
+        "phase": metadata.get(PHASE) or (ALIGNED if MEASURED_BY in metadata else AS_CREATED),
+    }
     edges = [_edge(row, outputs, tracked) for output in outputs for row in output.subscriptions or ()]
     services = [_service(row, tracked) for output in outputs for row in output.clients]
     totals = _totals(edges, outputs, tracked)
     resources = _resources(outputs)
     result = Result(
-        workload=workload,
-        middleware=middleware,
-        executor=executor,
-        ipc=ipc,
-        phase=phase,
+        **asked,
+        middleware=metadata.get(MIDDLEWARE),
         trials=1,
         outcomes=Outcomes(success=1),
         duration_s=duration_s,
@@ -111,11 +105,8 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
     name = path.resolve().name
     trial = TrialTables(
         number=1,
-        workload=workload,
-        middleware=middleware or UNKNOWN,
-        executor=executor,
-        ipc=ipc,
-        phase=phase,
+        **asked,
+        middleware=metadata.get(MIDDLEWARE) or UNKNOWN,
         outcome=SUCCESS,
         started_ns=None,
         duration_s=duration_s if duration_s is not None else math.nan,
@@ -240,33 +231,25 @@ def _counts(
 
 def _totals(edges: Sequence[EdgeResult], outputs: Sequence[Output], tracked: bool | None) -> Totals:
     """Over all edges; where latency_all.txt is missing, what latency_total.txt says."""
+
+    def counts(parts: Sequence[EdgeResult] | Sequence[Total], lost: Iterable[int | None]) -> dict[str, Any]:
+        received, late, too_late = (added(getattr(p, key) for p in parts) for key in ("received", "late", "too_late"))
+        return _counts(received, late, too_late, added(lost), tracked)
+
     if not edges:
         # With clients they are those of the replies, which stand with the services.
         totals = [output.total for output in outputs if output.total is not None and not output.clients]
-        counts = _counts(
-            added(t.received for t in totals),
-            added(t.late for t in totals),
-            added(t.too_late for t in totals),
-            added(t.lost for t in totals),
-            tracked,
-        )
         mean = totals[0].mean_us * 1000 if len(totals) == 1 and not math.isnan(totals[0].mean_us) else None
-        return Totals(**counts, latency_ns=Distribution(mean=mean) if totals else None)
-    counts = _counts(
-        added(e.received for e in edges),
-        added(e.late for e in edges),
-        added(e.too_late for e in edges),
-        added(e.lost.gap for e in edges),
-        tracked,
-    )
+        latency = Distribution(mean=mean) if totals else None
+        return Totals(**counts(totals, [t.lost for t in totals]), latency_ns=latency)
     times = [(e.received or 0, e.latency_ns or Distribution()) for e in edges]
     # Of all messages where the too late ones are not known.
     latency = _pooled([(n if d.count is None else d.count, d) for n, d in times], added(d.count for _, d in times))
-    calls = [_of_row(row, None) for output in outputs for row in output.publishers]
+    calls = [(0, _of_row(row, None)) for output in outputs for row in output.publishers]
     return Totals(
-        **counts,
+        **counts(edges, [e.lost.gap for e in edges]),
         latency_ns=latency,
-        publish_call_ns=_pooled([(0, call) for call in calls], None) if calls else None,
+        publish_call_ns=_pooled(calls, None) if calls else None,
     )
 
 
@@ -350,11 +333,11 @@ def cpu_percent_of_machine(output: Output) -> float | None:
 
 
 def _tables(outputs: Sequence[Output], edges: Sequence[EdgeResult], services: Sequence[ServiceResult]) -> Tables:
-    frames = empty_tables()
-    frames["edges"] = _frame(frames["edges"], [_edge_line(edge) for edge in edges], {"latency_mean": "Float64"})
-    frames["publishers"] = _frame(
-        frames["publishers"],
-        [
+    import polars as pl
+
+    lines: dict[str, list[Json]] = {
+        "edges": [_line(edge, ("publisher", "topic", "subscription"), "latency") for edge in edges],
+        "publishers": [
             {
                 "node": f"/{row.node}",
                 "topic": f"/{row.topic}",
@@ -364,58 +347,30 @@ def _tables(outputs: Sequence[Output], edges: Sequence[EdgeResult], services: Se
             for output in outputs
             for row in output.publishers
         ],
-    )
-    frames["services"] = _frame(
-        frames["services"], [_service_line(service) for service in services], {"round_trip_mean": "Float64"}
-    )
-    frames["resources"] = _frame(
-        frames["resources"],
-        [line for output in outputs for line in _resource_lines(output)],
-        {"cpu_percent_of_machine": "Float64"},
-    )
-    frames["events"] = _frame(
-        frames["events"],
-        [_event_line(output, event) for output in outputs for event in output.events or ()],
-    )
+        "services": [_line(service, ("client", "service"), "round_trip") for service in services],
+        "resources": [line for output in outputs for line in _resource_lines(output)],
+        "events": [_event_line(output, event) for output in outputs for event in output.events or ()],
+    }
+    # Columns that only a foreign run has.
+    more = {"edges": "latency_mean", "services": "round_trip_mean", "resources": "cpu_percent_of_machine"}
+    frames = empty_tables()
+    for name, made in lines.items():
+        schema = dict(frames[name].schema) | ({more[name]: pl.Float64()} if name in more else {})
+        whole = [{column: line.get(column) for column in schema} for line in made]
+        frames[name] = pl.DataFrame(whole, schema=schema, orient="row")
     return frames
 
 
-def _frame(empty: pl.DataFrame, lines: Sequence[Json], more: dict[str, str] | None = None) -> pl.DataFrame:
-    """Lines in the schema of an empty table, and in further columns that only a foreign run has."""
-    import polars as pl
-
-    schema = dict(empty.schema) | {name: getattr(pl, dtype) for name, dtype in (more or {}).items()}
-    whole = [{name: line.get(name) for name in schema} for line in lines]
-    return pl.DataFrame(whole, schema=schema, orient="row")
-
-
-_COUNTED = ("size_bytes", "frequency_hz", "received", "on_time", "late", "too_late")
-
-
-def _edge_line(edge: EdgeResult) -> Json:
+def _line(of: EdgeResult | ServiceResult, names: Sequence[str], figure: str) -> Json:
+    """Of the table of edges or services."""
+    called = {name: getattr(of, name) for name in names}
+    times = of.times_ns or Distribution()
     return {
-        "publisher": None if edge.publisher is None else f"/{edge.publisher}",
-        "topic": f"/{edge.topic}",
-        "subscription": f"/{edge.subscription}",
-        **{key: getattr(edge, key) for key in _COUNTED},
-        "gap": edge.lost.gap,
-        **_times_of(edge, "latency"),
+        **{name: None if text is None else f"/{text}" for name, text in called.items()},
+        **{key: getattr(of, key) for key in ("size_bytes", "frequency_hz", "received", "on_time", "late", "too_late")},
+        "gap": of.lost.gap,
+        **{f"{figure}_{side}": getattr(times, side) for side in ("count", "mean", "min", "max")},
     }
-
-
-def _service_line(service: ServiceResult) -> Json:
-    return {
-        "client": f"/{service.client}",
-        "service": f"/{service.service}",
-        **{key: getattr(service, key) for key in _COUNTED},
-        "gap": service.lost.gap,
-        **_times_of(service, "round_trip"),
-    }
-
-
-def _times_of(counts: Counts, name: str) -> Json:
-    times = counts.times_ns or Distribution()
-    return {f"{name}_{side}": getattr(times, side) for side in ("count", "mean", "min", "max")}
 
 
 def _resource_lines(output: Output) -> Iterable[Json]:
@@ -432,10 +387,7 @@ def _resource_lines(output: Output) -> Iterable[Json]:
             "cpu_interval_ns": round((sample.cpu_percent or 0) / 100 * interval_ns * (cpus or 0)) if known else None,
             "cpu_percent_of_machine": sample.cpu_percent,
             "rss_peak_kb": sample.rss_kb,
-            "vsz_kb": sample.vsz_kb,
-            "arena_kb": sample.arena_kb,
-            "in_use_kb": sample.in_use_kb,
-            "mmap_kb": sample.mmap_kb,
+            **{key: getattr(sample, key) for key in ("vsz_kb", "arena_kb", "in_use_kb", "mmap_kb")},
         }
 
 
