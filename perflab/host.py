@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -374,6 +374,21 @@ def parse_cpu_list(text: str) -> list[int]:
         if low.strip().isdigit() and (not dash or high.strip().isdigit()):
             cpus.extend(range(int(low), int(high if dash else low) + 1))
     return cpus
+
+
+def cpu_list(cpus: Iterable[int]) -> str:
+    """CPUs as the kernel lists them.
+
+    >>> cpu_list([3, 0, 1, 2, 6])
+    '0-3,6'
+    """
+    runs: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if runs and cpu == runs[-1][-1] + 1:
+            runs[-1].append(cpu)
+        else:
+            runs.append([cpu])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _first(text: str | None) -> str | None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from perflab.errors import DAMAGE
 from perflab.formats.records import RecordError
+from perflab.host import cpu_list
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -531,7 +532,7 @@ def _add_rows(columns: dict[str, list[Any]], thread: _Thread) -> None:
         columns["name"].append(state.name)
         columns["policy"].append(state.policy)
         columns["priority"].append(state.priority)
-        columns["cpus"].append(_list_text(state.cpus))
+        columns["cpus"].append(cpu_list(state.cpus))
 
 
 def _thinned(table: pl.DataFrame, kept: Sequence[int], of: tuple[str, ...]) -> pl.DataFrame:
@@ -553,17 +554,6 @@ def _thinned(table: pl.DataFrame, kept: Sequence[int], of: tuple[str, ...]) -> p
         .select(table.columns)
         .sort("at_ns", *of, maintain_order=True)
     )
-
-
-def _list_text(numbers: Sequence[int]) -> str:
-    """The kernel's list notation: (0, 1, 4) is "0-1,4"."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
 def _at(instants: Sequence[int], values: Sequence[int], at_ns: int) -> float:

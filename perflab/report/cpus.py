@@ -16,7 +16,7 @@ import numpy as np
 from perflab.errors import BadInput
 from perflab.formats import monitor
 from perflab.formats.records import RecordError
-from perflab.host import parse_cpu_list
+from perflab.host import cpu_list, parse_cpu_list
 from perflab.report.captions import seconds_axis, workloads
 from perflab.report.figures import Axis, Cells, Figure, Key, Span, Spans, Strip
 from perflab.report.results import Result, by_level, evenly, summary_of
@@ -24,7 +24,6 @@ from perflab.results.run import TrialTables
 from perflab.runs import rundir
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.sample import Floats
-from perflab.trace.scheduling import cpu_list
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from scipy import stats
@@ -157,10 +158,10 @@ def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: fl
     metric, first, second = tested.metric, tested.first, tested.second
     if not second.n:
         reason = "measured in the baseline, and in no trial of this run"
-        medians = metric.format(_median(first)), "–"
+        medians = metric.format(median(first.values)), "–"
         return GateCheck(tested.match, metric.name, metric.words, UNDECIDED, reason, None, None, *medians)
     comparison = compare_metric(metric, first, second, alpha, margin)
-    medians = metric.format(_median(first)), metric.format(_median(second))
+    medians = metric.format(median(first.values)), metric.format(median(second.values))
     if _without_factor(metric, first, second):
         reason = f"values below 0, of which a margin of {100 * margin:.3g} % means nothing"
         return GateCheck(tested.match, metric.name, metric.words, UNDECIDED, reason, None, comparison, *medians)
@@ -203,9 +204,3 @@ def _success_check(tested: _Tested, p: float | None, size: int, alpha: float) ->
     else:
         verdict, reason = UNDECIDED, "fewer trials succeed, which may be chance"
     return GateCheck(tested.match, SUCCESS, "trials that succeed", verdict, reason, p, None, *rates)
-
-
-def _median(sample: Sample) -> float:
-    ordered = sorted(sample.values)
-    half = sample.n // 2
-    return ordered[half] if sample.n % 2 else (ordered[half - 1] + ordered[half]) / 2

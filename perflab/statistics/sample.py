@@ -92,23 +92,6 @@ class Sample:
         return dataclasses.replace(self, values=tuple(map(function, self.values)))
 
 
-def as_json(value: object) -> Any:
-    """Dataclasses, tuples and numbers of numpy as what json writes; a number that is not finite becomes None."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): as_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(item) for item in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str) else str(value)
-
-
 def as_median(found: Estimate, n: int, confidence: float, unit: str = "") -> Median:
     """A median with the interval that was estimated of it, or why it has none."""
     low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)

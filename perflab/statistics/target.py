@@ -6,6 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perflab.host import parse_cpu_list
 from perflab.results.trial import Distribution, HasCounts, ProcessResources, added, counted, largest, owners
 
 
@@ -52,15 +53,7 @@ def exceeded(
 def machine_cpus(manifest: Mapping[str, Any]) -> int | None:
     """How many CPUs the machine of a run had online."""
     text = (manifest.get("host") or {}).get("cpus_online")
-    if not isinstance(text, str):
-        return None
-    count = 0
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            return None
-        count += int(last or first) - int(first) + 1
-    return count or None
+    return len(parse_cpu_list(text)) or None if isinstance(text, str) else None
 
 
 def processes_of(result: HasCounts, topology: str | None) -> Sequence[ProcessResources]:

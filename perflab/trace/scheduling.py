@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from perflab.host import cpu_list
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import (
     HOST,
@@ -192,21 +193,6 @@ def priority_label(priority: int) -> str:
     if priority < 0:
         return "deadline"
     return f"RT {99 - priority}" if priority < 100 else f"nice {priority - 120}"
-
-
-def cpu_list(cpus: list[int]) -> str:
-    """CPUs as the kernel lists them.
-
-    >>> cpu_list([3, 0, 1, 2, 6])
-    '0-3,6'
-    """
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and cpu == runs[-1][-1] + 1:
-            runs[-1].append(cpu)
-        else:
-            runs.append([cpu])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def latencies(wake_ups: pl.DataFrame) -> pl.DataFrame:

@@ -12,8 +12,9 @@ from made_tables import MadeSource
 from opened import needs_library
 from reference_traces import reference_trace, trace_folders
 
+from perflab.host import cpu_list
 from perflab.trace import open_trace
-from perflab.trace.scheduling import cpu_list, latencies, priority_label, scheduling
+from perflab.trace.scheduling import latencies, priority_label, scheduling
 
 SCHEDULER = {
     "begin_ns": 0, "end_ns": 1000, "events": 10, "has_wakeups": True, "has_waking": True, "has_migrations": True,
