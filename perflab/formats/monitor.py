@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from perflab.errors import DAMAGE
 from perflab.formats.records import RecordError
@@ -72,9 +73,57 @@ class RanOutside:
     at_ns: int
 
 
+class _ThreadSample(NamedTuple):
+    """The figures are cumulative since the thread began."""
+
+    at_ns: int
+    cpu_ns: int
+    run_delay_ns: int | None
+    voluntary: int | None
+    involuntary: int | None
+    cpu: int | None
+
+
+class _GroupSample(NamedTuple):
+    """CPU time is that of all threads of the group since the first sample, ended ones too."""
+
+    at_ns: int
+    cpu_ns: int
+    processes: int
+    rss_kb: int
+    read_bytes: int | None
+    write_bytes: int | None
+
+
+class _CpuSample(NamedTuple):
+    """What one CPU did in the interval before it, ns."""
+
+    at_ns: int
+    busy_ns: int
+    idle_ns: int
+    steal_ns: int
+    interval_ns: int
+
+
+_Sample = TypeVar("_Sample", _ThreadSample, _GroupSample, _CpuSample)
+_Point = tuple[int, int]  # instant and value
+_instant = itemgetter(0)
+
+
+def _within(samples: Sequence[_Sample], begin_ns: int, end_ns: int) -> range:
+    """The indices of the samples within the window, its ends included."""
+    return range(bisect_left(samples, begin_ns, key=_instant), bisect_right(samples, end_ns, key=_instant))
+
+
+def _around(samples: Sequence[_Sample], begin_ns: int, end_ns: int) -> Sequence[_Sample]:
+    """Those within the window and some beside it: a long trial is asked second by second."""
+    inside = _within(samples, begin_ns, end_ns)
+    return samples[max(0, inside.start - 2) : inside.stop + 1]
+
+
 @dataclass
 class _Thread:
-    """One thread of one group, with its samples; the figures are cumulative since the thread began."""
+    """One thread of one group, with its samples."""
 
     group: str
     pid: int
@@ -85,70 +134,60 @@ class _Thread:
     states: list[ThreadSeen] = field(default_factory=list)  # `last_seen_ns` of these is not kept up
     last_seen_ns: list[int] = field(default_factory=list)  # of each state
     ended: bool = False
-    at_ns: list[int] = field(default_factory=list)
-    cpu_ns: list[int] = field(default_factory=list)
-    run_delay_ns: list[int | None] = field(default_factory=list)
-    voluntary: list[int | None] = field(default_factory=list)
-    involuntary: list[int | None] = field(default_factory=list)
-    cpu: list[int | None] = field(default_factory=list)
+    samples: list[_ThreadSample] = field(default_factory=list)
 
-    def add(self, at_ns: int, cpu_ns: int, rest: Sequence[int | None]) -> int:
+    def add(self, sample: _ThreadSample) -> int:
         """Adds a sample; the CPU time since the previous one, ns."""
-        used = cpu_ns - self.cpu_ns[-1] if self.cpu_ns else (cpu_ns if self.is_new else 0)
-        self.at_ns.append(at_ns)
-        self.cpu_ns.append(cpu_ns)
-        self.run_delay_ns.append(rest[0])
-        self.voluntary.append(rest[1])
-        self.involuntary.append(rest[2])
-        self.cpu.append(rest[3])
-        return used
+        before = self.samples[-1].cpu_ns if self.samples else 0 if self.is_new else sample.cpu_ns
+        self.samples.append(sample)
+        return sample.cpu_ns - before
 
-    def between(self, values: Sequence[int | None], begin_ns: int, end_ns: int) -> float | None:
+    def between(self, figure: str, begin_ns: int, end_ns: int) -> float | None:
         """How much one of its cumulative figures grew; None where it is not known."""
-        # Only those around the window: a long trial is asked second by second. The last value may be unknown.
-        low, high = max(0, bisect_left(self.at_ns, begin_ns) - 2), bisect_right(self.at_ns, end_ns) + 1
-        known = [(at, v) for at, v in zip(self.at_ns[low:high], values[low:high], strict=True) if v is not None]
+        near = _around(self.samples, begin_ns, end_ns)
+        known = [(s.at_ns, value) for s in near if (value := getattr(s, figure)) is not None]
         if not known:
             return None
-        if low == 0 and self.is_new and self.before_ns is not None:
+        if near[0] is self.samples[0] and self.is_new and self.before_ns is not None:
             known.insert(0, (self.before_ns, 0))
-        instants, figures = [at for at, _ in known], [v for _, v in known]
-        return _at(instants, figures, end_ns) - _at(instants, figures, begin_ns)
+        return _at(known, end_ns) - _at(known, begin_ns)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Those of the table: figures of the interval before each sample."""
+        before: list[int | None] = [0 if self.is_new else None] * 4
+        index = 0
+        for sample in self.samples:
+            while index + 1 < len(self.states) and self.states[index + 1].first_seen_ns <= sample.at_ns:
+                index += 1
+            state, figures = self.states[index], sample[1:5]
+            cpu, run_delay, *switches = map(_difference, figures, before)
+            before = [last if now is None else now for now, last in zip(figures, before, strict=True)]
+            who = (sample.at_ns, self.group, self.pid, self.tid, state.name)
+            scheduled = (sample.cpu, state.policy, state.priority, cpu_list(state.cpus))
+            yield (*who, cpu, run_delay, *scheduled, *switches)
 
 
 @dataclass
 class _Group:
-    """The samples of a group. CPU time is that of all its threads since the first sample, ended ones too."""
-
-    at_ns: list[int] = field(default_factory=list)
-    cpu_ns: list[int] = field(default_factory=list)
-    processes: list[int] = field(default_factory=list)
-    rss_kb: list[int] = field(default_factory=list)
-    read_bytes: list[int | None] = field(default_factory=list)
-    write_bytes: list[int | None] = field(default_factory=list)
-    used_ns: int = 0  # since the last sample
-
-    def samples(self, begin_ns: int, end_ns: int) -> range:
-        """The indices of the samples within the window, its ends included."""
-        return range(bisect_left(self.at_ns, begin_ns), bisect_right(self.at_ns, end_ns))
+    samples: list[_GroupSample] = field(default_factory=list)
+    used_ns: int = 0  # CPU time since the last sample
 
     def sampled(self, begin_ns: int, end_ns: int) -> tuple[int, int] | None:
         """The part of the window for which something is known; None where no sample is in the window."""
-        if not self.samples(begin_ns, end_ns):
+        if not _within(self.samples, begin_ns, end_ns):
             return None
-        begin_ns, end_ns = max(begin_ns, self.at_ns[0]), min(end_ns, self.at_ns[-1])
+        begin_ns, end_ns = max(begin_ns, self.samples[0].at_ns), min(end_ns, self.samples[-1].at_ns)
         return (begin_ns, end_ns) if begin_ns < end_ns else None
 
+    def grown(self, figure: str, begin_ns: int, end_ns: int) -> float | None:
+        """By how much within a part that was sampled; None where it is not known of a sample there."""
+        points = [(s.at_ns, getattr(s, figure)) for s in _around(self.samples, begin_ns, end_ns)]
+        known = [(at_ns, value) for at_ns, value in points if value is not None]
+        return _at(known, end_ns) - _at(known, begin_ns) if len(known) == len(points) else None
 
-@dataclass
-class _Cpu:
-    """What one CPU did in the interval before each sample, ns."""
-
-    at_ns: list[int] = field(default_factory=list)
-    interval_ns: list[int] = field(default_factory=list)
-    busy_ns: list[int] = field(default_factory=list)
-    idle_ns: list[int] = field(default_factory=list)
-    steal_ns: list[int] = field(default_factory=list)
+    def intervals(self, begin_ns: int, end_ns: int) -> list[tuple[_GroupSample, _GroupSample]]:
+        """The two ends of each interval that lies within the window."""
+        return [(self.samples[i - 1], self.samples[i]) for i in _within(self.samples, begin_ns, end_ns)[1:]]
 
 
 class MonitorReader:
@@ -165,7 +204,7 @@ class MonitorReader:
         self._by_group: dict[str, list[_Thread]] = {}
         self._present: dict[int, _Thread] = {}  # by tid: the last thread that had this number
         self._known: set[tuple[int, int]] = set()  # tid and start_ticks
-        self._cpus: dict[int, _Cpu] = {}
+        self._cpus: dict[int, list[_CpuSample]] = {}
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -220,17 +259,8 @@ class MonitorReader:
             self._present[tid] = thread
             self._known.add((tid, start_ticks))
         at_ns = int(record["at_ns"])
-        state = ThreadSeen(
-            thread.pid,
-            tid,
-            record["name"],
-            record["policy"],
-            int(record["priority"]),
-            int(record["nice"]),
-            tuple(record["cpus"]),
-            at_ns,
-            at_ns,
-        )
+        scheduled = (record["policy"], int(record["priority"]), int(record["nice"]), tuple(record["cpus"]))
+        state = ThreadSeen(thread.pid, tid, record["name"], *scheduled, at_ns, at_ns)
         last = thread.states[-1] if thread.states else None
         # It is said again after a gap in the file.
         if last is None or replace(last, first_seen_ns=at_ns, last_seen_ns=at_ns) != state:
@@ -243,27 +273,20 @@ class MonitorReader:
             thread = self._present.get(tid)
             if thread is None or thread.ended:
                 continue  # what it is did not get into the file; it is said again with the next sample
-            self._use(thread.group, thread.add(at_ns, cpu_ns, rest))
+            self._use(thread.group, thread.add(_ThreadSample(at_ns, cpu_ns, *rest[:4])))
             thread.last_seen_ns[-1] = at_ns
         for name, figures in record["groups"].items():
             group = self._groups.setdefault(name, _Group())
-            group.at_ns.append(at_ns)
-            group.cpu_ns.append((group.cpu_ns[-1] if group.cpu_ns else 0) + group.used_ns)
+            cpu_ns = (group.samples[-1].cpu_ns if group.samples else 0) + group.used_ns
             group.used_ns = 0
-            group.processes.append(int(figures["processes"]))
-            group.rss_kb.append(int(figures["rss_kb"]))
-            group.read_bytes.append(figures["read_bytes"])
-            group.write_bytes.append(figures["write_bytes"])
+            sizes = (int(figures["processes"]), int(figures["rss_kb"]), figures["read_bytes"], figures["write_bytes"])
+            group.samples.append(_GroupSample(at_ns, cpu_ns, *sizes))
         interval_ns = record["interval_ns"]
         for figures in record["cpus"]:
-            cpu = self._cpus.setdefault(figures["cpu"], _Cpu())
-            if interval_ns is None or figures["busy_ns"] is None:
-                continue
-            cpu.at_ns.append(at_ns)
-            cpu.interval_ns.append(interval_ns)
-            cpu.busy_ns.append(figures["busy_ns"])
-            cpu.idle_ns.append(figures["idle_ns"])
-            cpu.steal_ns.append(figures["steal_ns"])
+            samples = self._cpus.setdefault(figures["cpu"], [])
+            if interval_ns is not None and figures["busy_ns"] is not None:
+                spent = (figures["busy_ns"], figures["idle_ns"], figures["steal_ns"])
+                samples.append(_CpuSample(at_ns, *spent, interval_ns))
         self._at_ns.append(at_ns)
 
     def _take_gone(self, record: dict[str, Any]) -> None:
@@ -272,7 +295,8 @@ class MonitorReader:
             return
         thread.ended = True
         if record["cpu_ns"] is not None:
-            self._use(thread.group, thread.add(int(record["at_ns"]), record["cpu_ns"], (None,) * 4))
+            last = _ThreadSample(int(record["at_ns"]), record["cpu_ns"], None, None, None, None)
+            self._use(thread.group, thread.add(last))
 
     def _use(self, group: str, used_ns: int) -> None:
         self._groups.setdefault(group, _Group()).used_ns += used_ns
@@ -303,24 +327,20 @@ class MonitorReader:
         sampled = self.sampled(group, begin_ns, end_ns)
         if sampled is None:
             return None
-        known = self._groups[group]
-        begin, end = (_at(known.at_ns, known.cpu_ns, instant) for instant in sampled)
-        return (end - begin) / NS_PER_S
+        grown = self._groups[group].grown("cpu_ns", *sampled)
+        return None if grown is None else grown / NS_PER_S
 
     def cpu_by_interval(self, group: str, begin_ns: int, end_ns: int) -> list[tuple[int, float]]:
         """The CPUs that the group used (CPU seconds per second) in each interval that lies within the window.
 
         The instant is that of the sample that ends the interval.
         """
-        known = self._groups.get(group, _Group())
-        return [
-            (known.at_ns[i], (known.cpu_ns[i] - known.cpu_ns[i - 1]) / (known.at_ns[i] - known.at_ns[i - 1]))
-            for i in known.samples(begin_ns, end_ns)[1:]
-        ]
+        found = self._groups.get(group, _Group()).intervals(begin_ns, end_ns)
+        return [(b.at_ns, (b.cpu_ns - a.cpu_ns) / (b.at_ns - a.at_ns)) for a, b in found]
 
     def thread_cpu_seconds(self, group: str, begin_ns: int, end_ns: int) -> dict[int, float]:
         """CPU time of each thread that was seen in the window, by tid; empty where no sample is in the window."""
-        figures = self._by_thread(group, begin_ns, end_ns, lambda thread: thread.cpu_ns)
+        figures = self._by_thread(group, begin_ns, end_ns, "cpu_ns")
         return {tid: seconds for tid, seconds in figures.items() if seconds is not None}
 
     def thread_run_delay_seconds(self, group: str, begin_ns: int, end_ns: int) -> dict[int, float | None]:
@@ -328,7 +348,7 @@ class MonitorReader:
 
         The kernel adds a wait when it ends.
         """
-        return self._by_thread(group, begin_ns, end_ns, lambda thread: thread.run_delay_ns)
+        return self._by_thread(group, begin_ns, end_ns, "run_delay_ns")
 
     def idle_share(self, cpus: Iterable[int], begin_ns: int, end_ns: int) -> float | None:
         """The share of their time, 0 to 1, for which these CPUs had nothing to do; waiting for I/O is idle.
@@ -337,18 +357,18 @@ class MonitorReader:
         """
         idle = total = 0.0
         for number in cpus:
-            cpu = self._cpus.get(number, _Cpu())
-            first = bisect_left(cpu.at_ns, begin_ns)
-            if first == len(cpu.at_ns) or cpu.at_ns[first] > end_ns:
+            samples = self._cpus.get(number, [])
+            first = bisect_left(samples, begin_ns, key=_instant)
+            if first == len(samples) or samples[first].at_ns > end_ns:
                 return None
-            for i in range(first, len(cpu.at_ns)):
-                since_ns = cpu.at_ns[i] - cpu.interval_ns[i]
-                part_ns = min(end_ns, cpu.at_ns[i]) - max(begin_ns, since_ns)
+            for sample in samples[first:]:
+                since_ns = sample.at_ns - sample.interval_ns
+                part_ns = min(end_ns, sample.at_ns) - max(begin_ns, since_ns)
                 if since_ns >= end_ns:
                     break
-                share = max(0, part_ns) / cpu.interval_ns[i]
-                idle += share * cpu.idle_ns[i]
-                total += share * (cpu.busy_ns[i] + cpu.idle_ns[i] + cpu.steal_ns[i])
+                share = max(0, part_ns) / sample.interval_ns
+                idle += share * sample.idle_ns
+                total += share * (sample.busy_ns + sample.idle_ns + sample.steal_ns)
         return idle / total if total > 0 else None
 
     def threads(self, group: str, begin_ns: int, end_ns: int) -> list[ThreadSeen]:
@@ -376,49 +396,44 @@ class MonitorReader:
         """
         found = []
         for thread in self._by_group.get(group, ()):
-            low, high = bisect_left(thread.at_ns, begin_ns), bisect_right(thread.at_ns, end_ns)
-            for i in range(low, high):
+            inside = _within(thread.samples, begin_ns, end_ns)
+            for i in inside:
+                sample = thread.samples[i]
                 first = thread.is_new and thread.before_ns is not None and thread.before_ns >= begin_ns
-                if i > low:
-                    used_ns = thread.cpu_ns[i] - thread.cpu_ns[i - 1]
+                if i > inside.start:
+                    used_ns = sample.cpu_ns - thread.samples[i - 1].cpu_ns
                 else:  # the interval began before the window, unless the thread began in it
-                    used_ns = thread.cpu_ns[i] if i == 0 and first else 0
-                cpu = thread.cpu[i]
-                if used_ns > 0 and cpu is not None and cpu not in allowed:
+                    used_ns = sample.cpu_ns if i == 0 and first else 0
+                if used_ns > 0 and sample.cpu is not None and sample.cpu not in allowed:
                     name = thread.states[-1].name
-                    found.append(RanOutside(thread.pid, thread.tid, name, cpu, thread.at_ns[i]))
+                    found.append(RanOutside(thread.pid, thread.tid, name, sample.cpu, sample.at_ns))
                     break
         return sorted(found, key=lambda ran: ran.at_ns)
 
     def alive(self, group: str, at_ns: int | None = None) -> int:
         """How many of its processes the last sample (not after `at_ns`) saw alive; one waiting to be reaped is not."""
-        known = self._groups.get(group, _Group())
-        index = (len(known.at_ns) if at_ns is None else bisect_right(known.at_ns, at_ns)) - 1
-        return known.processes[index] if index >= 0 else 0
+        samples = self._groups.get(group, _Group()).samples
+        index = (len(samples) if at_ns is None else bisect_right(samples, at_ns, key=_instant)) - 1
+        return samples[index].processes if index >= 0 else 0
 
     def rss_kb(self, group: str, begin_ns: int, end_ns: int) -> list[tuple[int, int]]:
         """Resident memory of all its processes at each sample, KiB; shared pages count once for each process."""
-        known = self._groups.get(group, _Group())
-        return [(known.at_ns[i], known.rss_kb[i]) for i in known.samples(begin_ns, end_ns)]
+        samples = self._groups.get(group, _Group()).samples
+        return [(samples[i].at_ns, samples[i].rss_kb) for i in _within(samples, begin_ns, end_ns)]
 
     def io_bytes(self, group: str, begin_ns: int, end_ns: int) -> tuple[int | None, int | None]:
         """What the group read from and wrote to storage in the window, bytes; None where that is not known."""
         sampled = self.sampled(group, begin_ns, end_ns)
         if sampled is None:
             return None, None
-        known = self._groups[group]
-        return _grown(known.at_ns, known.read_bytes, *sampled), _grown(known.at_ns, known.write_bytes, *sampled)
+        read, written = (self._groups[group].grown(figure, *sampled) for figure in ("read_bytes", "write_bytes"))
+        return None if read is None else round(read), None if written is None else round(written)
 
     def io_by_interval(self, group: str, begin_ns: int, end_ns: int) -> list[tuple[int, int | None, int | None]]:
         """Likewise in each interval that lies within the window: instant of its end, bytes read, bytes written."""
-        known = self._groups.get(group, _Group())
         return [
-            (
-                known.at_ns[i],
-                _difference(known.read_bytes[i], known.read_bytes[i - 1]),
-                _difference(known.write_bytes[i], known.write_bytes[i - 1]),
-            )
-            for i in known.samples(begin_ns, end_ns)[1:]
+            (b.at_ns, _difference(b.read_bytes, a.read_bytes), _difference(b.write_bytes, a.write_bytes))
+            for a, b in self._groups.get(group, _Group()).intervals(begin_ns, end_ns)
         ]
 
     def tables(self, interval_ns: int | None = None) -> dict[str, pl.DataFrame]:
@@ -430,20 +445,16 @@ class MonitorReader:
         """
         import polars as pl
 
-        threads: dict[str, list[Any]] = {name: [] for name in _THREAD_COLUMNS}
-        for thread in self._threads:
-            _add_rows(threads, thread)
         text = dict.fromkeys(("group", "name", "policy", "cpus"), pl.String)
-        cpus: dict[str, list[Any]] = {name: [] for name in _CPU_COLUMNS}
-        for number, cpu in self._cpus.items():
-            cpus["cpu"] += [number] * len(cpu.at_ns)
-            for name in ("at_ns", "busy_ns", "idle_ns", "steal_ns", "interval_ns"):
-                cpus[name] += getattr(cpu, name)
+        threads = [row for thread in self._threads for row in thread.rows()]
+        cpus = [(sample.at_ns, number, *sample[1:]) for number, samples in self._cpus.items() for sample in samples]
         found = {
             "monitor_threads": pl.DataFrame(
-                threads, schema={name: text.get(name, pl.Int64) for name in _THREAD_COLUMNS}
+                threads, schema={name: text.get(name, pl.Int64) for name in _THREAD_COLUMNS}, orient="row"
             ).sort("at_ns", "group", "pid", "tid", maintain_order=True),
-            "monitor_cpus": pl.DataFrame(cpus, schema=dict.fromkeys(_CPU_COLUMNS, pl.Int64)).sort("at_ns", "cpu"),
+            "monitor_cpus": pl.DataFrame(cpus, schema=dict.fromkeys(_CPU_COLUMNS, pl.Int64), orient="row").sort(
+                "at_ns", "cpu"
+            ),
         }
         if interval_ns is None or self._interval_ns is None or interval_ns <= self._interval_ns:
             return found
@@ -461,16 +472,16 @@ class MonitorReader:
                 kept.append(at_ns)
         return kept if kept[-1:] == self._at_ns[-1:] else [*kept, self._at_ns[-1]]
 
-    def _by_thread(
-        self, group: str, begin_ns: int, end_ns: int, figure: Callable[[_Thread], Sequence[int | None]]
-    ) -> dict[int, float | None]:
+    def _by_thread(self, group: str, begin_ns: int, end_ns: int, figure: str) -> dict[int, float | None]:
         sampled = self.sampled(group, begin_ns, end_ns)
         found: dict[int, float | None] = {}
-        for thread in self._by_group.get(group, ()) if sampled is not None else ():
-            begin, end = sampled or (begin_ns, end_ns)
-            if not thread.at_ns or thread.at_ns[0] > end or thread.at_ns[-1] < begin:
+        if sampled is None:
+            return found
+        begin, end = sampled
+        for thread in self._by_group.get(group, ()):
+            if not thread.samples or thread.samples[0].at_ns > end or thread.samples[-1].at_ns < begin:
                 continue
-            grown = thread.between(figure(thread), begin, end)
+            grown = thread.between(figure, begin, end)
             before = found.get(thread.tid)
             # A number may belong to several threads, one after the other.
             found[thread.tid] = before if grown is None else (before or 0.0) + grown / NS_PER_S
@@ -506,35 +517,6 @@ _ADDED = (
 _CPU_COLUMNS = ("at_ns", "cpu", "busy_ns", "idle_ns", "steal_ns", "interval_ns")
 
 
-def _add_rows(columns: dict[str, list[Any]], thread: _Thread) -> None:
-    rows = len(thread.at_ns)
-    columns["at_ns"] += thread.at_ns
-    columns["group"] += [thread.group] * rows
-    columns["pid"] += [thread.pid] * rows
-    columns["tid"] += [thread.tid] * rows
-    columns["cpu"] += thread.cpu
-    figures: dict[str, Sequence[int | None]] = {
-        "cpu_interval_ns": thread.cpu_ns,
-        "run_delay_interval_ns": thread.run_delay_ns,
-        "voluntary": thread.voluntary,
-        "involuntary": thread.involuntary,
-    }
-    for name, cumulative in figures.items():
-        before: int | None = 0 if thread.is_new else None
-        for value in cumulative:
-            columns[name].append(_difference(value, before))
-            before = before if value is None else value
-    index = 0
-    for at_ns in thread.at_ns:
-        while index + 1 < len(thread.states) and thread.states[index + 1].first_seen_ns <= at_ns:
-            index += 1
-        state = thread.states[index]
-        columns["name"].append(state.name)
-        columns["policy"].append(state.policy)
-        columns["priority"].append(state.priority)
-        columns["cpus"].append(cpu_list(state.cpus))
-
-
 def _thinned(table: pl.DataFrame, kept: Sequence[int], of: tuple[str, ...]) -> pl.DataFrame:
     """One row for each interval between two kept instants: figures added up, all else as it was last."""
     import polars as pl
@@ -556,22 +538,15 @@ def _thinned(table: pl.DataFrame, kept: Sequence[int], of: tuple[str, ...]) -> p
     )
 
 
-def _at(instants: Sequence[int], values: Sequence[int], at_ns: int) -> float:
+def _at(points: Sequence[_Point], at_ns: int) -> float:
     """A cumulative figure at an instant, linear between samples; before the first and after the last one it stands."""
-    index = bisect_left(instants, at_ns)
+    index = bisect_left(points, at_ns, key=_instant)
     if index == 0:
-        return values[0]
-    if index == len(instants):
-        return values[-1]
-    share = (at_ns - instants[index - 1]) / (instants[index] - instants[index - 1])
-    return values[index - 1] + share * (values[index] - values[index - 1])
-
-
-def _grown(instants: Sequence[int], values: Sequence[int | None], begin_ns: int, end_ns: int) -> int | None:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return None
-    return round(_at(instants, known, end_ns) - _at(instants, known, begin_ns))
+        return points[0][1]
+    if index == len(points):
+        return points[-1][1]
+    (begin_ns, begin), (end_ns, end) = points[index - 1 : index + 1]
+    return begin + (at_ns - begin_ns) / (end_ns - begin_ns) * (end - begin)
 
 
 def _difference(later: int | None, earlier: int | None) -> int | None:
