@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-_SIDES = ("count", "sum", "min", "max", "max_at_ns", "saturated", "negative", "overflowed")
 _SERVICE_NAMES = {"client": "publisher", "service": "topic", "server": "subscription"}
 _SERVICE_HISTOGRAMS = {"latency": "round_trip", "response": "round_trip_response"}
 _ALLOCATIONS = {"allocations": "count", "allocated_bytes": "bytes", "frees": "frees"}
@@ -50,7 +49,7 @@ def _histograms(*names: str) -> dict[str, str]:
 
 
 def _sides(name: str) -> list[str]:
-    return [f"{name}_{side}" for side in _SIDES]
+    return [f"{name}_{side}" for side in hg.SIDES]
 
 
 _PAYLOAD = _numbers("size_bytes") | {"frequency_hz": "Float64"}
@@ -214,7 +213,7 @@ def _histogram_cells(histograms: Mapping[str, Histogram | None]) -> Row:
     row: Row = {}
     for name, histogram in histograms.items():
         row[f"{name}_v2"] = None if histogram is None else hg.encode(histogram)
-        row |= {f"{name}_{side}": None if histogram is None else getattr(histogram, side) for side in _SIDES}
+        row |= {f"{name}_{side}": None if histogram is None else getattr(histogram, side) for side in hg.SIDES}
     return row
 
 
@@ -222,7 +221,7 @@ def histogram_of(row: Mapping[str, Any], name: str) -> Histogram | None:
     """That of a row; None where it was not measured. Raises HistogramError."""
     if row.get(f"{name}_v2") is None:
         return None
-    return hg.from_record({side: row[f"{name}_{side}"] for side in ("v2", *_SIDES)})
+    return hg.from_record({side: row[f"{name}_{side}"] for side in ("v2", *hg.SIDES)})
 
 
 def empty_tables() -> dict[str, pl.DataFrame]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,52 +34,74 @@ def level_number(level: float) -> str:
     return f"{level:.0f}" if level == int(level) and abs(level) < 1e15 else f"{level:.6g}"
 
 
-def sentences(
-    metric: Metric,
-    path: str,
-    levels: Sequence[float],
-    samples: Sequence[Sample],
-    change: Judgement | None,
-    tested: Trend | None,
-    knee: Knee | str,
-    saturation: Saturation | NotShown,
-    rules: Rules,
-) -> tuple[Course | None, list[str]]:
+@dataclass(frozen=True)
+class OfLevels:
+    """One metric over the levels of a factor, a sample each, with all that was found."""
+
+    metric: Metric
+    path: str
+    levels: Sequence[float]
+    samples: Sequence[Sample]
+    change: Judgement | None
+    """From the first level that measured it to the last; None where fewer than two did."""
+    tested: Trend | None
+    knee: Knee | str
+    saturation: Saturation | NotShown
+    rules: Rules
+
+    @property
+    def measured(self) -> list[tuple[float, Sample]]:
+        return [(level, s) for level, s in zip(self.levels, self.samples, strict=True) if s.n]
+
+    @property
+    def n(self) -> str:
+        return numbers(s.n for _, s in self.measured)
+
+    @property
+    def is_same(self) -> bool:
+        return len({v for _, s in self.measured for v in s.values}) == 1
+
+    @property
+    def margin(self) -> str:
+        return "" if self.rules.margin is None else f"{100 * self.rules.margin.value:.3g} %"
+
+    def level(self, level: float) -> str:
+        return level_words(self.path, level)
+
+
+def sentences(of: OfLevels) -> tuple[Course | None, list[str]]:
     """What it does over the levels; and in sentences the change, the knee, saturation, and what was not measured, each
     with its numbers of trials."""
-    measured = [(level, s) for level, s in zip(levels, samples, strict=True) if s.n]
-    n = numbers(s.n for _, s in measured)
-    is_same = len({v for _, s in measured for v in s.values}) == 1
+    words, n, knee, saturation = of.metric.words, of.n, of.knee, of.saturation
     is_flat = isinstance(saturation, NotShown) and saturation.flat
     course: Course | None = None
     found = []
-    if change is not None and is_flat and not is_same:
+    if of.change is not None and is_flat and not of.is_same:
         course = "equivalent"
-        (first, _), (last, _) = measured[0], measured[-1]
-        ends = f"{level_number(first)} to {level_words(path, last)}"
+        ends = f"{level_number(of.measured[0][0])} to {of.level(of.measured[-1][0])}"
         found.append(
-            f"{metric.words}: flat: no difference larger than {_margin(rules)} from the last level, "
-            f"from {ends} ({_size(metric, change, rules)} over all, {n})."
+            f"{words}: flat: no difference larger than {of.margin} from the last level, from {ends} "
+            f"({_size(of, of.change)} over all, {n})."
         )
-    elif change is not None:
-        course, words = _change(metric, path, measured, change, tested, rules)
-        found.append(words)
+    elif of.change is not None:
+        course, said = _change(of, of.change)
+        found.append(said)
     if isinstance(knee, Knee):
         between = f"{level_number(knee.low)}, {level_number(knee.high)}"
-        found.append(f"{metric.words}: knee at {level_words(path, knee.level)} [{between}], {n}.")
-    elif not (is_same or is_flat):
-        found.append(f"{metric.words}: no knee: {knee}.")
+        found.append(f"{words}: knee at {of.level(knee.level)} [{between}], {n}.")
+    elif not (of.is_same or is_flat):
+        found.append(f"{words}: no knee: {knee}.")
     if isinstance(saturation, Saturation):
-        where = f"{level_words(path, saturation.level)} on"
         perhaps = ""
         if saturation.low < saturation.level:
-            perhaps = f"; perhaps from {level_words(path, saturation.low)} on, which is not shown"
-        found.append(f"{metric.words}: no difference larger than {_margin(rules)} from {where}, {n}{perhaps}.")
-    elif metric.compared == RATIO and not (is_same or is_flat):
-        found.append(f"{metric.words}: no saturation: {saturation.reason}.")
-    lacking = [level_number(level) for level, s in zip(levels, samples, strict=True) if not s.n]
+            perhaps = f"; perhaps from {of.level(saturation.low)} on, which is not shown"
+        where = f"{of.level(saturation.level)} on"
+        found.append(f"{words}: no difference larger than {of.margin} from {where}, {n}{perhaps}.")
+    elif of.metric.compared == RATIO and not (of.is_same or is_flat):
+        found.append(f"{words}: no saturation: {saturation.reason}.")
+    lacking = [level_number(level) for level, s in zip(of.levels, of.samples, strict=True) if not s.n]
     if lacking:
-        found.append(f"{metric.words}: no value at {', '.join(lacking)}.")
+        found.append(f"{words}: no value at {', '.join(lacking)}.")
     return course, found
 
 
@@ -88,50 +111,35 @@ def numbers(counts: Iterable[int]) -> str:
     return f"n = {each[0]} at each level" if len(each) == 1 else f"n = {each[0]} to {each[-1]} a level"
 
 
-def _change(
-    metric: Metric,
-    path: str,
-    measured: Sequence[tuple[float, Sample]],
-    change: Judgement,
-    tested: Trend | None,
-    rules: Rules,
-) -> tuple[Course, str]:
+def _change(of: OfLevels, change: Judgement) -> tuple[Course, str]:
     """What it does from the first level to the last, and that as a sentence."""
-    (first, one), (last, other) = measured[0], measured[-1]
-    start, end = level_words(path, first), level_words(path, last)
-    n = numbers(s.n for _, s in measured)
-    values = [metric.format(float(np.median(s.array))) for s in (one, other)]
-    if len({v for _, s in measured for v in s.values}) == 1:
-        return "same", f"{metric.words}: {SAME}, {values[0]} ({n})."
-    size = _size(metric, change, rules)
+    (first, one), (last, other) = of.measured[0], of.measured[-1]
+    start, end = of.level(first), of.level(last)
+    words, n, tested, alpha = of.metric.words, of.n, of.tested, of.rules.alpha
+    values = [of.metric.format(float(np.median(s.array))) for s in (one, other)]
+    if of.is_same:
+        return "same", f"{words}: {SAME}, {values[0]} ({n})."
+    size = _size(of, change)
     if change.verdict == "equivalent":
-        between = f"between {start} and {end} ({size}, {n})"
-        return "equivalent", f"{metric.words}: no difference larger than {_margin(rules)} {between}."
-    course = f"{values[0]} at {start} to {values[1]} at {end}"
-    sign = _sign(change)
+        return "equivalent", f"{words}: no difference larger than {of.margin} between {start} and {end} ({size}, {n})."
     p = "" if tested is None else f", {p_in_words(tested.p)} of a trend"
-    if tested is not None and tested.p <= rules.alpha and sign == tested.sign:
-        if _may_be_none(change, rules):
+    sign, course = _sign(change), f"{values[0]} at {start} to {values[1]} at {end}"
+    all_of_it = f"{course}, {size}, {n}{p}"
+    if tested is not None and tested.p <= alpha and sign == tested.sign:
+        if _may_be_none(of, change):
             way = "upwards" if sign > 0 else "downwards"
-            which = f"{metric.words} tends {way} over the levels, but its ends do not differ for sure"
-            return "differs", f"{which}: {course}, {size}, {n}{p}."
+            return "differs", f"{words} tends {way} over the levels, but its ends do not differ for sure: {all_of_it}."
         way = "rises" if sign > 0 else "falls"
-        return ("higher" if sign > 0 else "lower"), f"{metric.words} {way} from {course}: {size}, {n}{p}."
+        return ("higher" if sign > 0 else "lower"), f"{words} {way} from {course}: {size}, {n}{p}."
     if change.verdict in ("higher", "lower"):
-        return change.verdict, (
-            f"{metric.words} is {change.verdict} at {end} than at {start}, but not steadily over the levels: "
-            f"{course}, {size}, {n}{p}."
-        )
-    if tested is not None and tested.p_differs <= DIFFERS * rules.alpha:
+        said = f"{words} is {change.verdict} at {end} than at {start}, but not steadily over the levels: {all_of_it}."
+        return change.verdict, said
+    if tested is not None and tested.p_differs <= DIFFERS * alpha:
         differs = p_in_words(tested.p_differs)
-        words = f"{metric.words} differs between the levels ({differs}), not steadily: {course}, {size}, {n}{p}."
-        return "differs", words
-    if change.verdict == "too_few_trials" and (tested is None or tested.attainable > rules.alpha):
-        return (
-            "too_few_trials",
-            f"{metric.words}: not enough trials to tell whether it changes ({course}, {size}, {n}{p}).",
-        )
-    return "not_shown", f"{metric.words}: no change is shown ({course}, {size}, {n}{p})."
+        return "differs", f"{words} differs between the levels ({differs}), not steadily: {all_of_it}."
+    if change.verdict == "too_few_trials" and (tested is None or tested.attainable > alpha):
+        return "too_few_trials", f"{words}: not enough trials to tell whether it changes ({all_of_it})."
+    return "not_shown", f"{words}: no change is shown ({all_of_it})."
 
 
 def _sign(change: Judgement) -> int:
@@ -139,32 +147,29 @@ def _sign(change: Judgement) -> int:
     return (value > 0) - (value < 0)
 
 
-def _interval(change: Judgement, rules: Rules) -> tuple[Interval | None, str]:
+def _interval(of: OfLevels, change: Judgement) -> tuple[Interval | None, str]:
     """That of the difference between the ends, or where too few trials have none of that confidence, one of less."""
     if change.estimate.interval is not None:
         return change.estimate.interval, ""
-    return shift(change.design, 1 - 2 * rules.alpha).interval, f"; {format_confidence(1 - 2 * rules.alpha)}"
+    less = 1 - 2 * of.rules.alpha
+    return shift(change.design, less).interval, f"; {format_confidence(less)}"
 
 
-def _may_be_none(change: Judgement, rules: Rules) -> bool:
+def _may_be_none(of: OfLevels, change: Judgement) -> bool:
     """Whether the interval of the difference holds that there is none."""
-    interval, _ = _interval(change, rules)
+    interval, _ = _interval(of, change)
     return interval is not None and interval.low <= 0 <= interval.high
 
 
-def _margin(rules: Rules) -> str:
-    return "" if rules.margin is None else f"{100 * rules.margin.value:.3g} %"
-
-
-def _size(metric: Metric, change: Judgement, rules: Rules) -> str:
+def _size(of: OfLevels, change: Judgement) -> str:
     """ "27.1x [20.3, 35.0]", "+12 [3, 20]"; where there are too few trials for that interval, "[20.3, 35.0; 90 %]"."""
     value = change.estimate.value
     if value is None:
         return "–"
-    interval, level = _interval(change, rules)
+    interval, level = _interval(of, change)
 
     def form(x: float) -> str:
-        return ratio_words(math.exp(x)) if rules.logarithms else metric.format(x)
+        return ratio_words(math.exp(x)) if of.rules.logarithms else of.metric.format(x)
 
     between = "" if interval is None else f" [{form(interval.low)}, {form(interval.high)}{level}]"
-    return f"{form(value)}x{between}" if rules.logarithms else f"{'+' if value > 0 else ''}{form(value)}{between}"
+    return f"{form(value)}x{between}" if of.rules.logarithms else f"{'+' if value > 0 else ''}{form(value)}{between}"

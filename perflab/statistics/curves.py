@@ -224,9 +224,8 @@ def _metric(
     if len(with_values) > 1:
         change = judge(with_values[0], with_values[-1], rules)
     confidence = _confidence(with_values, 1 - alpha)
-    course, words = curve_verdicts.sentences(
-        metric, path, levels, samples, change, tested, knee_found, saturated, rules
-    )
+    found = curve_verdicts.OfLevels(metric, path, levels, samples, change, tested, knee_found, saturated, rules)
+    course, words = curve_verdicts.sentences(found)
     return CurveMetric(
         unit=metric.unit,
         points=tuple(estimate.median_of(s, confidence, metric.unit) if s.n else None for s in samples),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from perflab import quantity
@@ -164,32 +164,26 @@ def _compared(index: int, results: Sequence[Result], confidence: float) -> tuple
     """The place of the reference, and the ratio to it: of CPU per message, or of CPU where nothing is delivered."""
     result = results[index]
     key = "cpu_per_message_ns" if _reading(result, "cpu_per_message_ns").n else "cpu_percent"
-    if not _reading(result, key).n:
-        return None, _ratio(Estimate(None, reason=why_missing(result.entering, _metric(key))), key, 0, confidence)
-    reference = _reference(index, results, key)
-    if reference is None:
-        return None, _ratio(Estimate(None, reason=_no_reference(result, results)), key, 0, confidence)
-    if reference == index:
-        return index, _ratio(Estimate(1.0, reason="it is the reference itself"), key, 0, confidence)
-    first, second = _reading(results[reference], key), _reading(result, key)
-    if not (first.positive and second.positive):
-        return reference, _ratio(Estimate(None, reason="a ratio needs CPU times above 0"), key, 0, confidence)
-    if first.n == 1 == second.n:
-        value = second.values[0] / first.values[0]
-        return reference, _ratio(
-            Estimate(value, reason="1 trial of each is too few for an interval"), key, 1, confidence
-        )
-    from perflab.statistics.design import design
-    from perflab.statistics.difference import shift
+    second, reference = _reading(result, key), _reference(index, results, key)
+    first = _reading(results[reference], key) if reference is not None else second
+    n, paired = 0, False
+    if not second.n:
+        reference, found = None, Estimate(None, reason=why_missing(result.entering, _metric(key)))
+    elif reference is None:
+        found = Estimate(None, reason=_no_reference(result, results))
+    elif reference == index:
+        found = Estimate(1.0, reason="it is the reference itself")
+    elif not (first.positive and second.positive):
+        found = Estimate(None, reason="a ratio needs CPU times above 0")
+    elif first.n == 1 == second.n:
+        n, found = 1, Estimate(second.values[0] / first.values[0], reason="1 trial of each is too few for an interval")
+    else:
+        from perflab.statistics.design import design
+        from perflab.statistics.difference import shift
 
-    compared = design(first.mapped(math.log), second.mapped(math.log))
-    return reference, _ratio(
-        shift(compared, confidence).mapped(math.exp), key, len(compared.b), confidence, compared.blocked
-    )
-
-
-def _ratio(found: Estimate, key: str, n: int, confidence: float, paired: bool = False) -> CostRatio:
-    return CostRatio(**vars(as_median(found, n, confidence)), of=key, paired=paired)
+        compared = design(first.mapped(math.log), second.mapped(math.log))
+        found, n, paired = shift(compared, confidence).mapped(math.exp), len(compared.b), compared.blocked
+    return reference, CostRatio(**vars(as_median(found, n, confidence)), of=key, paired=paired)
 
 
 def _reference(index: int, results: Sequence[Result], key: str) -> int | None:
@@ -313,56 +307,43 @@ def grouped(shares: Mapping[str, float]) -> dict[str, float]:
     return {**found, OTHER: sum(share for name, share in shares.items() if name not in inside)}
 
 
-@dataclass
-class _Phase:
-    """What all executor threads did under one name."""
-
-    count: int = 0
-    wall_ns: int = 0
-    on_cpu_ns: int = 0
-    told_ns: float = 0.0  # of wall_ns, that of which the scheduler's events tell
-
-    @property
-    def known_cpu_ns(self) -> int | None:
-        if not self.wall_ns:
-            return 0
-        return self.on_cpu_ns if self.told_ns >= MIN_KNOWN * self.wall_ns else None
-
-
 def phases_of(document: Mapping[str, Any]) -> Phases | None:
     """`phases` of a trial from the answer of `perflab trace executor`: all executor threads together.
 
     None where no thread has phases. CPU time is null where the scheduler's events cover too little of the time.
     """
-    section = document["executor"]
-    found: dict[str, _Phase] = {}
-    for row in section["rows"]:
-        if row["function"] not in PHASES:
-            continue
-        part = found.setdefault(row["function"], _Phase())
-        part.count += row["count"]
-        part.wall_ns += row["wall_ns"] or 0
-        part.on_cpu_ns += row["on_cpu_ns"] or 0
-        part.told_ns += (row["wall_ns"] or 0) * (row["known_percent"] or 0) / 100
-    if "thread" not in found:
+    rows = document["executor"]["rows"]
+    by_function: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["function"] in PHASES:
+            by_function.setdefault(row["function"], []).append(row)
+    if "thread" not in by_function:
         return None
-    cpu = {name: part.known_cpu_ns for name, part in found.items()}
+    wall = {name: sum(row["wall_ns"] or 0 for row in own) for name, own in by_function.items()}
+    told = {  # of that, what the scheduler's events tell of
+        name: sum((row["wall_ns"] or 0) * (row["known_percent"] or 0) / 100 for row in own)
+        for name, own in by_function.items()
+    }
+    cpu = {
+        name: sum(row["on_cpu_ns"] or 0 for row in own) if told[name] >= MIN_KNOWN * wall[name] else None
+        for name, own in by_function.items()
+    }
     uncovered = any(value is None for value in cpu.values())
     return Phases(
-        threads=sum(row["function"] == "thread" for row in section["rows"]),
+        threads=len(by_function["thread"]),
         reason="the scheduler's events are missing, or cover too little of it" if uncovered else None,
         rows=tuple(
             PhaseRow(
                 function=name,
                 depth=_depth(name),
-                count=part.count,
-                wall_ns=part.wall_ns,
+                count=sum(row["count"] for row in own),
+                wall_ns=wall[name],
                 on_cpu_ns=cpu[name],
-                cpu_usage=_part(cpu[name], part.told_ns),
+                cpu_usage=_part(cpu[name], told[name]),
                 of_thread=_part(cpu[name], cpu["thread"]),
                 of_parent=None if (above := PHASES[name]) is None else _part(cpu[name], cpu.get(above)),
             )
-            for name, part in found.items()
+            for name, own in by_function.items()
         ),
     )
 

@@ -40,6 +40,10 @@ _MAX_INFLATED = _HEADER.size + 9 * COUNTS_LENGTH
 Int64s = NDArray[np.int64]
 
 
+_ADDED = ("saturated", "negative", "overflowed")
+SIDES = ("count", "sum", "min", "max", "max_at_ns", *_ADDED)  # the exact values of a record, beside its cells
+
+
 class HistogramError(ValueError):
     """An encoded histogram is damaged, or of another range or precision."""
 
@@ -134,9 +138,7 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
         min=min(minima, default=None),
         max=None if highest is None else highest.max,
         max_at_ns=None if highest is None else highest.max_at_ns,
-        saturated=sum(h.saturated for h in parts),
-        negative=sum(h.negative for h in parts),
-        overflowed=sum(h.overflowed for h in parts),
+        **{name: sum(getattr(h, name) for h in parts) for name in _ADDED},
     )
 
 
@@ -197,26 +199,16 @@ def decode(encoded: str) -> Histogram:
 
 
 def from_record(record: Mapping[str, Any]) -> Histogram:
-    """The histogram of a record {"v2", "count", "sum", "min", "max", "max_at_ns", "saturated", "negative",
-    "overflowed"}.
+    """The histogram of a record: "v2", the encoding, and SIDES; `overflowed` may be missing.
 
     A record written while values were being recorded may be a few values ahead in one member (`check` tells).
     Raises HistogramError where the record is incomplete or damaged.
     """
     try:
         indices, counts = _decode_cells(record["v2"])
-        return Histogram(
-            indices=indices,
-            counts=counts,
-            count=int(record["count"]),
-            sum=int(record["sum"]),
-            min=record["min"],
-            max=record["max"],
-            max_at_ns=record["max_at_ns"],
-            saturated=int(record["saturated"]),
-            negative=int(record["negative"]),
-            overflowed=int(record.get("overflowed", 0)),
-        )
+        told = {"overflowed": 0, **record}
+        whole = {name: int(told[name]) for name in ("count", "sum", *_ADDED)}
+        return Histogram(indices, counts, **whole, **{name: told[name] for name in ("min", "max", "max_at_ns")})
     except (KeyError, TypeError) as error:
         raise HistogramError(f"a histogram record lacks {error}") from error
 
@@ -230,17 +222,7 @@ def check(histogram: Histogram) -> None:
 
 def to_record(histogram: Histogram) -> dict[str, Any]:
     """The record of a histogram, the inverse of `from_record`."""
-    return {
-        "v2": encode(histogram),
-        "count": histogram.count,
-        "sum": histogram.sum,
-        "min": histogram.min,
-        "max": histogram.max,
-        "max_at_ns": histogram.max_at_ns,
-        "saturated": histogram.saturated,
-        "negative": histogram.negative,
-        "overflowed": histogram.overflowed,
-    }
+    return {"v2": encode(histogram), **{name: getattr(histogram, name) for name in SIDES}}
 
 
 def _encode_zigzag(numbers: Int64s) -> bytes:
