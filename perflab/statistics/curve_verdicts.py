@@ -126,7 +126,7 @@ def _change(of: OfLevels, change: Judgement) -> tuple[Course, str]:
     sign, course = _sign(change), f"{values[0]} at {start} to {values[1]} at {end}"
     all_of_it = f"{course}, {size}, {n}{p}"
     if tested is not None and tested.p <= alpha and sign == tested.sign:
-        if _may_be_none(of, change):
+        if _may_be_none(change):
             way = "upwards" if sign > 0 else "downwards"
             return "differs", f"{words} tends {way} over the levels, but its ends do not differ for sure: {all_of_it}."
         way = "rises" if sign > 0 else "falls"
@@ -147,17 +147,17 @@ def _sign(change: Judgement) -> int:
     return (value > 0) - (value < 0)
 
 
-def _interval(of: OfLevels, change: Judgement) -> tuple[Interval | None, str]:
+def _interval(change: Judgement) -> tuple[Interval | None, str]:
     """That of the difference between the ends, or where too few trials have none of that confidence, one of less."""
     if change.estimate.interval is not None:
         return change.estimate.interval, ""
-    less = 1 - 2 * of.rules.alpha
+    less = 1 - 2 * change.rules.alpha
     return shift(change.design, less).interval, f"; {format_confidence(less)}"
 
 
-def _may_be_none(of: OfLevels, change: Judgement) -> bool:
+def _may_be_none(change: Judgement) -> bool:
     """Whether the interval of the difference holds that there is none."""
-    interval, _ = _interval(of, change)
+    interval, _ = _interval(change)
     return interval is not None and interval.low <= 0 <= interval.high
 
 
@@ -166,7 +166,7 @@ def _size(of: OfLevels, change: Judgement) -> str:
     value = change.estimate.value
     if value is None:
         return "–"
-    interval, level = _interval(of, change)
+    interval, level = _interval(change)
 
     def form(x: float) -> str:
         return ratio_words(math.exp(x)) if of.rules.logarithms else of.metric.format(x)

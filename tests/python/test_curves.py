@@ -363,8 +363,8 @@ def test_ends_that_may_be_alike_are_told_from_such_that_differ() -> None:
     first = Sample.of([1.0, 1.1, 0.9, 1.05, 0.95, 3.0])
     alike = judge(first, Sample.of([1.05, 1.2, 1.0, 1.1, 0.8, 2.0]), rules)
     apart = judge(first, Sample.of([11.0, 11.2, 11.4, 11.1, 10.8, 12.0]), rules)
-    assert curve_verdicts._may_be_none(alike, rules)
-    assert not curve_verdicts._may_be_none(apart, rules)
+    assert curve_verdicts._may_be_none(alike)
+    assert not curve_verdicts._may_be_none(apart)
 
 
 def test_no_trend_where_nothing_varies() -> None:
