@@ -47,7 +47,7 @@ REASONS = {
 # Not the system's doing, or not known to be: in no share of misses.
 NOT_JUDGED = ("before_first", "end_of_trace", "cut")
 
-_EDGE = ("from_vertex", "via", "link", "topic", "to_vertex")
+_EDGE = ("from_vertex", "via_vertex", "link", "topic", "to_vertex")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Flow:
     vertices: pl.DataFrame  # vertex, key, label, kind, node, name, process, pid, host, handle
     # run, vertex, start_ns, end_ns, due_ns, root (local, outside, or null where a message led to it)
     runs: pl.DataFrame
-    # edge, from_vertex, via, link, topic, to_vertex, publisher and subscription (their nodes), delivery, delivered
+    # edge, from_vertex, via_vertex, link, topic, to_vertex, publisher, subscription (nodes), delivery, delivered
     edges: pl.DataFrame
     steps: pl.DataFrame  # edge, run, publication, published_ns, to_run, status; sorted by edge
     settling_ns: int
@@ -137,7 +137,7 @@ class Flow:
 def flow_of(trace: Source, quality: Quality, *, inferred: bool = False, settling_ns: int = SETTLING_NS) -> Flow:
     """The message flow of a trace; with `inferred` links also those."""
     vertices, runs, messages = _runs(trace, _messages(trace, quality, settling_ns))
-    steps = messages.with_columns(via=pl.lit(None, pl.Int32), link=pl.lit(CAUSAL), run=pl.col("from_run"))
+    steps = messages.with_columns(via_vertex=pl.lit(None, pl.Int32), link=pl.lit(CAUSAL), run=pl.col("from_run"))
     linked = _links(trace, vertices, runs, messages, inferred=inferred)
     every = pl.concat([steps, linked.select(steps.columns)])
     every = every.with_columns(from_vertex=runs["vertex"].gather(every["run"]))
@@ -336,14 +336,13 @@ def _links(
         every = every.join(declared, on=["publisher_row", "input"], how="anti")
         pairs = pl.concat([pairs, every.with_columns(link=pl.lit(INFERRED))])
     if pairs.is_empty():
-        return messages.clear().with_columns(via=pl.lit(None, pl.Int32), link=pl.lit(""), run=pl.col("from_run"))
+        return messages.clear().with_columns(via_vertex=pl.lit(None, pl.Int32), link=pl.lit(""), run=pl.col("from_run"))
     pairs = pairs.with_columns(key=pl.format("subscription {}", "input"))
     pairs = pairs.join(vertices.select("key", input_vertex="vertex"), on="key")
     published = messages.select("publication", "publisher_row", "published_ns", "from_run").unique("publication")
-    published = published.with_columns(via=runs["vertex"].gather(published["from_run"]))
-    asked = (
-        published.join(pairs, on="publisher_row").filter(pl.col("via") != pl.col("input_vertex")).sort("published_ns")
-    )
+    published = published.with_columns(via_vertex=runs["vertex"].gather(published["from_run"]))
+    asked = published.join(pairs, on="publisher_row").sort("published_ns")
+    asked = asked.filter(pl.col("via_vertex") != pl.col("input_vertex"))
     started = runs.select("run", "start_ns", input_vertex="vertex").sort("start_ns")
     latest = asked.join_asof(
         started,
@@ -353,4 +352,4 @@ def _links(
         strategy="backward",
         check_sortedness=False,
     ).filter(pl.col("run").is_not_null())
-    return messages.join(latest.select("publication", "via", "link", "run"), on="publication")
+    return messages.join(latest.select("publication", "via_vertex", "link", "run"), on="publication")

@@ -91,7 +91,7 @@ class Route:
         parts = [f"{begin}{self.source}"]
         for edge in self.rows:
             if edge["link"] != CAUSAL:
-                parts.append(f"({edge['link']}) {self.flow.label(edge['via'])}")
+                parts.append(f"({edge['link']}) {self.flow.label(edge['via_vertex'])}")
             parts += [edge["topic"], self._taker(edge)]
         return ROUTE_ARROW.join(parts) + (" (again)" if self.closes else "")
 
@@ -108,7 +108,7 @@ class Route:
         for place, edge in enumerate(self.rows):
             number, sender = edge["edge"], self.flow.vertex[edge["from_vertex"]]
             if edge["link"] != CAUSAL:
-                publisher = self.flow.vertex[edge["via"]]
+                publisher = self.flow.vertex[edge["via_vertex"]]
                 what = f"{sender['label']}, until {publisher['label']} publishes"
                 made.append(Hop("held", what, edge["link"], number))
                 sender = publisher

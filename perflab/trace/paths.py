@@ -640,8 +640,8 @@ def edges_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
         statistics=("min", "p50", "p99", "max", "mean"), at={"latency": pl.col("published_ns") - flow.begin_ns},
     )  # fmt: skip
     label = flow.vertices["label"]
-    ends = {name: label.gather(flow.edges[f"{name}_vertex"]) for name in ("from", "to")}
-    edges = flow.edges.with_columns(**ends, via=label.gather(flow.edges["via"]))
+    ends = {name: label.gather(flow.edges[f"{name}_vertex"]) for name in ("from", "via", "to")}
+    edges = flow.edges.with_columns(**ends)
     rank = pl.col("link").replace_strict({CAUSAL: 0, DECLARED: 1, INFERRED: 2}, return_dtype=pl.Int8)
     return (
         scope.edges(edges)
@@ -657,7 +657,7 @@ def vertices_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
     edges = flow.edges.filter(pl.col("delivered") > 0)
     out = edges.group_by(vertex=pl.col("from_vertex")).agg(out=pl.len())
     into = edges.group_by(vertex=pl.col("to_vertex")).agg(into=pl.len())
-    on_edge = pl.concat([flow.edges[c].drop_nulls() for c in ("from_vertex", "via", "to_vertex")]).unique()
+    on_edge = pl.concat([flow.edges[c].drop_nulls() for c in ("from_vertex", "via_vertex", "to_vertex")]).unique()
     runs = describe(
         scope.within(flow.runs, "start_ns").with_columns(duration=pl.col("end_ns") - pl.col("start_ns")), ["vertex"],
         {"duration": pl.col("duration")}, [pl.len().cast(pl.Int64).alias("runs")], statistics=_SHORT,

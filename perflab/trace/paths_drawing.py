@@ -20,17 +20,17 @@ _RED, _GREY = "#c0392b", "#999999"
 
 @dataclass(frozen=True)
 class _Edge:
-    source: str
-    target: str
+    source: int  # vertices of the flow
+    target: int
     lines: tuple[str, ...]
     link: str
-    bottleneck: bool
-    silent: bool  # nothing arrived
+    bottleneck: bool = False
+    silent: bool = False  # nothing arrived
 
 
 @dataclass(frozen=True)
 class _Vertex:
-    identity: str
+    number: int
     lines: tuple[str, ...]
     kind: str
     bottleneck: bool
@@ -38,59 +38,41 @@ class _Vertex:
 
 @dataclass(frozen=True)
 class _Drawing:
-    groups: tuple[tuple[str | None, tuple[_Vertex, ...]], ...]  # node, its vertices
+    groups: tuple[tuple[str | None, list[_Vertex]], ...]  # node, its vertices
     edges: tuple[_Edge, ...]
 
 
 def _drawing(p: Paths) -> _Drawing:
     slow_edges, slow_vertices = _bottlenecks(p)
-    identity = {row["label"]: f"v{row['vertex']}" for row in vertices_of(p.flow).to_dicts()}
     groups: dict[tuple[Any, ...], list[_Vertex]] = {}
-    names: dict[tuple[Any, ...], str | None] = {}
-    for row in vertices_of(p.flow).to_dicts():
-        node = row["node"]
-        key: tuple[Any, ...] = (node, row["process"], row["pid"], row["host"])
-        if node is None:
-            key = (None, row["label"])
-        names[key] = node
-        prefix = f"{node} "
-        text = row["label"][len(prefix) :] if node is not None and row["label"].startswith(prefix) else row["label"]
-        lines = [text]
+    for row in vertices_of(p.flow).iter_rows(named=True):
+        node, lines = row["node"], [row["label"].removeprefix(f"{row['node']} ")]
         if row["runs"]:
-            p50 = row["duration_p50_ns"]
-            lines.append(f"n {format_count(row['runs'])}" + ("" if p50 is None else f", p50 {format_time(p50)}"))
-        vertex = _Vertex(identity[row["label"]], tuple(lines), row["kind"], row["label"] in slow_vertices)
-        groups.setdefault(key, []).append(vertex)
+            lines.append(_n(row["runs"], row["duration_p50_ns"]))
+        vertex = _Vertex(row["vertex"], tuple(lines), row["kind"], row["label"] in slow_vertices)
+        of_node = (row["process"], row["pid"], row["host"]) if node is not None else (row["label"],)
+        groups.setdefault((node, *of_node), []).append(vertex)
     edges = []
-    for row in edges_of(p.flow).to_dicts():
-        called = (row["from"], row["via"], row["topic"], row["to"], row["link"])
+    for row in edges_of(p.flow).iter_rows(named=True):
         if row["link"] != CAUSAL:
             # The message itself is an edge of its own: what is inferred leads to the run that published it.
-            edge = _Edge(identity[row["from"]], identity[row["via"]], (row["link"],), row["link"], False, False)
-            if edge not in edges:
-                edges.append(edge)
+            edges.append(_Edge(row["from_vertex"], row["via_vertex"], (row["link"],), row["link"]))
             continue
-        lines = [row["topic"], f"n {format_count(row['arrived'])}"]
-        if row["latency_p50_ns"] is not None:
-            lines[1] += f", p50 {format_time(row['latency_p50_ns'])}"
+        lines = [row["topic"], _n(row["arrived"], row["latency_p50_ns"])]
         if row["not_arrived"]:
             lines.append(f"{format_count(row['not_arrived'])} not arrived")
-        edges.append(
-            _Edge(
-                identity[row["from"]],
-                identity[row["to"]],
-                tuple(lines),
-                CAUSAL,
-                called in slow_edges,
-                not row["arrived"],
-            )
-        )
-    return _Drawing(tuple((names[key], tuple(found)) for key, found in groups.items()), tuple(edges))
+        ends = (row["from_vertex"], row["to_vertex"])
+        edges.append(_Edge(*ends, tuple(lines), CAUSAL, (*ends, row["topic"]) in slow_edges, not row["arrived"]))
+    return _Drawing(tuple((key[0], found) for key, found in groups.items()), tuple(dict.fromkeys(edges)))
 
 
-def _bottlenecks(p: Paths) -> tuple[set[tuple[Any, ...]], set[str]]:
-    """Edges, as they are called, and labels of vertices that are the median bottleneck of a path."""
-    edges: set[tuple[Any, ...]] = set()
+def _n(n: int, p50_ns: int | None) -> str:
+    return f"n {format_count(n)}" + ("" if p50_ns is None else f", p50 {format_time(p50_ns)}")
+
+
+def _bottlenecks(p: Paths) -> tuple[set[tuple[int, int, str]], set[str]]:
+    """Edges (vertices and topic) and labels of vertices that are the median bottleneck of a path."""
+    edges: set[tuple[int, int, str]] = set()
     vertices: set[str] = set()
     for told in p.named or p.told:
         hop = told.bottleneck("median")
@@ -98,8 +80,8 @@ def _bottlenecks(p: Paths) -> tuple[set[tuple[Any, ...]], set[str]]:
             continue
         if hop["kind"] == "message" and hop["edge"] in p.flow.edge:
             edge = p.flow.edge[hop["edge"]]
-            sender = p.flow.label(edge["from_vertex"] if edge["via"] is None else edge["via"])
-            edges.add((sender, None, edge["topic"], p.flow.label(edge["to_vertex"]), CAUSAL))
+            sender = edge["from_vertex"] if edge["via_vertex"] is None else edge["via_vertex"]
+            edges.add((sender, edge["to_vertex"], edge["topic"]))
         elif hop["kind"] in ("callback", "sink"):
             vertices.add(hop["what"])
     return edges, vertices
@@ -134,7 +116,7 @@ def dot(p: Paths) -> str:
         for vertex in vertices:
             shape = _SHAPES.get(vertex.kind, "box")
             mark = f', color="{_RED}", penwidth=2' if vertex.bottleneck else ""
-            out.append(f"{indent}{vertex.identity} [label={_dot_text(vertex.lines)}, shape={shape}{mark}];")
+            out.append(f"{indent}v{vertex.number} [label={_dot_text(vertex.lines)}, shape={shape}{mark}];")
         if node is not None:
             out.append("  }")
     styles = {INFERRED: ", style=dashed", DECLARED: ", style=dotted", CAUSAL: ""}
@@ -144,7 +126,7 @@ def dot(p: Paths) -> str:
             style += f', color="{_RED}", fontcolor="{_RED}", penwidth=2'
         elif edge.silent:
             style += f', color="{_GREY}", fontcolor="{_GREY}"'
-        out.append(f"  {edge.source} -> {edge.target} [label={_dot_text(edge.lines)}{style}];")
+        out.append(f"  v{edge.source} -> v{edge.target} [label={_dot_text(edge.lines)}{style}];")
     out.append("}")
     return "\n".join(out) + "\n"
 
@@ -171,13 +153,13 @@ def mermaid(p: Paths) -> str:
             indent = "    "
         for vertex in vertices:
             left, right = _MERMAID_BRACKETS.get(vertex.kind, ("[", "]"))
-            out.append(f"{indent}{vertex.identity}{left}{_mermaid_text(vertex.lines)}{right}")
+            out.append(f"{indent}v{vertex.number}{left}{_mermaid_text(vertex.lines)}{right}")
         if node is not None:
             out.append("  end")
     slow, silent = [], []
     for i, edge in enumerate(drawing.edges):
         arrow = "-->" if edge.link == CAUSAL else "-.->"
-        out.append(f"  {edge.source} {arrow}|{_mermaid_text(edge.lines)}| {edge.target}")
+        out.append(f"  v{edge.source} {arrow}|{_mermaid_text(edge.lines)}| v{edge.target}")
         if edge.bottleneck:
             slow.append(str(i))
         elif edge.silent:
@@ -186,7 +168,7 @@ def mermaid(p: Paths) -> str:
         out.append(f"  linkStyle {','.join(slow)} stroke:{_RED},stroke-width:3px")
     if silent:
         out.append(f"  linkStyle {','.join(silent)} stroke:{_GREY}")
-    marked = [v.identity for _, vertices in drawing.groups for v in vertices if v.bottleneck]
+    marked = [f"v{v.number}" for _, vertices in drawing.groups for v in vertices if v.bottleneck]
     if marked:
         out += [f"  classDef bottleneck stroke:{_RED},stroke-width:3px", f"  class {','.join(marked)} bottleneck"]
     return "\n".join(out) + "\n"

@@ -22,12 +22,12 @@ from perflab.trace.names import NO_SCHEDULER, plural
 from perflab.trace.quality import Quality, quality_of, wake_up_reason
 from perflab.trace.quantiles import quantile
 from perflab.trace.scope import since_begin
-from perflab.trace.why_layers import Collected, Columns, Flags, Ints
+from perflab.trace.why_layers import Collected, Columns, Flags, Ints, ints
 from perflab.trace.why_messages import Considered, Selection, as_messages, considered
 from perflab.trace.why_parts import parts_of, with_names
 from perflab.trace.why_path import Role, stretches_of
 from perflab.trace.why_sections import TABLES, Late
-from perflab.trace.why_threads import Threads, ints
+from perflab.trace.why_threads import Threads
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -102,7 +102,7 @@ def _slow_callbacks(trace: Source, selection: Selection, quality: Quality, threa
     subjects = _numbered(slow.sort("start_ns", maintain_order=True))
     thread, start, end, callback = (ints(subjects[c]) for c in ("thread", "start_ns", "end_ns", "callback_row"))
     stretches = Collected()
-    stretches.add(np.arange(len(start)), thread, start, end, Role.SLOW)
+    stretches.put({"subject": np.arange(len(start)), "thread": thread, "start": start, "end": end}, role=Role.SLOW)
     parts = _parts(
         trace, "callback", subjects.select("subject", "topic", publisher="node"), threads, stretches.all(), callback,
         np.zeros(len(start), dtype=np.bool_),

@@ -11,6 +11,7 @@ a stretch by a layer gives pieces, each within one interval or between two, that
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
@@ -18,6 +19,14 @@ Flags = NDArray[np.bool_]
 
 FOREVER = 2**62  # ns
 NONE = -1  # no row
+
+
+def ints(series: pl.Series, missing: int = NONE) -> Ints:
+    """As numbers; null is `missing`. Enumerations by their place."""
+    if series.dtype == pl.Enum:
+        series = series.to_physical()
+    filled: Ints = series.cast(pl.Int64).fill_null(missing).to_numpy()
+    return filled
 
 
 class Layer:
@@ -35,6 +44,13 @@ class Layer:
         times = np.sort(self.start)
         self._times = times[np.diff(times, prepend=times[:1] - 1) != 0]  # np.unique is slower
         self._keys = self._key(self.thread, self.start, right=True)
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, rows: Ints | None = None) -> Layer:
+        """These rows of a table with `thread`, `start_ns` and `end_ns`, or all; what was not seen to end goes on."""
+        rows = np.arange(table.height, dtype=np.int64) if rows is None else rows
+        thread, start = ints(table["thread"])[rows], ints(table["start_ns"])[rows]
+        return cls(thread, start, ints(table["end_ns"], FOREVER)[rows], rows)
 
     def __len__(self) -> int:
         return len(self.thread)
@@ -109,6 +125,7 @@ def _is_sorted(thread: Ints, start: Ints) -> bool:
 # Columns of equal length. Those of stretches of time are subject (whose time it is: the message, or the callback
 # instance), thread (its row; NONE where no thread's states matter), start, end, role and note.
 Columns = dict[str, Ints]
+_STRETCHES = ("subject", "thread", "start", "end", "role", "note")
 
 
 def cut_by(layer: Layer, pieces: Columns, where: Flags | None = None) -> tuple[Columns, Ints]:
@@ -123,18 +140,22 @@ def of_rows(values: Ints, row: Ints) -> Ints:
     return np.where(row >= 0, values[row], NONE) if len(values) else np.full(len(row), NONE)
 
 
+def chosen(pieces: Columns, rows: Flags) -> Columns:
+    return {name: column[rows] for name, column in pieces.items()}
+
+
 class Collected:
     """Stretches that are found one after the other. Those of no length are left out."""
 
     def __init__(self) -> None:
         self._found: list[Columns] = []
 
-    def add(
-        self, subject: Ints, thread: Ints | int, start: Ints, end: Ints, role: Ints | int, note: Ints | int = 0
-    ) -> None:
-        columns = {"subject": subject, "thread": thread, "start": start, "end": end, "role": role, "note": note}
-        keep = end > start
-        self._found.append({c: np.broadcast_to(np.int64(v), len(subject))[keep] for c, v in columns.items()})
+    def put(self, pieces: Columns, **instead: Ints | int) -> None:
+        """Pieces with their columns, or with others `instead`."""
+        columns = {"note": 0, **pieces, **instead}
+        n = len(pieces["subject"])
+        stretches = {name: np.broadcast_to(np.int64(columns[name]), n) for name in _STRETCHES}
+        self._found.append(chosen(stretches, stretches["end"] > stretches["start"]))
 
     def all(self) -> Columns:
-        return {name: np.concatenate([found[name] for found in self._found]) for name in self._found[0]}
+        return {name: np.concatenate([found[name] for found in self._found]) for name in _STRETCHES}

@@ -18,9 +18,9 @@ from perflab.trace.messages import EDGE, deliveries_of, pairs_of, publications_o
 from perflab.trace.quality import Quality
 from perflab.trace.quantiles import rank
 from perflab.trace.scope import EVERYTHING, Scope
-from perflab.trace.why_layers import FOREVER, Ints, Layer
+from perflab.trace.why_layers import FOREVER, Ints, Layer, ints
 from perflab.trace.why_path import Messages
-from perflab.trace.why_threads import CALLBACK, Threads, ints
+from perflab.trace.why_threads import CALLBACK, Threads
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from perflab.trace.why_layers import NONE, Collected, Columns, Flags, Ints, of_rows
+from perflab.trace.why_layers import NONE, Collected, Columns, Flags, Ints, chosen, cut_by, of_rows
 from perflab.trace.why_threads import CALLBACK, Threads
 
 MAX_HOPS = 16  # threads on one way; ways in real systems have three or four
@@ -86,15 +86,15 @@ def stretches_of(messages: Messages, threads: Threads) -> Columns:
     """Of each message the stretches from its begin to its callback_start. Their lengths add up to that time."""
     found = Collected()
     m = messages
-    subject = np.arange(len(m), dtype=np.int64)
+    of_sender, of_reader = ({"subject": np.arange(len(m)), "thread": t} for t in (m.publisher_thread, m.reader_thread))
     _Walk(m, threads, found, of_timer=True).go(m.publisher_thread, m.work, m.begin)
-    found.add(subject, m.publisher_thread, m.work, m.published, Role.WORK)
-    found.add(subject, m.publisher_thread, m.published, m.sent, Role.PUBLISH)
-    inline = np.flatnonzero(m.inline)
-    found.add(inline, m.reader_thread[inline], m.sent[inline], m.arrived[inline], Role.WRITE)
-    _Walk(m, threads, found, of_timer=False).go(m.reader_thread, m.arrived, np.where(m.inline, m.arrived, m.sent))
-    found.add(subject, m.reader_thread, m.arrived, m.taken, Role.TAKE)
-    found.add(subject, m.reader_thread, m.taken, m.started, Role.DISPATCH)
+    found.put(of_sender, start=m.work, end=m.published, role=Role.WORK)
+    found.put(of_sender, start=m.published, end=m.sent, role=Role.PUBLISH)
+    taken_up = np.where(m.inline, m.arrived, m.sent)
+    found.put(of_reader, start=m.sent, end=taken_up, role=Role.WRITE)
+    _Walk(m, threads, found, of_timer=False).go(m.reader_thread, m.arrived, taken_up)
+    found.put(of_reader, start=m.arrived, end=m.taken, role=Role.TAKE)
+    found.put(of_reader, start=m.taken, end=m.started, role=Role.DISPATCH)
     return found.all()
 
 
@@ -106,40 +106,39 @@ class _Walk:
 
     def go(self, thread: Ints, until: Ints, begin: Ints) -> None:
         """Finds the stretches of every message from its `begin` to `until`, when that thread had it."""
-        subject = np.flatnonzero(until > begin)
-        thread, until = thread[subject], until[subject]
-        role = np.full(len(subject), Role.TIMER if self._of_timer else Role.READER, dtype=np.int64)
+        role = np.full(len(self._messages), Role.TIMER if self._of_timer else Role.READER, dtype=np.int64)
+        subject = np.arange(len(self._messages), dtype=np.int64)
+        front = {"subject": subject, "thread": thread, "start": begin, "end": until, "role": role}
+        front = chosen(front, until > begin)
         for hop in range(MAX_HOPS):
-            if not len(subject):
+            if not len(front["subject"]):
                 return
-            subject, thread, until, role = self._hop(subject, thread, until, role, begin, first=hop == 0)
+            front = self._hop(front, first=hop == 0)
         unknown = Role.TIMER_UNKNOWN if self._of_timer else Role.UNKNOWN
-        self._found.add(subject, NONE, begin[subject], until, unknown, Note.HOPS)
+        self._found.put(front, thread=NONE, role=unknown, note=Note.HOPS)
 
-    def _hop(
-        self, subject: Ints, thread: Ints, until: Ints, role: Ints, begin: Ints, *, first: bool
-    ) -> tuple[Ints, Ints, Ints, Ints]:
+    def _hop(self, front: Columns, *, first: bool) -> Columns:
         """One thread of the way of each message: from its last wake-up on. Returns those that are to be followed."""
-        low = begin[subject]
         sleeps = self._threads.sleeps
-        sleep = np.where(role == Role.WRITE, NONE, sleeps.last(thread, until, low))
-        slept = sleep >= 0
-        woken = np.where(slept, of_rows(sleeps.end, sleep), low)
+        sleep = sleeps.last(front["thread"], front["end"], front["start"])
+        sleep = np.where(front["role"] == Role.WRITE, NONE, sleep)
+        front |= {"sleep": sleep, "woken": np.where(sleep >= 0, of_rows(sleeps.end, sleep), front["start"])}
         if first and not self._of_timer:
-            absent = np.minimum(self._messages.absent[subject], until)
-            later = (absent > low) & (absent >= woken)
-            self._found.add(subject[later], thread[later], absent[later], until[later], role[later])
-            self._found.add(subject[later], NONE, low[later], absent[later], Role.ON_THE_WAY, Note.NOT_THERE)
-            rest = ~later
-            subject, thread, until, role = subject[rest], thread[rest], until[rest], role[rest]
-            low, sleep, slept, woken = low[rest], sleep[rest], slept[rest], woken[rest]
-        self._found.add(subject, thread, woken, until, role)
-        subject, thread, low, sleep, woken = (column[slept] for column in (subject, thread, low, sleep, woken))
-        waker = of_rows(sleeps.waker, sleep)
-        next_role = self._role_of(subject, thread, waker, woken)
-        ends = next_role == NONE
-        self._end(subject[ends], thread[ends], sleep[ends], low[ends], woken[ends], waker[ends])
-        return subject[~ends], waker[~ends], woken[~ends], next_role[~ends]
+            absent = np.minimum(self._messages.absent[front["subject"]], front["end"])
+            later = (absent > front["start"]) & (absent >= front["woken"])
+            behind = chosen(front | {"absent": absent}, later)
+            self._found.put(behind, start=behind["absent"])
+            self._found.put(behind, thread=NONE, end=behind["absent"], role=Role.ON_THE_WAY, note=Note.NOT_THERE)
+            front = chosen(front, ~later)
+        self._found.put(front, start=front["woken"])
+        front = chosen(front, front["sleep"] >= 0)
+        front["end"] = front["woken"]
+        front["waker"] = of_rows(sleeps.waker, front["sleep"])
+        front["role"] = self._role_of(front["subject"], front["thread"], front["waker"], front["end"])
+        ends = front["role"] == NONE
+        self._end(chosen(front, ends))
+        front = chosen(front, ~ends)
+        return front | {"thread": front["waker"]}
 
     def _role_of(self, subject: Ints, thread: Ints, waker: Ints, time: Ints) -> Ints:
         """What a waker is on the way; NONE where it cannot have carried the message."""
@@ -163,28 +162,24 @@ class _Walk:
         role = np.where(possible & threads.of_the_network[at], Role.NETWORK, role)
         return np.where(publishes, Role.WRITE, role)
 
-    def _end(self, subject: Ints, thread: Ints, sleep: Ints, low: Ints, woken: Ints, waker: Ints) -> None:
+    def _end(self, front: Columns) -> None:
         """Nobody is followed any further: up to here the thread slept, or did what had no part in this."""
-        sleeps = self._threads.sleeps
+        sleeps, sleep, waker = self._threads.sleeps, front["sleep"], front["waker"]
         if self._threads.wake_up_reason is not None:
             role = Role.TIMER_UNKNOWN if self._of_timer else Role.TRANSPORT
-            self._found.add(subject, NONE, low, woken, role, Note.NO_WAKE_UPS)
+            self._found.put(front, thread=NONE, role=role, note=Note.NO_WAKE_UPS)
             return
         if self._of_timer:
             # What it did between the tick and that sleep was ahead of the timer.
-            fell_asleep = np.maximum(sleeps.start[sleep], low)
-            self._found.add(subject, thread, low, fell_asleep, Role.TIMER)
-            self._found.add(subject, NONE, fell_asleep, woken, Role.TIMER_LATE)
+            fell_asleep = np.maximum(of_rows(sleeps.start, sleep), front["start"])
+            self._found.put(front, end=fell_asleep, role=Role.TIMER)
+            self._found.put(front, thread=NONE, start=fell_asleep, role=Role.TIMER_LATE)
             return
         known = of_rows(sleeps.has_waking, sleep) == 1
         homeless = (waker >= 0) & (self._threads.process[np.maximum(waker, 0)] == NONE)
-        roles = np.where(known & ~homeless, Role.ON_THE_WAY, Role.TRANSPORT)
-        note = np.where(known, np.where(homeless, Note.NO_PROCESS, Note.NOTHING), Note.NO_WAKER)
+        front["role"] = np.where(known & ~homeless, Role.ON_THE_WAY, Role.TRANSPORT)
+        front["note"] = np.where(known, np.where(homeless, Note.NO_PROCESS, Note.NOTHING), Note.NO_WAKER)
         # Stopped, the thread could not take what had come.
-        of, start, end, stop = self._threads.stops.cut(thread, low, woken)
-        stopped = stop >= 0
-        self._found.add(
-            subject[of[stopped]], thread[of[stopped]], start[stopped], end[stopped], Role.MIDDLEWARE, Note.NOTHING
-        )
-        rest = of[~stopped]
-        self._found.add(subject[rest], NONE, start[~stopped], end[~stopped], roles[rest], note[rest])
+        front, stop = cut_by(self._threads.stops, front)
+        self._found.put(chosen(front, stop >= 0), role=Role.MIDDLEWARE, note=Note.NOTHING)
+        self._found.put(chosen(front, stop < 0), thread=NONE)

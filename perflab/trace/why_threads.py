@@ -15,7 +15,7 @@ import polars as pl
 
 from perflab.trace import restraints
 from perflab.trace.quality import knows_idle_cpus, wake_up_reason
-from perflab.trace.why_layers import FOREVER, NONE, Columns, Flags, Ints, Layer, cut_by, of_rows
+from perflab.trace.why_layers import FOREVER, NONE, Columns, Flags, Ints, Layer, cut_by, ints, of_rows
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -30,14 +30,6 @@ NOTHING, CALLBACK, PHASE = range(3)
 
 # Threads of the kernel that carry messages on when an interrupt does not do it at once.
 _OF_THE_NETWORK = re.compile(r"(ksoftirqd/|irq/|napi/).*")
-
-
-def ints(series: pl.Series, missing: int = NONE) -> Ints:
-    """As numbers; null is `missing`. Enumerations by their place."""
-    if series.dtype == pl.Enum:
-        series = series.to_physical()
-    filled: Ints = series.cast(pl.Int64).fill_null(missing).to_numpy()
-    return filled
 
 
 class Threads:
@@ -60,38 +52,28 @@ class Threads:
 
         Where an end was not seen, it is at the next start of the same depth at the latest.
         """
-        layers = [(PHASE, layer) for layer in self._phases]
         instances = self._trace.table("callback_instances")
-        thread, start, end = (ints(instances[c]) for c in ("thread", "start_ns", "end_ns"))
-        end = np.where(end == NONE, FOREVER, end)
-        parent, depth = ints(instances["parent"]), np.zeros(len(start), dtype=np.int64)
-        above = parent
+        parent = above = ints(instances["parent"])
+        depth = np.zeros(len(parent), dtype=np.int64)
         while (above >= 0).any():
             depth += above >= 0
-            above = np.where(above >= 0, parent[above], NONE)
-        for level in range(int(depth.max(initial=-1)) + 1):
-            rows = np.flatnonzero(depth == level)
-            layers.append((CALLBACK, Layer(thread[rows], start[rows], end[rows], rows)))
-        return tuple(layers)
+            above = of_rows(parent, above)
+        nested = [
+            Layer.of(instances, np.flatnonzero(depth == level)) for level in range(int(depth.max(initial=-1)) + 1)
+        ]
+        return (*((PHASE, layer) for layer in self._phases), *((CALLBACK, layer) for layer in nested))
 
     @cached_property
     def _phases(self) -> tuple[Layer, ...]:
         """The phases of executors; those of executors that callbacks spin are in a layer further down."""
         phases = self._trace.table("phases")
-        thread, start, end = (ints(phases[c]) for c in ("thread", "start_ns", "end_ns"))
-        end = np.where(end == NONE, FOREVER, end)
-        order = np.lexsort((start, thread))
+        rest = phases.select("thread", "start_ns", pl.col("end_ns").fill_null(FOREVER)).with_row_index("row")
+        rest = rest.sort("thread", "start_ns")
+        nested = (pl.col("start_ns") < pl.col("end_ns").cum_max().shift(1).over("thread")).fill_null(False)
         layers = []
-        while len(order):
-            nested = np.zeros(len(order), dtype=np.bool_)
-            of_thread = thread[order]
-            borders = np.flatnonzero(np.diff(of_thread)) + 1
-            for part in np.split(np.arange(len(order)), borders):
-                ends = np.maximum.accumulate(end[order[part]])
-                nested[part[1:]] = start[order[part[1:]]] < ends[:-1]
-            rows = order[~nested]
-            layers.append(Layer(thread[rows], start[rows], end[rows], rows))
-            order = order[nested]
+        while rest.height:
+            layers.append(Layer.of(phases, ints(rest.filter(~nested)["row"])))
+            rest = rest.filter(nested)
         return tuple(layers)
 
     def within(self, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
@@ -111,7 +93,7 @@ class Threads:
         """Whether an executor's thread does anything but wait for work at that time, by its phases."""
         kind, row = self.within(thread, time)
         works: Flags = kind == PHASE
-        works[works] = self.phase_kind[row[works]] != self.phase_names.index("wait_for_work")
+        works[works] = ~self._is_waiting[row[works]]
         return works
 
     @cached_property
@@ -141,28 +123,23 @@ class Threads:
     def waits_for_work(self) -> Layer:
         """The phases wait_for_work of executors that no callback spins, where their ends were seen."""
         if not self._phases:
-            empty = np.empty(0, dtype=np.int64)
-            return Layer(empty, empty, empty)
+            return Layer.of(self._trace.table("phases"))
         outer = self._phases[0]
-        phase = self._trace.table("phases")["phase"].cast(pl.String).to_numpy()[outer.row]
-        keep = (phase == "wait_for_work") & (outer.end < FOREVER)
+        keep = self._is_waiting[outer.row] & (outer.end < FOREVER)
         return Layer(outer.thread[keep], outer.start[keep], outer.end[keep])
 
     @cached_property
-    def phase_names(self) -> list[str]:
-        names: list[str] = self._trace.table("phases")["phase"].dtype.categories.to_list()  # type: ignore[attr-defined]
-        return names
-
-    @cached_property
-    def phase_kind(self) -> Ints:
-        return ints(self._trace.table("phases")["phase"])
+    def _is_waiting(self) -> Flags:
+        """Of each phase whether it waits for work."""
+        phases = self._trace.table("phases")["phase"].cast(pl.String)
+        flags: Flags = (phases == "wait_for_work").fill_null(False).to_numpy()
+        return flags
 
     # Scheduler ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def states(self) -> Layer:
-        table = self._trace.table("thread_states")
-        return Layer(ints(table["thread"]), ints(table["start_ns"]), ints(table["end_ns"]))
+        return Layer.of(self._trace.table("thread_states"))
 
     @cached_property
     def _state(self) -> Columns:
@@ -196,20 +173,15 @@ class Threads:
     @cached_property
     def _holds(self) -> tuple[Layer, Ints]:
         table = self._trace.table("holds")
-        layer = Layer(ints(table["thread"]), ints(table["start_ns"]), ints(table["end_ns"]))
-        return layer, ints(table["holder"])
+        return Layer.of(table), ints(table["holder"])
 
     @cached_property
     def stops(self) -> Layer:
         """When threads were stopped, by a signal, a debugger or a freezer."""
         table = self._trace.table("thread_states")
-        stopped = table.filter(pl.col("state").cast(pl.String).is_in(["stopped", "traced"]))
-        frozen = self._frozen
-        return Layer(
-            np.concatenate([ints(stopped["thread"]), frozen.thread]),
-            np.concatenate([ints(stopped["start_ns"]), frozen.start]),
-            np.concatenate([ints(stopped["end_ns"]), frozen.end]),
-        )
+        stopped = Layer.of(table.filter(pl.col("state").cast(pl.String).is_in(["stopped", "traced"])))
+        both = ((layer.thread, layer.start, layer.end) for layer in (stopped, self._frozen))
+        return Layer(*(np.concatenate(columns) for columns in zip(*both, strict=True)))
 
     @cached_property
     def scheduled(self) -> Flags:

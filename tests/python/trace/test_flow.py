@@ -420,7 +420,7 @@ def test_an_inferred_link_is_from_the_latest_input_and_only_where_it_is_asked_fo
     assert legs(asked, 2) == [[10, 190, MS - 190, 490, 100], [10, 190, 3 * MS - 190, 490, 100]]
     assert [h.kind for h in asked.told[2].route.hops] == ["callback", "message", "held", "message", "sink"]
     kinds = asked.flow.edges.filter(pl.col("link") == "inferred")
-    assert kinds["via"].null_count() == 0
+    assert kinds["via_vertex"].null_count() == 0
 
 
 def test_a_declared_link_is_the_node_s_own_word(tmp_path: Path) -> None:
