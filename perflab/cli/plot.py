@@ -20,7 +20,7 @@ from perflab.report import whole_file
 if TYPE_CHECKING:
     from perflab.report.figures import Target
     from perflab.report.pictures import Pictures
-    from perflab.report.results import Result
+    from perflab.report.results import Trials
     from perflab.results.run import RunData
 
 FORMATS = ("html", "svg", "png", "pdf")
@@ -190,7 +190,7 @@ def _names(runs: Sequence[RunData]) -> str:
     return ", ".join(run.name for run in runs)
 
 
-def _selected(results: list[Result], only: str | None) -> list[Result]:
+def _selected(results: list[Trials], only: str | None) -> list[Trials]:
     """The results whose names contain one of these words. Raises BadInput for a word that none contains."""
     if only is None:
         return results
@@ -203,7 +203,7 @@ def _selected(results: list[Result], only: str | None) -> list[Result]:
 
 
 def _measured(
-    runs: Sequence[RunData], results: Sequence[Result], named: Sequence[str] | None
+    runs: Sequence[RunData], results: Sequence[Trials], named: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
     """The figures that can be drawn, of those named or of the default; and a line for each named one that cannot."""
     from perflab.report.results import ROUND_TRIP, was_measured

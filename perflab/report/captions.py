@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.figures import Axis, Series
-from perflab.report.results import ROUND_TRIP, Result, was_measured
+from perflab.report.results import ROUND_TRIP, Trials, was_measured
 from perflab.results.outcome import Outcomes
 from perflab.results.run import TrialTables
 from perflab.statistics.histogram import Histogram
@@ -45,11 +45,11 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def workloads(results: Sequence[Result]) -> str:
+def workloads(results: Sequence[Trials]) -> str:
     return ", ".join(dict.fromkeys(result.workload for result in results))
 
 
-def durations(results: Sequence[Result]) -> str:
+def durations(results: Sequence[Trials]) -> str:
     """ "12 s", "3 trials of 12 s", "4 trials of 10 s to 12 s"."""
     trials = [trial for result in results for trial in result.trials]
     lengths = sorted({trial.duration_s for trial in trials})
@@ -57,7 +57,7 @@ def durations(results: Sequence[Result]) -> str:
     return of if len(trials) == 1 else f"{len(trials)} trials of {of}"
 
 
-def subtitle(counts: Sequence[tuple[Result, str, int | None]]) -> str:
+def subtitle(counts: Sequence[tuple[Trials, str, int | None]]) -> str:
     """The workloads, how many messages of the first figure the picture stands for, and how long they were measured."""
     shown = list({id(result): result for result, *_ in counts}.values())
     numbers = [n for _, name, n in counts if name == counts[0][1]]
@@ -67,7 +67,7 @@ def subtitle(counts: Sequence[tuple[Result, str, int | None]]) -> str:
     return f"{workloads(shown)}: {messages}{durations(shown)}"
 
 
-def left_out(results: Sequence[Result]) -> list[str]:
+def left_out(results: Sequence[Trials]) -> list[str]:
     """Which trials are not in the picture, or are in it although they did not succeed."""
     notes = []
     for result in results:
@@ -106,14 +106,14 @@ def single(trials: Sequence[T]) -> list[T]:
     return [trials[i] for i in axes.spread(len(trials), MAX_SINGLE)] if len(trials) > 1 else []
 
 
-def not_single(results: Sequence[Result]) -> list[str]:
+def not_single(results: Sequence[Trials]) -> list[str]:
     """That not every trial has a line of its own, where that is so."""
     if all(len(result.trials) <= MAX_SINGLE for result in results):
         return []
     return [f"At most {MAX_SINGLE} trials of a result have a line of their own; the thick lines are of all of them."]
 
 
-def unmeasured(results: Sequence[Result], measured: Sequence[str]) -> list[str]:
+def unmeasured(results: Sequence[Trials], measured: Sequence[str]) -> list[str]:
     """Results that are not in the picture although another one is."""
     return [
         f"{result.label}: no {words(name)} was measured."
@@ -134,7 +134,7 @@ def seconds_axis(end_s: float) -> Axis:
     return Axis("time (s)", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8))
 
 
-def groups(results: Sequence[Result], series: Sequence[Series]) -> tuple[tuple[int, str], ...]:
+def groups(results: Sequence[Trials], series: Sequence[Series]) -> tuple[tuple[int, str], ...]:
     """The results that are in a picture, by the groups of their series."""
     drawn = {s.group for s in series}
     return tuple((i, result.label) for i, result in enumerate(results) if i in drawn)

@@ -19,7 +19,7 @@ from perflab.formats.records import RecordError
 from perflab.host import cpu_list, parse_cpu_list
 from perflab.report.captions import seconds_axis, workloads
 from perflab.report.figures import Axis, Cells, Figure, Key, Span, Spans, Strip
-from perflab.report.results import Result, by_level, evenly, summary_of
+from perflab.report.results import Trials, by_level, evenly, summary_of
 from perflab.results.run import TrialTables
 from perflab.runs import rundir
 from perflab.statistics.metrics import METRICS
@@ -44,7 +44,7 @@ _ROW = 0.44  # from the middle of a row to its edges
 class _Watched:
     """One trial of a result with the monitor's tables; the window is that of the measured part."""
 
-    result: Result
+    result: Trials
     trial: TrialTables
     threads: pl.DataFrame
     cpus: pl.DataFrame
@@ -59,7 +59,7 @@ class _Watched:
         return np.array([at[0] - int(first or 0), *at] if at else [], dtype=np.float64)  # type: ignore[arg-type]
 
 
-def cores(results: Sequence[Result]) -> Figure | None:
+def cores(results: Sequence[Trials]) -> Figure | None:
     """The busy share of each CPU over time, and below it the share that the workload used."""
     watched, notes = _watched(results)
     if not watched:
@@ -108,7 +108,7 @@ def cores(results: Sequence[Result]) -> Figure | None:
     )
 
 
-def affinity(results: Sequence[Result]) -> Figure | None:
+def affinity(results: Sequence[Trials]) -> Figure | None:
     """Which CPUs threads were allowed to use, and on which they were seen when they had used CPU time."""
     watched, notes = _watched(results)
     if not watched:
@@ -166,7 +166,7 @@ def affinity(results: Sequence[Result]) -> Figure | None:
 # -- which trials ------------------------------------------------------------------------------------------------------
 
 
-def _watched(results: Sequence[Result]) -> tuple[list[_Watched], list[str]]:
+def _watched(results: Sequence[Trials]) -> tuple[list[_Watched], list[str]]:
     """The middle trial of each result that the monitor watched, and what to say of those left out."""
     having = [result for result in results if any(map(_has_records(result), result.trials))]
     ordered = by_level(having)
@@ -176,11 +176,11 @@ def _watched(results: Sequence[Result]) -> tuple[list[_Watched], list[str]]:
     return [one for one in opened if one is not None], notes
 
 
-def _folder(result: Result, number: int) -> Path | None:
+def _folder(result: Trials, number: int) -> Path | None:
     return next(iter(sorted((result.run.path / rundir.TRIALS).glob(f"{number:04d}_*"))), None)
 
 
-def _has_records(result: Result) -> Callable[[TrialTables], bool]:
+def _has_records(result: Trials) -> Callable[[TrialTables], bool]:
     def has(trial: TrialTables) -> bool:
         folder = _folder(result, trial.number)
         names = ("monitor_cpus.parquet", "monitor.jsonl")
@@ -189,7 +189,7 @@ def _has_records(result: Result) -> Callable[[TrialTables], bool]:
     return has
 
 
-def _middle(result: Result) -> TrialTables:
+def _middle(result: Trials) -> TrialTables:
     """The trial in the middle by the first metric that all have; by their order where there is none."""
     trials = [trial for trial in result.trials if _has_records(result)(trial)]
     entry = summary_of(result)
@@ -202,7 +202,7 @@ def _middle(result: Result) -> TrialTables:
     return trials[(len(trials) - 1) // 2]
 
 
-def _open(result: Result, trial: TrialTables) -> _Watched | None:
+def _open(result: Trials, trial: TrialTables) -> _Watched | None:
     """Raises BadInput where the monitor's file is damaged or cannot be read."""
     import polars as pl
 

@@ -23,7 +23,7 @@ from perflab.report.captions import (
     words,
 )
 from perflab.report.figures import Axis, Figure, Key, Series, Sign, Stroke, Weight
-from perflab.report.results import ROUND_TRIP, Numbers, Result, histogram, numbers
+from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, numbers
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
 from perflab.statistics.histogram import Histogram
@@ -35,7 +35,7 @@ MAX_ROWS = 24  # edges in one picture
 _NO_QUANTILES = "irobot_benchmark records no distribution: there are means and maxima, no percentiles."
 
 
-def percentiles(results: Sequence[Result], measured: Sequence[str]) -> Figure | None:
+def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | None:
     """One curve per result, merged over edges and trials; the first figure as a solid line, a second one dashed.
 
     A curve goes to the last percentile with MIN_BEYOND slower messages, which is marked, and faintly on to the maximum.
@@ -92,7 +92,7 @@ def percentiles(results: Sequence[Result], measured: Sequence[str]) -> Figure | 
     )
 
 
-def edges(results: Sequence[Result], name: str) -> Figure | None:
+def edges(results: Sequence[Trials], name: str) -> Figure | None:
     """p50, p99 and maximum of each edge (publisher, service), worst on top; mean and maximum where there is no more."""
     table = [numbers(result.trials, name) for result in results]
     keys = list(dict.fromkeys(key for row in table for key in row))

@@ -10,7 +10,7 @@ import numpy as np
 from perflab.report.axes import Unit
 from perflab.report.captions import Draft, durations, interval_of, value_axis, value_unit, workloads
 from perflab.report.figures import Axis, Figure, Key, Series, Sign
-from perflab.report.results import Result, by_level, summary_of
+from perflab.report.results import Trials, by_level, summary_of
 from perflab.results.trial import Median, Trial
 from perflab.statistics.metrics import Metric, named
 
@@ -25,7 +25,7 @@ _TOP, _SPREAD, _BELOW = -0.4, 0.46, 0.3  # within a row: trials from here on, ov
 class _Row:
     """A result: (trial, value, whether it counts), and the median of those that count with its interval."""
 
-    result: Result
+    result: Trials
     trials: list[tuple[Trial, float, bool]]
     missing: int
     median: float | None
@@ -38,7 +38,7 @@ class _Row:
         return sum(counts for *_, counts in self.trials)
 
 
-def per_trial(results: Sequence[Result], name: str) -> Figure | None:
+def per_trial(results: Sequence[Trials], name: str) -> Figure | None:
     """One row per result, one mark per trial from top to bottom in their order, the median below them."""
     metric = named(name)
     found = [row for result in results if (row := _row(result, metric)) is not None]
@@ -89,7 +89,7 @@ def per_trial(results: Sequence[Result], name: str) -> Figure | None:
     )
 
 
-def _row(result: Result, metric: Metric) -> _Row | None:
+def _row(result: Trials, metric: Metric) -> _Row | None:
     entry = summary_of(result)
     details = [] if entry is None else entry.trials_detail
     readings = [(trial, metric.read(trial).value) for trial in details]

@@ -15,7 +15,7 @@ from perflab.report.distributions import edges, percentiles
 from perflab.report.figures import Figure, Target
 from perflab.report.per_trial import per_trial
 from perflab.report.resources import cpu, rss
-from perflab.report.results import ROUND_TRIP, Result, evenly, histogram, numbers
+from perflab.report.results import ROUND_TRIP, Trials, evenly, histogram, numbers
 from perflab.report.thresholds import breaking_points
 from perflab.report.timelines import time
 from perflab.results.run import PERFLAB, RunData
@@ -41,14 +41,14 @@ class Pictures:
 
 
 def build(
-    results: Sequence[Result],
+    results: Sequence[Trials],
     kinds: Sequence[str],
     measured: Sequence[str],
     target: Target | None = None,
     *,
     together: bool = True,
     runs: Sequence[RunData] | None = None,
-    chosen: Sequence[Result] | None = None,
+    chosen: Sequence[Trials] | None = None,
     others: str = "choose others with --only",
 ) -> Pictures:
     """The pictures of `kinds`, of at most MAX_RESULTS results; those with a row for each have rows for more.
@@ -93,7 +93,7 @@ def build(
     return Pictures(tuple(figures), tuple(missing), tuple(notes))
 
 
-def _shown(results: Sequence[Result], name: str | None, chosen: Sequence[Result] | None) -> list[Result]:
+def _shown(results: Sequence[Trials], name: str | None, chosen: Sequence[Trials] | None) -> list[Trials]:
     if chosen is None:
         return from_fastest_to_slowest(results, name)
     kept = {id(result) for result in results}
@@ -101,11 +101,11 @@ def _shown(results: Sequence[Result], name: str | None, chosen: Sequence[Result]
 
 
 def _notes(
-    every: Sequence[Result],
-    results: Sequence[Result],
-    shown: Sequence[Result],
+    every: Sequence[Trials],
+    results: Sequence[Trials],
+    shown: Sequence[Trials],
     figure: str | None,
-    chosen: Sequence[Result] | None,
+    chosen: Sequence[Trials] | None,
     others: str,
 ) -> list[str]:
     """Which results are not drawn. `every`: those of extra trials, too."""
@@ -127,7 +127,7 @@ _NOT_ASKED = {
 }
 
 
-def _per_trial(results: Sequence[Result], measured: Sequence[str]) -> list[tuple[Figure | None, str]]:
+def _per_trial(results: Sequence[Trials], measured: Sequence[str]) -> list[tuple[Figure | None, str]]:
     # A search has a trial or two at each of many levels.
     results = [r for r in results if not r.run.summary.breaking_points]
     if not measured:
@@ -164,7 +164,7 @@ def _of_costs(runs: Sequence[RunData]) -> list[tuple[Figure | None, str]]:
 
 
 def _of_figures(
-    kind: str, results: Sequence[Result], measured: Sequence[str], together: bool
+    kind: str, results: Sequence[Trials], measured: Sequence[str], together: bool
 ) -> list[tuple[Figure | None, str]]:
     if not measured:
         return [(None, f"{kind}: neither latency nor round trips were measured")]
@@ -181,13 +181,13 @@ def _of_figures(
     ]
 
 
-def measured_ones(results: Sequence[Result]) -> list[Result]:
+def measured_ones(results: Sequence[Trials]) -> list[Trials]:
     """Results without those of extra trials; these where there are no others."""
     kept = [result for result in results if result.trials[0].purpose != EXTRA]
     return kept or list(results)
 
 
-def from_fastest_to_slowest(results: Sequence[Result], name: str | None) -> list[Result]:
+def from_fastest_to_slowest(results: Sequence[Trials], name: str | None) -> list[Trials]:
     """At most MAX_RESULTS results in their order, which lie evenly between the lowest and the highest p99 of a figure,
     both among them."""
     if len(results) <= MAX_RESULTS:
@@ -197,7 +197,7 @@ def from_fastest_to_slowest(results: Sequence[Result], name: str | None) -> list
     return [result for result in results if id(result) in kept]
 
 
-def with_slowest(chosen: Sequence[Result], results: Sequence[Result], name: str | None) -> list[Result]:
+def with_slowest(chosen: Sequence[Trials], results: Sequence[Trials], name: str | None) -> list[Trials]:
     """`chosen` with the slowest of all in place of the one that lies next to it, where it is not among them."""
     if name is None or not chosen or len(chosen) >= len(results):
         return list(chosen)
@@ -209,7 +209,7 @@ def with_slowest(chosen: Sequence[Result], results: Sequence[Result], name: str 
     return [slowest if result is nearest else result for result in chosen]
 
 
-def _p99(result: Result, name: str | None) -> float:
+def _p99(result: Trials, name: str | None) -> float:
     """Where nothing of it was recorded, the lowest."""
     if name is None:
         return 0.0
@@ -220,7 +220,7 @@ def _p99(result: Result, name: str | None) -> float:
     return max((n.maximum or 0.0 for n in numbers(result.trials, name).values()), default=-math.inf)
 
 
-def _no_histograms(results: Sequence[Result], what: str = "histograms") -> str:
+def _no_histograms(results: Sequence[Trials], what: str = "histograms") -> str:
     foreign = [r for r in results if r.run.origin != PERFLAB]
     if foreign and len(foreign) == len(results):
         return f"irobot_benchmark leaves no {what}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from perflab.report import pictures
 from perflab.report.figures import Figure
-from perflab.report.results import ROUND_TRIP, Result, by_level, evenly, results_of, was_measured
+from perflab.report.results import ROUND_TRIP, Trials, by_level, evenly, results_of, was_measured
 from perflab.results.run import RunData
 
 SECTIONS = (
@@ -34,7 +34,7 @@ def of(runs: Sequence[RunData]) -> list[tuple[str, Figure]]:
     return [(figure.kind, figure) for figure in made.figures]
 
 
-def _over_levels(results: Sequence[Result]) -> list[Result] | None:
+def _over_levels(results: Sequence[Trials]) -> list[Trials] | None:
     """Of too many levels of a factor those that lie evenly, the first and the last among them; None: not that many."""
     ordered = by_level(results) if len(results) > pictures.MAX_RESULTS else None
     return None if ordered is None else evenly(ordered, pictures.MAX_RESULTS)

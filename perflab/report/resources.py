@@ -13,7 +13,7 @@ import numpy as np
 from perflab.report import axes
 from perflab.report.captions import Draft, durations, left_out, not_single, seconds_axis, single, workloads
 from perflab.report.figures import Axis, Figure, Key, Reference, Series, Target, Weight
-from perflab.report.results import Result
+from perflab.report.results import Trials
 from perflab.results.run import IROBOT_LEGACY, PERFLAB, TrialTables
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S, format_count
@@ -23,7 +23,7 @@ MARKS_PER_LINE = 6
 
 _MACHINE = "cpu_percent_of_machine"  # of foreign runs alone
 
-ValueOf = Callable[[Result, TrialTables, dict[str, Any]], float | None]
+ValueOf = Callable[[Trials, TrialTables, dict[str, Any]], float | None]
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class _Line:
 
     group: int
     name: str
-    result: Result
+    result: Trials
     trials: list[list[tuple[float, float]]]
 
 
-def cpu(results: Sequence[Result], target: Target | None = None) -> Figure | None:
+def cpu(results: Sequence[Trials], target: Target | None = None) -> Figure | None:
     """CPU use of each process between samples, in per cent of one CPU.
 
     Where a result knows its share of all CPUs only, all of them are drawn as that.
@@ -73,14 +73,14 @@ def _bound(target: Target, percent: float, cpus: int | None) -> Reference:
     return Reference(f"{text} CPUs", percent) if cpus is None else Reference(f"{text} {cpus} CPUs", percent * cpus)
 
 
-def _share_of_one(_: Result, trial: TrialTables, row: dict[str, Any]) -> float | None:
+def _share_of_one(_: Trials, trial: TrialTables, row: dict[str, Any]) -> float | None:
     used, interval = row["cpu_interval_ns"], row["interval_ns"]
     if used is None or not interval or not _within(trial, row["at_ns"], interval):
         return None
     return 100.0 * float(used) / float(interval)
 
 
-def _share_of_machine(result: Result, trial: TrialTables, row: dict[str, Any]) -> float | None:
+def _share_of_machine(result: Trials, trial: TrialTables, row: dict[str, Any]) -> float | None:
     if row.get(_MACHINE) is not None:
         return float(row[_MACHINE])
     one, cpus = _share_of_one(result, trial, row), machine_cpus(result.run.manifest)
@@ -98,16 +98,16 @@ def _within(trial: TrialTables, at_ns: int, interval_ns: int) -> bool:
     return at_ns - interval_ns >= trial.started_ns - interval_ns // 2 and at_ns <= until_ns + interval_ns // 2
 
 
-def _knows_share_only(result: Result) -> bool:
+def _knows_share_only(result: Trials) -> bool:
     tables = [trial.resources for trial in result.trials]
     known = any(t["cpu_interval_ns"].null_count() < t.height for t in tables)
     return not known and any(_MACHINE in t.columns and t[_MACHINE].null_count() < t.height for t in tables)
 
 
-def rss(results: Sequence[Result], target: Target | None = None) -> Figure | None:
+def rss(results: Sequence[Trials], target: Target | None = None) -> Figure | None:
     """Resident memory of each process, in MiB."""
 
-    def of(_: Result, __: TrialTables, row: dict[str, Any]) -> float | None:
+    def of(_: Trials, __: TrialTables, row: dict[str, Any]) -> float | None:
         kb = row["rss_kb"] if row["rss_kb"] is not None else row["rss_peak_kb"]
         return None if kb is None else kb / 1024
 
@@ -121,7 +121,7 @@ def rss(results: Sequence[Result], target: Target | None = None) -> Figure | Non
 
 
 def _resource(
-    results: Sequence[Result],
+    results: Sequence[Trials],
     kind: str,
     title: str,
     unit: Unit,
@@ -175,7 +175,7 @@ def _resource(
     )
 
 
-def _samples(result: Result, trial: TrialTables, process: str, of: ValueOf) -> list[tuple[float, float]]:
+def _samples(result: Trials, trial: TrialTables, process: str, of: ValueOf) -> list[tuple[float, float]]:
     """(seconds since the start of the measured part, value) of one process, from that start on."""
     start_ns = trial.started_ns or 0
     found = []

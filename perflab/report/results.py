@@ -30,7 +30,7 @@ FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:], RO
 
 
 @dataclass(frozen=True)
-class Result:
+class Trials:
     """Trials of one run under the same circumstances.
 
     `trials` are the measured ones, with those that missed a criterion of success; where there is none, all that
@@ -59,7 +59,7 @@ class Numbers:
     maximum: float | None
 
 
-def results_of(runs: Sequence[RunData]) -> list[Result]:
+def results_of(runs: Sequence[RunData]) -> list[Trials]:
     """The results of runs, in their order, named by what they differ in. Trials without any data are left out."""
     groups: list[tuple[RunData, list[TrialTables]]] = []
     for run in runs:
@@ -73,7 +73,7 @@ def results_of(runs: Sequence[RunData]) -> list[Result]:
     return [_result(name, run, trials) for name, (run, trials) in zip(names, groups, strict=True)]
 
 
-def by_level(results: Sequence[Result]) -> list[Result] | None:
+def by_level(results: Sequence[Trials]) -> list[Trials] | None:
     """Results of one factor with numbers as levels in the order of these, variant by variant; None where they are not.
 
     A result without the factor stands before the others.
@@ -86,7 +86,7 @@ def by_level(results: Sequence[Result]) -> list[Result] | None:
     if not all(level is None or isinstance(level, float) for level in levels):
         return None
 
-    def variant(result: Result) -> tuple[object, ...]:
+    def variant(result: Trials) -> tuple[object, ...]:
         return id(result.run), *result.trials[0].variant
 
     variants = list(dict.fromkeys(map(variant, results)))
@@ -97,7 +97,7 @@ def by_level(results: Sequence[Result]) -> list[Result] | None:
     return [results[i] for i in sorted(range(len(results)), key=places.__getitem__)]
 
 
-def evenly(results: Sequence[Result], count: int) -> list[Result]:
+def evenly(results: Sequence[Trials], count: int) -> list[Trials]:
     """At most so many of results in their order, the first and the last among them."""
     if len(results) <= count:
         return list(results)
@@ -141,14 +141,14 @@ def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...],
     return {key: n for key, n in found.items() if n.maximum is not None}
 
 
-def was_measured(result: Result, figure: str) -> bool:
+def was_measured(result: Trials, figure: str) -> bool:
     """Whether any edge, publisher or service has values of a figure, as a histogram or not."""
     column = f"{figure}_max"
     owners = (_owners(trial, figure) for trial in result.trials)
     return any(column in table.columns and table[column].null_count() < table.height for table in owners)
 
 
-def timeline(result: Result, trial: TrialTables, figure: str) -> tuple[Interval, ...]:
+def timeline(result: Trials, trial: TrialTables, figure: str) -> tuple[Interval, ...]:
     """A figure between successive checkpoints, merged over processes; instants count from the start of the trial.
 
     Empty where the trial left no records (foreign runs have none). Raises BadInput where they are damaged.
@@ -167,7 +167,7 @@ def timeline(result: Result, trial: TrialTables, figure: str) -> tuple[Interval,
     return checkpoints.shifted(checkpoints.merge(sources), -trial.started_ns)
 
 
-def summary_of(result: Result) -> records.Result | None:
+def summary_of(result: Trials) -> records.Result | None:
     """The entry of summary.json with the trials of a result; None where the summary does not know them."""
     numbers = {trial.number for trial in (*result.trials, *result.left_out)}
     for entry in result.run.summary.results:
@@ -180,9 +180,9 @@ def _record_files(run: Path, number: int) -> list[Path]:
     return sorted((run / rundir.TRIALS).glob(f"{number:04d}_*/processes/*.jsonl"))
 
 
-def _result(label: str, run: RunData, trials: Sequence[TrialTables]) -> Result:
+def _result(label: str, run: RunData, trials: Sequence[TrialTables]) -> Trials:
     shown = [t for t in trials if t.measured and _has_data(t)] or [t for t in trials if _has_data(t)]
-    return Result(label, run, tuple(shown), tuple(t for t in trials if t not in shown))
+    return Trials(label, run, tuple(shown), tuple(t for t in trials if t not in shown))
 
 
 def _has_data(trial: TrialTables) -> bool:

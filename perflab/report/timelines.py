@@ -25,7 +25,7 @@ from perflab.report.captions import (
     words,
 )
 from perflab.report.figures import Figure, Key, Series, Sign, Stroke, Weight
-from perflab.report.results import Result, timeline
+from perflab.report.results import Trials, timeline
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S, format_count, format_time
@@ -38,10 +38,10 @@ _EVENT_KEYS: dict[Sign, str] = {"dot": "a late message", "cross": "a too late me
 Event = tuple[float, float, str]  # seconds, latency in ns, code
 
 
-def time(results: Sequence[Result], name: str) -> Figure | None:
+def time(results: Sequence[Trials], name: str) -> Figure | None:
     """p50, p99 and maximum of what was counted between two checkpoints, and late messages one by one."""
     lines: list[tuple[int, str, tuple[Interval, ...], bool]] = []
-    merged_lines: list[tuple[Result, tuple[Interval, ...]]] = []
+    merged_lines: list[tuple[Trials, tuple[Interval, ...]]] = []
     for group, result in enumerate(results):
         trials = [timeline(result, trial, name) for trial in result.trials]
         merged = trials[0] if len(trials) == 1 else checkpoints.merge(trials)
@@ -145,7 +145,7 @@ def _quantile(h: Histogram, percentile: float) -> float | None:
     return value if value is None or h.max is None else min(value, h.max)
 
 
-def _events(result: Result, draft: Draft, most: int) -> list[Event]:
+def _events(result: Trials, draft: Draft, most: int) -> list[Event]:
     """Late and too late messages of the trials shown; the slowest where there are very many."""
     found: list[Event] = []
     dropped = 0
@@ -197,7 +197,7 @@ def _event_series(label: str, group: int, events: Sequence[Event], unit: Unit) -
     return series
 
 
-def _lost_series(results: Sequence[Result], bottom: float) -> list[Series]:
+def _lost_series(results: Sequence[Trials], bottom: float) -> list[Series]:
     """When losses were noticed, along the bottom: a lost message has no latency."""
     series = []
     for group, result in enumerate(results):

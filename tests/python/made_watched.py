@@ -8,7 +8,7 @@ from typing import Any
 
 from made_run import MS, START_NS, MadeTrial, Stream, arrivals, make_run
 
-from perflab.report.results import Result, results_of
+from perflab.report.results import Trials, results_of
 from perflab.runs.rundata import open_run
 
 STEP_NS = 100 * MS
@@ -52,7 +52,7 @@ def records(allowed: str = "0-1", cpus_seen: int = 2) -> list[dict[str, Any]]:
     return lines
 
 
-def watched(path: Path, latencies: dict[str, list[float]], lines: list[dict[str, Any]] | None = None) -> list[Result]:
+def watched(path: Path, latencies: dict[str, list[float]], lines: list[dict[str, Any]] | None = None) -> list[Trials]:
     """A run with trials of these latencies (µs) by condition, each watched by the monitor."""
     trials = [
         MadeTrial(

@@ -23,7 +23,7 @@ from perflab.formats.records import RecordError
 from perflab.formats.tables import empty_tables
 from perflab.report import axes, captions, distributions, palette, pictures, resources, results, timelines
 from perflab.report.figures import Figure, Series, Target
-from perflab.report.results import Result, results_of
+from perflab.report.results import Trials, results_of
 from perflab.results.outcome import Outcome
 from perflab.results.run import IROBOT, PERFLAB, RunData, TrialTables
 from perflab.results.summary import Summary
@@ -80,7 +80,7 @@ def run(*trials: TrialTables, name: str = "r", cpus: str | None = "0-3", path: P
     return RunData(name, path, PERFLAB, Summary(run=name, valid=True, results=()), manifest, tuple(trials), ())
 
 
-def one_result(*trials: TrialTables) -> list[Result]:
+def one_result(*trials: TrialTables) -> list[Trials]:
     found = results_of([run(*trials)])
     assert len(found) == 1
     return found
@@ -408,7 +408,7 @@ def test_intervals_of_processes_are_merged_where_they_belong_together() -> None:
     assert [(i.begin_ns, i.end_ns, i.histogram.count) for i in merged] == [(0, 104, 2), (100, 600, 2), (590, 640, 1)]
 
 
-def with_records(tmp_path: Path, *trials: TrialTables) -> list[Result]:
+def with_records(tmp_path: Path, *trials: TrialTables) -> list[Trials]:
     """Results whose processes left records: 1 s of 10 µs, then 5 s of 100 µs with one message of 20 ms."""
     quick, slow = [10_000] * 1000, [100_000] * 4999 + [20_000_000]
     for t in trials:

@@ -29,7 +29,7 @@ from perflab.report.degradation import curves
 from perflab.report.figures import Figure
 from perflab.report.palette import DARK, LIGHT
 from perflab.report.per_trial import per_trial
-from perflab.report.results import Result
+from perflab.report.results import Trials
 from perflab.report.thresholds import breaking_points
 
 DRAWN = ["latency_percentiles", "latency_edges", "latency_time", "cpu", "rss"]  # of a single trial
@@ -257,7 +257,7 @@ def test_of_many_results_the_slowest_is_drawn_and_those_that_are_named(tmp_path:
     assert "load02" not in text
 
 
-def many(count: int) -> list[Result]:
+def many(count: int) -> list[Trials]:
     """Results of 1, 2, ... us."""
     return [one_result(trial(values_edge([1000 * (i + 1)] * 200), middleware=f"m{i}"))[0] for i in range(count)]
 
