@@ -38,6 +38,14 @@ class YamlFile:
     sha256: str
     document: Any
     lines: Mapping[Location, int]
+    path: str = ""
+
+    def where(self, *location: str | int) -> str:
+        """ "file.yaml:12": where a part of it, or what it is in, begins."""
+        for length in range(len(location), 0, -1):
+            if location[:length] in self.lines:
+                return f"{self.path}:{self.lines[location[:length]]}"
+        return self.path
 
 
 def read(path: Path, what: str, where: str = "") -> YamlFile:
@@ -55,7 +63,7 @@ def read(path: Path, what: str, where: str = "") -> YamlFile:
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8 text: byte {error.start}") from error
     document, lines = parse(text, str(path))
-    return YamlFile(text, hashlib.sha256(data).hexdigest(), document, lines)
+    return YamlFile(text, hashlib.sha256(data).hexdigest(), document, lines, str(path))
 
 
 def parse(text: str, source: str) -> tuple[Any, dict[Location, int]]:

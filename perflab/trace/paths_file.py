@@ -13,7 +13,6 @@ are there is `perflab.trace.paths_named`'s to say. Everything that is wrong is o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from perflab.errors import BadInput, one_line
 from perflab.formats import yaml_file
-from perflab.formats.yaml_file import Location
+from perflab.formats.yaml_file import Location, YamlFile
 from perflab.validation import DurationNs, plain_schema, what_is_wrong
 
 MAX_PATHS = 1000
@@ -73,12 +72,11 @@ class PathsFile(_Part):
 
 @dataclass(frozen=True)
 class Wanted:
-    """A path of a file, and where each part of it stands there."""
+    """A path of a file, and its place in the list there."""
 
     path: NamedPath
-    source: str
-    lines: Mapping[Location, int]
-    place: int  # in the list
+    file: YamlFile
+    place: int
 
     @property
     def name(self) -> str:
@@ -96,22 +94,21 @@ class Wanted:
 
     def where(self, *location: str | int) -> str:
         """ "paths.yaml:12"."""
-        return _where(self.source, self.lines, ("paths", self.place, *location))
+        return self.file.where("paths", self.place, *location)
 
 
 def read(path: Path) -> tuple[Wanted, ...]:
     """The paths of a file. Raises BadInput."""
     file = yaml_file.read(path, "a paths file", "--paths")
-    document, lines = file.document, file.lines
-    if document is None:
+    if file.document is None:
         raise BadInput(f"{path} is empty")
-    if not isinstance(document, dict):
+    if not isinstance(file.document, dict):
         raise BadInput(f"{path}: a paths file is a mapping with the key paths")
     try:
-        validated = PathsFile.model_validate(document)
+        validated = PathsFile.model_validate(file.document)
     except ValidationError as error:
-        raise _complaint(str(path), lines, error) from error
-    wanted = tuple(Wanted(p, str(path), lines, i) for i, p in enumerate(validated.paths))
+        raise _complaint(file, error) from error
+    wanted = tuple(Wanted(path, file, place) for place, path in enumerate(validated.paths))
     _check(wanted)
     return wanted
 
@@ -141,19 +138,12 @@ def _check(wanted: tuple[Wanted, ...]) -> None:
             raise BadInput(f"{path.where('weight')}: a weight needs a deadline, which makes paths comparable")
 
 
-def _where(source: str, lines: Mapping[Location, int], location: Location) -> str:
-    for length in range(len(location), 0, -1):
-        if location[:length] in lines:
-            return f"{source}:{lines[location[:length]]}"
-    return source
-
-
-def _complaint(source: str, lines: Mapping[Location, int], error: ValidationError) -> BadInput:
+def _complaint(file: YamlFile, error: ValidationError) -> BadInput:
     errors = error.errors()
     # A key that is misspelled is also one that is missing.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     location: Location = tuple(p for p in first["loc"] if isinstance(p, int) or not p.startswith("function-"))
-    where, key = _where(source, lines, location), str(location[-1]) if location else ""
+    where, key = file.where(*location), str(location[-1]) if location else ""
     if first["type"] == "extra_forbidden":
         known = list((PathsFile if len(location) == 1 else NamedPath).model_fields)
         close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)

@@ -7,8 +7,7 @@ as the group was, and a sleep that lasted over a reading at which its group was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from perflab.formats.recording import Cgroup, cgroups_of, recording_of
-from perflab.trace.why_layers import FOREVER, Flags, Ints, Layer
+from perflab.trace.why_layers import FOREVER, Columns, Flags, Ints, Layer, chosen, cut_by, ints
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -27,93 +26,63 @@ Json = dict[str, Any]
 
 def throttled(trace: Source, states: Layer, eligible: Flags) -> Layer:
     """The parts of eligible states (waits for a CPU) that quotas caused; `row` is that of the state."""
-    held = _gathered(
-        trace,
-        3,
-        lambda group: [(t.before_ns, t.after_ns, _longest_ns(group, t.periods, t.ns)) for t in group.throttled],
-    )
-    before, after, longest = held.times
-    found = _overlaps(states, eligible, held.thread, before - longest, after)
-    of = found.window
-    stop = np.minimum(found.end, after[of])
-    start = np.maximum(found.begin, stop - longest[of])
+
+    def held_back(group: Cgroup, shift_ns: int) -> Iterator[tuple[int, ...]]:
+        for t in group.throttled:
+            # The kernel sums over CPUs; on each of them it is a period at a time at most.
+            longest = min(t.ns, max(t.periods, 1) * 1000 * (group.period_us or _PERIOD_US))
+            before, after = t.before_ns + shift_ns, t.after_ns + shift_ns
+            yield before - longest, after, before, after, longest
+
+    found = _overlapped(trace, states, eligible, ("start", "end", "before", "after", "longest"), held_back)
+    stop = np.minimum(found["until"], found["after"])
+    start = np.maximum(found["since"], stop - found["longest"])
     # A thread that ran before its group was let go was not held back by it.
-    return _disjoint(held.thread[of], start, stop, found.row, found.end >= before[of])
+    return _disjoint(found["thread"], start, stop, found["row"], found["until"] >= found["before"])
 
 
 def frozen(trace: Source, states: Layer, eligible: Flags) -> Layer:
     """The parts of eligible states (sleeps) in which the threads were frozen; `row` is that of the state."""
-    held = _gathered(
-        trace,
-        4,
-        lambda group: [
-            (-FOREVER if f.before_ns is None else f.before_ns, f.first_ns, f.last_ns,
-             FOREVER if f.after_ns is None else f.after_ns)
-            for f in group.frozen
-        ],
-    )  # fmt: skip
-    before, first, last, after = held.times
-    found = _overlaps(states, eligible, held.thread, before, after)
-    of = found.window
+
+    def frozen_at(group: Cgroup, shift_ns: int) -> Iterator[tuple[int, ...]]:
+        for f in group.frozen:
+            before = -FOREVER if f.before_ns is None else f.before_ns + shift_ns
+            after = FOREVER if f.after_ns is None else f.after_ns + shift_ns
+            first, last = sorted((f.first_ns + shift_ns, f.last_ns + shift_ns))
+            yield before, after, before, first, last, after
+
+    found = _overlapped(trace, states, eligible, ("start", "end", "before", "first", "last", "after"), frozen_at)
+    since, until = found["since"], found["until"]
     # It was at least from one of these to the other; a state that begins or ends around them tells it exactly.
-    start = np.where(found.begin >= before[of], found.begin, np.minimum(first, last)[of])
-    stop = np.where(found.end <= after[of], found.end, np.maximum(first, last)[of])
-    certain = (found.begin <= np.maximum(first, last)[of]) & (found.end >= np.minimum(first, last)[of])
-    return _disjoint(held.thread[of], start, stop, found.row, certain)
+    start = np.where(since >= found["before"], since, found["first"])
+    stop = np.where(until <= found["after"], until, found["last"])
+    certain = (since <= found["last"]) & (until >= found["first"])
+    return _disjoint(found["thread"], start, stop, found["row"], certain)
 
 
-def _longest_ns(group: Cgroup, periods: int, ns: int) -> int:
-    """The kernel sums over CPUs; on each of them it is a period at a time at most."""
-    return min(ns, max(periods, 1) * 1000 * (group.period_us or _PERIOD_US))
-
-
-@dataclass(frozen=True)
-class _Held:
-    """Threads and the times of what held them, a row each; ns on the trace's time line."""
-
-    thread: Ints
-    times: tuple[Ints, ...]
-
-
-def _gathered(trace: Source, columns: int, of_group: Callable[[Cgroup], Sequence[Sequence[int]]]) -> _Held:
-    """For every thread of every group the so many times that `of_group` tells; the third of three is a duration."""
-    threads, parts = [], []
+def _overlapped(
+    trace: Source,
+    states: Layer,
+    eligible: Flags,
+    columns: tuple[str, ...],
+    times_of: Callable[[Cgroup, int], Iterable[tuple[int, ...]]],
+) -> Columns:
+    """Eligible states within the times that their groups were held, as `times_of` tells these of a group (shifted to
+    the trace's time line): `thread`, `columns`, and of the state `row`, `since` and `until`.
+    """
+    times = dict.fromkeys(columns, pl.Int64)
+    held = [pl.DataFrame(schema={"thread": pl.Int64, **times})]
     for recording, shift_ns, host in _recordings(trace.facts):
         rows = _threads(trace, host)
         for group in cgroups_of(recording):
-            mine = np.array([row for tid in group.threads for row in rows.get(tid, ())], dtype=np.int64)
-            times = np.array(of_group(group), dtype=np.int64)
-            if not len(mine) or not len(times):
-                continue
-            moved = np.where(np.abs(times) == FOREVER, times, times + shift_ns)
-            if columns == 3:
-                moved[:, 2] = times[:, 2]
-            threads.append(np.repeat(mine, len(times)))
-            parts.append(np.tile(moved, (len(mine), 1)))
-    if not threads:
-        return _Held(np.empty(0, np.int64), (np.empty(0, np.int64),) * columns)
-    return _Held(np.concatenate(threads), tuple(np.ascontiguousarray(c) for c in np.concatenate(parts).T))
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Eligible states within the windows: which window, which state, and that state's begin and end."""
-
-    window: Ints
-    row: Ints
-    begin: Ints
-    end: Ints
-
-
-def _overlaps(states: Layer, eligible: Flags, thread: Ints, since: Ints, until: Ints) -> _Found:
-    window, _, _, row = states.cut(thread, since, until)
-    keep = row >= 0
-    window, row = window[keep], row[keep]
-    keep = eligible[row] if len(row) else np.empty(0, np.bool_)
-    window, row = window[keep], row[keep]
-    place = np.zeros(int(states.row.max(initial=-1)) + 1, dtype=np.int64)
-    place[states.row] = np.arange(len(states), dtype=np.int64)
-    return _Found(window, row, states.start[place[row]], states.end[place[row]])
+            mine = pl.Series("thread", [row for tid in group.threads for row in rows.get(tid, ())], dtype=pl.Int64)
+            told = pl.DataFrame(list(times_of(group, shift_ns)), schema=times, orient="row")
+            held.append(mine.to_frame().join(told, how="cross"))
+    pieces, row = cut_by(states, {name: ints(column) for name, column in pl.concat(held).to_dict().items()})
+    found = chosen({**pieces, "row": row}, row >= 0)
+    found = chosen(found, eligible[found["row"]])
+    place = np.argsort(states.row)
+    return found | {"since": states.start[place[found["row"]]], "until": states.end[place[found["row"]]]}
 
 
 def _disjoint(thread: Ints, start: Ints, stop: Ints, row: Ints, keep: Flags) -> Layer:
