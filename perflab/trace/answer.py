@@ -104,6 +104,11 @@ class Answer:
         return head | {section.name: section.document() for section in self.sections}
 
 
+def notes_of(*told: tuple[object, str]) -> tuple[str, ...]:
+    """The sentences whose condition is true."""
+    return tuple(sentence for condition, sentence in told if condition)
+
+
 def _plain(value: Any) -> Any:
     """JSON knows neither NaN nor infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

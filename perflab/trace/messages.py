@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.answer import Answer, Section
+from perflab.trace.answer import Answer, Section, notes_of
 from perflab.trace.columns import Column, Table, count, distribution, identity, percent, text, time
 from perflab.trace.names import plural
 from perflab.trace.quality import (
@@ -505,41 +505,32 @@ def _messages(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame, quality
     joined = edges.join(figures, on=EDGE, how="left").with_columns(pl.col("latency_left_out").fill_null(0))
     frame = _sorted(joined).select(MESSAGES.names)
     settling = format_time(settling_ns)
-    notes = [
-        "latency: publish() to callback_start; published: since the subscription was initialised, to the end of the"
-        f" trace; not taken: of those between the first taken message and {settling} before the last event of the"
-        " subscriber's process; before first: before that, perhaps before the two had found each other; pending: not"
-        " taken and later than that, perhaps on their way, perhaps for a subscriber that was gone; max at: when the"
-        " slowest was published, from the beginning of the trace"
-    ]
-    if (frame["published"].gt(0) & frame["taken"].eq(0)).any():
-        notes.append(
-            "where nothing was taken, publisher and subscription may also be of different domains or have QoS that do"
-            " not fit; the trace does not say. Nor does it say who is reliable and who is best effort"
-        )
-    if quality.has_losses:
-        notes.append(
-            "events were lost: published, taken and handled are lower bounds; not taken is an upper bound,"
-            " not_taken_at_least counts messages around which nothing is missing"
-        )
-    if missing := int(frame["latency_left_out"].sum()):
-        notes.append(
-            f"{plural(missing, 'latency', 'latencies')} left out, with their legs: events are missing between"
-            " publish() and callback_start, so that the callback may be that of another message"
-        )
-    if quality.gaps_anywhere and handled.height:
-        notes.append("nobody knows when some events were lost: single latencies may be those of other messages")
-    if (frame["delivery"] == "other_host").any():
-        notes.append(
-            "latencies between hosts contain the difference of their clocks; believe them as far as those were"
-            " synchronised"
-        )
-    if early := handled.filter(pl.col("arrived_ns") < pl.col("sent_ns")).height:
-        notes.append(f"{plural(early, 'message')} arrived before the event of the write: transport is negative there")
+    missing = int(frame["latency_left_out"].sum())
+    early = handled.filter(pl.col("arrived_ns") < pl.col("sent_ns")).height
+    notes = notes_of(
+        (True, "latency: publish() to callback_start; published: since the subscription was initialised, to the end of"
+               f" the trace; not taken: of those between the first taken message and {settling} before the last event"
+               " of the subscriber's process; before first: before that, perhaps before the two had found each other;"
+               " pending: not taken and later than that, perhaps on their way, perhaps for a subscriber that was gone;"
+               " max at: when the slowest was published, from the beginning of the trace"),
+        ((frame["published"].gt(0) & frame["taken"].eq(0)).any(),
+         "where nothing was taken, publisher and subscription may also be of different domains or have QoS that do not"
+         " fit; the trace does not say. Nor does it say who is reliable and who is best effort"),
+        (quality.has_losses, "events were lost: published, taken and handled are lower bounds; not taken is an upper"
+                             " bound, not_taken_at_least counts messages around which nothing is missing"),
+        (missing, f"{plural(missing, 'latency', 'latencies')} left out, with their legs: events are missing between"
+                  " publish() and callback_start, so that the callback may be that of another message"),
+        (quality.gaps_anywhere and handled.height,
+         "nobody knows when some events were lost: single latencies may be those of other messages"),
+        ((frame["delivery"] == "other_host").any(),
+         "latencies between hosts contain the difference of their clocks; believe them as far as those were"
+         " synchronised"),
+        (early, f"{plural(early, 'message')} arrived before the event of the write: transport is negative there"),
+    )  # fmt: skip
     # Where it takes the delivery to tell two rows apart, a narrow terminal has it too.
     told = frame.select("edge", "topic").is_duplicated().any()
     table = replace(MESSAGES, spare=tuple(c for c in MESSAGES.spare if c != "delivery")) if told else MESSAGES
-    return Section(table, frame, tuple(notes))
+    return Section(table, frame, notes)
 
 
 def _legs(trace: Source, edges: pl.DataFrame, handled: pl.DataFrame) -> Section:

@@ -22,7 +22,7 @@ import polars as pl
 
 from perflab.errors import BadInput
 from perflab.trace import paths_named as named
-from perflab.trace.answer import Answer, Section
+from perflab.trace.answer import Answer, Section, notes_of
 from perflab.trace.columns import (
     HOST,
     PID,
@@ -38,8 +38,7 @@ from perflab.trace.columns import (
     text,
     time,
 )
-from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, flow_of
-from perflab.trace.flow_routes import Followed, Route, found
+from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, Followed, Route, flow_of, found
 from perflab.trace.messages import Leg
 from perflab.trace.names import plural
 from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective
@@ -550,42 +549,31 @@ def _row(told: Told) -> dict[str, Any]:
 
 def _paths(p: Paths) -> Section:
     frame = PATHS.frame(_row(told) for told in p.told)
-    notes = [
-        "latency: start of the first callback (outside of callbacks: publish()) to the start of the last; until end: to"
-        " its end; bottleneck: the hop with the largest share in the median, and in the slowest hundredth (slow)",
-        "set out: messages that began the way; not arrived: a hop says where and why in the table of those that ended",
-    ]
-    if not p.told:
-        notes.insert(0, "no message led from one callback to another")
-    if p.left_out:
-        instances = plural(sum(route.n for route in p.left_out), "instance")
-        notes.append(f"{plural(len(p.left_out), 'path')} with {instances} left out, the least travelled: --all")
-    if p.cut_short:
-        notes.append(
-            "there are more ways through this system than can be told apart: the longest are cut; name paths in a file"
-        )
-    if p.without_topic:
-        notes.append(
-            f"{plural(p.without_topic, 'publication')} of which the topic is not known, for the initialisation of the"
-            " publisher is not in the trace (/rosout's are copies): not followed"
-        )
-    if p.outside:
-        notes.append(
-            f"{plural(p.outside, 'callback')} began with a message of which the publication is not known:"
-            " their paths begin there, as (outside)"
-        )
-    if frame["left_out"].sum():
-        notes.append("left out: events are missing on the way, so that their latency may be that of other messages")
-    if (frame["link"] == INFERRED).any():
-        notes.append(
-            "inferred: by the latest message of each other input of a node before it published; that these belong"
-            " together is a guess, not in the trace, and no other row rests on it"
-        )
-    if (frame["link"] == DECLARED).any():
-        notes.append("declared: the node itself says what goes into what it publishes (message_link_*)")
-    if p.flow.quality.has_losses:
-        notes.append("events were lost: counts are lower bounds")
-    return Section(PATHS, frame, tuple(notes))
+    left_out = plural(sum(route.n for route in p.left_out), "instance")
+    notes = notes_of(
+        (not p.told, "no message led from one callback to another"),
+        (True, "latency: start of the first callback (outside of callbacks: publish()) to the start of the last; until"
+               " end: to its end; bottleneck: the hop with the largest share in the median, and in the slowest"
+               " hundredth (slow)"),
+        (True, "set out: messages that began the way; not arrived: a hop says where and why in the table of those that"
+               " ended"),
+        (p.left_out, f"{plural(len(p.left_out), 'path')} with {left_out} left out, the least travelled: --all"),
+        (p.cut_short, "there are more ways through this system than can be told apart: the longest are cut; name paths"
+                      " in a file"),
+        (p.without_topic, f"{plural(p.without_topic, 'publication')} of which the topic is not known, for the"
+                          " initialisation of the publisher is not in the trace (/rosout's are copies): not followed"),
+        (p.outside, f"{plural(p.outside, 'callback')} began with a message of which the publication is not known:"
+                    " their paths begin there, as (outside)"),
+        (frame["left_out"].sum(), "left out: events are missing on the way, so that their latency may be that of other"
+                                  " messages"),
+        ((frame["link"] == INFERRED).any(),
+         "inferred: by the latest message of each other input of a node before it published; that these belong"
+         " together is a guess, not in the trace, and no other row rests on it"),
+        ((frame["link"] == DECLARED).any(),
+         "declared: the node itself says what goes into what it publishes (message_link_*)"),
+        (p.flow.quality.has_losses, "events were lost: counts are lower bounds"),
+    )  # fmt: skip
+    return Section(PATHS, frame, notes)
 
 
 def _hops(p: Paths) -> Section:

@@ -16,8 +16,7 @@ import polars as pl
 from perflab.errors import BadInput
 from perflab.statistics.proportion import wilson
 from perflab.trace import names
-from perflab.trace.flow import INFERRED, NOT_JUDGED, Flow
-from perflab.trace.flow_routes import Followed, Route
+from perflab.trace.flow import INFERRED, NOT_JUDGED, Flow, Followed, Route
 from perflab.trace.paths_file import Wanted
 from perflab.trace.quantiles import describe
 

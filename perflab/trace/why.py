@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from perflab.trace import names
-from perflab.trace.answer import Answer
+from perflab.trace.answer import Answer, notes_of
 from perflab.trace.names import NO_SCHEDULER, plural
 from perflab.trace.quality import Quality, quality_of, wake_up_reason
 from perflab.trace.quantiles import quantile
@@ -70,7 +70,7 @@ def _late_messages(trace: Source, selection: Selection, quality: Quality, thread
         messages=pl.len().cast(pl.Int64), response_p50_ns=quantile(pl.col("response_ns"), 500)
     )
     return Late(
-        "message", rows, parts, found.frame.height, selection.limit("edge"), tuple(_notes(trace, found)),
+        "message", rows, parts, found.frame.height, selection.limit("edge"), _notes(trace, found),
         found.edges.join(counts, on="edge_row", how="left"),
     )  # fmt: skip
 
@@ -135,38 +135,27 @@ def _parts(
     )  # fmt: skip
 
 
-def _notes(trace: Source, found: Considered) -> list[str]:
-    notes = [
-        "total: from when the tick was due of the timer in whose callback the message was published, else from its"
-        " publication, to callback_start; latency: from its publication"
-    ]
+def _notes(trace: Source, found: Considered) -> tuple[str, ...]:
     counts = dict(found.frame.group_by("begin").agg(pl.len()).iter_rows())
-    if n := counts.get("due_estimated"):
-        notes.append(
-            f"of {plural(n, 'message')} the tick is estimated: the latest point of a grid of the timer's period that is"
-            " the lower envelope of its starts"
-        )
-    if n := counts.get("published_due_unknown"):
-        notes.append(
-            f"{plural(n, 'message')} of timers begin at the publication: when the tick was due is not known, nor is"
-            " what the sender waited for"
-        )
-    if found.left_out:
-        notes.append(
-            f"{plural(found.left_out, 'message')} left out: events are missing between publish() and callback_start, so"
-            " that the callback may be that of another message"
-        )
-    if found.backwards:
-        notes.append(f"{plural(found.backwards, 'message')} left out: handled before published, by the hosts' clocks")
-    if (found.frame["delivery"] == "other_host").any():
-        notes.append("between hosts transport contains the difference of the hosts' clocks")
-    if not trace.facts.get("scheduler"):
-        notes.append(f"{NO_SCHEDULER}: nothing is known of waits for a CPU, and transport and wake-up are one part")
-    elif (reason := wake_up_reason(trace.facts)) is not None:
-        notes.append(reason)
-    elif not trace.facts["scheduler"].get("has_waking"):
-        notes.append(
-            "the trace has no sched_waking: who woke a thread on an idle CPU is not known, and the way is not followed"
-            " beyond it"
-        )
-    return notes
+    estimated, unknown = (counts.get(begin, 0) for begin in ("due_estimated", "published_due_unknown"))
+    scheduler = trace.facts.get("scheduler") or {}
+    reason = wake_up_reason(trace.facts)
+    return notes_of(
+        (True, "total: from when the tick was due of the timer in whose callback the message was published, else from"
+               " its publication, to callback_start; latency: from its publication"),
+        (estimated, f"of {plural(estimated, 'message')} the tick is estimated: the latest point of a grid of the"
+                    " timer's period that is the lower envelope of its starts"),
+        (unknown, f"{plural(unknown, 'message')} of timers begin at the publication: when the tick was due is not"
+                  " known, nor is what the sender waited for"),
+        (found.left_out, f"{plural(found.left_out, 'message')} left out: events are missing between publish() and"
+                         " callback_start, so that the callback may be that of another message"),
+        (found.backwards, f"{plural(found.backwards, 'message')} left out: handled before published, by the hosts'"
+                          " clocks"),
+        ((found.frame["delivery"] == "other_host").any(),
+         "between hosts transport contains the difference of the hosts' clocks"),
+        (not scheduler, f"{NO_SCHEDULER}: nothing is known of waits for a CPU, and transport and wake-up are one part"),
+        (scheduler and reason, reason or ""),
+        (scheduler and reason is None and not scheduler.get("has_waking"),
+         "the trace has no sched_waking: who woke a thread on an idle CPU is not known, and the way is not followed"
+         " beyond it"),
+    )  # fmt: skip

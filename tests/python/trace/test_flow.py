@@ -15,8 +15,7 @@ from ctf_writer import UINT64, Struct
 from made_trace import MadeTrace, Node, Process, Publisher, Subscription, Timer
 from opened import opened
 
-from perflab.trace.flow import flow_of
-from perflab.trace.flow_routes import found
+from perflab.trace.flow import flow_of, found
 from perflab.trace.paths import Asked, Paths, paths, paths_of
 from perflab.trace.quality import quality_of
 
