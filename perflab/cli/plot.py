@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,8 +44,8 @@ def plot(
         str,
         typer.Option(
             metavar="K[,K]",
-            help="all, or some of: percentiles, edges, time, distributions, curves, breaking_points, cores, affinity, "
-            "cpu, rss.",
+            help="all, or some of: distributions, percentiles, edges, time, curves, breaking_points, executor_costs, "
+            "cores, affinity, cpu, rss.",
         ),
     ] = "all",
     fmt: Annotated[
@@ -107,11 +106,10 @@ def plot(
     Example: perflab plot RUN ANOTHER_RUN --kind percentiles --figure latency,response
     """
     from perflab.report import pictures as made
-    from perflab.report.figures import KINDS
     from perflab.report.results import FIGURES, results_of
     from perflab.runs.rundata import open_run
 
-    kinds = KINDS if kind == "all" else _chosen(kind, KINDS, "--kind", "picture")
+    kinds = tuple(made.BY_NAME) if kind == "all" else _chosen(kind, tuple(made.BY_NAME), "--kind", "picture")
     named = None if figure is None else _chosen(figure, FIGURES, "--figure", "figure")
     if named is not None and len(named) > 2:
         raise BadInput(f"--figure {figure!r} names {len(named)} figures; one or two fit into a picture")
@@ -129,20 +127,18 @@ def plot(
             raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")
         results = _selected(results, only)
         measured, missing = _measured(runs, results, named)
-        drawable = [k for k in kinds if measured or named is None or k not in made.OF_FIGURES]
+        drawable = [k for k in kinds if measured or named is None or not made.BY_NAME[k].of_figures]
         pictures = made.build(results, drawable, measured, limits, together=named is not None, runs=runs)
         # Of what nobody asked for nothing is said.
-        unsaid = made.SPECIAL if kind == "all" else ()
-        said = (line for line in pictures.missing if line.partition(":")[0] not in unsaid)
-        pictures = replace(pictures, missing=(*missing, *said))
-        if not pictures.figures:
-            raise BadInput(f"nothing to draw: {'; '.join(pictures.missing)}")
+        missing += [str(one) for one in pictures.missing if kind != "all" or not made.BY_NAME[one.kind].special]
+        if not pictures.drawn:
+            raise BadInput(f"nothing to draw: {'; '.join(missing)}")
         files = _files(pictures, formats, output, runs[0].path / FOLDER)
-        _write(files, pictures, runs, theme, dpi)
+        _write(files, pictures, missing, runs, theme, dpi)
     if as_json:
         document = {
             "files": [str(path) for path, _ in files],
-            "missing": list(pictures.missing),
+            "missing": missing,
             "notes": list(pictures.notes),
         }
         write_json(document)
@@ -151,7 +147,7 @@ def plot(
         sys.stdout.write(f"{path}\n")
     for line in pictures.notes:
         sys.stdout.write(f"Note: {line}\n")
-    for line in pictures.missing:
+    for line in missing:
         sys.stdout.write(f"Not drawn: {line}\n")
     return 0
 
@@ -238,12 +234,17 @@ def _files(
 
 
 def _write(
-    files: Sequence[tuple[Path, int | None]], pictures: Pictures, runs: Sequence[RunData], theme: str, dpi: int
+    files: Sequence[tuple[Path, int | None]],
+    pictures: Pictures,
+    missing: Sequence[str],
+    runs: Sequence[RunData],
+    theme: str,
+    dpi: int,
 ) -> None:
     from perflab.report import draw, draw_html
 
     notes = [note if len(runs) == 1 else f"{run.name}: {note}" for run in runs for note in run.notes]
-    notes += [f"Not drawn: {line}." for line in pictures.missing]
+    notes += [f"Not drawn: {line}." for line in missing]
     title = " and ".join(dict.fromkeys(run.name for run in runs))
     for path, index in files:
         if index is None:

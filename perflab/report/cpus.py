@@ -91,7 +91,6 @@ def cores(results: Sequence[Trials]) -> Figure | None:
     )
     return Figure(
         name="cores",
-        kind="cores",
         title="Each CPU over time",
         subtitle=f"{workloads([one.result for one in watched])}: {_count(watched)}, steps of {step_s:.3g} s",
         x=seconds_axis(steps * step_s),
@@ -146,7 +145,6 @@ def affinity(results: Sequence[Trials]) -> Figure | None:
     )
     return Figure(
         name="affinity",
-        kind="affinity",
         title="Where threads ran, and where they were allowed to",
         subtitle=f"{workloads([one.result for one in watched])}: {len(names)} threads, {_count(watched)}",
         x=seconds_axis(steps * step_s),

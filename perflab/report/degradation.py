@@ -140,7 +140,6 @@ def _metric(factor: str, name: str, found: Sequence[Named]) -> Figure | None:
     ]
     return Figure(
         name=slug("curve", factor, name),
-        kind="curves",
         title=f"{title[:1].upper()}{title[1:]} over {factor}",
         subtitle=f"{len(levels_of(shown))} levels, {_trials([curve for _, curve in shown])}",
         x=levels.axis,
@@ -273,7 +272,6 @@ def _success(factor: str, found: Sequence[Named]) -> Figure | None:
     confidences = [c.success_confidence for _, c in shown if c.success_confidence is not None]
     return Figure(
         name=slug("curve", factor, "success"),
-        kind="curves",
         title=f"Success rate over {factor}",
         subtitle=f"{len(levels_of(shown))} levels, {_trials([curve for _, curve in shown], judged=True)}",
         x=levels.axis,

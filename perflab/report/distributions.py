@@ -80,7 +80,6 @@ def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | 
     what = "replies" if set(measured) == {ROUND_TRIP} else "messages"
     return Figure(
         name=f"{'_'.join(measured)}_percentiles",
-        kind="percentiles",
         title=f"{title}: percentiles",
         subtitle=subtitle([(r, n, h.count) for _, r, n, h in curves]),
         x=Axis(f"percentile of {what} (%)", "nines", 0.0, top, axes.percentile_ticks(top)),
@@ -119,7 +118,6 @@ def edges(results: Sequence[Trials], name: str) -> Figure | None:
     counts = [(r, name, _total(row.values())) for r, row in zip(results, table, strict=True) if row]
     return Figure(
         name=f"{name}_edges",
-        kind="edges",
         title=f"{WHAT[name]}: by {owner}",
         subtitle=subtitle(counts),
         x=time_axis(words(name), unit, draft.series, "x"),

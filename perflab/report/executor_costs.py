@@ -73,7 +73,6 @@ def figure(summary: Summary, name: str = "executor_costs") -> Figure | None:
     keys = tuple(Key(words[part], None, sign="ground") for part, n in places.items() if n is None)
     return Figure(
         name=name,
-        kind="executor_costs",
         title=f"{what}, {'by families of functions' if by_families else 'by the role of threads'}",
         subtitle=", ".join(dict.fromkeys(str(row.workload) for row in drawn)) + ": medians over trials",
         x=Axis(f"{what} ({unit.name}{'' if per_message else ' of one CPU'})", "linear", 0.0, high,

@@ -12,12 +12,6 @@ from typing import Literal
 
 from perflab.report.axes import Ticks
 
-KINDS = (
-    "percentiles", "edges", "time", "distributions", "curves", "breaking_points", "executor_costs", "cores", "affinity",
-    "cpu", "rss",
-)  # fmt: skip
-
-
 Scale = Literal["linear", "log", "nines", "rows"]
 Shape = Literal["line", "points", "ranges", "whiskers", "band"]
 Stroke = Literal["solid", "dashed", "dotted"]
@@ -144,7 +138,6 @@ class Figure:
     """
 
     name: str  # of its file
-    kind: str
     title: str
     subtitle: str
     x: Axis

@@ -74,7 +74,6 @@ def per_trial(results: Sequence[Trials], name: str) -> Figure | None:
     count = sum(len(row.trials) for row in shown)
     return Figure(
         name=f"{name.replace('.', '_')}_per_trial",
-        kind="distributions",
         title=f"{metric.words[:1].upper()}{metric.words[1:]} of each trial",
         subtitle=f"{workloads([row.result for row in shown])}: {count} trials of {_each(shown)}",
         x=value_axis(metric.words, metric.unit, unit, draft.series, "x"),

@@ -1,23 +1,26 @@
-"""Which pictures can be made of runs, and why the others cannot."""
+"""Every kind of picture, declared once: what it is called, of what it is made, and why there may be none."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from perflab.report import executor_costs
+from perflab.report import cpus, degradation, distributions, executor_costs, resources, thresholds, timelines
 from perflab.report.captions import words
-from perflab.report.cpus import affinity, cores
-from perflab.report.degradation import curves
-from perflab.report.distributions import edges, percentiles
 from perflab.report.figures import Figure, Target
 from perflab.report.per_trial import per_trial
-from perflab.report.resources import cpu, rss
-from perflab.report.results import ROUND_TRIP, Trials, evenly, histogram, numbers
-from perflab.report.thresholds import breaking_points
-from perflab.report.timelines import time
+from perflab.report.results import (
+    ROUND_TRIP,
+    Trials,
+    by_level,
+    evenly,
+    histogram,
+    numbers,
+    results_of,
+    was_measured,
+)
 from perflab.results.run import PERFLAB, RunData
 from perflab.results.trial import EXTRA
 from perflab.statistics import histogram as hg
@@ -25,19 +28,150 @@ from perflab.statistics import histogram as hg
 T = TypeVar("T")
 
 MAX_RESULTS = 12  # in one picture; more cannot be told apart
-OF_FIGURES = ("percentiles", "edges", "time", "distributions")  # the others do not depend on a figure
-# What most runs do not have, because nobody asked for it: that is said where such a picture is named.
-SPECIAL = ("distributions", "curves", "breaking_points", "executor_costs", "cores", "affinity")
 PER_TRIAL = ("p50", "p99")
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """The figures that could be made of runs, one line for each that could not, and what to know of all of them."""
+class Subject:
+    """What pictures are made of. `shown` are at most MAX_RESULTS of the `results`, `measured` the figures to draw.
 
-    figures: tuple[Figure, ...]
-    missing: tuple[str, ...]
+    `together`: percentiles show all figures in one picture, and not each in one of its own.
+    """
+
+    results: Sequence[Trials]
+    shown: Sequence[Trials]
+    measured: Sequence[str]
+    runs: Sequence[RunData]
+    target: Target | None
+    together: bool
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of picture. `draw` makes its figures; a text in place of one says why there is none.
+
+    Those `of_figures` are drawn for each figure that was measured. What is `special` most runs do not have, because
+    nobody asked for it: that is said where it is named. `in_report`: a report has it.
+    """
+
+    name: str
+    title: str
+    draw: Callable[[Subject], Iterable[Figure | str]]
+    of_figures: bool = False
+    special: bool = False
+    in_report: bool = True
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a kind has no picture, or not all that it could have."""
+
+    kind: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The figures of runs with their kinds, why others could not be made, and what to know of all of them."""
+
+    drawn: tuple[tuple[str, Figure], ...]
+    missing: tuple[Missing, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return tuple(figure for _, figure in self.drawn)
+
+
+# -- the kinds -------------------------------------------------------------------------------------------------------
+
+_UNWATCHED = "no trial was watched by perflab-monitor; run with --observer monitor"
+
+
+def _per_trial(subject: Subject) -> Iterator[Figure | str]:
+    # A search has a trial or two at each of many levels.
+    results = [r for r in subject.results if not r.run.summary.breaking_points]
+    for name in subject.measured:
+        for statistic in PER_TRIAL:
+            yield per_trial(results, f"{name}.{statistic}") or "no result has several trials that count"
+
+
+def _percentiles(subject: Subject) -> Iterator[Figure | str]:
+    for names in [tuple(subject.measured)] if subject.together else [(name,) for name in subject.measured]:
+        yield distributions.percentiles(subject.shown, names) or _no_histograms(subject.shown)
+
+
+def _edges(subject: Subject) -> Iterator[Figure | str]:
+    for name in subject.measured:
+        yield distributions.edges(subject.shown, name) or f"no {words(name)} was measured"
+
+
+def _time(subject: Subject) -> Iterator[Figure | str]:
+    for name in subject.measured:
+        if name == ROUND_TRIP:
+            yield "of round trips there is no picture over time"
+        else:
+            yield timelines.time(subject.shown, name) or _no_histograms(subject.shown, "records over time")
+
+
+def _curves(subject: Subject) -> Iterable[Figure | str]:
+    found = degradation.curves(_named((run.name, run.summary.curves) for run in subject.runs))
+    return found or ["no factor was swept in these runs; `perflab sweep` does it"]
+
+
+def _breaking_points(subject: Subject) -> Iterable[Figure | str]:
+    found = thresholds.breaking_points(_named((run.name, run.summary.breaking_points) for run in subject.runs))
+    return found or ["none was searched in these runs; `perflab breaking-point` does it"]
+
+
+def _executor_costs(subject: Subject) -> Iterable[Figure | str]:
+    drawn = [(figure, run.name) for run in subject.runs if (figure := executor_costs.figure(run.summary)) is not None]
+    if len(drawn) > 1:
+        drawn = [(replace(f, name=f"{f.name}_{run}", title=f"{f.title}: {run}"), run) for f, run in drawn]
+    found = [figure for figure, _ in drawn]
+    return found or ["these runs do not have several executors whose CPU time was measured"]
+
+
+KINDS = (
+    Kind("distributions", "Distributions", _per_trial, of_figures=True, special=True),
+    Kind("percentiles", "Percentiles", _percentiles, of_figures=True),
+    Kind("edges", "Edges", _edges, of_figures=True, in_report=False),
+    Kind("time", "Over time", _time, of_figures=True),
+    Kind("curves", "Curves", _curves, special=True),
+    Kind("breaking_points", "Breaking points", _breaking_points, special=True),
+    Kind("executor_costs", "Executor costs", _executor_costs, special=True),
+    Kind("cores", "CPUs", lambda subject: [cpus.cores(subject.results) or _UNWATCHED], special=True),
+    Kind("affinity", "Where threads ran", lambda subject: [cpus.affinity(subject.results) or _UNWATCHED], special=True),
+    Kind("cpu", "CPU use", lambda subject: [resources.cpu(subject.shown, subject.target) or "no CPU time was sampled"]),
+    Kind("rss", "Memory", lambda subject: [resources.rss(subject.shown, subject.target) or "no memory was sampled"]),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+# -- drawing them ----------------------------------------------------------------------------------------------------
+
+
+def of_report(runs: Sequence[RunData]) -> Pictures:
+    """The pictures of a report: everything that runs hold, in the order in which it is read.
+
+    Raises BadInput where files of a run are damaged.
+    """
+    results = results_of(runs)
+    measured = [name for name in ("latency", ROUND_TRIP) if any(was_measured(result, name) for result in results)]
+    # Of too many levels of a factor those that lie evenly, the first and the last among them.
+    ordered = by_level(results) if len(results) > MAX_RESULTS else None
+    return build(
+        results,
+        [kind.name for kind in KINDS if kind.in_report],
+        measured,
+        together=False,
+        runs=runs,
+        chosen=None if ordered is None else evenly(ordered, MAX_RESULTS),
+        others="`perflab plot --only` draws others",
+    )
 
 
 def build(
@@ -59,38 +193,25 @@ def build(
 
     Curves and breaking points are those of `runs`; None: of the runs of the results. `others` says how to see results
     that are not drawn.
-
-    Percentiles show the figures `measured` together, or each by itself; edges and time always show one in each picture.
     """
-    every, results = results, measured_ones(results)
-    shown = _shown(results, measured[0] if measured else None, chosen)
-    made: list[tuple[Figure | None, str]] = []  # each with what to say where it is None
-    several = list({id(result.run): result.run for result in results}.values()) if runs is None else runs
-    for kind in kinds:
-        if kind == "distributions":
-            made += _per_trial(results, measured)
-        elif kind in ("curves", "breaking_points"):
-            made += _of_sweeps(kind, several)
-        elif kind == "executor_costs":
-            made += _of_costs(several)
-        elif kind == "cores":
-            made.append((cores(results), f"cores: {_UNWATCHED}"))
-        elif kind == "affinity":
-            made.append((affinity(results), f"affinity: {_UNWATCHED}"))
-        elif kind in OF_FIGURES:
-            made += _of_figures(kind, shown, measured, together)
-        elif kind == "cpu":
-            made.append((cpu(shown, target), "cpu: no CPU time was sampled"))
-        elif kind == "rss":
-            made.append((rss(shown, target), "rss: no memory was sampled"))
-        else:
-            raise ValueError(f"no picture {kind!r}")
-    figures = [figure for figure, _ in made if figure is not None]
-    missing = dict.fromkeys(otherwise for figure, otherwise in made if figure is None)
-    notes = _notes(every, results, shown, f"p99 of {words(measured[0])}" if measured else None, chosen, others)
-    if notes:
-        figures = [f if f.kind in SPECIAL else replace(f, notes=(*notes, *f.notes)) for f in figures]
-    return Pictures(tuple(figures), tuple(missing), tuple(notes))
+    kept = measured_ones(results)
+    shown = _shown(kept, measured[0] if measured else None, chosen)
+    several = list({id(result.run): result.run for result in kept}.values()) if runs is None else runs
+    subject = Subject(kept, shown, measured, several, target, together)
+    notes = _notes(results, subject, chosen, others)
+    drawn: list[tuple[str, Figure]] = []
+    missing: dict[Missing, None] = {}
+    for kind in (BY_NAME[name] for name in kinds):
+        made = kind.draw(subject)
+        if kind.of_figures and not measured:
+            made = ["neither latency nor round trips were measured"]
+        for found in made:
+            if isinstance(found, str):
+                missing[Missing(kind.name, found)] = None
+            else:
+                figure = found if kind.special else replace(found, notes=(*notes, *found.notes))
+                drawn.append((kind.name, figure))
+    return Pictures(tuple(drawn), tuple(missing), tuple(notes))
 
 
 def _shown(results: Sequence[Trials], name: str | None, chosen: Sequence[Trials] | None) -> list[Trials]:
@@ -100,85 +221,25 @@ def _shown(results: Sequence[Trials], name: str | None, chosen: Sequence[Trials]
     return with_slowest([result for result in chosen if id(result) in kept], results, name)
 
 
-def _notes(
-    every: Sequence[Trials],
-    results: Sequence[Trials],
-    shown: Sequence[Trials],
-    figure: str | None,
-    chosen: Sequence[Trials] | None,
-    others: str,
-) -> list[str]:
+def _notes(every: Sequence[Trials], subject: Subject, chosen: Sequence[Trials] | None, others: str) -> list[str]:
     """Which results are not drawn. `every`: those of extra trials, too."""
     notes = []
+    shown, results, measured = subject.shown, subject.results, subject.measured
     if len(shown) < len(results):
-        over = "their levels" if chosen is not None else f"their {figure}" if figure else "their order"
-        slowest = ", the slowest among them" if figure else ""
-        notes.append(f"{len(shown)} of {len(results)} results are drawn, evenly over {over}{slowest}; {others}.")
+        figure = f"p99 of {words(measured[0])}" if measured else "order"
+        over = "levels" if chosen is not None else figure
+        slowest = ", the slowest among them" if measured else ""
+        notes.append(f"{len(shown)} of {len(results)} results are drawn, evenly over their {over}{slowest}; {others}.")
     if extra := len(every) - len(results):
         count = "1 result" if extra == 1 else f"{extra} results"
         notes.append(f"{count} of extra trials not drawn: an observer (tracing, a profiler) disturbed them.")
     return notes
 
 
-_UNWATCHED = "no trial was watched by perflab-monitor; run with --observer monitor"
-_NOT_ASKED = {
-    "curves": "curves: no factor was swept in these runs; `perflab sweep` does it",
-    "breaking_points": "breaking_points: none was searched in these runs; `perflab breaking-point` does it",
-}
-
-
-def _per_trial(results: Sequence[Trials], measured: Sequence[str]) -> list[tuple[Figure | None, str]]:
-    # A search has a trial or two at each of many levels.
-    results = [r for r in results if not r.run.summary.breaking_points]
-    if not measured:
-        return [(None, "distributions: neither latency nor round trips were measured")]
-    return [
-        (per_trial(results, f"{name}.{statistic}"), "distributions: no result has several trials that count")
-        for name in measured
-        for statistic in PER_TRIAL
-    ]
-
-
-def _of_sweeps(kind: str, runs: Sequence[RunData]) -> list[tuple[Figure | None, str]]:
-    if kind == "curves":
-        figures = curves(_named((run.name, run.summary.curves) for run in runs))
-    else:
-        figures = breaking_points(_named((run.name, run.summary.breaking_points) for run in runs))
-    return [(figure, "") for figure in figures] or [(None, _NOT_ASKED[kind])]
-
-
 def _named(found: Iterable[tuple[str, Sequence[T]]]) -> list[tuple[str, T]]:
     """Each with the name of its run, where several runs have some."""
     having = [(name, entries) for name, entries in found if entries]
     return [(name if len(having) > 1 else "", entry) for name, entries in having for entry in entries]
-
-
-def _of_costs(runs: Sequence[RunData]) -> list[tuple[Figure | None, str]]:
-    found = [executor_costs.figure(run.summary) for run in runs]
-    named = [(figure, run.name) for figure, run in zip(found, runs, strict=True) if figure is not None]
-    if len(named) > 1:
-        named = [(replace(f, name=f"{f.name}_{run}", title=f"{f.title}: {run}"), run) for f, run in named]
-    return [(figure, "") for figure, _ in named] or [
-        (None, "executor_costs: these runs do not have several executors whose CPU time was measured")
-    ]
-
-
-def _of_figures(
-    kind: str, results: Sequence[Trials], measured: Sequence[str], together: bool
-) -> list[tuple[Figure | None, str]]:
-    if not measured:
-        return [(None, f"{kind}: neither latency nor round trips were measured")]
-    if kind == "percentiles":
-        sets = [tuple(measured)] if together else [(name,) for name in measured]
-        return [(percentiles(results, names), f"percentiles: {_no_histograms(results)}") for names in sets]
-    if kind == "edges":
-        return [(edges(results, name), f"edges: no {words(name)} was measured") for name in measured]
-    return [
-        (None, "time: of round trips there is no picture over time")
-        if name == ROUND_TRIP
-        else (time(results, name), f"time: {_no_histograms(results, 'records over time')}")
-        for name in measured
-    ]
 
 
 def measured_ones(results: Sequence[Trials]) -> list[Trials]:
@@ -192,8 +253,7 @@ def from_fastest_to_slowest(results: Sequence[Trials], name: str | None) -> list
     both among them."""
     if len(results) <= MAX_RESULTS:
         return list(results)
-    order = sorted(range(len(results)), key=lambda i: _p99(results[i], name))
-    kept = {id(result) for result in evenly([results[i] for i in order], MAX_RESULTS)}
+    kept = {id(result) for result in evenly(sorted(results, key=lambda result: _p99(result, name)), MAX_RESULTS)}
     return [result for result in results if id(result) in kept]
 
 
@@ -221,7 +281,6 @@ def _p99(result: Trials, name: str | None) -> float:
 
 
 def _no_histograms(results: Sequence[Trials], what: str = "histograms") -> str:
-    foreign = [r for r in results if r.run.origin != PERFLAB]
-    if foreign and len(foreign) == len(results):
+    if results and all(r.run.origin != PERFLAB for r in results):
         return f"irobot_benchmark leaves no {what}"
     return f"there are no {what} of it in these runs"

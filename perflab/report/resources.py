@@ -122,7 +122,7 @@ def rss(results: Sequence[Trials], target: Target | None = None) -> Figure | Non
 
 def _resource(
     results: Sequence[Trials],
-    kind: str,
+    name: str,
     title: str,
     unit: Unit,
     of: ValueOf,
@@ -149,8 +149,8 @@ def _resource(
         lines = sorted(lines, key=lambda line: _mean(line.trials), reverse=True)[:MAX_LINES]
     draft = Draft(notes=notes)
     for line in lines:
-        name = f"{line.name}, a single trial"
-        draft.series += [_resource_line(name, line.group, samples, unit, "thin") for samples in single(line.trials)]
+        alone = f"{line.name}, a single trial"
+        draft.series += [_resource_line(alone, line.group, samples, unit, "thin") for samples in single(line.trials)]
         merged = line.trials[0] if len(line.trials) == 1 else _mean_line(line.trials)
         weight: Weight = "normal" if len(line.trials) == 1 else "thick"
         draft.series.append(_resource_line(line.name, line.group, merged, unit, weight))
@@ -161,8 +161,7 @@ def _resource(
     several = any(len(line.trials) > 1 for line in lines)
     shown = [result for result in results if any(line.result is result for line in lines)]
     return Figure(
-        name=kind,
-        kind=kind,
+        name=name,
         title=f"{title} over time",
         subtitle=f"{workloads(shown)}: {format_count(count)} samples, {durations(shown)}",
         x=seconds_axis(max(x for s in draft.series for x in s.x if x is not None)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perflab.report import axes
-from perflab.report.captions import Draft, interval_of, left_out_words
+from perflab.report.captions import Draft, interval_of
 from perflab.report.degradation import Levels, level_text, levels_axis, share_axis, slug
 from perflab.report.figures import Axis, Figure, Key, Label, Reference, Series, Sign
 from perflab.results.curve import BreakingPoint
@@ -77,7 +77,6 @@ def _shares(name: str, factor: str, criterion: str, shown: Sequence[Named], note
     trials = sum(int(entry.trials) for _, entry in shown)
     return Figure(
         name=name,
-        kind="breaking_points",
         title=f"{'Breaking points' if len(shown) > 1 else 'Breaking point'} over {factor}",
         subtitle=f"{criterion}: {trials} trials",
         x=levels.axis,
@@ -184,7 +183,6 @@ def _course(name: str, factor: str, group: int, label: str, entry: BreakingPoint
     high = last + 0.5 + 0.02 * last
     return Figure(
         name=name,
-        kind="breaking_points",
         title=f"Course of the search over {factor}{f': {whose}' if whose else ''}",
         subtitle=f"{len(course)} trials between {level_text(entry.low)} and {level_text(entry.high)}",
         x=Axis("trial", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8)),
@@ -217,7 +215,4 @@ def _found(label: str, nth: int, entry: BreakingPoint, levels: Levels, last: int
 
 def _words(label: str, entry: BreakingPoint) -> list[str]:
     lines = [line if str(line).endswith(".") else f"{line}." for line in entry.words]
-    text = left_out_words(entry.left_out.outcomes)
-    if text and not any(str(line).startswith("Left out") for line in lines):
-        lines.append(text)
     return [f"{label}: {line}" if label else str(line) for line in lines]

@@ -82,7 +82,6 @@ def time(results: Sequence[Trials], name: str) -> Figure | None:
         keys.append(Key("p50 and p99 of single trials", "solid", "thin"))
     return Figure(
         name=f"{name}_time",
-        kind="time",
         title=f"{WHAT[name]}: over time",
         subtitle=subtitle([(r, name, sum(i.histogram.count for i in line)) for r, line in merged_lines]),
         x=seconds_axis(end_s),

@@ -17,7 +17,7 @@ from test_plot import HOSTILE, Page, rows, signal, svg_text
 
 from perflab.cli import main
 from perflab.models import as_json, read
-from perflab.report import draw, draw_html, report_figures
+from perflab.report import draw, draw_html, pictures
 from perflab.report.degradation import APART, curves, level_text, levels_axis, value_at
 from perflab.report.figures import Figure, Series
 from perflab.report.palette import DARK, LIGHT
@@ -182,7 +182,7 @@ def test_a_breaking_point_stands_at_the_wanted_share_with_its_interval() -> None
     assert len(fit.x) == len(band.low) == 61
     assert all(low <= v <= high for low, v, high in zip(band.low, fit.y, band.high, strict=True))  # type: ignore[operator]
     assert "Breaks at 1480." in share.notes
-    assert "1 trial was invalid: left out." in share.notes
+    assert "Left out: 1 trial (1 invalid); they count neither way." in share.notes
     assert course.name == "breaking_point_message_flood_rate_course"
 
 
@@ -314,9 +314,9 @@ def test_a_run_without_a_sweep_says_so_where_curves_are_named_alone(tmp_path: Pa
 
 
 def test_a_report_has_them_in_its_order_and_under_names_that_differ(swept: Path) -> None:
-    found = report_figures.of([open_run(swept)])
+    found = pictures.of_report([open_run(swept)]).drawn
     keys = list(dict.fromkeys(key for key, _ in found))
-    assert keys == [key for key in report_figures.SECTIONS if key in keys]
+    assert keys == [key for key in pictures.BY_NAME if key in keys]
     assert {"percentiles", "time", "curves", "breaking_points", "cpu", "rss"} <= set(keys)
     names = [figure.name for _, figure in found]
     assert len(set(names)) == len(names)

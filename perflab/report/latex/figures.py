@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perflab.report.draw import draw
-from perflab.report.figures import Figure
+from perflab.report.pictures import of_report
 from perflab.results.run import RunData
 
 
@@ -24,7 +24,7 @@ class Picture:
 def pictures(runs: Sequence[RunData]) -> list[Picture]:
     """Everything that can be drawn of runs, in the order of a report; each name once."""
     found: list[Picture] = []
-    for figure in _figures(runs):
+    for figure in of_report(runs).figures:
         name = stem = re.sub(r"[^A-Za-z0-9_-]+", "-", figure.name)
         number = 1
         while any(name == other.name for other in found):
@@ -33,9 +33,3 @@ def pictures(runs: Sequence[RunData]) -> list[Picture]:
         content = draw(figure, "pdf", "light")
         found.append(Picture(name, figure.title, figure.subtitle, content))
     return found
-
-
-def _figures(runs: Sequence[RunData]) -> list[Figure]:
-    from perflab.report import report_figures
-
-    return [figure for _, figure in report_figures.of(runs)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from perflab import page as pages
 from perflab.errors import DAMAGE, BadInput, one_line
-from perflab.report import draw_html, report_figures
+from perflab.report import draw_html, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.run_page import evidence, findings, profiles, quality, setup, tables
 from perflab.report.run_page.runs import ReportRun
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
     from perflab.report.figures import Figure
 
-# Titles of the groups of pictures, in their order; others follow.
-PICTURE_TITLES = {
-    "distributions": "Distributions",
-    "percentiles": "Percentiles",
-    "time": "Over time",
-    "cores": "CPUs",
-    "affinity": "Where threads ran",
-    "cpu": "CPU use",
-    "rss": "Memory",
-}
 # Pictures that stand in front of a section of their own, by its name.
 PICTURES_OF = {"executors": "executor_costs", "curves": "curves", "breaking": "breaking_points"}
 OF_SECTIONS = frozenset(PICTURES_OF.values())
@@ -87,9 +77,9 @@ def report(
 
     notes: list[str] = []
     try:
-        drawn = report_figures.of([run.data for run in runs])
+        drawn = pictures.of_report([run.data for run in runs]).drawn
     except (OSError, BadInput, *DAMAGE) as error:
-        drawn = []
+        drawn = ()
         notes.append(f"the pictures: {_problem(error)}")
     plots = draw_html.parts([figure for _, figure in drawn], theme, still=still)
     groups = _grouped(drawn, plots.sections)
@@ -142,16 +132,12 @@ def _grouped(drawn: Sequence[tuple[str, Figure]], sections: Mapping[str, str]) -
     """The pictures by the keys of their groups."""
     from markupsafe import Markup
 
-    found: dict[str, list[Markup]] = {key: [] for key in PICTURE_TITLES}
+    found: dict[str, list[Markup]] = {}
     for key, figure in drawn:
         # Above its title stand that of the section and that of its group.
         lower = sections[figure.name].replace("<h2", "<h4").replace("</h2>", "</h4>")
         found.setdefault(key, []).append(Markup(lower))
-    return {
-        key: Pictures(key, PICTURE_TITLES.get(key, key.replace("_", " ").capitalize()), pictures)
-        for key, pictures in found.items()
-        if pictures
-    }
+    return {key: Pictures(key, pictures.BY_NAME[key].title, own) for key, own in found.items()}
 
 
 def _title(runs: Sequence[ReportRun]) -> str:
