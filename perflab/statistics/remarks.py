@@ -24,7 +24,7 @@ from perflab.statistics.pairs import Entering, Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import why_missing
 from perflab.statistics.verdicts import in_words, scatter_in_words
-from perflab.units import format_confidence
+from perflab.units import format_confidence, plural
 
 OfPair = Compared[Pair]
 
@@ -76,41 +76,37 @@ def _troubles(places: Sequence[Place], several: bool, alpha: float) -> list[Rema
     """Trials that do not enter, and treatments under which not all succeeded."""
     remarks: list[Remark] = []
     for place, result in ((p, r) for p in places for r in p.results):
-        outcomes, name = result.result.outcomes, _named(place, result, several)
-        of = f"of {_trials(result.result.trials)}"
-        interrupted = sum(t.interrupted for t in result.result.trials_detail)
-        if interrupted:
-            were = "was" if interrupted == 1 else "were"
-            words = (
-                f"{name}: {interrupted} {of} {were} interrupted; `--resume` runs {'it' if were == 'was' else 'them'}"
-            )
-            remarks.append(Remark(HARNESS_ERROR, words))
-        if failed := outcomes.harness_error - interrupted:
-            reason = _reason(result, HARNESS_ERROR)
-            words = f"{name}: {failed} {of} {HARNESS_ERROR.counted}, not by what it measures{reason}"
-            remarks.append(Remark(HARNESS_ERROR, words))
-        if outcomes.invalid:
-            reason = _reason(result, INVALID)
-            words = f"{name}: {outcomes.invalid} {of} invalid, so neither success nor failure{reason}"
-            remarks.append(Remark(INVALID, words))
-        early = sum(t.outcome == FAILED for t in result.result.trials_detail) - sum(
-            t.outcome == FAILED for t in result.trials
+        outcomes, trials = result.result.outcomes, result.result.trials_detail
+        of = f"of {plural(result.result.trials, 'trial')}"
+        interrupted = sum(t.interrupted for t in trials)
+        failed = outcomes.harness_error - interrupted
+        early = sum(t.outcome == FAILED for t in trials) - sum(t.outcome == FAILED for t in result.trials)
+        were, them = ("was", "it") if interrupted == 1 else ("were", "them")
+        interval, between = wilson(outcomes.success, outcomes.judged, 1 - alpha), ""
+        if interval is not None:
+            between = f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
+        succeeded = f"{outcomes.success} of {plural(outcomes.judged, 'trial')} succeeded{between}"
+        found = (
+            (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} interrupted; `--resume` runs {them}"),
+            (
+                HARNESS_ERROR,
+                failed,
+                f"{failed} {of} {HARNESS_ERROR.counted}, not by what it measures{_reason(result, HARNESS_ERROR)}",
+            ),
+            (
+                INVALID,
+                outcomes.invalid,
+                f"{outcomes.invalid} {of} invalid, so neither success nor failure{_reason(result, INVALID)}",
+            ),
+            (
+                "ended_early",
+                early,
+                f"{early} {of} failed before their end and have no figures; what is said here is of the others",
+            ),
+            ("success", outcomes.failed, f"{succeeded}{_reason(result, FAILED)}"),
         )
-        if early:
-            words = (
-                f"{name}: {early} {of} failed before their end and have no figures; what is said here is of the others"
-            )
-            remarks.append(Remark("ended_early", words))
-        n = outcomes.judged
-        if outcomes.failed:
-            interval = wilson(outcomes.success, n, 1 - alpha)
-            between = ""
-            if interval is not None:
-                between = (
-                    f" ({format_confidence(1 - alpha)} interval {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %)"
-                )
-            words = f"{name}: {outcomes.success} of {_trials(n)} succeeded{between}{_reason(result, FAILED)}"
-            remarks.append(Remark("success", words))
+        name = _named(place, result, several)
+        remarks += [Remark(kind, f"{name}: {words}") for kind, count, words in found if count]
     return remarks
 
 
@@ -156,7 +152,7 @@ def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) 
             continue
         for place, result, why in reasons:
             lacking = sum(metric.read(t).value is None for t in result.trials)
-            of = f"{lacking} of {_trials(len(result.trials))}"
+            of = f"{lacking} of {plural(len(result.trials), 'trial')}"
             words = f"{_named(place, result, several)}: {metric.words} missing in {of}: {why}"
             remarks.append(Remark("missing", words))
     return remarks
@@ -191,26 +187,29 @@ def _spreads(compared: Sequence[OfPair], several: bool) -> list[Remark]:
 
 def _carried_over(carried: Sequence[OfPair], several: bool) -> list[Remark]:
     remarks = []
-    for place in dict.fromkeys(pair.place for pair, _, _ in carried):
-        shown = [(m, c) for p, m, c in carried if p.place == place and c.verdict in DIFFERENCES]
-        if shown:
-            figures = ", ".join(f"{m.words} {effect_words(m, c)}" for m, c in shown)
-            words = (
-                f"what disturbs outlasts its trial: baselines right after a disturbance differ from others ({figures})"
-            )
-            remarks.append(Remark("carry_over", f"{place}: {words}" if several else words))
+    for pair, shown in _by_place([e for e in carried if e.comparison.verdict in DIFFERENCES]):
+        figures = ", ".join(f"{m.words} {effect_words(m, c)}" for _, m, c in shown)
+        words = f"what disturbs outlasts its trial: baselines right after a disturbance differ from others ({figures})"
+        remarks.append(Remark("carry_over", _prefixed(pair, several, words)))
     return remarks
 
 
 def _observers(compared: Sequence[OfPair], several: bool) -> list[Remark]:
     """What the observers cost: baselines with them against controls without."""
     remarks = []
-    for place in dict.fromkeys(pair.place for pair, _, _ in compared if pair.kind == OBSERVER):
-        mine = [(p, m, c) for p, m, c in compared if p.kind == OBSERVER and p.place == place]
+    for pair, mine in _by_place([e for e in compared if e.of.kind == OBSERVER]):
         figures = ", ".join(f"{m.words} {effect_words(m, c)}{_doubt(c)}" for _, m, c in mine)
-        words = f"cost of {observers_of(mine[0][0].treatment)}: {figures}"
-        remarks.append(Remark("observer", f"{place}: {words}" if several else words))
+        words = f"cost of {observers_of(pair.treatment)}: {figures}"
+        remarks.append(Remark("observer", _prefixed(pair, several, words)))
     return remarks
+
+
+def _by_place(entries: Sequence[OfPair]) -> list[tuple[Pair, list[OfPair]]]:
+    """Each with the first of its pairs."""
+    groups: dict[str, list[OfPair]] = {}
+    for entry in entries:
+        groups.setdefault(entry.of.place, []).append(entry)
+    return [(group[0].of, group) for group in groups.values()]
 
 
 def _doubt(comparison: Comparison) -> str:
@@ -352,7 +351,3 @@ def _pair_words(pair: Pair, several: bool) -> str:
 
 def _prefixed(pair: Pair, several: bool, words: str) -> str:
     return f"{pair.place}: {words}" if several and pair.place else words
-
-
-def _trials(n: int) -> str:
-    return "1 trial" if n == 1 else f"{n} trials"

@@ -28,13 +28,10 @@ def p_in_words(p: float) -> str:
 
 def in_words(comparison: Comparison, form: Form = plain) -> str:
     """One sentence on the location; `form` writes a value with its unit, such as units.format_time."""
-    c = comparison
-    what = f"{c.metric} " if c.metric else ""
-    head = f"{what}{c.treatment.name} against {c.baseline.name}: "
-    n = _numbers(c.baseline.n, c.treatment.n)
+    c, n = comparison, _numbers(comparison)
     if c.blocks is not None:
         n += f" in {c.blocks} blocks"
-    return f"{head}{_verdict(c, n, form)}{_missing(c)}{caveats_in_words(c)}."
+    return f"{_head(c)}{_verdict(c, n, form)}{_missing(c)}{caveats_in_words(c)}."
 
 
 def caveats_in_words(comparison: Comparison) -> str:
@@ -50,14 +47,13 @@ def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
         return None
     if 1 / NOTABLE_RATIO < ratio < NOTABLE_RATIO and (p is None or p > c.alpha):
         return None
-    what = f"{c.metric} " if c.metric else ""
     change = f"the SD is {form(spread.sd_treatment)} against {form(spread.sd_baseline)}"
     if p is None:
         tested = f"too few trials for a test ({spread.brown_forsythe.reason})"
     else:
         shown = "a difference of spread" if p <= c.alpha else "no difference of spread is shown"
         tested = f"{shown} (Brown-Forsythe {p_in_words(p)}, for this comparison alone)"
-    text = f"{what}{c.treatment.name} against {c.baseline.name}: {change}, {tested}"
+    text = f"{_head(c)}{change}, {tested}"
     if (carrier := c.spread_influence.carried_by) is not None:
         left = f"the ratio is {carrier.sd_ratio:.2f} instead of {ratio:.2f}"
         text += f"; it hangs on one trial: without {carrier.label} {left}"
@@ -67,16 +63,12 @@ def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
 def scatter_in_words(comparison: Comparison, form: Form = plain) -> str:
     """On a difference of spread that is shown within a family, on the scale of the comparison."""
     c, spread = comparison, comparison.spread
-    what = f"{c.metric} " if c.metric else ""
     how_much = "in proportion" if c.scale == "ratio" else "in all"
     sds = [sd for sd in (spread.scaled_sd_baseline, spread.scaled_sd_treatment) if sd is not None]
     shown = [f"{100 * sd:.2g} %" if c.scale == "ratio" else form(sd) for sd in sds]
     p = spread.p_adjusted if spread.p_adjusted is not None else 1.0
     tested = f"Brown-Forsythe {p_in_words(p)}{_after_holm(c.family_size, spread.scaled_test.p, p)}"
-    return (
-        f"{what}{c.treatment.name} against {c.baseline.name}: trials scatter {spread.verdict} {how_much}, "
-        f"SD {shown[1]} against {shown[0]} ({tested})."
-    )
+    return f"{_head(c)}trials scatter {spread.verdict} {how_much}, SD {shown[1]} against {shown[0]} ({tested})."
 
 
 def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:
@@ -98,12 +90,8 @@ def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:
 
 def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
     """One sentence on a comparison of means that are known by mean, sd and n."""
-    c = comparison
-    what = f"{c.metric} " if c.metric else ""
-    head = f"{what}{c.treatment.name} against {c.baseline.name}: "
-    n = _numbers(c.baseline.n, c.treatment.n)
+    c, head, n, p = comparison, _head(comparison), _numbers(comparison), _p(comparison)
     value = c.difference.value or 0.0
-    p = "" if c.p_adjusted is None else f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
     change = f"the mean differs by {_signed(value, form)}{_interval(c.difference.interval, form)}"
     refused = _not_tested(c.margin) if c.margin is not None and c.p is not None and c.equivalence_p is None else ""
     if c.verdict == "equivalent" and c.margin is not None:
@@ -129,9 +117,9 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
 def _verdict(c: Comparison, n: str, form: Form) -> str:
     value = c.estimate.value
     size = "" if value is None else _size(c, form)
-    if c.verdict in ("not_shown", "too_few_trials") and (same := _constant(c)):
-        return f"the same in every trial, {form(same[0])} ({n}), so nothing can be tested"
-    p = "" if c.p_adjusted is None else f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
+    if c.verdict in ("not_shown", "too_few_trials") and c.constant is not None:
+        return f"the same in every trial, {form(c.constant)} ({n}), so nothing can be tested"
+    p = _p(c)
     match c.verdict:
         case "higher" | "lower":
             return f"{size} {c.verdict}, {n}{p}" if value != _nothing(c) else f"{c.verdict} in rank, {n}{p}"
@@ -148,12 +136,6 @@ def _verdict(c: Comparison, n: str, form: Form) -> str:
             return _too_few(c, size, n)
         case _:
             return _not_shown(c, size, n, p, form)
-
-
-def _constant(c: Comparison) -> list[float]:
-    """The one value of all trials; empty where they differ or there are none."""
-    values = {c.baseline.smallest, c.baseline.largest, c.treatment.smallest, c.treatment.largest}
-    return [value for value in values if value is not None] if len(values) == 1 else []
 
 
 def _not_shown(c: Comparison, size: str, n: str, p: str, form: Form) -> str:
@@ -193,7 +175,7 @@ def _needed(power: float | None, needed: int | None, margin: Margin | None, form
 def _no_margin(c: Comparison) -> str:
     """That the margin was not tested, and why."""
     refused = c.equivalence is not None and c.equivalence.low is None and c.p is not None
-    return _not_tested(c.equivalence.margin) if c.equivalence is not None and refused and not _constant(c) else ""
+    return _not_tested(c.equivalence.margin) if c.equivalence is not None and refused and c.constant is None else ""
 
 
 def _not_tested(margin: Margin) -> str:
@@ -260,8 +242,18 @@ def _signed(value: float, form: Form) -> str:
     return f"+{form(value)}" if value > 0 else form(value)
 
 
-def _numbers(n_baseline: int, n_treatment: int) -> str:
-    return f"n = {n_baseline} and {n_treatment}"
+def _head(c: Comparison | SummaryComparison) -> str:
+    return f"{f'{c.metric} ' if c.metric else ''}{c.treatment.name} against {c.baseline.name}: "
+
+
+def _numbers(c: Comparison | SummaryComparison) -> str:
+    return f"n = {c.baseline.n} and {c.treatment.n}"
+
+
+def _p(c: Comparison | SummaryComparison) -> str:
+    if c.p_adjusted is None:
+        return ""
+    return f", {p_in_words(c.p_adjusted)}{_after_holm(c.family_size, c.p, c.p_adjusted)}"
 
 
 def _after_holm(size: int, p: float | None, adjusted: float) -> str:
