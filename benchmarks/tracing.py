@@ -26,8 +26,8 @@ from lab import NATIVE, ROOT, cpu_us_per_delivery, finish, load_note, median
 
 sys.path.insert(0, str(ROOT))
 
-from perflab.statistics.design import Block, Design
 from perflab.statistics.difference import shift
+from perflab.statistics.sample import Block, Design
 
 UNTRACED = "untraced"
 WAYS: dict[str, str | None] = {

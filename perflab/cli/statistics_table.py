@@ -19,9 +19,9 @@ from perflab.report.tables import statistics as tables
 from perflab.results.comparison import Margin
 from perflab.statistics import comparison as cmp
 from perflab.statistics import estimate, verdicts
+from perflab.statistics.estimate import find_outliers
 from perflab.statistics.lattice import detect
 from perflab.statistics.noise import noise_floor
-from perflab.statistics.outliers import find_outliers
 from perflab.statistics.sample import Sample
 from perflab.statistics.summary_data import Moments, SummaryComparison, compare_moments, corrected, welch_anova
 

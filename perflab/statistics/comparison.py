@@ -33,13 +33,12 @@ from perflab.results.comparison import (
     Power,
 )
 from perflab.statistics import effect, estimate, influence, power
-from perflab.statistics.design import Design, design
 from perflab.statistics.difference import permutation_test, shift, welch
+from perflab.statistics.estimate import find_outliers
 from perflab.statistics.judgement import Judgement, Rules, judge, verdict_of
 from perflab.statistics.lattice import detect
 from perflab.statistics.metrics import LOWER, RATIO, Metric
-from perflab.statistics.outliers import find_outliers
-from perflab.statistics.sample import Floats, Sample
+from perflab.statistics.sample import Design, Floats, Sample, design
 from perflab.statistics.spread import compare_spread, judged_spread, on_scale
 
 Of = TypeVar("Of")

@@ -23,8 +23,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from perflab.results.comparison import Direction, Estimate, Interval, Test
-from perflab.statistics.design import Block, Design
-from perflab.statistics.sample import Floats
+from perflab.statistics.sample import Block, Design, Floats
 from perflab.units import format_confidence
 
 Ranks = npt.NDArray[np.int64]

@@ -178,8 +178,8 @@ def _compared(index: int, results: Sequence[Result], confidence: float) -> tuple
     elif first.n == 1 == second.n:
         n, found = 1, Estimate(second.values[0] / first.values[0], reason="1 trial of each is too few for an interval")
     else:
-        from perflab.statistics.design import design
         from perflab.statistics.difference import shift
+        from perflab.statistics.sample import design
 
         compared = design(first.mapped(math.log), second.mapped(math.log))
         found, n, paired = shift(compared, confidence).mapped(math.exp), len(compared.b), compared.blocked

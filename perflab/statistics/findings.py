@@ -26,9 +26,9 @@ from perflab.results.comparison import (
 from perflab.results.trial import Median, Result
 from perflab.statistics import estimate, remarks
 from perflab.statistics.comparison import ALPHA, MARGIN, Compared, compare_all, effect_of, lattice_of
+from perflab.statistics.estimate import find_outliers
 from perflab.statistics.metrics import Metric, chosen
 from perflab.statistics.noise import noise_floor
-from perflab.statistics.outliers import find_outliers
 from perflab.statistics.pairs import Entering, Pair, Place, pairs_of, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.selection import sample_of

@@ -17,7 +17,7 @@ from scipy import optimize
 from statsmodels.stats.power import TTestIndPower
 
 from perflab.results.comparison import Power
-from perflab.statistics.design import Design
+from perflab.statistics.sample import Design
 
 EFFICIENCY = 3 / math.pi
 TARGET = 0.8

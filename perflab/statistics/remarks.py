@@ -18,10 +18,10 @@ from perflab.results.comparison import (
 )
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
 from perflab.statistics.comparison import Analysed, Compared, effect_of, effect_words
-from perflab.statistics.design import Block
 from perflab.statistics.metrics import Metric, named
 from perflab.statistics.pairs import Entering, Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
+from perflab.statistics.sample import Block
 from perflab.statistics.selection import why_missing
 from perflab.statistics.verdicts import in_words, scatter_in_words
 from perflab.units import format_confidence, plural

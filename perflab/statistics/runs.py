@@ -25,10 +25,9 @@ from perflab.statistics.comparison import (
     effect_words,
     holm,
 )
-from perflab.statistics.design import design
 from perflab.statistics.difference import attainable_p, rank_p
 from perflab.statistics.metrics import LOWER, RATIO, Metric
-from perflab.statistics.sample import Sample
+from perflab.statistics.sample import Sample, design
 from perflab.statistics.selection import Match, sample_of
 
 SUCCESS = "success"

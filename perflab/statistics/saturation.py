@@ -1,6 +1,6 @@
 """The saturation point of a curve: the smallest level from which on none differs from the last by more than a margin.
 
-It is claimed from equivalences that were shown (two one-sided tests, equivalence.py), never from tests that found no
+It is claimed from equivalences that were shown (two one-sided tests, judgement.py), never from tests that found no
 difference. Levels are tested against the last one downwards from the one before it, and the first that is not shown
 to be equivalent ends that: a fixed sequence, so that the chance of a saturation point that is too low is at most
 alpha although several levels are tested (Maurer, Hothorn and Lehmacher 1995).
@@ -23,10 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from perflab.results.curve import Saturation
-from perflab.statistics.design import Design, design
 from perflab.statistics.difference import attainable_p, rank_p, shift
 from perflab.statistics.judgement import one_sided_p
-from perflab.statistics.sample import Sample
+from perflab.statistics.sample import Design, Sample, design
 from perflab.units import format_confidence
 
 MIN_LEVELS = 3

@@ -419,9 +419,8 @@ def _shifts(values: Sequence[pl.DataFrame], both: pl.DataFrame, by: list[str]) -
     medians = [_batch_medians(frame, rows.filter(pl.col("__row").is_in(chosen.implode())), by) for frame in values]
     shifts: dict[str, list[float | None]] = {column: [None] * both.height for column in _SHIFT}
     if chosen.len():
-        from perflab.statistics.design import design
         from perflab.statistics.difference import shift
-        from perflab.statistics.sample import Sample
+        from perflab.statistics.sample import Sample, design
 
         for row in chosen:
             estimate = shift(design(Sample.of(medians[0][row]), Sample.of(medians[1][row])), CONFIDENCE)

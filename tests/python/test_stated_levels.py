@@ -25,10 +25,10 @@ from perflab.results.curve import Curve
 from perflab.results.summary import Summary
 from perflab.statistics import curves, estimate, findings
 from perflab.statistics.breaking_point import Aim, Search, Space
-from perflab.statistics.design import Block, Design
 from perflab.statistics.difference import shift
 from perflab.statistics.metrics import METRICS
 from perflab.statistics.proportion import wilson
+from perflab.statistics.sample import Block, Design
 from perflab.units import format_confidence
 
 

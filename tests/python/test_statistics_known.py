@@ -14,11 +14,10 @@ from statsmodels.stats.multitest import multipletests
 from perflab.results.comparison import Margin
 from perflab.statistics import effect, estimate, power
 from perflab.statistics.comparison import Analysed, compare, corrected, holm
-from perflab.statistics.design import Design, design
 from perflab.statistics.difference import attainable_p, hodges_lehmann, permutation_test, rank_test, shift, welch
+from perflab.statistics.estimate import find_outliers
 from perflab.statistics.noise import noise_floor
-from perflab.statistics.outliers import find_outliers
-from perflab.statistics.sample import Floats, Sample
+from perflab.statistics.sample import Design, Floats, Sample, design
 from perflab.statistics.spread import brown_forsythe
 from perflab.statistics.summary_data import Moments, compare_moments, welch_anova
 from perflab.statistics.verdicts import in_words, summary_in_words

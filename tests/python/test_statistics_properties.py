@@ -12,11 +12,10 @@ from scipy import stats
 from perflab.results.comparison import Margin
 from perflab.statistics import estimate, power
 from perflab.statistics.comparison import compare, corrected, holm
-from perflab.statistics.design import Block, Design
 from perflab.statistics.difference import permutation_test, rank_p, rank_test, shift, welch
 from perflab.statistics.judgement import Rules, judge
 from perflab.statistics.noise import noise_floor
-from perflab.statistics.sample import Floats, Sample
+from perflab.statistics.sample import Block, Design, Floats, Sample
 from perflab.statistics.spread import brown_forsythe, compare_spread
 from perflab.statistics.summary_data import Moments, compare_moments
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from perflab.errors import BadInput
-from perflab.formats.irobot.model import DISCOVERY, Event, Output, Sample
+from perflab.formats.irobot.dialect import DISCOVERY, Event, Output, Sample
 from perflab.formats.irobot.runs import ACCOUNTING, CPUS, MEASURED_BY, MIDDLEWARE, PHASE
 from perflab.formats.tables import histogram_of
 from perflab.middleware import rclcpp

@@ -1,4 +1,4 @@
-"""The columns of irobot_benchmark's files: their names in both dialects, their widths in text, and what they hold.
+"""irobot_benchmark's files: the columns, their names in both dialects, their widths in text; and what they hold.
 
 The current dialect is that of irobot-ros/ros2-performance since December 2023; the older one has units in brackets
 and, in latency_all.txt, no sections and the duration in place of the throughput.
@@ -6,8 +6,10 @@ and, in latency_all.txt, no sections and the duration in place of the throughput
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from perflab.statistics.irobot import Row, Total
 
 LATENCY_ALL = "latency_all.txt"
 LATENCY_TOTAL = "latency_total.txt"
@@ -101,3 +103,48 @@ def current_name(name: str) -> str:
 def legacy_name(name: str) -> str:
     """The older name of a column."""
     return next((column.legacy for column in _ALL if column.name == name), name)
+
+
+# -- what one output directory says, whatever its dialect --------------------------------------------------------------
+
+DISCOVERY = 0  # codes of events; the others are in perflab/statistics/irobot.py
+SERVICE_UNAVAILABLE = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A line of resources.txt; memory in KiB, CPU in per cent of all CPUs of the machine. None: not said."""
+
+    time_ms: int
+    cpu_percent: float | None
+    arena_kb: int | None
+    in_use_kb: int | None
+    mmap_kb: int | None
+    rss_kb: int | None
+    vsz_kb: int | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """A line of events.txt; milliseconds from the start of spinning."""
+
+    time_ms: int
+    caller: str
+    code: int
+    description: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """One `<process>_log` directory. None where a file is missing; rows as the file has them."""
+
+    process: str
+    subscriptions: tuple[Row, ...] | None = None
+    clients: tuple[Row, ...] = ()
+    publishers: tuple[Row, ...] = ()
+    total: Total | None = None
+    resources: tuple[Sample, ...] | None = None
+    events: tuple[Event, ...] | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    duration_s: float | None = None  # the older dialect has it in latency_all.txt
+    legacy: bool = False

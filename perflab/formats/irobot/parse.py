@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from perflab.errors import BadInput
 from perflab.formats.irobot import dialect
-from perflab.formats.irobot.dialect import Column
-from perflab.formats.irobot.model import Event, Output, Sample
+from perflab.formats.irobot.dialect import Column, Event, Output, Sample
 from perflab.statistics.irobot import Row, Total
 
 Record = TypeVar("Record")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from perflab.formats.irobot import dialect
-from perflab.formats.irobot.model import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
+from perflab.formats.irobot.dialect import DISCOVERY, SERVICE_UNAVAILABLE, Event, Output, Sample
 from perflab.formats.irobot.parse import parse
 from perflab.formats.tables import empty_tables
 from perflab.results.outcome import SUCCESS, Outcomes

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perflab.formats.irobot import dialect
-from perflab.formats.irobot.dialect import Column
-from perflab.formats.irobot.model import Output
+from perflab.formats.irobot.dialect import Column, Output
 from perflab.statistics.irobot import Row, Total, round_half_up
 
 _DIGITS = 6  # of a C++ stream
