@@ -6,9 +6,9 @@ over its trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from perflab.results.outcome import FAILED, SUCCESS, Outcomes
 from perflab.results.summary import Summary
@@ -38,6 +38,11 @@ from perflab.statistics import key_figures
 from perflab.statistics.accounting import EDGE_HISTOGRAMS, PUBLISHER_HISTOGRAMS, Accounts, Edge, Publisher, Service
 from perflab.statistics.histogram import Histogram
 from perflab.statistics.key_figures import KeyFigure
+
+T = TypeVar("T")
+Owner = TypeVar("Owner", Edge, Publisher, Service)
+Timed = tuple[T, int | None]
+"""With the start of its trial, for "when did the maximum happen"."""
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99}
 
@@ -71,14 +76,6 @@ class TrialData(Circumstances, TrialFacts):
             return False
         judged = self.own_outcome is not None or any(not c.met for c in self.criteria)
         return self.outcome == SUCCESS or (self.outcome == FAILED and judged)
-
-
-@dataclass(frozen=True)
-class _Timed:
-    """A histogram with the start of its trial, for "when did the maximum happen"."""
-
-    histogram: Histogram
-    started_ns: int | None
 
 
 def summarize(run: str, trials: Sequence[TrialData], planned_trials: int | None = None) -> Summary:
@@ -145,13 +142,13 @@ def distribution(histogram: Histogram | None, started_ns: int | None = None) -> 
 
     A percentile is HdrHistogram's value, which is the top of a cell, and never above the exact maximum.
     """
-    return _distribution([] if histogram is None else [_Timed(histogram, started_ns)])
+    return _distribution([] if histogram is None else [(histogram, started_ns)])
 
 
-def _distribution(parts: Sequence[_Timed]) -> Distribution | None:
+def _distribution(parts: Sequence[Timed[Histogram]]) -> Distribution | None:
     if not parts:
         return None
-    merged = hg.merge(p.histogram for p in parts)
+    merged = hg.merge(histogram for histogram, _ in parts)
     found: dict[str, int | None] = {}
     for name, percentile in PERCENTILES.items():
         value = hg.value_at_percentile(merged, percentile)
@@ -168,12 +165,12 @@ def _distribution(parts: Sequence[_Timed]) -> Distribution | None:
     )
 
 
-def _max_at_s(parts: Sequence[_Timed], maximum: int | None) -> float | None:
+def _max_at_s(parts: Sequence[Timed[Histogram]], maximum: int | None) -> float | None:
     """Seconds from the start of the measured part of its trial to the first maximum."""
     instants = [
-        (p.histogram.max_at_ns - p.started_ns) / 1e9
-        for p in parts
-        if p.histogram.max == maximum and p.histogram.max_at_ns is not None and p.started_ns is not None
+        (h.max_at_ns - started_ns) / 1e9
+        for h, started_ns in parts
+        if h.max == maximum and h.max_at_ns is not None and started_ns is not None
     ]
     return min(instants, default=None)
 
@@ -196,7 +193,7 @@ def _result(trials: Sequence[TrialData]) -> Result:
         edges=_edges(merged),
         key_figures=_key_figures(merged or trials),
         resources=_resources(merged),
-        hiccup_ns=_distribution([_Timed(t.hiccup, t.started_ns) for t in merged if t.hiccup is not None]),
+        hiccup_ns=_distribution([(t.hiccup, t.started_ns) for t in merged if t.hiccup is not None]),
         threads=next((t.threads for t in merged if t.threads is not None), None),
         passing=next((t.passing for t in merged if t.passing is not None), None),
     )
@@ -218,10 +215,8 @@ def figures_of(t: TrialData) -> Trial:
 
 
 def _totals(trials: Sequence[TrialData]) -> Totals:
-    accounts = [(t.accounts, t.started_ns) for t in trials if t.accounts is not None]
-    edges = [(e, started) for a, started in accounts for e in a.edges]
-    publishers = [(p, started) for a, started in accounts for p in a.publishers]
-    return Totals(**_counts([e for e, _ in edges], [p for p, _ in publishers]), **_times(edges, publishers))
+    edges, publishers = _recorded(trials, lambda a: a.edges), _recorded(trials, lambda a: a.publishers)
+    return Totals(**_figures(edges, publishers))
 
 
 def _name(qualified: str) -> str:
@@ -231,65 +226,61 @@ def _name(qualified: str) -> str:
 
 def _edges(trials: Sequence[TrialData]) -> tuple[EdgeResult, ...]:
     """Each edge merged over trials, in the order of the first trial that has it."""
-    edges: dict[tuple[str, str, str], list[tuple[Edge, int | None]]] = {}
-    publishers: dict[tuple[str, str], list[tuple[Publisher, int | None]]] = {}
-    for trial in trials:
-        if trial.accounts is None:
-            continue
-        for publisher in trial.accounts.publishers:
-            publishers.setdefault(publisher.key, []).append((publisher, trial.started_ns))
-        for edge in trial.accounts.edges:
-            edges.setdefault(edge.key, []).append((edge, trial.started_ns))
+    publishers = _by_key(_recorded(trials, lambda a: a.publishers))
     return tuple(
         EdgeResult(
             publisher=_name(key[0]),
             topic=_name(key[1]),
             subscription=_name(key[2]),
             **_described(parts),
-            **_counts([e for e, _ in parts], [p for p, _ in publishers.get(key[:2], [])]),
-            **_times(parts, publishers.get(key[:2], [])),
+            **_figures(parts, publishers.get(key[:2], [])),
         )
-        for key, parts in edges.items()
+        for key, parts in _by_key(_recorded(trials, lambda a: a.edges)).items()
     )
 
 
 def _services(trials: Sequence[TrialData]) -> tuple[ServiceResult, ...]:
     """Each client and service merged over trials, in the order of the first trial that has it."""
-    services: dict[tuple[str, str, str], list[tuple[Service, int | None]]] = {}
-    for trial in trials:
-        for service in trial.accounts.services if trial.accounts is not None else ():
-            services.setdefault(service.key, []).append((service, trial.started_ns))
     results = []
-    for (client, name, server), parts in services.items():
+    for (client, name, server), parts in _by_key(_recorded(trials, lambda a: a.services)).items():
         replies = [(s.replies, started) for s, started in parts]
-        times = _times(replies, [(s.requests, started) for s, started in parts])
+        figures = _figures(replies, [(s.requests, started) for s, started in parts])
         results.append(
             ServiceResult(
                 client=_name(client),
                 service=_name(name),
                 server=_name(server),
                 **_described(replies),
-                **_counts([r for r, _ in replies], [s.requests for s, _ in parts]),
-                round_trip_ns=times.pop("latency_ns"),
-                round_trip_response_ns=times.pop("response_ns"),
-                **times,
+                round_trip_ns=figures.pop("latency_ns"),
+                round_trip_response_ns=figures.pop("response_ns"),
+                **figures,
             )
         )
     return tuple(results)
 
 
+def _recorded(trials: Iterable[TrialData], of: Callable[[Accounts], Iterable[Owner]]) -> list[Timed[Owner]]:
+    return [(owner, t.started_ns) for t in trials if t.accounts is not None for owner in of(t.accounts)]
+
+
+def _by_key(owners: Iterable[Timed[Owner]]) -> dict[tuple[str, ...], list[Timed[Owner]]]:
+    found: dict[tuple[str, ...], list[Timed[Owner]]] = {}
+    for owner, started_ns in owners:
+        found.setdefault(owner.key, []).append((owner, started_ns))
+    return found
+
+
 def _key_figures(trials: Sequence[TrialData]) -> dict[str, KeyFigureResult]:
     """Those that the graph declares, by name, in its order; empty where it declares none."""
-    recorded = [(t.accounts, t.started_ns) for t in trials if t.accounts is not None]
     return key_figures.of_trials(
         trials[0].key_figures,
-        recorded,
+        [(t.accounts, t.started_ns) for t in trials if t.accounts is not None],
         lambda owners, name: _distribution(_parts(owners, name)),
         [t.own_figures for t in trials],
     )
 
 
-def _described(edges: Sequence[tuple[Edge, int | None]]) -> dict[str, Any]:
+def _described(edges: Sequence[Timed[Edge]]) -> dict[str, Any]:
     return {
         "size_bytes": next((e.size_bytes for e, _ in edges if e.size_bytes is not None), None),
         "frequency_hz": next((e.frequency_hz for e, _ in edges if e.frequency_hz is not None), None),
@@ -300,24 +291,20 @@ _OF_EDGES = ("sent", "received", "on_time", "late", "too_late", "reordered", "du
 _OF_PUBLISHERS = {"published": "sent", "not_sent": "not_sent", "write_errors": "write_errors"}
 
 
-def _counts(edges: Sequence[Edge], publishers: Sequence[Publisher]) -> dict[str, Any]:
-    lost = {f.name: added(getattr(e, f.name) for e in edges) for f in fields(Lost)}
+def _figures(edges: Sequence[Timed[Edge]], publishers: Sequence[Timed[Publisher]]) -> dict[str, Any]:
+    """Counts, and the distributions of all times."""
+    lost = {f.name: added(getattr(e, f.name) for e, _ in edges) for f in fields(Lost)}
     return {
-        **{name: added(getattr(e, name) for e in edges) for name in _OF_EDGES},
+        **{name: added(getattr(e, name) for e, _ in edges) for name in _OF_EDGES},
         "lost": Lost(**lost),
-        **{name: added(getattr(p, own) for p in publishers) for name, own in _OF_PUBLISHERS.items()},
+        **{name: added(getattr(p, own) for p, _ in publishers) for name, own in _OF_PUBLISHERS.items()},
+        **{f"{name}_ns": _distribution(_parts(edges, name)) for name in EDGE_HISTOGRAMS},
+        **{f"{name}_ns": _distribution(_parts(publishers, name)) for name in PUBLISHER_HISTOGRAMS},
     }
 
 
-def _times(
-    edges: Sequence[tuple[Edge, int | None]], publishers: Sequence[tuple[Publisher, int | None]]
-) -> dict[str, Any]:
-    of_edges = {f"{name}_ns": _distribution(_parts(edges, name)) for name in EDGE_HISTOGRAMS}
-    return {**of_edges, **{f"{name}_ns": _distribution(_parts(publishers, name)) for name in PUBLISHER_HISTOGRAMS}}
-
-
-def _parts(owners: Iterable[tuple[Edge | Publisher, int | None]], name: str) -> list[_Timed]:
-    return [_Timed(h, started) for owner, started in owners if (h := owner.histograms.get(name)) is not None]
+def _parts(owners: Iterable[Timed[Edge | Publisher]], name: str) -> list[Timed[Histogram]]:
+    return [(h, started) for owner, started in owners if (h := owner.histograms.get(name)) is not None]
 
 
 def _resources(trials: Sequence[TrialData]) -> Resources:
