@@ -157,7 +157,7 @@ class Pinned(Applied):
         ]
         outside = monitor.ran_outside(group, allowed, window.begin_ns, window.end_ns)
         seen["ran_outside"] = [
-            {"pid": r.pid, "tid": r.tid, "name": r.name, "cpu": r.cpu, "at_ns": r.at_ns} for r in outside
+            {"pid": r.pid, "tid": r.tid, "name": r.name, "cpu": r.cpus[0], "at_ns": r.at_ns} for r in outside
         ]
         if not states:
             return seen, f"the monitor has seen no thread of process {name!r}"
@@ -171,7 +171,7 @@ class Pinned(Applied):
         if outside:
             r = outside[0]
             return seen, (
-                f"thread {r.tid} ({r.name}) of process {name!r} ran on {cpu_words([r.cpu])} "
+                f"thread {r.tid} ({r.name}) of process {name!r} ran on {cpu_words(r.cpus)} "
                 f"{max(0, r.at_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured time, "
                 f"and {cpu_words(allowed)} was promised"
             )

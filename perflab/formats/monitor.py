@@ -53,23 +53,13 @@ class ThreadSeen:
 
 @dataclass(frozen=True)
 class Escape:
-    """A thread that was allowed to run where it should not; `at_ns` is when that was first seen in the window."""
+    """A thread that was allowed to run where it should not, on `cpus`, or ran there; `at_ns` is when that was first
+    seen in the window."""
 
     pid: int
     tid: int
     name: str
     cpus: tuple[int, ...]
-    at_ns: int
-
-
-@dataclass(frozen=True)
-class RanOutside:
-    """A thread that ran where it should not; `at_ns` is that of the first sample in the window that showed it."""
-
-    pid: int
-    tid: int
-    name: str
-    cpu: int
     at_ns: int
 
 
@@ -389,7 +379,7 @@ class MonitorReader:
         ]
         return sorted(escapes, key=lambda escape: escape.at_ns)
 
-    def ran_outside(self, group: str, allowed: frozenset[int], begin_ns: int, end_ns: int) -> list[RanOutside]:
+    def ran_outside(self, group: str, allowed: frozenset[int], begin_ns: int, end_ns: int) -> list[Escape]:
         """The threads that used CPU time within the window and were last on a CPU other than these, by time.
 
         One for each thread. Where it ran before it was on the last CPU of an interval nobody knows.
@@ -406,7 +396,7 @@ class MonitorReader:
                     used_ns = sample.cpu_ns if i == 0 and first else 0
                 if used_ns > 0 and sample.cpu is not None and sample.cpu not in allowed:
                     name = thread.states[-1].name
-                    found.append(RanOutside(thread.pid, thread.tid, name, sample.cpu, sample.at_ns))
+                    found.append(Escape(thread.pid, thread.tid, name, (sample.cpu,), sample.at_ns))
                     break
         return sorted(found, key=lambda ran: ran.at_ns)
 

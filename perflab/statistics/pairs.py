@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from perflab.results.comparison import CONDITION, FACTOR, OBSERVER, VARIANT, Kind
 from perflab.results.trial import Result, Trial, level_values
@@ -15,6 +14,7 @@ from perflab.statistics.sample import Sample
 from perflab.statistics.selection import (
     place_words,
     sample_of,
+    text_of,
     variant_words,
 )
 
@@ -123,7 +123,7 @@ def _between(places: Sequence[Place]) -> list[Pair]:
             start = next(p for _, p in with_baseline if p.first.variant == one.first.variant)
             if len(differing) == 1 and one is start:
                 path = differing[0]
-                names = (f"{path}={_level(first[path])}", f"{path}={_level(second[path])}")
+                names = (f"{path}={text_of(first[path])}", f"{path}={text_of(second[path])}")
                 pairs.append(Pair(FACTOR, variant_words(one.first), one.baseline, other.baseline, names, (i, j)))
         elif names_apart := _pinned(one, other, [p for _, p in with_baseline]):
             pairs.append(Pair(FACTOR, variant_words(other.first), one.baseline, other.baseline, names_apart, (i, j)))
@@ -153,8 +153,4 @@ def _pinned(one: Place, other: Place, places: Sequence[Place]) -> tuple[str, str
     if candidates[alike.index(max(alike))] is not one:
         return None
     path = differing[0]
-    return f"{path}={_level(start[path])}", f"{path}={_level(second[path])}"
-
-
-def _level(value: Any) -> str:
-    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    return f"{path}={text_of(start[path])}", f"{path}={text_of(second[path])}"

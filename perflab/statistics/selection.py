@@ -35,7 +35,7 @@ def variant_words(result: Circumstances) -> str:
 
 def place_words(result: Circumstances) -> str:
     """ "cyclonedds, events, workload.depth=10"."""
-    levels = [f"{path}={_text(level)}" for path, level in result.outer_factors.items()]
+    levels = [f"{path}={text_of(level)}" for path, level in result.outer_factors.items()]
     return ", ".join([variant_words(result), *levels])
 
 
@@ -111,7 +111,7 @@ def _matched(firsts: Sequence[Result], seconds: Sequence[Result], key: Callable[
 
 
 def _treatment_key(result: Circumstances) -> tuple[object, ...]:
-    parameters = sorted((label, _text(p)) for label, p in result.condition_parameters.items())
+    parameters = sorted((label, text_of(p)) for label, p in result.condition_parameters.items())
     return tuple(parameters), result.conditions, tuple(sorted(result.observers))
 
 
@@ -134,7 +134,7 @@ def _said(key: str, result: Circumstances) -> str:
     """What a result says of itself. One of another program, which knows no purposes, does not say "none" of what it did
     not record."""
     if getattr(result, key):
-        return _text(getattr(result, key))
+        return text_of(getattr(result, key))
     if result.purpose is None or key in ("workload", "middleware"):
         return "not recorded"
     return "as in the graph" if key in _AS_IN_GRAPH else "none"
@@ -145,11 +145,12 @@ def _compared(key: str, result: Circumstances) -> object:
     return level_values(found) if key == "factors" and found is not None else found
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A level or a parameter for people."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, Mapping):
-        return " ".join(f"{k}={_text(v)}" for k, v in sorted(value.items())) or "none"
+        return " ".join(f"{k}={text_of(v)}" for k, v in sorted(value.items())) or "none"
     if isinstance(value, list | tuple):
-        return ",".join(map(_text, value)) or "none"
+        return ",".join(map(text_of, value)) or "none"
     return "none" if value is None else str(value)

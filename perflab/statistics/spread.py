@@ -7,14 +7,15 @@ beside it, and influence.py says whether one trial makes the difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from perflab.results.comparison import Estimate, Spread, Test
+from perflab.results.comparison import Estimate, Interval, Spread, Test
 from perflab.statistics.estimate import RESAMPLES, bootstrap, mad
 from perflab.statistics.sample import Floats
 
@@ -28,11 +29,11 @@ def compare_spread(a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0
         sd_treatment=sds[1],
         mad_baseline=mads[0],
         mad_treatment=mads[1],
-        sd_ratio=_ratio(sds[0], sds[1], a, b, _sd_ratio, confidence, seed),
-        mad_ratio=_ratio(mads[0], mads[1], a, b, None, confidence, seed),
+        sd_ratio=_ratio(sds, lambda: bootstrap([a, b], _sd_ratio, confidence, seed)),
+        mad_ratio=_ratio(mads, lambda: (None, "no interval is computed for it")),
         brown_forsythe=brown_forsythe(a, b),
-        permutation_sd=_permutation("permutation of the SD ratio", a, b, _log_sd_ratio, seed),
-        permutation_mad=_permutation("permutation of the MAD ratio", a, b, _log_mad_ratio, seed),
+        permutation_sd=_permutation("permutation of the SD ratio", a, b, partial(np.std, ddof=1), seed),
+        permutation_mad=_permutation("permutation of the MAD ratio", a, b, stats.median_abs_deviation, seed),
     )
 
 
@@ -64,28 +65,24 @@ def brown_forsythe(a: Floats, b: Floats) -> Test:
     return Test(name, float(result.pvalue), float(result.statistic))
 
 
-def _ratio(
-    of_a: float | None,
-    of_b: float | None,
-    a: Floats,
-    b: Floats,
-    statistic: Callable[..., Any] | None,
-    confidence: float,
-    seed: int,
-) -> Estimate:
+def _ratio(spreads: Sequence[float | None], interval_of: Callable[[], tuple[Interval | None, str | None]]) -> Estimate:
+    of_a, of_b = spreads
     if of_a is None or of_b is None:
         return Estimate(None, reason="it needs 2 trials of either")
     if not of_a or not of_b:
         return Estimate(None, reason="one of the samples does not scatter")
-    if statistic is None:
-        return Estimate(of_b / of_a, reason="no interval is computed for it")
-    interval, reason = bootstrap([a, b], statistic, confidence, seed)
-    return Estimate(of_b / of_a, interval, reason)
+    return Estimate(of_b / of_a, *interval_of())
 
 
-def _permutation(name: str, a: Floats, b: Floats, statistic: Callable[..., Any], seed: int) -> Test:
+def _permutation(name: str, a: Floats, b: Floats, spread: Callable[..., Any], seed: int) -> Test:
+    """Of |log ratio| of the spreads."""
     if min(len(a), len(b)) < 3:
         return Test(name, None, reason="it needs 3 trials of either")
+
+    def statistic(a: Floats, b: Floats, axis: int = -1) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.abs(np.log(spread(b, axis=axis)) - np.log(spread(a, axis=axis)))
+
     deviations = (a - np.median(a), b - np.median(b))
     observed = float(statistic(*deviations, axis=-1))
     if not math.isfinite(observed):
@@ -101,14 +98,3 @@ def _permutation(name: str, a: Floats, b: Floats, statistic: Callable[..., Any],
 def _sd_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.std(b, axis=axis, ddof=1) / np.std(a, axis=axis, ddof=1)
-
-
-def _log_sd_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.abs(np.log(np.std(b, axis=axis, ddof=1)) - np.log(np.std(a, axis=axis, ddof=1)))
-
-
-def _log_mad_ratio(a: Floats, b: Floats, axis: int = -1) -> Any:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread_a = stats.median_abs_deviation(a, axis=axis)
-        return np.abs(np.log(stats.median_abs_deviation(b, axis=axis)) - np.log(spread_a))
