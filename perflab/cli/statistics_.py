@@ -81,8 +81,7 @@ def statistics_(
 ) -> int:
     """Compare the groups of a table: intervals, tests, equivalence, influence of single trials, lattices."""
     from perflab.cli.statistics_table import draw_line, report_of
-    from perflab.formats.table_file import read_table
-    from perflab.formats.where import parse_where
+    from perflab.formats.table_file import parse_where, read_table
 
     asked: Asked = options.read(Asked, declared(Asked), values)
     asked.check()

@@ -11,8 +11,7 @@ from statsmodels.stats.power import TTestIndPower
 
 from perflab.cli import main
 from perflab.errors import BadInput
-from perflab.formats.table_file import read_table
-from perflab.formats.where import parse_where
+from perflab.formats.table_file import parse_where, read_table
 from perflab.results.comparison import Margin
 from perflab.statistics import verdicts
 from perflab.statistics.comparison import compare, corrected
