@@ -83,7 +83,7 @@ def _part(value: float) -> str:
 TEXT = Quantity("", str, numeric=False)
 PLAIN = Quantity("", str)  # the number of a trial: no count, so without groups of digits
 _TIMES = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
-TIME = Quantity("ns", format_time, units={**_TIMES, "us": 1e3}, scales=tuple(_TIMES.items()))
+TIME = Quantity("ns", format_time, units={"ns": 1, "us": 1e3, **_TIMES}, scales=tuple(_TIMES.items()))
 DURATION = Quantity("s", format_duration)
 COUNT = Quantity("", _count, scales=(("", 1.0),), exact=True)
 NUMBER = Quantity("", _number, scales=(("", 1.0),))
