@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 
 class PerflabError(Exception):
@@ -72,3 +72,13 @@ def damage_of(*places: object) -> Iterator[None]:
 def one_line(text: str) -> str:
     """`text` with every run of white space, line ends included, as one blank."""
     return " ".join(text.split())
+
+
+def instead(word: str, known: Iterable[str], otherwise: str | None = None, *, most: int = 1) -> str:
+    """What to write in the place of a word that there is not: at most so many that are like it, or all there are."""
+    import difflib
+
+    words = list(known)
+    if close := difflib.get_close_matches(word, words, n=most, cutoff=0.5):
+        return f"did you mean {' or '.join(close)}?"
+    return otherwise or f"there are {', '.join(words) or 'none'}"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from perflab import validation
 from perflab.errors import BadInput
-from perflab.host import parse_cpu_list
+from perflab.kernel import parse_cpu_list
 from perflab.option import Form, one_of
 from perflab.units import SIZE_UNITS, duration_text
 

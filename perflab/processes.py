@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perflab.errors import Unavailable
+from perflab.kernel import Files
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
 
@@ -65,11 +66,22 @@ def read_thread(pid: int, tid: int) -> Process | None:
     return _read(PROC / str(pid) / "task" / str(tid) / "stat")
 
 
+def pids() -> list[int]:
+    """The numbers of all processes that can be seen."""
+    return [int(entry.name) for entry in os.scandir(PROC) if entry.name.isdecimal()]
+
+
 def living() -> Iterator[Process]:
-    """All processes that can be seen."""
-    for entry in os.scandir(PROC):
-        if entry.name.isdecimal() and (process := read_process(int(entry.name))):
-            yield process
+    """All processes that can be seen and are no zombies."""
+    return (process for pid in pids() if (process := read_process(pid)))
+
+
+def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number and /proc status of every thread of a process; those that end meanwhile are left out."""
+    proc = Files(PROC)
+    for tid in sorted(int(Path(folder).name) for folder in proc.folders(f"{pid}/task", "*")):
+        if status := proc.table(f"{pid}/task/{tid}/status"):
+            yield tid, status
 
 
 def children_of(pid: int) -> list[int]:

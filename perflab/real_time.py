@@ -15,6 +15,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from perflab.kernel import Files
+
 FAIR_SERVER_SINCE = (6, 12)
 FAIR_SERVER_DEFAULT = 0.05  # kernel/sched/deadline.c, fair_server_init
 # The root group of RT_GROUP_SCHED keeps what it had at boot, whatever the sysctl says later (kernel/sched/core.c).
@@ -62,24 +64,33 @@ class RealTimeLimits:
 
 def real_time_limits(root: Path = Path("/")) -> RealTimeLimits:
     """Of the machine below `root`, for the control group of this process."""
-    version = _version(_text(root / "proc/sys/kernel/osrelease"))
-    grouped = _group_scheduling(root)
-    throttle, share = _throttle(root, version, grouped)
-    return RealTimeLimits(throttle, share, _fair_server(root, version), grouped)
+    files = Files(root)
+    release = re.match(r"([0-9]+)\.([0-9]+)", files.text("proc/sys/kernel/osrelease") or "")
+    version = None if release is None else (int(release[1]), int(release[2]))
+    group = _group_folder(files)
+    grouped = _group_scheduling(files, group)
+    throttle, share = _throttle(files, version, grouped, group)
+    return RealTimeLimits(throttle, share, _fair_server(files, version), grouped)
 
 
-def _throttle(root: Path, version: tuple[int, int] | None, grouped: bool | None) -> tuple[float | None, Share | None]:
-    sysctls = root / "proc/sys/kernel"
-    runtime, period = _int(sysctls / "sched_rt_runtime_us"), _int(sysctls / "sched_rt_period_us")
-    if runtime is None or period is None or period <= 0:
+def _share(files: Files, runtime: str, period: str, unit: str) -> Share | None:
+    """What two files say; a runtime below 0 is all of the period."""
+    used, whole = files.number(runtime), files.number(period)
+    return None if used is None or whole is None or whole <= 0 else Share(whole if used < 0 else used, whole, unit)
+
+
+def _throttle(
+    files: Files, version: tuple[int, int] | None, grouped: bool | None, group: str | None
+) -> tuple[float | None, Share | None]:
+    runtime, period = "proc/sys/kernel/sched_rt_runtime_us", "proc/sys/kernel/sched_rt_period_us"
+    said = _share(files, runtime, period, US)
+    if said is None:
         return None, None
-    said = Share(runtime, period, US)
-    if runtime < 0:
+    if (files.number(runtime) or 0) < 0:
         return 1.0, None
     if grouped:
-        share = _group_share(root) or min(
-            said, Share(ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US, US), key=lambda s: s.value
-        )
+        own = None if group is None else _share(files, f"{group}/cpu.rt_runtime_us", f"{group}/cpu.rt_period_us", US)
+        share = own or min(said, Share(ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US, US), key=lambda s: s.value)
         return share.value, share if share.value < 1 else None
     if version is None or (version >= FAIR_SERVER_SINCE and grouped is None):
         return None, said
@@ -88,80 +99,50 @@ def _throttle(root: Path, version: tuple[int, int] | None, grouped: bool | None)
     return said.value, said
 
 
-def _fair_server(root: Path, version: tuple[int, int] | None) -> float | None:
+def _fair_server(files: Files, version: tuple[int, int] | None) -> float | None:
     """The largest of all CPUs, as debugfs has it; None where that is not mounted or not to be read."""
     if version is None:
         return None
     if version < FAIR_SERVER_SINCE:
         return 0.0
-    shares = []
-    for folder in sorted((root / "sys/kernel/debug/sched/fair_server").glob("cpu*")):
-        runtime, period = _int(folder / "runtime"), _int(folder / "period")
-        if runtime is None or not period:
-            return None
-        shares.append(Share(runtime, period, NS).value)
-    return max(shares, default=None)
+    folders = files.folders("sys/kernel/debug/sched/fair_server", "cpu*")
+    shares = [_share(files, f"{folder}/runtime", f"{folder}/period", NS) for folder in folders]
+    known = [share.value for share in shares if share is not None]
+    return max(known, default=None) if len(known) == len(shares) else None
 
 
-def _group_share(root: Path) -> Share | None:
-    """That of the process's own group of cgroup v1; cgroup v2 has none to set."""
-    folder = _group_folder(root)
-    if folder is None:
-        return None
-    runtime, period = _int(folder / "cpu.rt_runtime_us"), _int(folder / "cpu.rt_period_us")
-    return None if runtime is None or not period else Share(period if runtime < 0 else runtime, period, US)
-
-
-def _group_folder(root: Path) -> Path | None:
-    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+def _group_folder(files: Files) -> str | None:
+    """The process's own group of cgroup v1, which may have a share of its own; cgroup v2 has none to set."""
+    for line in (files.text("proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if "cpu" in controllers.split(","):
-            return root / "sys/fs/cgroup" / controllers / path.lstrip("/")
+            return f"sys/fs/cgroup/{controllers}/{path.lstrip('/')}"
     return None
 
 
-def _group_scheduling(root: Path) -> bool | None:
+def _group_scheduling(files: Files, group: str | None) -> bool | None:
     """Whether the kernel runs with RT_GROUP_SCHED; None where its configuration is not to be read."""
-    folder = _group_folder(root)
-    if folder is not None and (folder / "cpu.rt_runtime_us").exists():
+    if group is not None and files.text(f"{group}/cpu.rt_runtime_us") is not None:
         return True
-    config = _config(root)
+    config = _config(files)
     if config is None:
         return None
     if "CONFIG_RT_GROUP_SCHED=y" not in config:
         return False
-    asked = re.search(r"(?:^|\s)rt_group_sched=(\w+)", _text(root / "proc/cmdline") or "")
+    asked = re.search(r"(?:^|\s)rt_group_sched=(\w+)", files.text("proc/cmdline") or "")
     if asked is not None:
         return asked[1] in ("1", "y", "Y", "on")
     return "CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y" not in config
 
 
-def _config(root: Path) -> set[str] | None:
+def _config(files: Files) -> set[str] | None:
     try:
-        return set(gzip.decompress((root / "proc/config.gz").read_bytes()).decode("ascii", "replace").splitlines())
+        packed = (files.root / "proc/config.gz").read_bytes()
+        return set(gzip.decompress(packed).decode("ascii", "replace").splitlines())
     except (OSError, EOFError, zlib.error):
-        release = _text(root / "proc/sys/kernel/osrelease") or ""
+        release = files.text("proc/sys/kernel/osrelease") or ""
     for path in (f"boot/config-{release}", f"lib/modules/{release}/config", f"usr/lib/modules/{release}/config"):
-        if re.fullmatch(r"[\w.+~-]+", release) and (text := _text(root / path)) is not None:
+        if re.fullmatch(r"[\w.+~-]+", release) and (text := files.text(path)) is not None:
             return set(text.splitlines())
     return None
-
-
-def _version(release: str | None) -> tuple[int, int] | None:
-    match = re.match(r"([0-9]+)\.([0-9]+)", release or "")
-    return None if match is None else (int(match[1]), int(match[2]))
-
-
-def _int(path: Path) -> int | None:
-    try:
-        return int(_text(path) or "")
-    except ValueError:
-        return None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from perflab.errors import BadInput
+from perflab.errors import BadInput, instead
 from perflab.option import form_of
 from perflab.validation import plain, what_is_wrong
 
@@ -77,10 +76,7 @@ def in_words(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
     if first["type"] == "extra_forbidden":
-        known = list(model.model_fields)
-        close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known) or 'none'}"
-        return f"no parameter {key!r}; {hint}"
+        return f"no parameter {key!r}; {instead(key, model.model_fields)}"
     if first["type"] == "missing":
         return f"{key} is required"
     where = f"{key}: " if key else ""  # none where several keys do not go together
@@ -88,8 +84,9 @@ def in_words(error: ValidationError, model: type[BaseModel]) -> str:
     if (said := what_is_wrong(first, text)) is not None:
         return where + said
     message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    message = message[:1].lower() + message[1:]
-    return where + message + ("" if first["type"] == "value_error" else f", not {first['input']!r}")
+    if first["type"] == "value_error":
+        return where + message
+    return f"{where}{message[:1].lower()}{message[1:]}, not {first['input']!r}"
 
 
 def parse(words: Sequence[str], what: str, registry: Mapping[str, Kind[T]]) -> list[T]:
@@ -100,9 +97,7 @@ def parse(words: Sequence[str], what: str, registry: Mapping[str, Kind[T]]) -> l
 def make(name: str, parameters: Mapping[str, Any], what: str, registry: Mapping[str, Kind[T]], where: str) -> T:
     """One of the kind `name`. Raises BadInput."""
     if name not in registry:
-        close = difflib.get_close_matches(name, registry, n=1, cutoff=0.5)
-        known = f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(registry)) or 'none'}"
-        raise BadInput(f"no {what} named {name!r}; {known}")
+        raise BadInput(f"no {what} named {name!r}; {instead(name, sorted(registry))}")
     return registry[name].make(parameters, where)
 
 

@@ -12,7 +12,6 @@ import typer
 
 from perflab.cli.options import complete_run
 from perflab.errors import BadInput
-from perflab.formats import json_file
 from perflab.option import one_of
 from perflab.output import console
 from perflab.report import whole_file
@@ -104,7 +103,7 @@ def _of_run(word: str) -> Json:
     from perflab.runs import rundir
 
     directory = rundir.open_run(word)
-    found = inventory_of(json_file.read_json(directory.manifest))
+    found = inventory_of(directory.read_manifest())
     if found is None:
         raise BadInput(f"run {word!r} has no inventory in {directory.manifest}")
     return dict(found)

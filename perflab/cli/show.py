@@ -42,7 +42,7 @@ def show(
             output.write_captured(_foreign_report(foreign))
         return 0
     directory = rundir.open_run(run)
-    manifest = _checked(json_file.read_json(directory.manifest), directory.manifest)
+    manifest = directory.read_manifest()
     try:
         running = not directory.summary.exists() and controller_state(manifest, Host()) == RUNNING
         _check_shown(manifest)
@@ -54,7 +54,7 @@ def show(
         notes.append("the run is still going on; these are its numbers so far" if running else _ENDED_EARLY)
     else:
         try:
-            summary = summaries.read(_checked(json_file.read_json(directory.summary), directory.summary))
+            summary = summaries.read(json_file.read_json(directory.summary))
         except BadInput as problem:
             notes.append(f"{problem}; these numbers are made from the records")
         except Damaged as problem:
@@ -106,13 +106,6 @@ def _foreign_report(run: RunData) -> Styled:
     # The tables have per cent of one CPU, which cannot be told where nothing says how many there were.
     notes = [*run.notes, f"CPU in per cent of all CPUs of the machine: {', '.join(used)}"] if used else run.notes
     return _report(replace(run.summary, results=results), run.manifest, notes, True)
-
-
-def _checked(document: Json, path: Path) -> Json:
-    """The manifest or summary, if it is one of this version. Raises BadInput."""
-    if document.get("schema") != 1:
-        raise BadInput(f"{path} is damaged, or of another version: schema {document.get('schema')!r} instead of 1")
-    return document
 
 
 def _check_shown(manifest: Json) -> None:

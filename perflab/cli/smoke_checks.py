@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.design.document import Written
 from perflab.errors import DAMAGE, Interrupted, NotAsExpected, PerflabError, Unavailable
@@ -84,9 +87,11 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
     missing = None
     if base is None:
         missing = "needs a middleware with processes, and there is none; `perflab doctor` says what is missing"
-    for name, text in (check for kind in CONDITIONS.values() for check in kind.tries.items()):
-        written = _experiment(base, conditions=[text], baseline=False, **_over_network(base, text))
-        yield Check("condition", name, written, condition_in_effect, missing or _cannot(base, text, native))
+    for condition in CONDITIONS.values():
+        options, cannot = ({}, missing) if base is None else _beneath(base, condition.model, native)
+        for name, text in condition.tries.items():
+            written = _experiment(base, conditions=[text], baseline=False, middleware_options=options)
+            yield Check("condition", name, written, condition_in_effect, cannot)
     # These have trials of their own as a rule where they disturb much, which a smoke test does not need twice.
     for observer in OBSERVERS:
         for name, text in OBSERVERS[observer].tries.items():
@@ -96,22 +101,17 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
         yield Check("search", "breaking point", _search(), known_breaking_point)
 
 
-def _cannot(middleware: str | None, condition: str, native: Native) -> str | None:
-    """Why a middleware is none for this condition."""
-    if middleware is None:
-        return None
-    kind, name = MIDDLEWARES[middleware], condition.partition(":")[0]
-    if name == "message_flood" and not available(kind, native).across_processes:  # whose publishers are beside it
-        return f"{middleware} does not reach across processes"
-    if name == "network_shaping" and kind.wire != RTPS:
-        return f"{middleware} sends nothing over the network"
-    return None
-
-
-def _over_network(middleware: str | None, condition: str) -> dict[str, Any]:
-    """What makes messages go over the network where something else is usual."""
-    shaped = middleware == "fastdds" and condition.startswith("network_shaping")
-    return {"middleware_options": {"fastdds.transport": "udp"}} if shaped else {}
+def _beneath(middleware: str, condition: type[BaseModel], native: Native) -> tuple[dict[str, str], str | None]:
+    """The options with which a middleware is one for this condition, or why it is none."""
+    kind = MIDDLEWARES[middleware]
+    assert issubclass(condition, Condition)
+    if condition.from_beside and not available(kind, native).across_processes:
+        return {}, f"{middleware} does not reach across processes"
+    if not condition.over_network:
+        return {}, None
+    if kind.wire != RTPS:
+        return {}, f"{middleware} sends nothing over the network"
+    return {f"{middleware}.{key}": value for key, value in kind.over_network.items()}, None
 
 
 def _experiment(middleware: str | None, **more: Any) -> dict[str, Any]:

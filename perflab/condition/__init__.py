@@ -200,6 +200,8 @@ class Condition(Specification, ABC):
     measured part - verify - remove.
     """
 
+    from_beside: ClassVar[bool] = False  # what reaches the workload comes from processes beside it
+    over_network: ClassVar[bool] = False  # what it changes is on its way over the network
     ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
 
     _number: int = PrivateAttr(default=1)

@@ -18,12 +18,12 @@ from perflab.condition.evidence import (
     require_cpus,
     require_processes,
     rounded,
-    threads_of,
 )
 from perflab.errors import BadInput
-from perflab.host import Host, parse_cpu_list
+from perflab.host import Host
+from perflab.kernel import parse_cpu_list
 from perflab.parameters import Cpus, Names, Switch
-from perflab.processes import descendants, read_process, read_thread
+from perflab.processes import descendants, read_process, read_thread, threads_of
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, on_cpus, plural
 from perflab.workload import Graph

@@ -6,14 +6,12 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from perflab.condition import Companion, Evidence, NotInEffect, Trial, Window
 from perflab.errors import BadInput
 from perflab.host import Host
-from perflab.processes import PROC
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
 
@@ -161,39 +159,10 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
     return None if value is None else round(value, digits)
 
 
-# -- /proc -----------------------------------------------------------------------------------------------------------
-
-
-def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number and /proc status of every thread of a process; those that end meanwhile are left out."""
-    try:
-        numbers = sorted(int(entry.name) for entry in (PROC / str(pid) / "task").iterdir())
-    except OSError:
-        return
-    for tid in numbers:
-        status = table(PROC / str(pid) / "task" / str(tid) / "status")
-        if status:
-            yield tid, status
-
-
-def table(path: Path) -> dict[str, str]:
-    """The lines "key: value" of a small file; empty where it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, colon, value in pairs if colon}
-
-
-def kilobytes(text: str | None) -> int | None:
-    """Bytes of a figure that the kernel gives as "1234 kB"."""
-    return int(text.split()[0]) * 1024 if text and text.split()[0].isdigit() else None
-
-
 def available_memory(host: Host) -> int | None:
     """MemAvailable in bytes."""
-    return kilobytes(table(host.root / "proc/meminfo").get("MemAvailable"))
+    (available_kb,) = host.kb("proc/meminfo", "MemAvailable")
+    return None if available_kb is None else available_kb * 1024
 
 
 def _status_words(status: int) -> str:

@@ -14,6 +14,7 @@ from perflab.condition.evidence import part_words, parts, require_processes, rou
 from perflab.condition.stress_ng import Load, find
 from perflab.errors import Unavailable
 from perflab.host import Host
+from perflab.kernel import Files
 from perflab.parameters import Bytes
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_bytes, is_zero, plural
@@ -161,17 +162,9 @@ def _written_mb_per_s(trial: Trial, group: str, window: Window) -> float | None:
 
 def _file_system(folder: Path) -> str | None:
     """Type of the file system that holds a folder."""
-    path = str(folder.resolve())
-    best, kind = "", None
-    try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        _, point, found = (word.replace("\\040", " ") for word in line.split()[:3])
-        if (path == point or path.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
-            best, kind = point, found
-    return kind
+    around = [(point, kind) for point, kind in Files().mounts() if folder.resolve().is_relative_to(point)]
+    # Of two on one point the later one is seen.
+    return max(reversed(around), key=lambda mounted: len(mounted[0].parts), default=(None, None))[1]
 
 
 def words(given: Mapping[str, Any]) -> str:

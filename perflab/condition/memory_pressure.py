@@ -12,17 +12,15 @@ from perflab.condition import cpu_demand as demand
 from perflab.condition.evidence import (
     allowed_cpus,
     available_memory,
-    kilobytes,
     require_processes,
     rounded,
-    table,
     wait_until,
 )
 from perflab.condition.stress_ng import Load, find
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.kernel import Files
 from perflab.parameters import Bytes, Percent
-from perflab.processes import PROC
 from perflab.registry import Kind
 from perflab.units import format_bytes, is_zero
 from perflab.workload import Graph
@@ -176,7 +174,7 @@ def _overhead(load: Load) -> int:
 
 
 def _figure(pid: int, key: str) -> int:
-    return kilobytes(table(PROC / str(pid) / "status").get(key)) or 0
+    return (Files().kb(f"proc/{pid}/status", key)[0] or 0) * 1024
 
 
 def words(given: Mapping[str, Any]) -> str:

@@ -43,6 +43,7 @@ class MessageFlood(FloodParameters, Condition):
     """Publishers of messages that the workload does not want, with or without readers, and churn of discovery."""
 
     name: ClassVar[str] = NAME
+    from_beside: ClassVar[bool] = True
     ends_by_schedule: ClassVar[bool] = True
 
     @property

@@ -95,6 +95,7 @@ class NetworkShaping(Condition):
     """Limits, delays or loses what the workload's processes send each other over the loopback."""
 
     name: ClassVar[str] = "network_shaping"
+    over_network: ClassVar[bool] = True
 
     rate: BitRate | None = Field(
         default=None, ge=8_000, le=100_000_000_000, description="most that passes in a second, e.g. 20Mbit (tbf)"

@@ -21,7 +21,6 @@ from perflab.condition.evidence import (
     require_cpus,
     require_processes,
     rounded,
-    table,
     wait_until,
 )
 from perflab.errors import Unavailable
@@ -206,16 +205,10 @@ class Burning(Applied):
 
 def may_be_real_time(host: Host, priority: int) -> bool:
     """Whether this process may have threads of that real-time priority: by capability, or by limit."""
-    capabilities = table(host.root / "proc/self/status").get("CapEff", "0")
-    if int(capabilities, 16) >> CAP_SYS_NICE & 1:
+    if host.may(CAP_SYS_NICE):
         return True
-    try:
-        lines = (host.root / "proc/self/limits").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return False
-    name = "Max realtime priority"
-    limit = next((line[len(name) :].split()[0] for line in lines if line.startswith(name)), "0")
-    return limit == "unlimited" or int(limit) >= priority
+    limit, _ = host.limits().get("Max realtime priority", ("0", "0"))
+    return limit == "unlimited" or (limit.isdigit() and int(limit) >= priority)
 
 
 def words(given: Mapping[str, Any]) -> str:

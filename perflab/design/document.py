@@ -6,10 +6,10 @@ both together say is one mapping, which the manifest keeps, so that a run can be
 
 from __future__ import annotations
 
-import difflib
+import contextlib
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from perflab.design import choices, levels
-from perflab.errors import BadInput
+from perflab.errors import BadInput, instead
 from perflab.option import Declared, Form, Group, Option, declared, kind_of, models_in, one_of, some_of
 from perflab.parameters import DurationNs, Percent, Switch
 from perflab.validation import plain_schema, what_is_wrong
@@ -141,7 +141,10 @@ class CoolDown(_Part):
         10_000_000_000, description="Longest wait for a quiet machine before a trial; 0 does not wait."
     )
     threshold: Percent | None = Field(
-        None, gt=0, le=100, description="Busy share of all CPUs that counts as quiet. Default: by what was found first."
+        None,
+        gt=0,
+        le=100,
+        description="Busy share of all CPUs that counts as quiet. Default: measured before the first trial.",
     )
 
 
@@ -152,7 +155,7 @@ class Statistics(_Part):
         5.0, gt=0, le=100, description="A difference smaller than this counts as none."
     )
     alpha: Annotated[float, Option(Group.VERDICTS)] = Field(
-        0.05, gt=0, lt=0.5, description="Rate of false claims over all comparisons together."
+        0.05, gt=0, lt=0.5, description="Chance of any false claim in all comparisons together."
     )
     metrics: Annotated[
         Words, Option(Group.VERDICTS, "--metric", many=True), Form("METRIC", complete=one_of(choices.metrics))
@@ -249,7 +252,7 @@ class Document(_Part):
         0, description="Time before the measured time, which is not counted."
     )
     trials: Annotated[int, Option(Group.LENGTH)] = Field(
-        1, ge=1, le=MAX_TRIALS, description="Repetitions of everything, interleaved (blocks)."
+        1, ge=1, le=MAX_TRIALS, description="Repetitions of every treatment, interleaved in blocks."
     )
     seed: Annotated[int, Option(Group.LENGTH)] = Field(
         1, ge=0, le=MAX_SEED, description="Seed for all randomness; repetition k uses N + k - 1."
@@ -287,7 +290,7 @@ class Document(_Part):
         30_000_000_000, description="Longest wait until all endpoints are matched; 0 starts without waiting."
     )
     drain_quiet: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
-        1_000_000_000, gt=0, description="After this much silence at the end, messages that are missing are lost."
+        1_000_000_000, gt=0, description="Messages still missing after this much silence at the end count as lost."
     )
     drain_limit: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
         10_000_000_000, gt=0, description="Longest wait for the last messages."
@@ -354,6 +357,14 @@ def option_at(location: Location) -> str:
     return f"--{str(location[0]).replace('_', '-')}" if location else "the command line"
 
 
+class BadEntry(BadInput):
+    """One entry of the document is wrong beside the others; `location` is its place."""
+
+    def __init__(self, location: Location, text: str) -> None:
+        super().__init__(text)
+        self.location = location
+
+
 @dataclass(frozen=True)
 class Written:
     """What the user wrote: the mapping, where each part of it stands, and the file it came from, if any."""
@@ -376,6 +387,21 @@ class Written:
             if location[:length] in self.lines:
                 return f"{self.source.path}:{self.lines[location[:length]]}"
         return self.source.path
+
+    @contextlib.contextmanager
+    def at(self, *location: str | int) -> Iterator[None]:
+        """Within this context complaints name the place of what they are about."""
+        try:
+            yield
+        except BadEntry as error:
+            raise self.complain(error.location, error) from error
+        except BadInput as error:
+            raise self.complain(location, error) from error
+
+    def refuse(self, key: str, text: str) -> BadInput:
+        """That what a key says is not right, at its place; `text` begins with what stands behind its name."""
+        where = self.where((key,))
+        return BadInput(f"{where}{text}" if where.startswith("--") else f"{where}: {key}{text}")
 
     def complain(self, location: Location, error: BadInput) -> BadInput:
         """The same complaint, with the place in the file where it came from one, and keys instead of options."""
@@ -501,9 +527,7 @@ def _complaint(written: Written, error: ValidationError) -> BadInput:
     named = not where.startswith("--")
     if first["type"] == "extra_forbidden":
         known = [field.alias or name for name, field in _model_at(location[:-1]).model_fields.items()]
-        close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-        return BadInput(f"{where}: no key {key!r}; {hint}")
+        return BadInput(f"{where}: no key {key!r}; {instead(str(location[-1]), known)}")
     if first["type"] == "missing":
         if location == ("workload",):
             return BadInput(f"{where}: an experiment needs the key workload")

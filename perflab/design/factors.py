@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator
 
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.middleware import REGISTRY as MIDDLEWARES
-from perflab.option import Completer, one_of, values
+from perflab.option import Completer, Form, one_of, values
+from perflab.results.trial import ALIGNED
 from perflab.workload import PHASES
 from perflab.workload.generated import REGISTRY as GENERATED
 
@@ -15,14 +19,43 @@ MIDDLEWARE = "middleware"
 TIMER_SPEED = "timer_speed"
 FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
 PHASE = "phase"
-# What a factor of a graph may set: of every publisher and subscription, how many times as often all timers fire, and
-# where in their periods they do.
-QOS_LEVELS: dict[str, tuple[str, ...] | None] = {
-    "depth": None,
-    "reliability": ("reliable", "best_effort"),
-    "durability": ("volatile", "transient_local"),
-}
-GRAPH_LEVELS: dict[str, tuple[str, ...] | None] = {**QOS_LEVELS, TIMER_SPEED: None, PHASE: PHASES}
+
+
+def _within(low: float, high: float, *, whole: bool = False) -> BeforeValidator:
+    def check(level: Any) -> Any:
+        number = not isinstance(level, bool) and isinstance(level, int if whole else int | float)
+        if not number or not low <= level <= high:
+            raise ValueError(f"{level!r} is not a number within {low:g}..{high:.6g}")
+        return level
+
+    return BeforeValidator(check)
+
+
+def _one(*words: str) -> tuple[BeforeValidator, Form]:
+    def check(level: Any) -> Any:
+        if level not in words:
+            raise ValueError(f"{level!r} is not {' or '.join(words)}")
+        return level
+
+    return BeforeValidator(check), Form("|".join(words), complete=one_of(words))
+
+
+class Qos(BaseModel):
+    """What a factor of a graph may set of every publisher and subscription."""
+
+    depth: Annotated[int, _within(1, 100_000, whole=True)] = 1
+    reliability: Annotated[str, *_one("reliable", "best_effort")] = "reliable"
+    durability: Annotated[str, *_one("volatile", "transient_local")] = "volatile"
+
+
+class GraphLevels(Qos):
+    """Likewise how many times as often all timers fire, and where in their periods they do."""
+
+    timer_speed: Annotated[float, _within(0.001, 1000.0)] = 1.0
+    phase: Annotated[str, *_one(*PHASES)] = ALIGNED
+
+
+QOS_LEVELS, GRAPH_LEVELS = Qos.model_fields, GraphLevels.model_fields
 
 
 def levels_by_path() -> dict[str, Completer]:
@@ -30,7 +63,7 @@ def levels_by_path() -> dict[str, Completer]:
     found: dict[str, Completer] = {}
     for name, kind in CONDITIONS.items():
         found |= {f"{name}.{key}": partial(values, field) for key, field in kind.model.model_fields.items()}
-    found |= {f"{WORKLOAD}.{key}": one_of(words or ()) for key, words in GRAPH_LEVELS.items()}
+    found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in GRAPH_LEVELS.items()}
     for generated in GENERATED.values():
         found |= {f"{WORKLOAD}.{key}": partial(values, field) for key, field in generated.model.model_fields.items()}
     for name, middleware in MIDDLEWARES.items():

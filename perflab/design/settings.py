@@ -16,8 +16,7 @@ from perflab.design.scheduling import ThreadRequest
 from perflab.design.treatments import Planned, Treatment
 from perflab.design.variant import Variant
 from perflab.units import NS_PER_S
-from perflab.workload import Source, Workload, command
-from perflab.workload.command import Command
+from perflab.workload import Source, Workload
 
 if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
@@ -130,7 +129,7 @@ class Experiment:
 
     def runtime_of(self, treatment: Treatment) -> str:
         """What conditions and observers are asked about: "dds", "virtual" or "command"."""
-        return command.KIND if isinstance(self.workload, Command) else treatment.variant.runtime
+        return self.workload.runtime or treatment.variant.runtime
 
     @property
     def variants(self) -> list[Variant]:

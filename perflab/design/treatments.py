@@ -10,7 +10,6 @@ chapter 4, on randomised complete blocks).
 from __future__ import annotations
 
 import copy
-import difflib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from perflab import registry
 from perflab.condition import Condition
 from perflab.condition.kinds import REGISTRY as CONDITIONS
-from perflab.design.document import Document, Scalar
+from perflab.design.document import BadEntry, Document, Scalar
 from perflab.design.factors import (
     FORMER_TIMER_SPEED,
     GRAPH_LEVELS,
@@ -31,36 +30,26 @@ from perflab.design.factors import (
     QOS_LEVELS,
     TIMER_SPEED,
     WORKLOAD,
+    GraphLevels,
 )
 from perflab.design.levels import quantity, with_unit
 from perflab.design.variant import Variant
-from perflab.errors import BadInput
-from perflab.formats.yaml_file import Location
+from perflab.errors import BadInput, instead
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
-from perflab.workload import Graph
-from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
-from perflab.workload.generated import Generated, GeneratedParameters
+from perflab.workload import Graph, Workload
+from perflab.workload.command import ARGUMENT, ENVIRONMENT, KIND, CommandParameters
+from perflab.workload.generated import GeneratedParameters
 
 T = TypeVar("T")
 
 BASELINE = "baseline"
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
-MAX_DEPTH = 100_000
-MIN_SPEED, MAX_SPEED = 0.001, 1000.0
 # What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
 TRACING = "tracing"
 TRACING_OF_COMMANDS = {"scheduler": "none", "trials": "all"}
-
-
-class BadEntry(BadInput):
-    """One entry of the document is wrong beside the others; `location` is its place."""
-
-    def __init__(self, location: Location, text: str) -> None:
-        super().__init__(text)
-        self.location = location
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +144,7 @@ def _as_asked(variant: Variant, _: Mapping[str, Scalar]) -> Variant:
 def treatments(
     document: Document,
     variants: Sequence[tuple[Variant, Mapping[str, Scalar]]],
-    workload: Graph | Generated,
+    workload: Workload,
     variant_of: Callable[[Variant, Mapping[str, Scalar]], Variant] = _as_asked,
 ) -> list[Treatment]:
     """Every treatment of a block, the baseline of each variant first; after the checks of this module.
@@ -177,7 +166,7 @@ def treatments(
         raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
-    measuring = tuple(o for o in always if o.name == TRACING) if _is_command(document) else ()
+    measuring = tuple(o for o in always if o.name == TRACING) if workload.runtime == KIND else ()
     found: list[Treatment] = []
     for (asked, chosen), (levels, changed) in product(variants, _graphs(document, workload)):
         variant = variant_of(asked, levels)
@@ -252,8 +241,7 @@ def _parse_entry(entry: Any, number: int) -> _Entry:
         raise BadInput(f"{where}: name {label!r} is no name for a treatment")
     listed: list[tuple[str, dict[str, Any]]] = []
     for name, parameters in members.items():
-        several = parameters if isinstance(parameters, list) else [parameters]
-        for one in several:
+        for one in parameters if isinstance(parameters, list) else [parameters]:
             if one is not None and not isinstance(one, Mapping):
                 raise BadInput(f"{where}: {name}: {one!r} is not a mapping of parameters")
             listed.append((str(name), dict(one or {})))
@@ -284,22 +272,17 @@ def check_factors(document: Document) -> None:
         name, _, key = path.partition(".")
         if name == WORKLOAD and isinstance(document.workload, CommandParameters):
             _check_of_command(path, levels, document.workload)
-        elif name == WORKLOAD and isinstance(document.workload, GeneratedParameters):
-            if key not in document.workload.model.model_fields:
-                _check_graph(path, levels, document.workload)
         elif name == WORKLOAD:
-            _check_graph(path, levels)
+            _check_graph(path, document.workload)
         elif name in CONDITIONS:
             if name not in used:
                 raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
             if key not in _fields(path):
-                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {_known(key, list(_fields(path)))}")
+                raise BadInput(f"factor {path}: {name} has no parameter {key!r}; {instead(key, _fields(path), most=2)}")
         elif name not in (MIDDLEWARE, *MIDDLEWARES) or not key:
             kinds = (WORKLOAD, MIDDLEWARE, *CONDITIONS, *MIDDLEWARES)
-            close = difflib.get_close_matches(name, kinds, n=1, cutoff=0.5)
-            hint = (
-                f"did you mean {close[0]}?" if close and name not in kinds else f"e.g. {WORKLOAD}.depth, cpu_load.load"
-            )
+            example = f"e.g. {WORKLOAD}.depth, cpu_load.load"
+            hint = example if name in kinds else instead(name, kinds, example)
             raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")
         if not levels:
             raise BadInput(f"factor {path}: there must be at least one level")
@@ -318,10 +301,7 @@ def is_whole(path: str, low: Scalar, high: Scalar, workload: object = None) -> b
     What an option of a middleware or a word of a command takes nobody here knows: whole numbers where both ends are
     written as such and there is one between them.
     """
-    name, _, key = path.partition(".")
-    if name == WORKLOAD and key in QOS_LEVELS:
-        return True
-    if name == WORKLOAD and key in (TIMER_SPEED, FORMER_TIMER_SPEED):
+    if path == f"{WORKLOAD}.{FORMER_TIMER_SPEED}":
         return False
     (first, unit), (last, _) = quantity(low), quantity(high)
     if _model_of(path, workload) is not None:
@@ -333,19 +313,13 @@ def is_whole(path: str, low: Scalar, high: Scalar, workload: object = None) -> b
     return isinstance(low, int) and isinstance(high, int) and high - low > 1
 
 
-def _known(key: str, known: Sequence[str]) -> str:
-    """What to write instead of a name that there is not."""
-    close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
-
-
 def _model_of(path: str, workload: object) -> type[BaseModel] | None:
     """The parameters of which the factor is one; None of others, as of the middlewares' options."""
     name, _, key = path.partition(".")
     if name in CONDITIONS:
         return CONDITIONS[name].model
-    generated = name == WORKLOAD and isinstance(workload, GeneratedParameters) and key in workload.model.model_fields
-    return workload.model if generated and isinstance(workload, GeneratedParameters) else None
+    models = (workload.model, GraphLevels) if isinstance(workload, GeneratedParameters) else (GraphLevels,)
+    return next((model for model in models if name == WORKLOAD and key in model.model_fields), None)
 
 
 def _meaning(path: str, level: Scalar, workload: object = None) -> object:
@@ -360,7 +334,9 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
         try:
             return getattr(model.model_validate({key: level}), key)
         except ValidationError as error:
-            raise BadInput(f"factor {path}: {registry.in_words(error, model)}") from error
+            said = registry.in_words(error, model)
+            text = said.removeprefix(f"{key}: ") if of is GraphLevels else said
+            raise BadInput(f"factor {path}: {text}") from error
     try:
         return float(level) if not isinstance(level, bool) else _text(level)
     except ValueError:
@@ -372,27 +348,17 @@ def _fields(path: str) -> Iterable[str]:
     return CONDITIONS[path.partition(".")[0]].model.model_fields
 
 
-def _check_graph(path: str, levels: Sequence[Scalar], workload: GeneratedParameters | None = None) -> None:
+def _check_graph(path: str, workload: object) -> None:
+    """Whether a factor of a workload is one of its parameters, or is set in its graph. Raises BadInput."""
     key = path.partition(".")[2]
     if key == FORMER_TIMER_SPEED:
         raise BadInput(f"factor {path} is called {WORKLOAD}.{TIMER_SPEED} now: how many times as often timers fire")
-    if key not in GRAPH_LEVELS:
-        if workload is not None:
-            known = list(dict.fromkeys((*workload.model.model_fields, *GRAPH_LEVELS)))
-            raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {_known(key, known)}")
+    if _model_of(path, workload) is None:
+        if isinstance(workload, GeneratedParameters):
+            hint = instead(key, dict.fromkeys((*workload.model.model_fields, *GRAPH_LEVELS)), most=2)
+            raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {hint}")
         known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS)
         raise BadInput(f"factor {path}: of a workload there are {known_paths}")
-    if key == TIMER_SPEED:
-        for level in levels:
-            if isinstance(level, bool | str) or not MIN_SPEED <= level <= MAX_SPEED:
-                raise BadInput(f"factor {path}: {level!r} is not a number within {MIN_SPEED:g}..{MAX_SPEED:g}")
-        return
-    allowed = GRAPH_LEVELS[key]
-    for level in levels:
-        if allowed is None and not (type(level) is int and 1 <= level <= MAX_DEPTH):
-            raise BadInput(f"factor {path}: {level!r} is not a number within 1..{MAX_DEPTH}")
-        if allowed is not None and level not in allowed:
-            raise BadInput(f"factor {path}: {level!r} is not {' or '.join(allowed)}")
 
 
 def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParameters) -> None:
@@ -409,10 +375,6 @@ def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParam
     for level in levels:
         if isinstance(level, bool) or "\0" in str(level):
             raise BadInput(f"factor {path}: {level!r} is no text; put it in quotes")
-
-
-def _is_command(document: Document) -> bool:
-    return isinstance(document.workload, CommandParameters)
 
 
 def _levels(
@@ -512,64 +474,37 @@ def workload_levels(document: Document) -> list[dict[str, Scalar]]:
     return [dict(zip(mine, combination, strict=True)) for combination in product(*mine.values())]
 
 
-def _graphs(document: Document, workload: Graph | Generated) -> list[tuple[dict[str, Scalar], Graph]]:
+def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scalar], Graph]]:
     """The graph at every combination of the levels of the workload's factors."""
     found = []
     for chosen in workload_levels(document):
-        graph = workload.at(chosen).graph if isinstance(workload, Generated) else workload
-        if _is_command(document):
-            found.append((chosen, graph))
-            continue
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
-        if isinstance(workload, Generated):
-            keys = {key: level for key, level in keys.items() if key not in workload.parameters}
-        faster, phase = keys.pop(TIMER_SPEED, 1), keys.pop(PHASE, None)
-        found.append((chosen, with_phase(with_timer_speed(with_qos(graph, keys), float(faster)), phase)))
+        levels = {k: v for k, v in keys.items() if k in GRAPH_LEVELS and k not in workload.own_factors}
+        found.append((chosen, with_levels(workload.at(chosen).graph, levels)))
     return found
 
 
-def with_qos(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
-    """The graph with these QoS policies on every publisher and subscription; a depth implies keep_last."""
-    if not levels:
-        return graph
-    document = copy.deepcopy(graph.document)
-    for process in document["processes"]:
-        for node in process["nodes"]:
-            for endpoint in (*node["publishers"], *node["subscriptions"]):
-                endpoint["qos"].update(levels)
-                if "depth" in levels:
-                    endpoint["qos"]["history"] = "keep_last"
-    return Graph(document)
-
-
-def with_phase(graph: Graph, phase: Scalar | None) -> Graph:
-    """The graph with this phase of all its timers and cyclic reactions; as it is where that is None."""
-    if phase is None:
-        return graph
-    document = copy.deepcopy(graph.document)
-    for process in document["processes"]:
-        for node in process["nodes"]:
-            for entry in (*node["timers"], *node["reactions"]):
-                if entry["period_ns"]:
-                    entry["phase"] = phase
-    return Graph(document)
-
-
-def with_timer_speed(graph: Graph, times: float) -> Graph:
-    """The graph with all its timers and cyclic reactions so many times as often."""
-    if times == 1:
-        return graph
+def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
+    """The graph with these levels of GRAPH_LEVELS: QoS policies on every publisher and subscription, where a depth
+    implies keep_last; the phase of all timers and cyclic reactions; and these so many times as often.
+    """
+    qos = {key: level for key, level in levels.items() if key in QOS_LEVELS}
+    times, phase = float(levels.get(TIMER_SPEED, 1)), levels.get(PHASE)
 
     def shorter(period_ns: float) -> int:
         return max(1, round(period_ns / times))
 
+    if not qos and times == 1 and phase is None:
+        return graph
     document = copy.deepcopy(graph.document)
-    for process in document["processes"]:
-        for node in process["nodes"]:
-            for entry in (*node["timers"], *node["reactions"]):
-                if entry["period_ns"]:
-                    entry["period_ns"] = shorter(entry["period_ns"])
-            for sender in (*node["publishers"], *node.get("clients", ())):
-                if sender.get("frequency_hz"):  # which is that of the timer's whole nanoseconds
-                    sender["frequency_hz"] = 1e9 / shorter(1e9 / sender["frequency_hz"])
+    for node in (node for process in document["processes"] for node in process["nodes"]):
+        for endpoint in (*node["publishers"], *node["subscriptions"]) if qos else ():
+            endpoint["qos"] |= qos | ({"history": "keep_last"} if "depth" in qos else {})
+        for entry in (*node["timers"], *node["reactions"]):
+            if entry["period_ns"]:
+                entry["period_ns"] = shorter(entry["period_ns"])
+                entry.update({} if phase is None else {"phase": phase})
+        for sender in (*node["publishers"], *node.get("clients", ())):
+            if sender.get("frequency_hz") and times != 1:  # which is that of the timer's whole nanoseconds
+                sender["frequency_hz"] = 1e9 / shorter(1e9 / sender["frequency_hz"])
     return Graph(document)

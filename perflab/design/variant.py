@@ -123,27 +123,17 @@ def parse_executors(text: str | None) -> tuple[Executor | None, ...]:
 
 def parse_ipc(text: str) -> tuple[bool, ...]:
     """Off and on, of "off,on". Raises BadInput."""
-    words = _words(text, "--ipc")
-    for word in words:
-        if word not in ("on", "off"):
-            raise BadInput(f"--ipc {word!r} is not on or off")
-    return tuple(word == "on" for word in words)
+    return tuple(word == "on" for word in _words(text, "--ipc", ("on", "off")))
 
 
 def parse_pass_by(text: str | None) -> tuple[str | None, ...]:
     """Ways to hand over a message, of "shared,unique". Raises BadInput."""
-    words = () if text is None else _words(text, "--pass-by")
-    for word in words:
-        if word not in PASS_BY:
-            raise BadInput(f"--pass-by {word!r} is not {_choice(PASS_BY)}")
-    return words or (None,)
+    return (None,) if text is None else _words(text, "--pass-by", PASS_BY)
 
 
 def parse_framing(text: str | None) -> str | None:
     """A service framing. Raises BadInput."""
-    if text is not None and text not in FRAMINGS:
-        raise BadInput(f"--service-framing {text!r} is not {_choice(FRAMINGS)}")
-    return text
+    return None if text is None else _known(text, "--service-framing", FRAMINGS)
 
 
 def _executor(word: str) -> Executor:
@@ -161,12 +151,15 @@ def _executor(word: str) -> Executor:
     return Executor(kind, int(number))
 
 
-def _words(text: str, option: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(","))
+def _known(word: str, option: str, known: Sequence[str]) -> str:
+    if known and word not in known:
+        raise BadInput(f"{option} {word!r} is not {', '.join(known[:-1])} or {known[-1]}")
+    return word
+
+
+def _words(text: str, option: str, known: Sequence[str] = ()) -> tuple[str, ...]:
+    """Those of "a,b", each once, and of what there is where that is known. Raises BadInput."""
+    words = tuple(_known(word.strip(), option, known) for word in text.split(","))
     if len(set(words)) != len(words):
         raise BadInput(f"{option} {text!r} names one twice; use --trials to repeat it")
     return words
-
-
-def _choice(names: Sequence[str]) -> str:
-    return " or ".join((", ".join(names[:-1]), names[-1]))

@@ -17,7 +17,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
@@ -36,24 +36,19 @@ _DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzip
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive and what was found in it: the run's name, its files without the sums, their bytes."""
+    """An archive, or what was made of it, and what was found in it: the run's name, its files, their bytes."""
 
     path: str
     run: str
-    files: int
+    sums: Mapping[str, str]  # as computed, by path below the run
     bytes: int
 
+    @property
+    def files(self) -> int:
+        return len(self.sums)
+
     def document(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What reading an archive found: the sums of its files as computed, and their sizes, by path below the run."""
-
-    run: str
-    sums: dict[str, str]
-    size: int
+        return {"path": self.path, "run": self.run, "files": self.files, "bytes": self.bytes}
 
 
 def write(run: RunDirectory, output: Path, *, with_records: bool = True) -> Archive:
@@ -79,13 +74,12 @@ def write(run: RunDirectory, output: Path, *, with_records: bool = True) -> Arch
             _publish(temporary, output)
     except OSError as error:
         raise PerflabError(f"cannot write {output}: {error.strerror or error}") from error
-    return Archive(str(output), name, len(sums), read.size)
+    return replace(read, path=str(output))
 
 
 def check(path: Path) -> Archive:
     """Reads a whole archive and compares every sum. Raises BadInput for no archive, PerflabError for a wrong one."""
-    read = _opened(path)
-    return Archive(str(path), read.run, len(read.sums), read.size)
+    return _read(path, str(path))
 
 
 def extract(path: Path, output: Path | None) -> Archive:
@@ -105,13 +99,13 @@ def extract(path: Path, output: Path | None) -> Archive:
     except OSError as error:
         raise BadInput(f"cannot make {folder}: {error.strerror}") from error
     try:
-        read = _opened(path, temporary)
+        read = _read(path, str(path), temporary)
         temporary.replace(folder)
     except OSError as error:
         raise PerflabError(f"cannot write {folder}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return Archive(str(folder), read.run, len(read.sums), read.size)
+    return replace(read, path=str(folder))
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -203,19 +197,6 @@ def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, zipped)
 
 
-class _Summing:
-    """A file that computes its sum while it is read or written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        self.digest.update(data)
-        return data
-
-
 def _write_tar(packed: BinaryIO, root: Path, name: str, paths: list[PurePosixPath], begun: int) -> dict[str, str]:
     """Writes all files and their sums; returns the sums by path below the run."""
     sums: dict[str, str] = {}
@@ -229,9 +210,9 @@ def _write_tar(packed: BinaryIO, root: Path, name: str, paths: list[PurePosixPat
                 continue
             with source.open("rb") as file:
                 member.size = os.fstat(file.fileno()).st_size
-                summing = _Summing(file)
-                tar.addfile(member, cast(IO[bytes], summing))
-            sums[str(path)] = summing.digest.hexdigest()
+                sums[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+                file.seek(0)
+                tar.addfile(member, file)
         text = "".join(f"{digest}  {path}\n" for path, digest in sums.items()).encode()
         member = _member(f"{name}/{SUMS}", begun)
         member.size = len(text)
@@ -250,37 +231,25 @@ def _member(name: str, begun: int, *, folder: bool = False) -> tarfile.TarInfo:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _opened(path: Path, target: Path | None = None) -> _Read:
-    """Reads an archive that the user named. Raises BadInput, PerflabError; OSError where `target` cannot be written."""
-    if not path.is_file():
-        raise BadInput(f"no archive {path}" if not path.exists() else f"{path} is no file; name an archive")
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from error
-    return _read(path, str(path), target)
-
-
 def _run_name(path: Path) -> str:
     """The folder that an archive holds. Raises BadInput."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_damage_told(str(path)))
-        if not path.is_file():
-            raise BadInput(f"no archive {path}" if not path.exists() else f"{path} is no file; name an archive")
-        tar = stack.enter_context(tarfile.open(fileobj=stack.enter_context(_unpacked(path)), mode="r|"))
+    with _damage_told(str(path)), _unpacked(path) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
         first = tar.next()
-        parts = () if first is None else _parts(first, str(path))
-        if not parts:
+        if first is None:
             raise BadInput(f"{path} is no archive of a run: it is empty")
-        return parts[0]
+        return _parts(first, str(path))[0]
 
 
 @contextlib.contextmanager
 def _unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """The tar in an archive. Raises ReadError where it is compressed in no known way."""
-    with path.open("rb") as file:
-        magic = file.read(6)
+    """The tar in an archive. Raises BadInput; ReadError where it is compressed in no known way."""
+    if not path.is_file():
+        raise BadInput(f"no archive {path}" if not path.exists() else f"{path} is no file; name an archive")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(6)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
     if magic.startswith(b"\x1f\x8b"):
         with gzip.open(path, "rb") as zipped:
             yield cast(IO[bytes], zipped)
@@ -301,8 +270,11 @@ def _damage_told(name: str) -> Iterator[None]:
         raise PerflabError(f"{name} is damaged: {error}") from error
 
 
-def _read(path: Path, name: str, target: Path | None = None) -> _Read:
-    """Reads everything, compares all sums, and writes the files below `target` where there is one."""
+def _read(path: Path, name: str, target: Path | None = None) -> Archive:
+    """Reads everything, compares all sums, and writes the files below `target` where there is one.
+
+    Raises BadInput, PerflabError; OSError where `target` cannot be written.
+    """
     sums: dict[str, str] = {}
     listed: dict[str, str] | None = None
     run: str | None = None
@@ -336,7 +308,7 @@ def _read(path: Path, name: str, target: Path | None = None) -> _Read:
             raise PerflabError(f"{name} is damaged: {path_} is missing")
         if sums[path_] != listed.get(path_):
             raise PerflabError(f"{name} is damaged: {path_} is not what {SUMS} says")
-    return _Read(run, sums, size)
+    return Archive(name, run, sums, size)
 
 
 def _parts(member: tarfile.TarInfo, name: str) -> tuple[str, ...]:
@@ -352,16 +324,17 @@ def _parts(member: tarfile.TarInfo, name: str) -> tuple[str, ...]:
 
 def _copy(source: IO[bytes], target: Path | None) -> str:
     """Reads a member to its end, into a new file where one is named; returns its sum."""
-    summing = _Summing(source)
-    if target is None:
-        while summing.read(CHUNK):
-            pass
-        return summing.digest.hexdigest()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("xb") as file:
-        while data := summing.read(CHUNK):
-            file.write(data)
-    return summing.digest.hexdigest()
+    digest = hashlib.sha256()
+    with contextlib.ExitStack() as stack:
+        file = None
+        if target is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(target.open("xb"))
+        while data := source.read(CHUNK):
+            digest.update(data)
+            if file is not None:
+                file.write(data)
+    return digest.hexdigest()
 
 
 def _sums(text: bytes, name: str) -> dict[str, str]:

@@ -6,12 +6,11 @@ import functools
 import json
 import os
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product, zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from perflab import catalog
 from perflab.design import factors, scheduling
@@ -35,7 +34,6 @@ from perflab.errors import DAMAGE, BadInput, Unavailable
 from perflab.experiment import clean
 from perflab.experiment.command import DOMAIN
 from perflab.experiment.run import Earlier, finished_trials, planned_document, take_over
-from perflab.formats.json_file import read_json
 from perflab.host import Host
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.middleware import Middleware, select
@@ -55,8 +53,6 @@ from perflab.workload.topology import Topology, load
 MIN_SAMPLING_NS = 10_000_000
 RMW = "RMW_IMPLEMENTATION"
 
-T = TypeVar("T")
-
 
 def build(
     written: Written,
@@ -72,47 +68,48 @@ def build(
     """
     document = validate(written)
     settings = _settings(written, document)
-
-    def of(key: str, make: Callable[[], T], entry: int | None = None) -> T:
-        """What `make` makes; its complaints name the place of `key`, or of one entry of it."""
-        try:
-            return make()
-        except design.BadEntry as error:
-            raise written.complain(error.location, error) from error
-        except BadInput as error:
-            raise written.complain((key,) if entry is None else (key, entry), error) from error
-
-    loaded = workload or of("workload", lambda: _load(written, document, native))
+    with written.at("workload"):
+        loaded = workload or _load(written, document, native)
     if isinstance(loaded, Command):
         _check_of_command(written, document)
-    threads = of("threads", lambda: scheduling.parse(document.threads, loaded.graph.processes))
-    of("baseline", lambda: design.check_baseline(document))
+    with written.at("threads"):
+        threads = scheduling.parse(document.threads, loaded.graph.processes)
+    with written.at("baseline"):
+        design.check_baseline(document)
     asked = document.breaking_point
-    at_end = document if asked is None else of("breaking_point", partial(_at_high, document, asked))
+    with written.at("breaking_point"):
+        at_end = document if asked is None else _at_high(document, asked)
     for number in range(len(document.conditions)):
-        of("conditions", partial(design.check_entry, at_end, number), number)
-    of("factors", lambda: design.check_factors(document))
-    of("observers", lambda: design.observers(document))
-    figures = of("workload", lambda: key_figures.kinds(key_figures.declared(loaded.graph.document)))
+        with written.at("conditions", number):
+            design.check_entry(at_end, number)
+    with written.at("factors"):
+        design.check_factors(document)
+    with written.at("observers"):
+        design.observers(document)
+    with written.at("workload"):
+        figures = key_figures.kinds(key_figures.declared(loaded.graph.document))
     for number, text in enumerate(document.success):
-        of("success", partial(parse_criterion, text, figures=figures), number)
+        with written.at("success", number):
+            parse_criterion(text, figures=figures)
     metrics = "--metric" if written.source is None or "statistics" in written.given else "metrics"
-    of("statistics", lambda: chosen(document.statistics.metrics, metrics, figures))
-    own = _own_middleware(loaded) if isinstance(loaded, Command) else None
-    variants = _variants(written, document, native, of, own, loaded.graph.serving)
-    _check_pins(written, document, loaded, of)
-    of("executors", partial(_check_executors, variants))
-    varied = loaded if isinstance(loaded, Generated) else loaded.graph
+    with written.at("statistics"):
+        chosen(document.statistics.metrics, metrics, figures)
+    variants = _variants(written, document, native, loaded)
+    _check_pins(written, document, loaded)
+    with written.at("executors"):
+        _check_executors(variants)
     variant_of = _variant_of(loaded, native)
     search = None
     if asked is None:
-        found = of("conditions", lambda: design.treatments(document, variants, varied, variant_of))
+        with written.at("conditions"):
+            found = design.treatments(document, variants, loaded, variant_of)
         extra = design.extras(document, found)
     else:
-        search = of("breaking_point", partial(_search, written, document, asked, native, own, loaded))
+        with written.at("breaking_point"):
+            search = _search(document, asked, native, loaded)
         # What is planned beforehand are the baselines; the ends of the range are there to be judged before the start.
         alone = document.model_copy(update={"conditions": [], "observer_control": False})
-        found = design.treatments(alone, variants, varied, variant_of) if document.baseline else []
+        found = design.treatments(alone, variants, loaded, variant_of) if document.baseline else []
         goal = search.goal
         ends = [search.at_level(goal.level(level)) for level in (goal.space.low, goal.space.high)]
         found += [t for end in ends for t in end]
@@ -148,16 +145,14 @@ def resumed(
     word: str, directory: RunDirectory, native: Native, host: Host, command_line: Sequence[str]
 ) -> tuple[Experiment, Earlier]:
     """The experiment of a run that is not complete, and what it has already. Raises BadInput where it cannot go on."""
-    manifest = read_json(directory.manifest)
+    manifest = directory.read_manifest()
     try:
         written = Written(dict(manifest["experiment"]["written"]))
         kept = manifest["workload"]
         sources = tuple(Source(s["path"], s["sha256"], s["text"]) for s in kept["sources"])
         workload: Workload = Topology(str(kept["name"]), Graph(kept["graph"]), sources)
-        if kept["kind"] == command.KIND:
-            workload = _same_command(word, validate(written), sources)
-        elif kept["kind"] in generated.REGISTRY:
-            workload = _same_generated(word, validate(written), Graph(kept["graph"]))
+        if kept["kind"] != workload.kind:
+            workload = _same(word, kept["kind"], validate(written), native, workload)
         run_id, planned = str(manifest["run_id"]), list(manifest["trials"])
         middlewares = {
             (m["name"], json.dumps(m["options"], sort_keys=True)): m["version"] for m in manifest["middlewares"]
@@ -197,14 +192,7 @@ def resumed(
     return experiment, Earlier(directory, run_id, finished)
 
 
-def _search(
-    written: Written,
-    document: Document,
-    asked: BreakingPoint,
-    native: Native,
-    own: str | None,
-    workload: Workload,
-) -> SearchPlan:
+def _search(document: Document, asked: BreakingPoint, native: Native, workload: Workload) -> SearchPlan:
     """The search that a document asks for. Raises BadInput."""
     from perflab.design import breaking_point  # scipy takes a second to import, and other experiments need none
 
@@ -220,13 +208,8 @@ def _search(
         # Of the workload itself a level makes baselines, unless it is searched under conditions.
         changes = {"factors": {**document.factors, path: [level]}, "observer_control": False}
         of_level = document.model_copy(update={**changes, "baseline": not document.conditions})
-
-        def plain(_: str, make: Callable[[], T]) -> T:
-            return make()
-
-        variants = _variants(written, of_level, native, plain, own, workload.graph.serving)
-        varied = workload if isinstance(workload, Generated) else workload.graph
-        return design.treatments(of_level, variants, varied, _variant_of(workload, native))
+        variants = _variants(Written({}), of_level, native, workload)
+        return design.treatments(of_level, variants, workload, _variant_of(workload, native))
 
     for option, level in (("--low", goal.space.low), ("--high", goal.space.high)):
         try:
@@ -238,26 +221,18 @@ def _search(
     return SearchPlan(goal, functools.cache(at_level), len(made))
 
 
-def _same_command(word: str, document: Document, sources: tuple[Source, ...]) -> Command:
-    """The command of a run that goes on. Raises BadInput where what it starts is not what it was."""
-    if not isinstance(document.workload, CommandParameters):
-        raise BadInput(f"run {word!r} is damaged: its workload is a command, and its experiment has none")
-    workload = command.load(document.workload)
-    for before, now in zip_longest(sources, workload.sources):
-        if before != now:
-            changed = (before or now).path
+def _same(word: str, kind: str, document: Document, native: Native, before: Workload) -> Workload:
+    """The workload of a run that goes on, made again of its parameters. Raises BadInput where it is not what it was."""
+    if isinstance(document.workload, list):
+        raise BadInput(f"run {word!r} is damaged: its workload is of kind {kind!r}, and its experiment names a graph")
+    now = _load(Written({}), document, native)
+    for source, again in zip_longest(before.sources, now.sources):
+        if source != again:
+            changed = (source or again).path
             raise BadInput(f"run {word!r} cannot go on: {changed} is not what it was; run it anew")
-    return workload
-
-
-def _same_generated(word: str, document: Document, graph: Graph) -> Generated:
-    """The generated graph of a run that goes on. Raises BadInput where it is another one now."""
-    if not isinstance(document.workload, GeneratedParameters):
-        raise BadInput(f"run {word!r} is damaged: its workload is generated, and its experiment names another")
-    workload = generated.load(document.workload)
-    if workload.graph != graph:
+    if isinstance(now, Generated) and now.graph != before.graph:
         raise BadInput(f"run {word!r} cannot go on: this version of perflab generates another graph; run it anew")
-    return workload
+    return now
 
 
 def _load(written: Written, document: Document, native: Native) -> Workload:
@@ -288,9 +263,7 @@ def _variant_of(workload: Workload, native: Native) -> Callable[[Variant, Mappin
     middleware = functools.cache(lambda name: select(name, (), native)[0])
 
     def pinned(variant: Variant, levels: Mapping[str, Scalar]) -> Variant:
-        pins = workload.at(levels).pins if isinstance(workload, Generated) else None
-        if pins is None:
-            return variant
+        pins = workload.at(levels).pins
         if pins.executor is not None and variant.executor is not None:  # None: as the graph says, which is the same
             variant = replace(variant, executor=Executor(pins.executor))
         if pins.middleware is not None and variant.middleware_name != pins.middleware:
@@ -300,31 +273,20 @@ def _variant_of(workload: Workload, native: Native) -> Callable[[Variant, Mappin
     return pinned
 
 
-def _check_pins(written: Written, document: Document, workload: Workload, of: Callable[..., Any]) -> None:
+def _check_pins(written: Written, document: Document, workload: Workload) -> None:
     """Whether each variant that was named would run at some level. Raises BadInput."""
-    if not isinstance(workload, Generated):
-        return
     factors = document.factors
     if document.breaking_point is not None:
         factors = {**factors, document.breaking_point.factor: [document.breaking_point.low]}
     levels = design.workload_levels(document.model_copy(update={"factors": factors}))
-    pins = of("factors", lambda: [workload.at(chosen).pins for chosen in levels])
-
-    def refuse(option: str, word: str, why: str) -> BadInput:
-        return BadInput(f"{option} {word}: {why}; leave it out")
-
-    def executors() -> None:
-        for word in document.executors:
-            if all(p.executor is not None and p.executor != word for p in pins):
-                raise refuse("--executor", word, pins[0].why)
-
-    def middlewares() -> None:
-        for word in document.middlewares if "middlewares" in written.mapping else ():
-            if all(p.middleware is not None and p.middleware != word for p in pins):
-                raise refuse("--middleware", word, pins[0].why)
-
-    of("executors", executors)
-    of("middlewares", middlewares)
+    with written.at("factors"):
+        pins = [workload.at(chosen).pins for chosen in levels]
+    for key, named in (("executor", document.executors), ("middleware", document.middlewares)):
+        demanded = [getattr(p, key) for p in pins]
+        for word in named if f"{key}s" in written.mapping else ():
+            with written.at(f"{key}s"):
+                if None not in demanded and word not in demanded:
+                    raise BadInput(f"--{key} {word}: {pins[0].why}; leave it out")
 
 
 def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
@@ -349,25 +311,20 @@ _OF_GRAPHS = (
 
 def _check_of_command(written: Written, document: Document) -> None:
     """What a command cannot be asked for. Raises BadInput."""
-
-    def refuse(key: str, text: str) -> BadInput:
-        where = written.where((key,))
-        return BadInput(f"{where}: {text}" if where.startswith("--") else f"{where}: {key}: {text}")
-
     for key in _OF_GRAPHS:
         if key in written.mapping:
-            raise refuse(key, "is of graphs, whose nodes perflab runs itself; this workload is a command")
+            raise written.refuse(key, ": is of graphs, whose nodes perflab runs itself; this workload is a command")
     words = document.workload
     assert isinstance(words, CommandParameters)
     if DOMAIN in words.environment or f"{command.ENVIRONMENT}{DOMAIN}" in document.factors:
         where = written.where(("workload", "environment"))
         raise BadInput(f"{where}: {DOMAIN} is perflab's to set: each trial has a domain of its own")
     if "middlewares" in written.mapping and not design.adds_nodes(document):
-        raise refuse(
-            "middlewares", "a command brings its own middleware, and no condition here adds nodes that need one"
+        raise written.refuse(
+            "middlewares", ": a command brings its own middleware, and no condition here adds nodes that need one"
         )
     if len(document.middlewares) > 1 or "+" in document.middlewares[0]:
-        raise refuse("middlewares", "a command brings its own middleware; name one, for what conditions add")
+        raise written.refuse("middlewares", ": a command brings its own middleware; name one, for what conditions add")
 
 
 def _own_middleware(workload: Command) -> str:
@@ -375,20 +332,19 @@ def _own_middleware(workload: Command) -> str:
 
 
 def _settings(written: Written, document: Document) -> Settings:
-    def refuse(key: str, text: str) -> BadInput:
-        where = written.where((key,))
-        return BadInput(f"{where} {text}" if where.startswith("--") else f"{where}: {key} {text}")
-
     sampling_ns = document.sampling
     if "sampling" not in written.mapping:
         sampling_ns = max(MIN_SAMPLING_NS, min(sampling_ns, document.time))
     elif sampling_ns > document.time:
-        raise refuse("sampling", f"{_words(sampling_ns)} is longer than the measured {_words(document.time)}")
+        longer = f" {format_time(sampling_ns)} is longer than the measured {format_time(document.time)}"
+        raise written.refuse("sampling", longer)
     elif sampling_ns < MIN_SAMPLING_NS:
-        raise refuse("sampling", f"{_words(sampling_ns)} is shorter than the 10 ms that sampling may take")
+        raise written.refuse(
+            "sampling", f" {format_time(sampling_ns)} is shorter than the 10 ms that sampling may take"
+        )
     for name in document.measure:
         if name not in FIGURES:
-            raise refuse("measure", f"{name!r} is no figure; there are {', '.join(FIGURES)}")
+            raise written.refuse("measure", f" {name!r} is no figure; there are {', '.join(FIGURES)}")
     known = [name for _, name in socket.if_nameindex()]
     if document.network not in known:
         error = BadInput(f"no network interface {document.network!r}; there are {', '.join(known)}")
@@ -414,19 +370,19 @@ def _variants(
     written: Written,
     document: Document,
     native: Native,
-    of: Callable[[str, Callable[[], Any]], Any],
-    own: str | None = None,
-    serving: Collection[int] = (),
+    workload: Workload,
 ) -> list[tuple[Variant, Mapping[str, Scalar]]]:
-    """The product of what was named and of the levels of the middlewares' options, with these levels.
-
-    `own` is what carries the messages of a command, which needs none of perflab's unless a condition adds nodes;
-    `serving` are the processes of the graph that have a client or server.
-    """
-    executors = of("executors", lambda: parse_executors(",".join(document.executors) or None))
-    ipc = of("ipc", lambda: parse_ipc(",".join(document.ipc)))
-    pass_by = of("pass_by", lambda: parse_pass_by(",".join(document.pass_by) or None))
-    framing = of("service_framing", lambda: parse_framing(document.service_framing))
+    """The product of what was named and of the levels of the middlewares' options, with these levels."""
+    with written.at("executors"):
+        executors = parse_executors(",".join(document.executors) or None)
+    with written.at("ipc"):
+        ipc = parse_ipc(",".join(document.ipc))
+    with written.at("pass_by"):
+        pass_by = parse_pass_by(",".join(document.pass_by) or None)
+    with written.at("service_framing"):
+        framing = parse_framing(document.service_framing)
+    # What carries the messages of a command, which needs none of perflab's unless a condition adds nodes.
+    own = _own_middleware(workload) if isinstance(workload, Command) else None
     levels = design.option_levels(document, MIDDLEWARES)
     names = ",".join(document.middlewares)
     found: dict[tuple[object, ...], tuple[Variant, Mapping[str, Scalar]]] = {}
@@ -436,8 +392,9 @@ def _variants(
         listed = [f"{key}={_text(value)}" for key, value in options.items()]
         middlewares: list[tuple[Middleware, ...]] = [(Middleware(OWN, "dds", None, None),)]
         if own is None or design.adds_nodes(document):
-            middlewares = of("middlewares", partial(select, names, listed, native))
-        for made in product_of(middlewares, executors, ipc, pass_by, framing, serving):
+            with written.at("middlewares"):
+                middlewares = select(names, listed, native)
+        for made in product_of(middlewares, executors, ipc, pass_by, framing, workload.graph.serving):
             variant = replace(made, own_middleware=own)
             used = {m.name for m in variant.middlewares}
             mine = {k: v for k, v in chosen.items() if k.partition(".")[0] in (*used, factors.MIDDLEWARE)}
@@ -453,27 +410,19 @@ def _text(value: Scalar) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
-def _words(ns: int) -> str:
-    return format_time(ns)
-
-
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     graph, name = experiment.workload.graph, experiment.workload.name
     if isinstance(experiment.workload, Command):
         _check_command_together(experiment)
         return
-    if not graph.edges() and not graph.services() and not isinstance(experiment.workload, Generated):
+    if not graph.edges() and not graph.services() and isinstance(experiment.workload, Topology):
         raise BadInput(
             f"workload {name!r} has no topic with a publisher and a subscription, and no service with a client; "
             "name further files that complete it, e.g. `perflab run sierra_nevada debug_sierra_nevada_reliable`"
         )
-    # Only of a generated graph timers depend on factors that say how long they are.
-    periods = (
-        [t.graph.shortest_period_ns for t in experiment.treatments]
-        if isinstance(experiment.workload, Generated)
-        else [graph.shortest_period_ns]
-    )
+    # Not of the treatments' graphs: that timers are slower there is wanted.
+    periods = [experiment.workload.at(t.factors).graph.shortest_period_ns for t in experiment.treatments]
     shortest_ns = max((p for p in periods if p is not None), default=None)
     if shortest_ns is None:
         raise BadInput(f"workload {name!r} has no timer: nothing would ever be sent")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import re
 import shutil
 import signal
 import stat
@@ -25,6 +24,7 @@ from perflab.experiment import shared_memory
 from perflab.experiment.companion import left_behind
 from perflab.formats.json_file import read_json, write_json
 from perflab.host import Host
+from perflab.kernel import Files
 from perflab.processes import LOOK_INTERVAL_S, Process, ancestors, kill_all, send, with_descendants
 from perflab.results.run import TABLES
 from perflab.runs import trial_file
@@ -315,11 +315,7 @@ def _remove_temporary(left: Leftover) -> str:
 def _mounted_below(path: Path) -> Path | None:
     """A mount point that is `path` or below it: what is mounted there is not the run's."""
     whole = path.resolve()
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
-        point = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), line.split()[4]))
-        if point.is_relative_to(whole):
-            return point
-    return None
+    return next((point for point, _ in Files().mounts() if point.is_relative_to(whole)), None)
 
 
 def _remove_file(left: Leftover) -> str:

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from perflab.condition import Launch, Window
-from perflab.errors import BadInput, Interrupted, PerflabError, ProtocolError, Unavailable
+from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.experiment import command_records
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.nodes import Nodes
 from perflab.experiment.running import RunningTrial
-from perflab.experiment.supervisor import CompanionEnded, Event, Tick
+from perflab.experiment.supervisor import CompanionEnded, Event
 from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.observer import Artifact
-from perflab.processes import describe_status, last_words, log_tail, on_cpus
+from perflab.processes import describe_status, last_words, on_cpus
 from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
@@ -278,11 +278,8 @@ class CommandSystem(System):
         if run.companion is not None and not run.has_ended():
             if run.asked_to_end_ns is None:
                 run.ask_to_end()
-            deadline = time.monotonic() + self._parameters.stop.grace / NS_PER_S
             self._trial.waits_for(lambda: f"{self._words} to end")
-            with contextlib.suppress(Interrupted, ProtocolError):
-                while not run.has_ended() and not isinstance(self._trial.supervisor.poll(deadline), Tick):
-                    pass
+            self._trial.outlast(lambda: not run.has_ended(), self._parameters.stop.grace / NS_PER_S)
         self._beside.farewell()
 
     def close(self) -> list[str]:
@@ -298,9 +295,7 @@ class CommandSystem(System):
     def records(self, artifacts: Sequence[Artifact]) -> dict[str, Any]:
         run, outcome = self._run, self._outcome
         self._beside.records(artifacts)
-        outcome.statuses[run.name] = run.status
-        if run.status != 0 and (tail := log_tail(run.log)):
-            outcome.log_tails[run.name] = tail
+        self._trial.note_end(run.name, run.status, run.log)
         killed = 0 if run.companion is None or run.asked_to_end_ns is None else run.companion.killed
         if killed:
             count = f"{killed} process{'es' if killed > 1 else ''}"

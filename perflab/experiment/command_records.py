@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perflab.condition import Window
 from perflab.errors import PerflabError
 from perflab.experiment.running import MONITOR_FILE, RunningTrial
-from perflab.experiment.traced_messages import TracedMessages, read
 from perflab.formats.monitor import MonitorReader
 from perflab.formats.records import RecordError
 from perflab.observer import Artifact
+
+if TYPE_CHECKING:
+    from perflab.experiment.traced_messages import TracedMessages
 
 Json = dict[str, Any]
 
@@ -73,6 +75,7 @@ def _messages(
     trace = next((a.path for a in artifacts if a.kind == TRACE), None)
     if trace is None:
         return "the command was not traced", []
+    from perflab.experiment.traced_messages import read
     from perflab.trace import open_trace
 
     try:

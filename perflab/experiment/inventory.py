@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import metadata
@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from perflab import programs, version
-from perflab.host import Host, parse_cpu_list
+from perflab.host import Host
+from perflab.kernel import CPU, parse_cpu_list
 from perflab.middleware import Middleware
 from perflab.native import Native
 
@@ -29,6 +30,7 @@ Json = dict[str, Any]
 
 PROGRAM_TIMEOUT_S = 10.0
 UNLIMITED = "unlimited"
+NODES = "sys/devices/system/node"
 
 PACKAGES = ("numpy", "polars", "pydantic", "rich", "scipy", "statsmodels", "typer")
 
@@ -60,190 +62,125 @@ sys.stdout.buffer.write((before + "\\0" + maps()).encode("utf-8", "surrogateesca
 
 def inventory(host: Host, native: Native, middlewares: Iterable[Middleware]) -> Json:
     """Everything of `host.facts()`, and more of the machine; under `software` what runs on it."""
-    machine = _Machine(host)
+    clocks = host.text("sys/devices/system/clocksource/clocksource0/available_clocksource")
+    limits = {name: {"soft": _limit(soft), "hard": _limit(hard)} for name, (soft, hard) in host.limits().items()}
+    memory = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
+    names = ("total_kb", "available_kb", "swap_total_kb", "swap_free_kb")
     return {
         **host.facts(),
-        "cpus": machine.cpus(),
-        "caches": machine.caches(),
-        "numa_nodes": machine.numa_nodes(),
-        "turbo": machine.turbo(),
-        "smt": machine.text("sys/devices/system/cpu/smt/control"),
-        "memory": machine.memory(),
-        "huge_pages": machine.bracketed("sys/kernel/mm/transparent_hugepage/enabled"),
-        "clock_sources": _words(
-            machine.text("sys/devices/system/clocksource/clocksource0/available_clocksource"),
-        ),
-        "mitigations": machine.mitigations(),
-        "cgroup": machine.cgroup(),
-        "limits": machine.limits(),
-        "sysctls": machine.sysctls(),
-        "environment": _environment() if host.root == Path("/") else None,
+        "cpus": [_cpu(host, cpu) for cpu in host.online()] or None,
+        "caches": _caches(host),
+        "numa_nodes": _numa_nodes(host),
+        "turbo": {True: "on", False: "off", None: None}[host.turbo()],
+        "smt": host.text(f"{CPU}/smt/control"),
+        "memory": dict(zip(names, host.kb("proc/meminfo", *memory), strict=True)),  # as it is at this moment
+        "huge_pages": host.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
+        "clock_sources": None if clocks is None else clocks.split(),
+        "mitigations": _mitigations(host),
+        "cgroup": _cgroup(host),
+        "limits": limits or None,
+        "sysctls": _sysctls(host),
+        "environment": environment() if host.root == Path("/") else None,
         "software": _software(native, list(middlewares)) if host.root == Path("/") else None,
     }
 
 
-class _Machine:
-    """Reads /proc and /sys below the host's root."""
+def environment(*more: str) -> dict[str, str]:
+    """Variables that reach into what is measured, and those that begin with one of `more`."""
+    prefixes = (*ENVIRONMENT_PREFIXES, *more)
+    return {k: v for k, v in sorted(os.environ.items()) if k.startswith(prefixes) or k in ENVIRONMENT}
 
-    def __init__(self, host: Host) -> None:
-        self._root = host.root
 
-    def text(self, path: str) -> str | None:
-        try:
-            return (self._root / path).read_text(encoding="utf-8", errors="replace").strip()
-        except (OSError, ValueError):
-            return None
+def _cpu(host: Host, cpu: int) -> Json:
+    folder = f"{CPU}/cpu{cpu}"
+    nodes = host.folders(folder, "node[0-9]*")
+    siblings = host.text(f"{folder}/topology/thread_siblings_list")
+    return {
+        "cpu": cpu,
+        "core": host.number(f"{folder}/topology/core_id"),
+        "socket": host.number(f"{folder}/topology/physical_package_id"),
+        "siblings": None if siblings is None else parse_cpu_list(siblings),
+        "numa_node": int(nodes[0].rpartition("node")[2]) if nodes else None,
+        "driver": host.text(f"{folder}/cpufreq/scaling_driver"),
+        "governor": host.text(f"{folder}/cpufreq/scaling_governor"),
+        "khz": host.number(f"{folder}/cpufreq/scaling_cur_freq"),
+        "khz_min": host.number(f"{folder}/cpufreq/scaling_min_freq"),
+        "khz_max": host.number(f"{folder}/cpufreq/scaling_max_freq"),
+    }
 
-    def number(self, path: str) -> int | None:
-        text = self.text(path)
-        return int(text) if text is not None and re.fullmatch(r"-?[0-9]+", text) else None
 
-    def bracketed(self, path: str) -> str | None:
-        """The choice in "always [madvise] never"."""
-        found = re.search(r"\[(\w+)\]", self.text(path) or "")
-        return found.group(1) if found else None
-
-    def cpus(self) -> list[Json] | None:
-        """One entry per CPU that is online."""
-        online = parse_cpu_list(self.text("sys/devices/system/cpu/online") or "")
-        return [self._cpu(cpu) for cpu in online] or None
-
-    def _cpu(self, cpu: int) -> Json:
-        folder = f"sys/devices/system/cpu/cpu{cpu}"
-        nodes = sorted((self._root / folder).glob("node[0-9]*"))
-        return {
-            "cpu": cpu,
-            "core": self.number(f"{folder}/topology/core_id"),
-            "socket": self.number(f"{folder}/topology/physical_package_id"),
-            "siblings": _cpu_list(self.text(f"{folder}/topology/thread_siblings_list")),
-            "numa_node": int(nodes[0].name[4:]) if nodes else None,
-            "driver": self.text(f"{folder}/cpufreq/scaling_driver"),
-            "governor": self.text(f"{folder}/cpufreq/scaling_governor"),
-            "khz": self.number(f"{folder}/cpufreq/scaling_cur_freq"),
-            "khz_min": self.number(f"{folder}/cpufreq/scaling_min_freq"),
-            "khz_max": self.number(f"{folder}/cpufreq/scaling_max_freq"),
+def _caches(host: Host) -> list[Json] | None:
+    """Each cache once, with the CPUs that share it."""
+    found: dict[tuple[Any, ...], Json] = {}
+    for path in (path for cpu in host.online() for path in host.folders(f"{CPU}/cpu{cpu}/cache", "index[0-9]*")):
+        cache = {
+            "level": host.number(f"{path}/level"),
+            "type": host.text(f"{path}/type"),
+            "size": host.text(f"{path}/size"),
+            "cpus": host.text(f"{path}/shared_cpu_list"),
         }
+        found.setdefault(tuple(cache.values()), cache)
+    return list(found.values()) or None
 
-    def caches(self) -> list[Json] | None:
-        """Each cache once, with the CPUs that share it."""
-        found: dict[tuple[Any, ...], Json] = {}
-        for cpu in parse_cpu_list(self.text("sys/devices/system/cpu/online") or ""):
-            base = f"sys/devices/system/cpu/cpu{cpu}/cache"
-            for folder in sorted((self._root / base).glob("index[0-9]*")):
-                path = f"{base}/{folder.name}"
-                cache = {
-                    "level": self.number(f"{path}/level"),
-                    "type": self.text(f"{path}/type"),
-                    "size": self.text(f"{path}/size"),
-                    "cpus": self.text(f"{path}/shared_cpu_list"),
-                }
-                found.setdefault(tuple(cache.values()), cache)
-        return list(found.values()) or None
 
-    def numa_nodes(self) -> list[Json] | None:
-        root = self._root / "sys/devices/system/node"
-        nodes = sorted(int(p.name[4:]) for p in root.glob("node[0-9]*") if p.name[4:].isdigit())
-        return [
-            {
-                "node": node,
-                "cpus": self.text(f"sys/devices/system/node/node{node}/cpulist"),
-                "memory_kb": _kb(self.text(f"sys/devices/system/node/node{node}/meminfo"), "MemTotal"),
-            }
-            for node in nodes
-        ] or None
-
-    def turbo(self) -> str | None:
-        intel = self.text("sys/devices/system/cpu/intel_pstate/no_turbo")
-        boost = self.text("sys/devices/system/cpu/cpufreq/boost")
-        if intel is None and boost is None:
-            return None
-        return "off" if intel == "1" or (intel is None and boost == "0") else "on"
-
-    def memory(self) -> Json:
-        """As it is at this moment."""
-        text = self.text("proc/meminfo")
-        keys = {"total_kb": "MemTotal", "available_kb": "MemAvailable", "swap_total_kb": "SwapTotal"}
-        return {ours: _kb(text, theirs) for ours, theirs in keys.items()} | {"swap_free_kb": _kb(text, "SwapFree")}
-
-    def mitigations(self) -> dict[str, str] | None:
-        folder = "sys/devices/system/cpu/vulnerabilities"
-        names = sorted(p.name for p in (self._root / folder).glob("*"))
-        return {name: text for name in names if (text := self.text(f"{folder}/{name}")) is not None} or None
-
-    def limits(self) -> dict[str, Json] | None:
-        """Soft and hard limits of this process, by their names in /proc/self/limits."""
-        limits = {}
-        for line in (self.text("proc/self/limits") or "").splitlines()[1:]:
-            columns = re.split(r"\s{2,}", line.strip())
-            if len(columns) >= 3:
-                limits[columns[0]] = {"soft": _limit(columns[1]), "hard": _limit(columns[2])}
-        return limits or None
-
-    def sysctls(self) -> dict[str, str | None]:
-        scheduling = sorted((self._root / "proc/sys/kernel").glob("sched_*"))
-        names = [*SYSCTLS, *(f"kernel.{p.name}" for p in scheduling if p.is_file())]
-        values = {name: self.text(f"proc/sys/{name.replace('.', '/')}") for name in names}
-        return {name: None if value is None else " ".join(value.split()) for name, value in values.items()}
-
-    def cgroup(self) -> Json | None:
-        """What limits this process from outside: CPU time, CPUs, memory; the tightest of all levels above it."""
-        lines = [line.split(":", 2) for line in (self.text("proc/self/cgroup") or "").splitlines()]
-        paths = {controller: line[2] for line in lines if len(line) == 3 for controller in line[1].split(",")}
-        if not paths:
-            return None
-        unified = self._root / "sys/fs/cgroup"
-        if (unified / "cgroup.controllers").is_file() and "" in paths:
-            return self._cgroup_2(unified, paths[""])
-        return self._cgroup_1(unified, paths)
-
-    def _cgroup_2(self, mount: Path, path: str) -> Json:
-        levels = list(_levels(mount, path))
-        quotas = [q for level in levels if (q := _quota(_read(level / "cpu.max"))) is not None]
-        memory = [m for level in levels if (m := _read(level / "memory.max")) is not None]
-        return {
-            "version": 2,
-            "path": path,
-            "cpus": _tightest(quotas) if levels else None,
-            "cpuset": next((c for level in levels if (c := _read(level / "cpuset.cpus.effective"))), None),
-            "memory_bytes": _tightest([_limit(m) for m in memory]) if levels else None,
+def _numa_nodes(host: Host) -> list[Json] | None:
+    numbers = [path.rpartition("node")[2] for path in host.folders(NODES, "node[0-9]*")]
+    return [
+        {
+            "node": node,
+            "cpus": host.text(f"{NODES}/node{node}/cpulist"),
+            "memory_kb": host.kb(f"{NODES}/node{node}/meminfo", f"Node {node} MemTotal")[0],
         }
-
-    def _cgroup_1(self, mount: Path, paths: Mapping[str, str]) -> Json:
-        def levels(controller: str) -> list[Path]:
-            for folder in (controller, "cpu,cpuacct") if controller == "cpu" else (controller,):
-                if (mount / folder).is_dir():
-                    return list(_levels(mount / folder, paths.get(controller, "/")))
-            return []
-
-        cpu = levels("cpu")
-        quotas = [
-            q
-            for level in cpu
-            if (q := _quota(f"{_read(level / 'cpu.cfs_quota_us')} {_read(level / 'cpu.cfs_period_us')}")) is not None
-        ]
-        memory = [m for level in levels("memory") if (m := _read(level / "memory.limit_in_bytes")) is not None]
-        cpusets = [
-            c
-            for level in levels("cpuset")
-            if (c := _read(level / "cpuset.effective_cpus") or _read(level / "cpuset.cpus"))
-        ]
-        return {
-            "version": 1,
-            "path": paths.get("cpu"),
-            "cpus": _tightest(quotas) if cpu else None,
-            "cpuset": cpusets[0] if cpusets else None,
-            "memory_bytes": _tightest([_limit(m) for m in memory]) if memory else None,
-        }
+        for node in sorted(int(number) for number in numbers if number.isdigit())
+    ] or None
 
 
-def _levels(mount: Path, path: str) -> Iterator[Path]:
-    """The cgroup and those above it that can be seen; in a container often the mount alone."""
-    own = mount / path.strip("/")
-    for level in (own, *own.parents):
-        if level.is_dir():
-            yield level
-        if level == mount:
-            return
+def _mitigations(host: Host) -> dict[str, str] | None:
+    found = {Path(path).name: host.text(path) for path in host.folders(f"{CPU}/vulnerabilities", "*")}
+    return {name: text for name, text in found.items() if text is not None} or None
+
+
+def _sysctls(host: Host) -> dict[str, str | None]:
+    scheduling = [Path(path).name for path in host.folders("proc/sys/kernel", "sched_*") if host.text(path) is not None]
+    names = [*SYSCTLS, *(f"kernel.{name}" for name in scheduling)]
+    values = {name: host.text(f"proc/sys/{name.replace('.', '/')}") for name in names}
+    return {name: None if value is None else " ".join(value.split()) for name, value in values.items()}
+
+
+def _cgroup(host: Host) -> Json | None:
+    """What limits this process from outside: CPU time, CPUs, memory; the tightest of all levels above it."""
+    lines = [line.split(":", 2) for line in (host.text("proc/self/cgroup") or "").splitlines()]
+    paths = {controller: line[2] for line in lines if len(line) == 3 for controller in line[1].split(",")}
+    if not paths:
+        return None
+    mount = host.root / "sys/fs/cgroup"
+    unified = (mount / "cgroup.controllers").is_file() and "" in paths
+
+    def levels(controller: str) -> list[Path]:
+        """The cgroup and those above it that can be seen; in a container often the mount alone."""
+        names = ("",) if unified else (controller, "cpu,cpuacct") if controller == "cpu" else (controller,)
+        for folder in (mount / name for name in names if (mount / name).is_dir()):
+            own = folder / paths.get("" if unified else controller, "/").strip("/")
+            return [level for level in (own, *own.parents) if level.is_dir() and level.is_relative_to(folder)]
+        return []
+
+    def known(controller: str, *files: str) -> list[str]:
+        """What every level says in these files, each in a line of its own."""
+        texts = [[_read(level / file) for file in files] for level in levels(controller)]
+        return [" ".join(map(str, found)) for found in texts if None not in found]
+
+    quota = ("cpu.max",) if unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    cpusets = ("cpuset.cpus.effective",) if unified else ("cpuset.effective_cpus", "cpuset.cpus")
+    quotas = [found for text in known("cpu", *quota) if (found := _quota(text)) is not None]
+    memory = known("memory", "memory.max" if unified else "memory.limit_in_bytes")
+    allowed = [text for level in levels("cpuset") for file in cpusets if (text := _read(level / file))]
+    return {
+        "version": 2 if unified else 1,
+        "path": paths[""] if unified else paths.get("cpu"),
+        "cpus": _tightest(quotas) if levels("cpu") else None,
+        "cpuset": allowed[0] if allowed else None,
+        "memory_bytes": _tightest([_limit(m) for m in memory]) if levels("memory") else None,
+    }
 
 
 def _read(path: Path) -> str | None:
@@ -271,27 +208,6 @@ def _tightest(limits: list[Any]) -> Any:
 def _limit(text: str) -> int | str:
     # Version 1 has no word for "no limit": it is the largest multiple of the page size.
     return UNLIMITED if not text.isdigit() or int(text) >= 1 << 62 else int(text)
-
-
-def _kb(text: str | None, key: str) -> int | None:
-    found = re.search(rf"\b{key}:\s+([0-9]+) kB", text or "")
-    return int(found.group(1)) if found else None
-
-
-def _words(text: str | None) -> list[str] | None:
-    return None if text is None else text.split()
-
-
-def _cpu_list(text: str | None) -> list[int] | None:
-    return None if text is None else parse_cpu_list(text)
-
-
-def _environment() -> dict[str, str]:
-    return {
-        name: value
-        for name, value in sorted(os.environ.items())
-        if name.startswith(ENVIRONMENT_PREFIXES) or name in ENVIRONMENT
-    }
 
 
 # -- software --------------------------------------------------------------------------------------------------------
@@ -327,7 +243,7 @@ def _software(native: Native, middlewares: list[Middleware]) -> Json:
             "libc": _libc(),
             "python": platform.python_version(),
             "executable": sys.executable,
-            "packages": {name: _package_version(name) for name in PACKAGES},
+            "packages": {name: package_version(name) for name in PACKAGES},
             "stress_ng": stress.result(),
         }
 
@@ -424,7 +340,7 @@ def _libc() -> str | None:
         return None
 
 
-def _package_version(name: str) -> str | None:
+def package_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from perflab import tracer
 from perflab.condition import Counts, NotInEffect, Window
 from perflab.design import scheduling
-from perflab.errors import BadInput, Interrupted, ProtocolError, Unavailable, one_line
+from perflab.errors import BadInput, ProtocolError, Unavailable, one_line
 from perflab.experiment import protocol
 from perflab.experiment.drain import Drain
 from perflab.experiment.running import RunningTrial
@@ -27,7 +27,7 @@ from perflab.experiment.system import LOOK_INTERVAL_S, Failed, System
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.json_file import write_json
 from perflab.observer import Artifact
-from perflab.processes import describe_status, last_words, log_tail
+from perflab.processes import describe_status, last_words
 from perflab.results.outcome import FAILED, HARNESS_ERROR
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
@@ -230,11 +230,8 @@ class Nodes(System):
             return  # nothing was measured yet
         self._supervisor.send_all({"type": "stop"})
         limit_ns = self._limits.farewell_ns
-        deadline = self._deadline(limit_ns)
         self._trial.waits_for(lambda: f"{self._names(self._done)} to write their last records", limit_ns / NS_PER_S)
-        with contextlib.suppress(Interrupted, ProtocolError):
-            while self._supervisor.running and not isinstance(self._supervisor.poll(deadline), Tick):
-                pass
+        self._trial.outlast(lambda: self._supervisor.running, limit_ns / NS_PER_S)
 
     def close(self) -> list[str]:
         return []  # they end with the supervisor: that a condition is taken away is no failure of theirs
@@ -242,9 +239,7 @@ class Nodes(System):
     def records(self, artifacts: Sequence[Artifact]) -> dict[str, Any]:
         del artifacts
         for name, node in self._supervisor.nodes.items():
-            self._outcome.statuses[name] = node.status
-            if node.status != 0 and (tail := log_tail(node.log)):
-                self._outcome.log_tails[name] = tail
+            self._trial.note_end(name, node.status, node.log)
         return {}
 
     # -- what they say -------------------------------------------------------------------------------------------------

@@ -15,10 +15,9 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,11 @@ from perflab import programs, tracer, waiting
 from perflab.condition import Condition
 from perflab.design.settings import Experiment
 from perflab.design.sweep import possible
-from perflab.design.treatments import CONTROL, TRACING, Planned, Treatment
+from perflab.design.treatments import CONTROL, Planned, Treatment
 from perflab.design.variant import Variant
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable, one_line
 from perflab.experiment import domain
-from perflab.experiment.inventory import inventory
+from perflab.experiment.inventory import environment, inventory, package_version
 from perflab.experiment.nodes import node_configuration
 from perflab.experiment.quiet import QuietMachine, threshold_percent
 from perflab.experiment.running import Listener, TrialOutcome
@@ -42,10 +41,9 @@ from perflab.formats.json_file import write_json
 from perflab.host import Host
 from perflab.models import as_json
 from perflab.native import Native
-from perflab.observer import Observer
 from perflab.processes import pid_namespace, start_ticks
 from perflab.results.curve import BreakingPoint
-from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS, Outcome
+from perflab.results.outcome import FAILED, HARNESS_ERROR, SUCCESS
 from perflab.results.summary import Summary
 from perflab.runs import rundir, traced, trial_file
 from perflab.runs.collect import as_designed, collect, expected_of, own_trials, with_answers
@@ -64,23 +62,9 @@ from perflab.workload import Graph, Workload, command
 from perflab.workload.command import Command
 from perflab.workload.generated import Generated
 
-MANIFEST_SCHEMA = 1
 CHECK_TIMEOUT_S = 60.0
 RECORDED_FROM_OUTSIDE = "recorded by the trace in which perflab ran: the figures contain what that costs"
 REFERENCE_S = 0.3  # how long the machine is looked at before the first trial
-
-# What reaches into the middlewares from outside, and so belongs to what was measured.
-_ENVIRONMENT_PREFIXES = (
-    "CYCLONEDDS_",
-    "FASTDDS_",
-    "FASTRTPS_",
-    "ROS_",
-    "RMW_",
-    "ZENOH_",
-    "IOX2_",
-    "RCUTILS_",
-    tracer.RECORDED,
-)
 
 Json = dict[str, Any]
 
@@ -145,11 +129,11 @@ def execute(
         manifest = _manifest(context) if earlier is None else None
         directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
-        error = _first_failure(experiment, trials.values())
+        error = next((failure for data in trials.values() if (failure := _failure(experiment, data))), None)
         begun = False
         try:
             if manifest is not None:
-                write_json(directory.manifest, {"schema": MANIFEST_SCHEMA, "run": directory.path.name, **manifest})
+                write_json(directory.manifest, {"schema": rundir.SCHEMA, "run": directory.path.name, **manifest})
             begun = True
             directory.reserve()
             display.begin(_run_plan(experiment, trials))
@@ -209,9 +193,9 @@ def _prepare(
     criteria = tuple(parse_criterion(text, figures=kinds) for text in experiment.document.success)
     admitted = {treatment.key: _admitted(treatment, experiment, host) for treatment in experiment.treatments}
     everything = experiment.treatments
-    monitored = any(needs_monitor(t.conditions, t.observers) for t in everything)
     # Of a command it is what knows the resources.
-    monitored = monitored or isinstance(experiment.workload, Command)
+    monitored = experiment.workload.runtime == command.KIND
+    monitored = monitored or any(needs_monitor(t.conditions, t.observers) for t in everything)
     if monitored and any(t.variant.runtime != "virtual" for t in everything):
         native.program("perflab-monitor")
         native.program("perflab-guard")
@@ -238,32 +222,22 @@ def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admit
         condition.check(host, treatment.graph, runtime)
         condition.check_network(experiment.settings.network)
     for observer in treatment.observers:
-        _check_observer(observer, host, runtime)
+        observer.check(host, runtime)
     conditions = tuple(condition.resolved(host) for condition in treatment.conditions)
     graph = functools.reduce(lambda graph, condition: condition.extend(graph), conditions, treatment.graph)
     _check_processes(treatment, graph, experiment.workload)
     return Admitted(conditions, graph)
 
 
-def _check_observer(observer: Observer, host: Host, runtime: str) -> None:
-    try:
-        observer.check(host, runtime)
-    except Unavailable as error:
-        if runtime != command.KIND or observer.name != TRACING:
-            raise
-        raise Unavailable(f"{error}; or measure without messages, with --tracing off") from error
-
-
 def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> None:
     first = treatment.variant.middlewares[0]
-    if isinstance(workload, Command):
-        if any(p["nodes"] for p in graph.document["processes"] if p["name"] == workload.name):
-            raise BadInput(
-                f"{treatment.label}: the workload is a command, into which perflab cannot put nodes; leave own_process "
-                "on, with readers=external or readers=none"
-            )
-        graph = graph.with_nodes
-    if len(graph.processes) > 1 and not first.across_processes:
+    hosted = graph.with_nodes.processes
+    if workload.runtime == command.KIND and workload.name in hosted:
+        raise BadInput(
+            f"{treatment.label}: the workload is a command, into which perflab cannot put nodes; leave own_process "
+            "on, with readers=external or readers=none"
+        )
+    if len(hosted) > 1 and not first.across_processes:
         added = ", ".join(graph.condition_processes)
         raise BadInput(
             f"{treatment.label}: middleware {first.name} does not reach across processes, and the condition adds "
@@ -327,7 +301,7 @@ def _run_trials(context: _Context, directory: RunDirectory, trials: dict[int, Tr
             plan = _plan(context, planned, held)
             data, outcome = _one_trial(context, plan, planned, directory)
         trials[planned.order] = data
-        error = error or _error_of(experiment, planned, data, outcome)
+        error = error or outcome.error or _failure(experiment, data, planned.treatment.words)
         if outcome.last:
             break
         course.ended(planned, data)
@@ -349,12 +323,7 @@ def _admit(context: _Context, planned: Planned) -> None:
     if treatment.key not in context.admitted:
         context.admitted[treatment.key] = _admitted(treatment, context.experiment, context.host)
     if context.experiment.search is not None:
-        settings = context.experiment.settings
-        warmup_s = settings.warmup_ns / NS_PER_S
-        seconds = warmup_s + settings.duration_ns / NS_PER_S
-        context.display.planned(
-            PlannedTrial(planned.order, treatment.title, treatment.variant.words, seconds, warmup_s)
-        )
+        context.display.planned(_planned_trial(context.experiment, planned.order, treatment))
 
 
 class _Keeper(Listener):
@@ -414,8 +383,7 @@ def _one_trial(
     _close(document, outcome)
     graph = plan.graph
     # Of a command it is not known which processes it starts.
-    known = not isinstance(experiment.workload, Command)
-    pids = {p["pid"] for p in document["processes"].values() if known and p["pid"] is not None}
+    pids = {p["pid"] for p in document["processes"].values() if plan.command is None and p["pid"] is not None}
     told = traced.explain(directory.path, graph, plan.settings.thresholds, pids)
     collected = collect(directory, document, graph.edges(), graph.services(), context.figures)
     data = _judged(_judged_by_kind(collected.data, experiment.workload, directory.path), context.criteria)
@@ -504,7 +472,8 @@ def _cool_down(context: _Context) -> Json:
 def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
     treatment, experiment = planned.treatment, context.experiment
     admitted = context.admitted[treatment.key]
-    workload = experiment.workload if isinstance(experiment.workload, Command) else None
+    workload = experiment.workload.at(treatment.factors)
+    ran = workload if isinstance(workload, Command) else None
     return TrialPlan(
         graph=admitted.graph,
         variant=treatment.variant,
@@ -517,8 +486,8 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
         # A control shows what observing costs, and perflab-monitor is part of it.
         monitored=context.monitored
         and treatment.variant.runtime != "virtual"
-        and (workload is not None or treatment.purpose != CONTROL),
-        command=workload and workload.at(treatment.factors),
+        and (ran is not None or treatment.purpose != CONTROL),
+        command=ran,
     )
 
 
@@ -537,11 +506,13 @@ def _is_of_use(experiment: Experiment, trial: TrialData) -> bool:
     return trial.outcome == SUCCESS and (experiment.search is None or experiment.search.goal.factor in trial.factors)
 
 
-def _fails_for(experiment: Experiment, outcome: Outcome) -> bool:
-    """Whether such a trial is a failure of the run; to a sweep or a search one that failed is a result."""
-    if experiment.search is not None:
-        return False
-    return not outcome.judged if experiment.document.sweep else outcome != SUCCESS
+def _failure(experiment: Experiment, data: TrialData, words: str | None = None) -> PerflabError | None:
+    """What a trial makes the run end with; to a sweep or a search one that failed is a result."""
+    is_result = data.outcome.judged if experiment.document.sweep else data.outcome == SUCCESS
+    if experiment.search is not None or is_result:
+        return None
+    named = "" if words is None else f" ({words})"
+    return TrialFailed(f"trial {data.number}{named}: {data.outcome.words}: {data.reason}")
 
 
 def _nothing_found(found: Sequence[BreakingPoint]) -> PerflabError | None:
@@ -550,38 +521,18 @@ def _nothing_found(found: Sequence[BreakingPoint]) -> PerflabError | None:
     return None if empty is None else TrialFailed(f"{empty.variant}: {' '.join(empty.words)}")
 
 
-def _error_of(experiment: Experiment, planned: Planned, data: TrialData, outcome: TrialOutcome) -> PerflabError | None:
-    if outcome.error is not None:
-        return outcome.error
-    if not _fails_for(experiment, data.outcome):
-        return None
-    return TrialFailed(f"trial {data.number} ({planned.treatment.words}): {data.outcome.words}: {data.reason}")
-
-
-def _first_failure(experiment: Experiment, trials: Iterable[TrialData]) -> PerflabError | None:
-    """Of trials that ran before this one began."""
-    for data in trials:
-        if _fails_for(experiment, data.outcome):
-            return TrialFailed(f"trial {data.number}: {data.outcome.words}: {data.reason}")
-    return None
-
-
 def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunPlan:
+    most = experiment.course().most
+    treatments = {p.order: p.treatment for p in experiment.order}  # none of a search, which decides by itself
+    entries = [_planned_trial(experiment, n, treatments.get(n)) for n in range(1, most + 1) if n not in finished]
+    return RunPlan(most, tuple(entries), at_most=experiment.search is not None)
+
+
+def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | None) -> PlannedTrial:
+    label = experiment.search.goal.factor if experiment.search is not None else ""
+    label, variant = (label, "") if treatment is None else (treatment.title, treatment.variant.words)
     warmup_s = experiment.settings.warmup_ns / NS_PER_S
-    seconds = warmup_s + experiment.settings.duration_ns / NS_PER_S
-    course = experiment.course()
-    if experiment.search is not None:
-        orders = [order for order in range(1, course.most + 1) if order not in finished]
-        unknown = [PlannedTrial(order, experiment.search.goal.factor, "", seconds, warmup_s) for order in orders]
-        return RunPlan(course.most, tuple(unknown), at_most=True)
-    return RunPlan(
-        total=course.most,
-        entries=tuple(
-            PlannedTrial(p.order, p.treatment.title, p.treatment.variant.words, seconds, warmup_s)
-            for p in experiment.order
-            if p.order not in finished
-        ),
-    )
+    return PlannedTrial(order, label, variant, warmup_s + experiment.settings.duration_ns / NS_PER_S, warmup_s)
 
 
 def _trial_document(context: _Context, plan: TrialPlan, planned: Planned, directory: TrialDirectory) -> Json:
@@ -668,8 +619,7 @@ def _manifest(context: _Context) -> Json:
             "kind": workload.kind,
             "name": workload.name,
             "sources": [{"path": s.path, "sha256": s.sha256, "text": s.text} for s in workload.sources],
-            **({"command": workload.parameters.model_dump(mode="json")} if isinstance(workload, Command) else {}),
-            **({"parameters": workload.parameters} if isinstance(workload, Generated) else {}),
+            **workload.document(),
             "graph": workload.graph.document,
             "edges": [list(edge) for edge in workload.graph.edges()],
             "services": [list(service) for service in workload.graph.services()],
@@ -680,7 +630,7 @@ def _manifest(context: _Context) -> Json:
         "trials": [planned_document(experiment, planned) for planned in experiment.order],
         "unavailable_levels": [dataclasses.asdict(level) for level in experiment.unavailable],
         "versions": _versions(native),
-        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_ENVIRONMENT_PREFIXES)},
+        "environment": environment(tracer.RECORDED),
         "host": host.facts(),
         "inventory": inventory(host, native, list(middlewares.values())),
         "preflight": [check.document() for check in host.preflight()],
@@ -749,18 +699,12 @@ def finished_trials(directory: RunDirectory, manifest: Json) -> dict[int, TrialD
 
 
 def _versions(native: Native) -> Json:
-    packages: dict[str, str | None] = {}
-    for name in ("numpy", "polars", "pydantic", "rich", "typer"):
-        try:
-            packages[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            packages[name] = None
     return {
         "perflab": __version__,
         "python": platform.python_version(),
         "executable": sys.executable,
         "native": str(native.folder),
-        "packages": packages,
+        "packages": {name: package_version(name) for name in ("numpy", "polars", "pydantic", "rich", "typer")},
     }
 
 

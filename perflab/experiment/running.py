@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from perflab.condition import Companion, Counts, Evidence, Launch, NotInEffect
-from perflab.errors import PerflabError
+from perflab.errors import Interrupted, PerflabError, ProtocolError
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tick
 from perflab.experiment.trial_plan import TrialPlan
 from perflab.formats.monitor import MonitorReader
 from perflab.native import Native
 from perflab.observer import Artifact
-from perflab.processes import describe_status, last_words
+from perflab.processes import describe_status, last_words, log_tail
 from perflab.results.outcome import SUCCESS, Outcome
 from perflab.runs.display import LiveProgress
 from perflab.runs.rundir import TrialDirectory
@@ -158,6 +159,19 @@ class RunningTrial:
             elif time.monotonic() >= deadline_s:
                 return False
         return True
+
+    def outlast(self, running: Callable[[], object], limit_s: float) -> None:
+        """Lets processes write what they have, for a bounded time in which nothing that they say matters."""
+        deadline_s = time.monotonic() + limit_s
+        with contextlib.suppress(Interrupted, ProtocolError):
+            while running() and not isinstance(self.supervisor.poll(deadline_s), Tick):
+                pass
+
+    def note_end(self, name: str, status: int | None, log: Path) -> None:
+        """How a process of the system ended, with the end of its log where that was not in order."""
+        self.outcome.statuses[name] = status
+        if status != 0 and (tail := log_tail(log)):
+            self.outcome.log_tails[name] = tail
 
     def _hear(self, event: Event) -> None:
         if self.hear(event) or not isinstance(event, CompanionEnded):

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from perflab.condition import Window
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
+from perflab.trace import messages, names
+from perflab.trace.quality import quality_of
+from perflab.trace.source import Source
 from perflab.units import NS_PER_S
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from perflab.trace.source import Source
 
 Json = dict[str, Any]
 
@@ -39,11 +39,6 @@ class TracedMessages:
 
 def read(trace: Source, window: Window, pids: Collection[int] | None = None) -> TracedMessages:
     """What was published in the window and what became of it. `pids`: of the command's processes; None: all are."""
-    import polars as pl
-
-    from perflab.trace import messages
-    from perflab.trace.quality import quality_of
-
     quality = quality_of(trace)
     notes: list[str] = []
     publications = messages.publications_of(trace)
@@ -79,10 +74,6 @@ def read(trace: Source, window: Window, pids: Collection[int] | None = None) -> 
 
 def _ends(trace: Source, table: str, pids: Collection[int] | None) -> pl.DataFrame:
     """Publishers or subscriptions with a name, of the command's processes: row, node, topic, and when they existed."""
-    import polars as pl
-
-    from perflab.trace import names
-
     frame = names.objects(trace, table).filter(pl.col("node").is_not_null(), pl.col("topic").is_not_null())
     if pids is not None:
         frame = frame.filter(pl.col("pid").is_in(list(pids)))
@@ -93,10 +84,6 @@ def _named(
     trace: Source, publications: pl.DataFrame, window: Window, pids: Collection[int] | None, notes: list[str]
 ) -> tuple[pl.DataFrame, Json]:
     """The publications that count, with node and topic of their publisher, and when they were due."""
-    import polars as pl
-
-    from perflab.trace import names
-
     # Of the timer in whose callback it was published.
     due = trace.table("callback_instances")["due_ns"].gather(trace.table("publications")["callback_instance"])
     inside = publications.with_columns(due).filter(
@@ -126,8 +113,6 @@ def _received(
     named: pl.DataFrame, deliveries: pl.DataFrame, left_out: pl.DataFrame, subscriptions: pl.DataFrame
 ) -> pl.DataFrame:
     """What became of each of these publications at each subscription; one taken twice is one."""
-    import polars as pl
-
     to = subscriptions.select(pl.col("row").alias("subscription_row"), pl.col("node").alias("subscription"))
     marked = left_out.unique().with_columns(left_out=pl.lit(True))
     return (
@@ -154,8 +139,6 @@ def _received(
 
 def _edges(trace: Source, named: pl.DataFrame, received: pl.DataFrame, pids: Collection[int] | None) -> pl.DataFrame:
     """Every publisher with the subscriptions of its topic: sent while these existed, taken, overwritten, not taken."""
-    import polars as pl
-
     to = _ends(trace, "subscriptions", pids).rename({"row": "subscription_row", "node": "subscription"})
     exists = (pl.col("valid_from_ns").fill_null(0) <= pl.col("published_ns")) & (
         pl.col("published_ns") < pl.col("valid_to_ns").fill_null(2**62)
@@ -190,14 +173,10 @@ def _edges(trace: Source, named: pl.DataFrame, received: pl.DataFrame, pids: Col
 
 
 def _publishers(named: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
     return named.group_by(_PUBLISHER).agg(sent=pl.len()).sort(_PUBLISHER)
 
 
 def _publisher(row: Json, named: pl.DataFrame, lossy: bool) -> Json:
-    import polars as pl
-
     own = named.filter(pl.col("publisher") == row["publisher"], pl.col("topic") == row["topic"])
     call = own.select(value=pl.col("sent_ns") - pl.col("published_ns"), at="published_ns")
     delay = own.select(value=pl.col("published_ns") - pl.col("due_ns"), at="published_ns")
@@ -215,8 +194,6 @@ def _publisher(row: Json, named: pl.DataFrame, lossy: bool) -> Json:
 
 
 def _edge(row: Json, received: pl.DataFrame, lossy: bool) -> Json:
-    import polars as pl
-
     own = received.filter(*(pl.col(key) == row[key] for key in _EDGE))
     # Everything that is missing was seen to be lost, or else nobody can tell.
     known = not lossy and row["not_taken"] == 0
@@ -251,8 +228,6 @@ def _record(histogram: Histogram | None) -> Json | None:
 
 def _progress(named: pl.DataFrame, received: pl.DataFrame, window: Window) -> list[Json]:
     """One line per second, cumulative, as a node writes them; a message counts when its callback begins."""
-    import polars as pl
-
     lines = []
     seconds = (window.end_ns - window.begin_ns) // NS_PER_S
     for second in range(1, seconds + 1):

@@ -47,7 +47,7 @@ class TrialPlan:
     @property
     def hosted(self) -> Graph:
         """What perflab-node runs of the graph."""
-        return self.graph if self.command is None else self.graph.with_nodes
+        return self.graph.with_nodes
 
     @property
     def names(self) -> dict[str | None, str]:
@@ -66,8 +66,8 @@ class TrialPlan:
     @property
     def node_names(self) -> dict[str | None, str]:
         """Likewise for those that perflab-node runs."""
-        own = None if self.command is None else self.command.name
-        return {process: name for process, name in self.names.items() if own is None or process != own}
+        hosted = self.hosted.processes
+        return {process: name for process, name in self.names.items() if process is None or process in hosted}
 
     def write(self, directory: TrialDirectory) -> None:
         """Into the trial's folder. Raises OSError."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from perflab.errors import DAMAGE
 from perflab.formats.records import RecordError
-from perflab.host import cpu_list
+from perflab.kernel import cpu_list
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perflab.errors import BadInput, Unavailable
+from perflab.errors import BadInput, Unavailable, instead
 from perflab.middleware import cyclonedds, fastdds, rclcpp
 from perflab.middleware.kind import Availability, MiddlewareKind
 from perflab.middleware.probe import probe
@@ -165,7 +164,7 @@ def _mixture(word: str, names: str) -> tuple[str, ...]:
                 else f"middleware {name} is not available: {rclcpp.NOT_SOURCED}"
             )
         if name not in REGISTRY:
-            raise BadInput(f"no middleware named {name!r}; {_hint(name, (*REGISTRY, rclcpp.NAME))}")
+            raise BadInput(f"no middleware named {name!r}; {instead(name, (*REGISTRY, rclcpp.NAME))}")
     if len(set(mixture)) == 1 and len(mixture) > 1:
         raise BadInput(f"--middleware {names!r}: {word.strip()} mixes nothing; {mixture[0]} alone is for all processes")
     for name in mixture[1:]:
@@ -223,8 +222,3 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
                 raise BadInput(f"--middleware-option {option!r} comes after another value of {key!r}; give it once")
             target[name] = value
     return {name: common | options for name, options in own.items()}
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"

@@ -9,6 +9,7 @@ KIND = MiddlewareKind(
     install="install its library with `apt install libfastrtps-dev libfastcdr-dev` and build with `make`",
     wire="rtps",
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
+    over_network={"transport": "udp"},
     options=(
         Option(
             "transport", "udp, shm or udp+shm; what was really used is counted (udp+shm)", ("udp", "shm", "udp+shm")

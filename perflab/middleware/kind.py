@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SWITCH = ("on", "off")
@@ -40,6 +41,7 @@ class MiddlewareKind:
     library: Path | None = None
     service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
     rmw: str | None = None  # the RMW of ROS 2 that it is
+    over_network: Mapping[str, str] = field(default_factory=dict)  # options without which messages stay in the machine
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,11 @@ class Tracing(Observer):
     def check(self, host: Host, runtime: str) -> None:
         if runtime == "virtual":
             raise Unavailable(f"{self.name}: on virtual there is nothing to trace; use a real middleware")
-        check(self.settings, native.find())
+        try:
+            check(self.settings, native.find())
+        except Unavailable as error:
+            without = "; or measure without messages, with --tracing off" if runtime == "command" else ""
+            raise Unavailable(f"{error}{without}") from error
         if not has_tracepoints(runtime, native.find()):
             raise Unavailable(
                 f"{self.name}: {TRACEPOINTS} is not in {native.find().folder}: install LTTng's headers with "

@@ -25,6 +25,7 @@ from typing import Literal
 from perflab import programs
 from perflab.condition import Companion, Start
 from perflab.errors import BadInput, PerflabError, Unavailable
+from perflab.kernel import Files
 from perflab.native import Native
 from perflab.processes import Process, descendants, describe_status, read_process
 from perflab.profile import counter
@@ -160,12 +161,7 @@ def _power_of_two(size: int) -> int:
 
 
 def _may_lock_memory() -> bool:
-    if counter.setting(counter.PARANOID) == "-1":
-        return True
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return bool(int(status.split("CapEff:")[1].split()[0], 16) >> _CAP_IPC_LOCK & 1)
-    return False
+    return counter.setting(counter.PARANOID) == "-1" or Files().may(_CAP_IPC_LOCK)
 
 
 def with_descendants(pids: Sequence[int]) -> list[int]:
@@ -285,10 +281,7 @@ def command_line(plan: Plan, directory: Path, command: Sequence[str]) -> list[st
 
 def command_of(perf_pid: int) -> Process | None:
     """The process of the command that perf runs; None before it was started, and when it has ended."""
-    with contextlib.suppress(OSError):
-        for pid in Path(f"/proc/{perf_pid}/task/{perf_pid}/children").read_text(encoding="ascii").split():
-            return read_process(int(pid))
-    return None
+    return next(descendants(perf_pid), None)
 
 
 def cpu_ns(pid: int | None) -> int | None:

@@ -16,7 +16,7 @@ import numpy as np
 from perflab.errors import BadInput
 from perflab.formats import monitor
 from perflab.formats.records import RecordError
-from perflab.host import cpu_list, parse_cpu_list
+from perflab.kernel import cpu_list, parse_cpu_list
 from perflab.report.captions import seconds_axis, workloads
 from perflab.report.figures import Axis, Cells, Figure, Key, Span, Spans, Strip
 from perflab.report.results import Trials, by_level, evenly, summary_of

@@ -233,7 +233,7 @@ def collect(
 
 def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
     """The summary of a run that wrote none, rebuilt from whatever its trials recorded, and what to say about it."""
-    manifest = read_json(run.manifest)
+    manifest = run.read_manifest()
     notes: list[str] = []
     trials: list[TrialData] = []
     damaged: list[str] = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perflab.errors import DAMAGE, BadInput
 from perflab.formats import json_file, tables
@@ -21,9 +21,6 @@ from perflab.results.trial import MEASURED
 from perflab.runs import rundir, trial_file
 from perflab.runs.collect import Collected, collect, collect_run, expected_of, left_out, own_trials
 from perflab.runs.rundir import RunDirectory, TrialDirectory
-
-if TYPE_CHECKING:
-    pass
 
 Json = dict[str, Any]
 _LATER = ("services",)  # tables that runs of older versions do not have
@@ -56,11 +53,7 @@ def is_perflab_run(word: str) -> bool:
 
 
 def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
-    manifest = json_file.read_json(directory.manifest)
-    if manifest.get("schema") != 1:
-        raise BadInput(
-            f"{directory.manifest} is damaged, or of another version: schema {manifest.get('schema')!r} instead of 1"
-        )
+    manifest = directory.read_manifest()
     notes: list[str] = []
     summary = _summary(directory, notes)
     if summary is None:

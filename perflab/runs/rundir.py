@@ -9,13 +9,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from perflab.errors import BadInput, PerflabError
+from perflab.formats.json_file import read_json
 from perflab.workload import file_name
 
+SCHEMA = 1  # of the manifest
 RUNS = "runs"
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
@@ -70,6 +74,20 @@ class RunDirectory:
     @property
     def manifest(self) -> Path:
         return self.path / MANIFEST
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Raises BadInput where it is damaged, or of a version that this one does not read."""
+        manifest = read_json(self.manifest)
+        self.check_version(manifest)
+        return manifest
+
+    def check_version(self, manifest: Mapping[str, Any]) -> None:
+        """Raises BadInput where this version does not read it."""
+        if (schema := manifest.get("schema")) != SCHEMA:
+            raise BadInput(
+                f"{self.manifest} is damaged, or of another version: schema {schema!r} instead of {SCHEMA}; "
+                "read it with the perflab that made it"
+            )
 
     @property
     def summary(self) -> Path:

@@ -10,7 +10,6 @@ an entry point of the group `perflab.metrics` (perflab/plugins.py).
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 import re
@@ -21,7 +20,7 @@ from operator import attrgetter
 from typing import Literal
 
 from perflab import quantity
-from perflab.errors import BadInput
+from perflab.errors import BadInput, instead
 from perflab.plugins import Registry
 from perflab.quantity import Quantity
 from perflab.results.trial import OWN_FIGURES, Distribution, Judged, OwnFigure, Trial, counted, owners, received
@@ -362,9 +361,8 @@ def parse(name: str, option: str = "--metric", figures: Mapping[str, str] | None
     made = made_by(figures or {})
     if wanted in METRICS or wanted in made:
         return named(wanted)
-    close = difflib.get_close_matches(wanted, [*METRICS, *made], n=1, cutoff=0.5)
-    known = f"did you mean {close[0]}?" if close else f"there are {', '.join([*names(), *made])}"
-    raise BadInput(f"{option}: no metric {name.strip()!r}; {known}")
+    known = f"there are {', '.join([*names(), *made])}"
+    raise BadInput(f"{option}: no metric {name.strip()!r}; {instead(wanted, [*METRICS, *made], known)}")
 
 
 def names() -> list[str]:

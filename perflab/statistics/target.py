@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perflab.host import parse_cpu_list
+from perflab.kernel import parse_cpu_list
 from perflab.results.trial import Distribution, HasCounts, ProcessResources, added, counted, largest, owners
 
 

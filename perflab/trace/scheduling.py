@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from perflab.host import cpu_list
+from perflab.kernel import cpu_list
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import (
     HOST,

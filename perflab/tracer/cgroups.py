@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perflab.formats.recording import Cgroup, Frozen, Throttled
-from perflab.processes import descendants
+from perflab.processes import descendants, pids
 
 STEP_S = 0.02  # between two readings
 LOOK_S = 0.25  # between two searches for groups and their threads
@@ -220,7 +220,7 @@ class CgroupWatch:
 
 def _pids(roots: Sequence[int]) -> set[int]:
     if not roots:
-        return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+        return set(pids())
     return {*roots, *(process.pid for root in roots for process in descendants(root))}
 
 

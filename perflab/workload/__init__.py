@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from perflab.results.trial import ALIGNED, AS_CREATED
 
@@ -148,20 +149,51 @@ class Graph:
         ]
 
 
-class Workload(Protocol):
+@dataclass(frozen=True)
+class Pins:
+    """What a workload demands of its variant: it would be another one otherwise. `why` says so, after the name."""
+
+    executor: str | None = None
+    middleware: str | None = None
+    why: str = ""
+
+
+class Workload:
     """What runs in every trial of an experiment."""
 
-    @property
-    def kind(self) -> str: ...
+    runtime: ClassVar[str | None] = None  # what conditions and observers are asked about; None: that of the variant
+
+    if TYPE_CHECKING:  # fields of some, and computed by others
+
+        @property
+        def kind(self) -> str: ...
+
+        @property
+        def name(self) -> str: ...
+
+        @property
+        def graph(self) -> Graph: ...
+
+        @property
+        def sources(self) -> tuple[Source, ...]: ...
 
     @property
-    def name(self) -> str: ...
+    def pins(self) -> Pins:
+        return Pins()
 
     @property
-    def graph(self) -> Graph: ...
+    def own_factors(self) -> Collection[str]:
+        """The keys of `workload.KEY` that `at` understands; other keys are set in its graph."""
+        return ()
 
-    @property
-    def sources(self) -> tuple[Source, ...]: ...
+    def at(self, factors: Mapping[str, Any]) -> Workload:
+        """At these levels of factors, of which its own count. Raises BadInput."""
+        del factors
+        return self
+
+    def document(self) -> dict[str, Any]:
+        """What the manifest says of it beside its graph."""
+        return {}
 
 
 @dataclass(frozen=True)

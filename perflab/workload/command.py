@@ -15,7 +15,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -23,7 +23,7 @@ from perflab.errors import BadInput
 from perflab.option import Form, Group, Option
 from perflab.parameters import DurationNs, Switch
 from perflab.units import NS_PER_S, duration_text
-from perflab.workload import Graph, Source, file_name
+from perflab.workload import Graph, Source, Workload, file_name
 
 KIND = "command"
 # Factors: the name of a variable follows, or what stands in its words as {NAME}.
@@ -208,13 +208,14 @@ class CommandParameters(_Part):
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Workload):
     """A command line that can be started. Its graph is one process of which no node is known."""
 
     name: str
     parameters: CommandParameters
     sources: tuple[Source, ...] = ()
     kind: str = KIND
+    runtime: ClassVar[str | None] = KIND
 
     @property
     def graph(self) -> Graph:
@@ -238,6 +239,9 @@ class Command:
                 variables[path.removeprefix(ENVIRONMENT)] = str(level)
         changed = {"command": words, "environment": variables, "directory": str(given.folder.absolute())}
         return replace(self, parameters=given.model_copy(update=changed))
+
+    def document(self) -> dict[str, Any]:
+        return {"command": self.parameters.model_dump(mode="json")}
 
 
 def load(parameters: CommandParameters) -> Command:

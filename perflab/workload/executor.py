@@ -11,8 +11,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from perflab.parameters import Bytes, DurationNs, Parameters
-from perflab.workload import Graph, extend
-from perflab.workload.generated import Made, Pins, WorkloadKind
+from perflab.workload import Graph, Pins, extend
+from perflab.workload.generated import Made, WorkloadKind
 
 NAME = "executor"
 ROS, ONE_NODE, NO_PUB, MIDDLEWARE, PLAIN = "ros", "rosonenode", "nopub", "middleware", "plain"

@@ -7,8 +7,8 @@ and outcomes are then beside all others wherever results are shown, compared and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,9 @@ from perflab.plugins import Registry
 from perflab.registry import Kind
 from perflab.results.outcome import OwnOutcome
 from perflab.results.trial import OwnFigure, Trial
-from perflab.workload import Graph, Source
+from perflab.workload import Graph, Pins, Source, Workload
 
 FACTOR = "workload."
-
-
-@dataclass(frozen=True)
-class Pins:
-    """What a workload demands of its variant: it would be another one otherwise. `why` says so, after the name."""
-
-    executor: str | None = None
-    middleware: str | None = None
-    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,7 @@ class Made:
     """What a kind makes of its parameters."""
 
     graph: Graph
-    pins: Pins = Pins()
+    pins: Pins = field(default_factory=Pins)
 
 
 @dataclass(frozen=True)
@@ -129,19 +120,34 @@ class GeneratedParameters(BaseModel):
 
 
 @dataclass(frozen=True)
-class Generated:
+class Generated(Workload):
     """A generated graph, with what it was made of."""
 
     kind: str
-    graph: Graph
-    pins: Pins
+    made: Made
     given: Mapping[str, Any] = field(default_factory=dict)  # as the user wrote them
     sources: tuple[Source, ...] = ()
+
+    @property
+    def graph(self) -> Graph:
+        return self.made.graph
+
+    @property
+    def pins(self) -> Pins:
+        return self.made.pins
 
     @property
     def name(self) -> str:
         """With the case where one was named: other cases are other workloads."""
         return f"{self.kind}_{self.given['case']}" if "case" in self.given else self.kind
+
+    @property
+    def own_factors(self) -> Collection[str]:
+        return REGISTRY[self.kind].model.model_fields
+
+    def document(self) -> dict[str, Any]:
+        """With all parameters, times in nanoseconds."""
+        return {"parameters": self.parameters}
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -150,9 +156,8 @@ class Generated:
 
     def at(self, factors: Mapping[str, Any]) -> Generated:
         """At these levels of factors, of which those of parameters count. Raises BadInput."""
-        own = REGISTRY[self.kind].model.model_fields
         levels = {k.removeprefix(FACTOR): v for k, v in factors.items() if k.startswith(FACTOR)}
-        mine = {key: level for key, level in levels.items() if key in own}
+        mine = {key: level for key, level in levels.items() if key in self.own_factors}
         return self if not mine else _made(self.kind, {**self.given, **mine})
 
     def judged(self, trial: Trial, directory: Path, factors: Mapping[str, Any]) -> tuple[Judgement, OwnOutcome | None]:
@@ -190,4 +195,4 @@ def _made(name: str, given: Mapping[str, Any]) -> Generated:
     kind = REGISTRY[name]
     made = kind.make(given, f"workload {name}")
     own = {"own_figures": models.as_json(dict(kind.figures))} if kind.figures else {}
-    return Generated(name, Graph({**made.graph.document, **own}), made.pins, dict(given))
+    return Generated(name, replace(made, graph=Graph({**made.graph.document, **own})), dict(given))

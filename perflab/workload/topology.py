@@ -6,7 +6,6 @@ one line of error is what the user sees.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import stat
@@ -17,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from perflab import catalog, programs
-from perflab.errors import BadInput, PerflabError, Unavailable, one_line
+from perflab.errors import BadInput, PerflabError, Unavailable, instead, one_line
 from perflab.native import Native
-from perflab.workload import Graph, Source
+from perflab.workload import Graph, Source, Workload
 
 RESOLVE_TIMEOUT_S = 60.0
 MAX_FILE_BYTES = 16 << 20  # as perflab-graph's
 
 
 @dataclass(frozen=True)
-class Topology:
+class Topology(Workload):
     """A graph from files."""
 
     name: str
@@ -57,8 +56,7 @@ def find(word: str) -> Path:
     if looks_like_a_path:
         raise BadInput(f"workload file {word!r} does not exist")
     experiments = [entry.name for entry in catalog.experiments()]
-    close = difflib.get_close_matches(word, [*entries, *experiments], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else "`perflab list topologies` shows the names"
+    hint = instead(word, [*entries, *experiments], "`perflab list topologies` shows the names", most=3)
     raise BadInput(f"no workload named {_shortened(word)!r}; {hint}")
 
 

@@ -27,6 +27,7 @@ from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.registry import Kind
 from perflab.workload import Graph
+from perflab.workload.topology import Topology
 
 NATIVE = Native(Path(os.environ.get("PERFLAB_NATIVE") or Path(sys.prefix) / "lib" / "perflab"))
 needs_native = pytest.mark.skipif(
@@ -37,6 +38,7 @@ needs_native = pytest.mark.skipif(
 ONE = Variant((Middleware("one", "dds", None, None),))
 OTHER = Variant((Middleware("other", "dds", None, None),), Executor("events"))
 GRAPH = Graph(graph({"p": [node("/a", {"/t": 10}), node("/b", None, ["/t"])]}))
+WORKLOAD = Topology("g", GRAPH, ())
 
 
 def document(**keys: Any) -> Document:
@@ -44,12 +46,12 @@ def document(**keys: Any) -> Document:
 
 
 def treatments(*variants: Variant, **keys: Any) -> list[Treatment]:
-    return design.treatments(document(**keys), [(variant, {}) for variant in variants or (ONE,)], GRAPH)
+    return design.treatments(document(**keys), [(variant, {}) for variant in variants or (ONE,)], WORKLOAD)
 
 
 def plan(*variants: Variant, **keys: Any) -> list[Planned]:
     said = document(**keys)
-    found = design.treatments(said, [(variant, {}) for variant in variants or (ONE,)], GRAPH)
+    found = design.treatments(said, [(variant, {}) for variant in variants or (ONE,)], WORKLOAD)
     return design.plan(said, found, design.extras(said, found))
 
 

@@ -314,10 +314,10 @@ def test_a_search_runs_along_a_parameter() -> None:
 
 def test_a_run_goes_on_with_the_graph_that_it_had() -> None:
     document = experiment("executor:nodes=3").document
-    before = made("executor:nodes=3").graph
-    assert building._same_generated("r", document, before).graph == before
+    before, other = made("executor:nodes=3"), made("executor:nodes=4")
+    assert building._same("r", "executor", document, Native(Path()), before).graph == before.graph
     with pytest.raises(BadInput, match="generates another graph; run it anew"):
-        building._same_generated("r", document, made("executor:nodes=4").graph)
+        building._same("r", "executor", document, Native(Path()), other)
 
 
 def test_what_a_trial_should_have_is_read_from_its_own_graph(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perflab.host import Check, Host, parse_cpu_list
+from perflab.host import Check, Host
+from perflab.kernel import parse_cpu_list
 
 CPU0 = "sys/devices/system/cpu/cpu0"
 QUIET = {

@@ -27,6 +27,7 @@ from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.registry import Kind
 from perflab.specification import Specification
 from perflab.workload import Graph
+from perflab.workload.topology import Topology
 
 # What is asked for of each kind, twice: every type of a parameter is among them.
 ASKED: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -143,7 +144,7 @@ def test_treatments_share_what_was_asked_for() -> None:
         (Variant((Middleware("one", "dds", None, None),)), {}),
         (Variant((Middleware("virtual", "virtual", None, None),)), {}),
     ]
-    found = design.treatments(document, variants, SMALL)
+    found = design.treatments(document, variants, Topology("small", SMALL, ()))
     found += design.extras(document, found)
     assert {t.purpose for t in found} == {design.MEASURED, design.CONTROL, design.EXTRA}
     assert len({c for t in found for c in t.conditions}) == len(CONDITIONS)

@@ -29,6 +29,7 @@ from perflab.native import Native
 from perflab.results.trial import Circumstances
 from perflab.workload import Graph
 from perflab.workload.command import Command, CommandParameters
+from perflab.workload.topology import Topology
 
 NATIVE = Native(Path(os.environ.get("PERFLAB_NATIVE") or Path(sys.prefix) / "lib" / "perflab"))
 needs_native = pytest.mark.skipif(
@@ -46,7 +47,7 @@ def document(**keys: Any) -> Document:
 def treatments(**keys: Any) -> list[design.Treatment]:
     said = document(**keys)
     design.check_factors(said)
-    return design.treatments(said, [(ONE, {})], GRAPH)
+    return design.treatments(said, [(ONE, {})], Topology("g", GRAPH, ()))
 
 
 # -- levels ----------------------------------------------------------------------------------------------------------

@@ -179,10 +179,7 @@ class _Followed:
         manifest = self._manifest.content
         if manifest is None:
             raise BadInput(self._manifest.problem or f"{self.run.manifest} has gone")
-        if manifest.get("schema") != 1:
-            raise BadInput(
-                f"{self.run.manifest} is damaged, or of another version: schema {manifest.get('schema')!r} instead of 1"
-            )
+        self.run.check_version(manifest)
         if self._goal_of != self._manifest.signature:
             self._goal, self._goal_of = searching.goal_of(manifest), self._manifest.signature
         controller = controller_state(manifest, self._host)

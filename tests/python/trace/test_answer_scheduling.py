@@ -12,7 +12,7 @@ from made_tables import MadeSource
 from opened import needs_library
 from reference_traces import reference_trace, trace_folders
 
-from perflab.host import cpu_list
+from perflab.kernel import cpu_list
 from perflab.trace import open_trace
 from perflab.trace.scheduling import latencies, priority_label, scheduling
 

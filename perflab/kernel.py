@@ -1,0 +1,110 @@
+"""What the kernel says in small files of /proc and /sys, below a root that tests choose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+CPU = "sys/devices/system/cpu"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Those below `root` ("/" is this machine). What is not there, or is something else, is None."""
+
+    root: Path = Path("/")
+
+    def text(self, path: str) -> str | None:
+        """The stripped content of a file."""
+        try:
+            return (self.root / path).read_text(encoding="utf-8", errors="replace").strip()
+        except (OSError, ValueError):
+            return None
+
+    def number(self, path: str) -> int | None:
+        return whole(self.text(path))
+
+    def table(self, path: str) -> dict[str, str]:
+        """The lines "key: value" of a file; of equal keys the first."""
+        table: dict[str, str] = {}
+        for line in (self.text(path) or "").splitlines():
+            key, colon, value = line.partition(":")
+            if colon:
+                table.setdefault(key.strip(), value.strip())
+        return table
+
+    def kb(self, path: str, *keys: str) -> list[int | None]:
+        """What a file like /proc/meminfo has under these keys."""
+        table = self.table(path)
+        return [whole(table.get(key, "").removesuffix(" kB")) for key in keys]
+
+    def chosen(self, path: str) -> str | None:
+        """The choice in "always [madvise] never"."""
+        found = re.search(r"\[(\w+)\]", self.text(path) or "")
+        return found.group(1) if found else None
+
+    def folders(self, path: str, pattern: str) -> list[str]:
+        """The paths below the root of what matches, sorted."""
+        return sorted(str(found.relative_to(self.root)) for found in (self.root / path).glob(pattern))
+
+    def online(self) -> list[int]:
+        """The CPUs that are online."""
+        return parse_cpu_list(self.text(f"{CPU}/online") or "")
+
+    def turbo(self) -> bool | None:
+        intel, boost = self.text(f"{CPU}/intel_pstate/no_turbo"), self.text(f"{CPU}/cpufreq/boost")
+        if intel is None and boost is None:
+            return None
+        return not (intel == "1" or (intel is None and boost == "0"))
+
+    def may(self, capability: int) -> bool:
+        """Whether this process has a capability, by its number in capability.h."""
+        held = self.table("proc/self/status").get("CapEff", "0")
+        return bool(int(held, 16) >> capability & 1) if re.fullmatch("[0-9a-f]+", held) else False
+
+    def mounts(self) -> list[tuple[Path, str]]:
+        """Every mount point, and the type of its file system."""
+        lines = [line.split() for line in (self.text("proc/self/mounts") or "").splitlines()]
+        plain = [(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), words[1]), words[2]) for words in lines]
+        return [(Path(point), kind) for point, kind in plain]
+
+    def limits(self) -> dict[str, tuple[str, str]]:
+        """Soft and hard limits of this process, by their names in /proc/self/limits."""
+        lines = (self.text("proc/self/limits") or "").splitlines()
+        columns = [re.split(r"\s{2,}", line.strip()) for line in lines]
+        return {c[0]: (c[1], c[2]) for c in columns if len(c) >= 3 and c[0] != "Limit"}
+
+
+def parse_cpu_list(text: str) -> list[int]:
+    """The CPUs of the kernel's list notation: "0-3,8" is [0, 1, 2, 3, 8]."""
+    cpus: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if low.strip().isdigit() and (not dash or high.strip().isdigit()):
+            cpus.extend(range(int(low), int(high if dash else low) + 1))
+    return cpus
+
+
+def cpu_list(cpus: Iterable[int]) -> str:
+    """CPUs as the kernel lists them.
+
+    >>> cpu_list([3, 0, 1, 2, 6])
+    '0-3,6'
+    """
+    runs: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if runs and cpu == runs[-1][-1] + 1:
+            runs[-1].append(cpu)
+        else:
+            runs.append([cpu])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def whole(text: str | None) -> int | None:
+    """The whole number that a text is."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
