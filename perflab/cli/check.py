@@ -7,7 +7,6 @@ import itertools
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,7 @@ from perflab.cli.options import AsJson, MeasuredRun, complete_run, with_options
 from perflab.errors import BadInput, PerflabError, damage_of
 from perflab.output import Styled, write_json
 from perflab.quantity import PLAIN
-from perflab.results.trial import ProcessResources, Result, added
+from perflab.results.trial import Result, added
 
 if TYPE_CHECKING:
     from perflab.columns import Table
@@ -209,35 +208,24 @@ def _result(data: RunData, target: Target, result: Result) -> Json:
     from perflab.statistics.target import machine_cpus
 
     chosen = targets.processes_of(result, target.topology)
-    use = _use(data, chosen, result)
+    names = [p.process for p in chosen]
     foreign = data.origin != PERFLAB
     measured = targets.measured(result, chosen, machine_cpus(data.manifest), one_class_of_loss=foreign)
+    mean, last = _current_rss(_trials_of(data, result), names)
+    # What is not compared but belongs to it.
+    beside: dict[str, Json] = {
+        "cpu_perc": {"cpu_percent_of_one_cpu": added(p.cpu_percent_mean for p in chosen)},
+        "rss_KB": {"rss_kb_mean": mean, "rss_kb_last": last},
+    }
     figures = []
     for key, bound in target.bounds.items():
-        value = measured[key]
+        value, (name, unit) = measured[key], _WORDS[key]
         verdict = NOT_MEASURED if value is None else MET if value <= bound else MISSED
-        name, unit = _WORDS[key]
         figures.append(
             {"key": key, "name": name, "unit": unit, "target": bound, "measured": value, "verdict": verdict}
-            | {"beside": _beside(key, use)}
+            | {"beside": beside.get(key, {})}
         )
-    return {"processes": use.processes, "figures": figures, "met": all(f["verdict"] == MET for f in figures)}
-
-
-@dataclass(frozen=True)
-class _Use:
-    """What the processes that a target is about used; None: not measured."""
-
-    processes: list[str]
-    cpu_of_one: float | None
-    rss_mean_kb: float | None
-    rss_last_kb: float | None
-
-
-def _use(data: RunData, chosen: Sequence[ProcessResources], result: Result) -> _Use:
-    names = [p.process for p in chosen]
-    mean, last = _current_rss(_trials_of(data, result), names)
-    return _Use(names, added(p.cpu_percent_mean for p in chosen), mean, last)
+    return {"processes": names, "figures": figures, "met": all(f["verdict"] == MET for f in figures)}
 
 
 def _trials_of(data: RunData, result: Result) -> list[TrialTables]:
@@ -248,28 +236,20 @@ def _trials_of(data: RunData, result: Result) -> list[TrialTables]:
 
 def _current_rss(trials: Sequence[TrialTables], processes: Sequence[str]) -> tuple[float | None, float | None]:
     """Mean over the samples, and last sample, of the process with the largest mean; averaged over trials."""
-    means: dict[str, list[float]] = {}
-    lasts: dict[str, list[float]] = {}
-    for trial in trials:
-        rows = trial.resources.select("process", "rss_kb").drop_nulls()
-        for name in processes:
-            values = [kb for process, kb in rows.iter_rows() if process == name]
-            if values:
-                means.setdefault(name, []).append(sum(values) / len(values))
-                lasts.setdefault(name, []).append(values[-1])
-    if not means:
+    import polars as pl
+
+    used = [
+        trial.resources.filter(pl.col("process").is_in(processes))
+        .drop_nulls("rss_kb")
+        .group_by("process", maintain_order=True)
+        .agg(pl.mean("rss_kb").alias("mean"), pl.last("rss_kb").alias("last"))
+        for trial in trials
+    ]
+    merged = pl.concat(used).group_by("process", maintain_order=True).mean() if used else None
+    if merged is None or not merged.height:
         return None, None
-    name = max(means, key=lambda process: sum(means[process]) / len(means[process]))
-    return sum(means[name]) / len(means[name]), sum(lasts[name]) / len(lasts[name])
-
-
-def _beside(key: str, use: _Use) -> Json:
-    """What is not compared but belongs to it."""
-    if key == "cpu_perc":
-        return {"cpu_percent_of_one_cpu": use.cpu_of_one}
-    if key == "rss_KB":
-        return {"rss_kb_mean": use.rss_mean_kb, "rss_kb_last": use.rss_last_kb}
-    return {}
+    _, mean, last = max(merged.iter_rows(), key=lambda row: row[1])
+    return mean, last
 
 
 def _notes(data: RunData, target: Target, results: Sequence[Result]) -> list[str]:

@@ -86,26 +86,10 @@ def _foreign(run: str) -> RunData | None:
 
 
 def _foreign_report(run: RunData) -> Styled:
-    # A report has words where the source does not say.
-    results = tuple(
-        replace(
-            result,
-            middleware=result.middleware or "a middleware that is not recorded",
-            duration_s=result.duration_s or float("nan"),
-            edges=tuple(replace(edge, publisher=edge.publisher or "?") for edge in result.edges),
-            services=tuple(replace(service, server="?") for service in result.services),
-        )
-        for result in run.summary.results
-    )
-    used = [
-        f"{process.process} {process.cpu_percent_of_machine:.3g} %"
-        for result in results
-        for process in result.resources.processes
-        if process.cpu_percent_of_machine is not None and process.cpu_percent_mean is None
-    ]
-    # The tables have per cent of one CPU, which cannot be told where nothing says how many there were.
-    notes = [*run.notes, f"CPU in per cent of all CPUs of the machine: {', '.join(used)}"] if used else run.notes
-    return _report(replace(run.summary, results=results), run.manifest, notes, True)
+    """A report has words where the source does not say."""
+    unknown = "a middleware that is not recorded"
+    results = tuple(replace(result, middleware=result.middleware or unknown) for result in run.summary.results)
+    return _report(replace(run.summary, results=results), run.manifest, run.notes, True)
 
 
 def _check_shown(manifest: Json) -> None:

@@ -21,7 +21,7 @@ from perflab.report.tables.messages import Of
 from perflab.report.totals import passing_in_words, replies_of, threads_in_words, totals_in_words
 from perflab.results.outcome import SUCCESS, Outcomes
 from perflab.results.summary import Summary
-from perflab.results.trial import Distribution, EdgeResult, Resources, Result, ServiceResult, Trial, received
+from perflab.results.trial import EdgeResult, Resources, Result, ServiceResult, Trial, received
 from perflab.units import format_duration, format_time
 
 Json = dict[str, Any]
@@ -75,7 +75,13 @@ def _print_answers(out: Console, summary: Summary, manifest: Json) -> None:
     swept = bool(summary.curves)
     several = len(summary.results) > 1
     if several and not swept and any(received(result) is not None for result in summary.results):
-        _print_comparison(out, summary.results, judged=_has_comparisons(summary))
+        # A treatment may have more trials than another, and its maximum is that of more messages.
+        title = "Compared:"
+        if summary.findings is not None and summary.findings.comparisons:
+            title = "All messages of all trials together (differences are judged below, one value per trial):"
+        _line(out, title, "bold")
+        print_rows(out, messages.all_messages(_named(summary.results)))
+        out.print()
     if several:
         for table in key_figures.tables(_named(summary.results)):
             print_declared(out, table)
@@ -114,10 +120,6 @@ def _print_search(out: Console, summary: Summary, manifest: Json) -> None:
         _print_noise(out, manifest.get("preflight", ()))
 
 
-def _has_comparisons(summary: Summary) -> bool:
-    return summary.findings is not None and bool(summary.findings.comparisons)
-
-
 def _discovery(result: Result) -> str:
     """What is known of how long the parts of the graph took to find each other, in the slowest trial."""
     parts = []
@@ -145,8 +147,8 @@ def _print_header(out: Console, result: Result, middleware: str) -> None:
     outcomes = result.outcomes
     header = Text()
     header.append(result.workload, "bold")
-    header.append(f" on {middleware}, {_variant(result)}{conditions}: {how_often} of ")
-    header.append(f"{format_duration(result.duration_s or 0)}, ")
+    lasting = "" if result.duration_s is None else f" of {format_duration(result.duration_s)}"
+    header.append(f" on {middleware}, {_variant(result)}{conditions}: {how_often}{lasting}, ")
     words = outcomes.words if trials > 1 else result.trials_detail[0].ended
     header.append(words, f"bold {STYLES[outcomes.worst.tone]}")
     out.print(header)
@@ -226,25 +228,10 @@ def _print_slowest(
         return
     shown = list(parts)
     if len(shown) > MAX_EDGES:
-        shown = sorted(shown, key=lambda part: _p99(part.times_ns), reverse=True)[:MAX_EDGES]
-    print_rows(out, declared([Of(part) for part in shown]))
-    if len(parts) > len(shown):
-        _line(out, f"… and {len(parts) - len(shown)} more with a lower p99; `--json` has all of them", "dim")
-    out.print()
-
-
-def _p99(times: Distribution | None) -> int:
-    return 0 if times is None else times.p99 or 0
-
-
-def _print_comparison(out: Console, results: Sequence[Result], *, judged: bool) -> None:
-    """One row per result, called by what it differs in; `judged` says whether findings follow."""
-    # A treatment may have more trials than another, and its maximum is that of more messages.
-    title = "Compared:"
-    if judged:
-        title = "All messages of all trials together (differences are judged below, one value per trial):"
-    _line(out, title, "bold")
-    print_rows(out, messages.all_messages(_named(results)))
+        shown.sort(key=lambda part: 0 if part.times_ns is None else part.times_ns.p99 or 0, reverse=True)
+    print_rows(out, declared([Of(part) for part in shown[:MAX_EDGES]]))
+    if len(parts) > MAX_EDGES:
+        _line(out, f"… and {len(parts) - MAX_EDGES} more with a lower p99; `--json` has all of them", "dim")
     out.print()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from perflab.columns import Cell, Column, Table
@@ -71,69 +71,42 @@ def times(group: str, of: Times, ranks: Mapping[str, int | None], help_: str = "
     return [column(statistic, rank) for statistic, rank in ranks.items()]
 
 
-def _mean(rows: Sequence[Of[Any]], of: Times, rank: int) -> int | None:
-    """Beside percentiles a mean is for those who have room; a foreign run may have no percentiles."""
-    return None if any((d := of(row.record)) is not None and d.p50 is not None for row in rows) else rank
-
-
-def _counts(**ranks: int | None) -> list[Column[Any]]:
-    """What became of the messages of one edge or service."""
-    columns: list[Column[Any]] = [
-        Column("sent", "sent", lambda row: row.record.sent, COUNT),
-        Column("received", "received", lambda row: row.record.received, COUNT),
-        Column("lost", "lost", lambda row: least_lost(row.record), COUNT, tone="bad"),
-        Column("late", "late", lambda row: row.record.late, COUNT, tone="warn"),
-        Column("too_late", "too late", lambda row: row.record.too_late, COUNT, tone="bad"),
-    ]
-    return [replace(column, rank=ranks[column.name]) for column in columns]
+# What became of the messages of one edge or service, and how often they were due.
+_COUNTS: tuple[Column[Any], ...] = (
+    Column("rate", "Hz", lambda row: row.record.frequency_hz or None, FREQUENCY, rank=13),
+    Column("sent", "sent", lambda row: row.record.sent, COUNT, rank=12),
+    Column("received", "received", lambda row: row.record.received, COUNT, rank=2),
+    Column("lost", "lost", lambda row: least_lost(row.record), COUNT, rank=3, tone="bad"),
+    Column("late", "late", lambda row: row.record.late, COUNT, rank=10, tone="warn"),
+    Column("too_late", "too late", lambda row: row.record.too_late, COUNT, rank=11, tone="bad"),
+)
 
 
 def edges(rows: Sequence[Of[EdgeResult]]) -> Table[Of[EdgeResult]]:
-    latency: Times = lambda edge: edge.latency_ns  # noqa: E731
-    return Table(
-        "edges",
-        "Edges",
-        [
-            Column(
-                "edge", "publisher → subscription", rank=0,
-                read=lambda row: f"{row.record.publisher or '?'} → {row.record.subscription or '?'}",
-            ),
-            Column("topic", "topic", lambda row: row.record.topic, rank=7),
-            RUN,
-            result_column(),
-            Column("size", "size", lambda row: row.record.size_bytes, BYTES, rank=14),
-            Column(
-                "rate", "Hz", lambda row: row.record.frequency_hz or None, FREQUENCY, rank=13
-            ),
-            *_counts(sent=12, received=2, lost=3, late=10, too_late=11),
-            *times("latency", latency, {"mean": _mean(rows, latency, 6), "p50": 6, "p99": 4, "max": 5}),
-            *times("response", lambda edge: edge.response_ns, {"p50": 9, "p99": 8, "max": 9}),
-        ],
-        rows,
-    )  # fmt: skip
+    name: Column[Any] = Column("edge", "publisher → subscription", _ends("publisher", "subscription"), rank=0)
+    size: Column[Any] = Column("size", "size", lambda row: row.record.size_bytes, BYTES, rank=14)
+    response = times("response", lambda edge: edge.response_ns, {"p50": 9, "p99": 8, "max": 9})
+    return Table("edges", "Edges", [name, *_flow("topic", size), *_own_times("latency", rows), *response], rows)
 
 
 def services(rows: Sequence[Of[ServiceResult]]) -> Table[Of[ServiceResult]]:
-    round_trip: Times = lambda service: service.round_trip_ns  # noqa: E731
-    return Table(
-        "services",
-        "Services",
-        [
-            Column(
-                "service_edge", "client → server", rank=0,
-                read=lambda row: f"{row.record.client or '?'} → {row.record.server or '?'}",
-            ),
-            Column("service", "service", lambda row: row.record.service, rank=7),
-            RUN,
-            result_column(),
-            Column(
-                "rate", "Hz", lambda row: row.record.frequency_hz or None, FREQUENCY, rank=10
-            ),
-            *_counts(sent=9, received=2, lost=3, late=8, too_late=11),
-            *times("round trip", round_trip, {"mean": _mean(rows, round_trip, 6), "p50": 6, "p99": 4, "max": 5}),
-        ],
-        rows,
-    )  # fmt: skip
+    name: Column[Any] = Column("service_edge", "client → server", _ends("client", "server"), rank=0)
+    return Table("services", "Services", [name, *_flow("service"), *_own_times("round trip", rows)], rows)
+
+
+def _ends(sender: str, receiver: str) -> Callable[[Any], str]:
+    return lambda row: f"{getattr(row.record, sender) or '?'} → {getattr(row.record, receiver) or '?'}"
+
+
+def _flow(over: str, *more: Column[Any]) -> list[Column[Any]]:
+    return [Column(over, over, lambda row: getattr(row.record, over), rank=7), RUN, result_column(), *more, *_COUNTS]
+
+
+def _own_times(group: str, rows: Sequence[Of[Any]]) -> list[Column[Any]]:
+    """Beside percentiles a mean is for those who have room; a foreign run may have no percentiles."""
+    known = [row.record.times_ns for row in rows if row.record.times_ns is not None]
+    mean = None if any(times.p50 is not None for times in known) else 6
+    return times(group, lambda part: part.times_ns, {"mean": mean, "p50": 6, "p99": 4, "max": 5})
 
 
 def all_messages(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:

@@ -9,6 +9,11 @@ from typing import Any
 from perflab.columns import AnyTable, Cell
 
 
+def records(table: AnyTable) -> list[dict[str, float | str | None]]:
+    """For JSON: of every row the value of each column, null where it is not known."""
+    return [{column.name: column.cell(row).value for column in table.columns} for row in table.rows]
+
+
 def write(table: AnyTable, path: Path) -> None:
     """An empty cell is what is not known; columns in which nothing is known are left out. Raises OSError."""
     filled = table.filled()

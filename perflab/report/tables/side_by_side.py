@@ -11,6 +11,7 @@ from perflab import models
 from perflab.columns import Cell, Column, Table
 from perflab.quantity import COUNT, FACTOR, KILOBYTES, PER_MESSAGE, PERCENT, PLAIN, TIME
 from perflab.report.label import labels
+from perflab.report.tables.plain import records
 from perflab.results.run import RunData
 from perflab.results.trial import Result, counted, least_lost, owners, received
 from perflab.statistics.target import machine_cpus
@@ -99,23 +100,19 @@ def differ_in_trials(sides: Sequence[Side]) -> bool:
 
 def beside(sides: Sequence[Side]) -> list[Beside]:
     """All of them; the first is what the others are divided by."""
-    per_trial = differ_in_trials(sides)
-    figures = [{column.name: _figure(column, side, per_trial) for column in FIGURES} for side in sides]
-    without = _MAXIMA if per_trial else ()
+    figures: list[dict[str, Any]] = records(Table("figures", "Figures", FIGURES, sides))
+    without: Sequence[str] = ()
+    if differ_in_trials(sides):
+        without = _MAXIMA
+        for side, own in zip(sides, figures, strict=True):
+            trials = side.result.coverage.trials_merged
+            counts = {column.name: own[column.name] for column in COUNTS}
+            own |= {name: n / trials if trials and n is not None else None for name, n in counts.items()}
     names = labels([side.result for side in sides], [side.run.name for side in sides])
     return [
         Beside(name, side, own, {key: None if key in without else _ratio(own[key], figures[0][key]) for key in own})
         for name, side, own in zip(names, sides, figures, strict=True)
     ]
-
-
-def _figure(column: Column[Side], side: Side, per_trial: bool) -> float | None:
-    value = column.cell(side).value
-    assert not isinstance(value, str)
-    if not per_trial or column not in COUNTS or value is None:
-        return value
-    trials = side.result.coverage.trials_merged
-    return value / trials if trials else None
 
 
 def _ratio(value: float | None, reference: float | None) -> float | None:
