@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from perflab.trace.source import Source
 
 CAUSAL, DECLARED, INFERRED = "causal", "declared", "inferred"
-LINKS = (CAUSAL, DECLARED, INFERRED)
 
 # Why a message led to no run, or a run to no message.
 REASONS = {
@@ -276,15 +275,13 @@ def _runs(trace: Source, messages: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
 
 def _vertices(trace: Source, keys: pl.Series, bare: pl.Series) -> pl.DataFrame:
     """One row per key: what it is, and a label that no other has."""
-    place = pl.coalesce("node", pl.format("({} {})", pl.coalesce("process", pl.lit("process")), "pid"))
-    name = pl.coalesce("name", "handle")
+    place, name = names.PLACE, pl.coalesce("name", "handle")
     code = pl.format("{} (no callback)", place)
     callbacks = names.callbacks(trace)
     timers = callbacks.filter(pl.col("kind") == "timer").unique("owner", keep="last")
     symbols = pl.Series([names.short_symbol(symbol) for symbol in timers["symbol"]], dtype=pl.String)
     timers = timers.select(key=pl.format("timer {}", "owner"), symbol=symbols)
-    periods = trace.table("timers")["period_ns"]
-    written = pl.Series([None if ns is None else names.period(ns) for ns in periods], dtype=pl.String)
+    written = names.written(trace.table("timers")["period_ns"])
     nothing = pl.lit(None, pl.String)
     tables: dict[str, tuple[pl.DataFrame, pl.Expr | pl.Series, pl.Expr]] = {
         "subscription": (names.objects(trace, "subscriptions"), pl.col("topic"), pl.format("{} {}", place, name)),

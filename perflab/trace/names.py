@@ -28,12 +28,16 @@ _INTERNAL_SERVICE = (
 _OWN_SYMBOL = re.compile(r"perflab::\w+\([^,()]*, (?P<name>[^()]+)\)")
 _PLAIN_SYMBOL = re.compile(r"(?:[\w:~]+ )?(?P<name>[A-Za-z_]\w*(?:::~?\w+)*)(?:\([^()]*\))?(?: const)?")
 
-WHERE = ("host", "process", "pid")
-
 NO_SCHEDULER = "the trace has no scheduler events"
 NO_PUBLISHER = "the initialisation of the publisher or of its node is not in the trace"
 NO_SUBSCRIBER = "the initialisation of the subscription or of its node is not in the trace"
 NO_PROCESS_NAME = "no event says the name of the process (context procname)"
+
+# Whose an object is: its node, or its process.
+PLACE = pl.coalesce(
+    "node",
+    pl.format("({} {})", pl.coalesce("process", pl.lit("process")), pl.col("pid").cast(pl.String).fill_null("–")),
+)
 
 # Executors of rclcpp that have no tracepoints.
 SILENT_EXECUTORS = "EventsExecutor and StaticSingleThreadedExecutor"
@@ -57,11 +61,6 @@ def processes(trace: Source) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def nodes(trace: Source) -> pl.DataFrame:
-    """`node_row`, `node` (its name) of every node."""
-    return _rows(trace.table("nodes"), "node_row").select("node_row", pl.col("name").alias("node"))
-
-
 def objects(trace: Source, table: str) -> pl.DataFrame:
     """A table of publishers, subscriptions, services, clients, timers or callbacks: its columns with `row`, its number.
 
@@ -71,7 +70,7 @@ def objects(trace: Source, table: str) -> pl.DataFrame:
     frame = _rows(trace.table(table), "row").rename({"process": "process_row", "node": "node_row"}, strict=False)
     frame = frame.with_columns(hexadecimal(frame["handle"]))
     if "node_row" in frame.columns:
-        frame = frame.join(nodes(trace), on="node_row", how="left", maintain_order="left")
+        frame = frame.with_columns(node=trace.table("nodes")["name"].gather(frame["node_row"]))
     return frame.join(processes(trace), on="process_row", how="left", maintain_order="left")
 
 
@@ -85,13 +84,19 @@ def callbacks(trace: Source) -> pl.DataFrame:
     frame = objects(trace, "callbacks")
     timer = frame.select(pl.when(pl.col("kind") == "timer").then("owner")).to_series()
     frame = frame.with_columns(trace.table("timers")["period_ns"].gather(timer))
-    labels = pl.Series("label", [_label(row) for row in frame.iter_rows(named=True)], dtype=pl.String)
+    name = pl.coalesce(written(frame["period_ns"]), "name")
+    kind = (
+        pl.when(pl.col("kind").is_in(["subscription", "unknown"])).then(pl.lit("")).otherwise(pl.format("{} ", "kind"))
+    )
+    nameless = pl.format("{}{} {}", kind, "handle", PLACE)
+    named = pl.format("{} {}{}", PLACE, kind, pl.coalesce(name, "handle"))
+    label = pl.when(pl.col("node").is_null() & name.is_null()).then(nameless).otherwise(named)
     symbols = pl.Series("__symbol", [short_symbol(symbol) for symbol in frame["symbol"]], dtype=pl.String)
     pid = pl.col("pid").cast(pl.String).fill_null("–")
     where = pid if trace.table("hosts").height < 2 else pl.format("{}, {}", pid, pl.col("host").fill_null("–"))
     symbols_differ = (pl.col("__symbol").is_unique() & pl.col("__symbol").is_not_null()).all()
     return told_apart(
-        frame.with_columns(labels, symbols),
+        frame.with_columns(symbols, label=label),
         "label",
         # The same program several times: which process it is tells more than a handle.
         ((pl.col("process_row").n_unique() > 1).over("label"), pl.format("{} ({})", "label", where)),
@@ -166,16 +171,9 @@ def plural(n: int, what: str, whats: str | None = None) -> str:
     return f"{format_count(n)} {what if n == 1 else whats or what + 's'}"
 
 
-def _label(row: dict[str, object]) -> str:
-    name = row["name"]
-    if row["kind"] == "timer" and isinstance(row["period_ns"], int):
-        name = period(row["period_ns"])
-    kind = "" if row["kind"] in ("subscription", "unknown") else f"{row['kind']} "
-    place = row["process"] or "process"
-    where = f"({place} {row['pid']})"
-    if row["node"] is None and name is None:
-        return f"{kind}{row['handle']} {where}"
-    return f"{row['node'] or where} {kind}{name or row['handle']}"
+def written(periods_ns: pl.Series) -> pl.Series:
+    """Periods of timers as text; null as they are."""
+    return pl.Series(periods_ns.name, [None if ns is None else period(ns) for ns in periods_ns], dtype=pl.String)
 
 
 def period(ns: int) -> str:

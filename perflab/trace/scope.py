@@ -65,8 +65,10 @@ class Scope:
         return cls(
             instants[0],
             instants[1],
-            _found("node", nodes, _nodes(trace)),
-            _found("topic", topics, _topics(trace)),
+            _found("node", nodes, trace.table("nodes")["name"]),
+            _found(
+                "topic", topics, pl.concat([trace.table(f"{end}s")["topic"] for end in ("publisher", "subscription")])
+            ),
             ", ".join(words),
         )
 
@@ -97,13 +99,9 @@ class Scope:
 
     def cut(self, frame: pl.DataFrame, begin: str = "start_ns", end: str = "end_ns") -> pl.DataFrame:
         """Intervals cut to the stretch; those outside of it go."""
-        if not self.has_window:
-            return frame
-        low = pl.lit(self.begin_ns, pl.Int64) if self.begin_ns is not None else pl.col(begin)
-        high = pl.lit(self.end_ns, pl.Int64) if self.end_ns is not None else pl.col(end)
-        return frame.with_columns(
-            pl.max_horizontal(begin, low).alias(begin), pl.min_horizontal(end, high).alias(end)
-        ).filter(pl.col(begin) < pl.col(end))
+        low, high = pl.lit(self.begin_ns, pl.Int64), pl.lit(self.end_ns, pl.Int64)
+        inside = (pl.max_horizontal(begin, low).alias(begin), pl.min_horizontal(end, high).alias(end))
+        return frame.with_columns(inside).filter(pl.col(begin) < pl.col(end)) if self.has_window else frame
 
     def bounds(self, trace: Source) -> tuple[int, int]:
         """The stretch, or the whole trace's."""
@@ -115,10 +113,7 @@ class Scope:
 
     def edges(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows with the names `publisher`, `subscription` and `topic` that are of these nodes and topics."""
-        if self.nodes is not None:
-            nodes = list(self.nodes)
-            frame = frame.filter(pl.col("publisher").is_in(nodes) | pl.col("subscription").is_in(nodes))
-        return self.of_topics(frame)
+        return self.of_topics(self.of_nodes(frame, "publisher", "subscription"))
 
     def of_topics(self, frame: pl.DataFrame, column: str = "topic") -> pl.DataFrame:
         return frame if self.topics is None else frame.filter(pl.col(column).is_in(list(self.topics)))
@@ -168,19 +163,11 @@ def since_begin(trace: Source, instant: str) -> pl.Expr:
     return pl.col(instant) - (trace.facts["begin_ns"] or 0)
 
 
-def _nodes(trace: Source) -> list[str]:
-    return trace.table("nodes")["name"].drop_nulls().unique().sort().to_list()
-
-
-def _topics(trace: Source) -> list[str]:
-    topics = pl.concat([trace.table(table)["topic"] for table in ("publishers", "subscriptions")])
-    return topics.drop_nulls().unique().sort().to_list()
-
-
-def _found(what: str, patterns: tuple[str, ...], known: list[str]) -> frozenset[str] | None:
+def _found(what: str, patterns: tuple[str, ...], every: pl.Series) -> frozenset[str] | None:
     """The names that fit. Raises BadInput for a pattern that none fits."""
     if not patterns:
         return None
+    known: list[str] = every.drop_nulls().unique().sort().to_list()
     chosen: set[str] = set()
     for pattern in patterns:
         fitting = [name for name in known if fnmatchcase(name, pattern)]

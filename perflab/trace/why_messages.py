@@ -136,25 +136,24 @@ def _chosen(trace: Source, edges: pl.DataFrame, selection: Selection) -> pl.Data
 
 def _with_begin(trace: Source, frame: pl.DataFrame, quality: Quality) -> pl.DataFrame:
     """`begin_ns`, `work_ns` (when the callback that published started; else published) and `begin`, what that is."""
-    due = due_times(trace)
-    made_in = due.select(pl.all().gather(frame["published_in"]))
-    frame = pl.concat([frame, made_in], how="horizontal")
-    lost = quality.touched(frame["due_ns"], frame["published_ns"], anywhere=False).fill_null(False)
+    due = due_times(trace).select(pl.all().gather(frame["published_in"]))
+    lost = quality.touched(due["due_ns"], frame["published_ns"], anywhere=False).fill_null(False)
     known = pl.col("due_ns").is_not_null() & ~lost & (pl.col("start_ns") <= pl.col("published_ns"))
-    of_timer = pl.col("of_timer").fill_null(False)
-    work = pl.when(known).then("start_ns").otherwise("published_ns")
-    return frame.with_columns(
-        begin_ns=pl.when(known).then(pl.min_horizontal("due_ns", "start_ns")).otherwise("published_ns"),
-        work_ns=work,
-        begin=pl.when(known & pl.col("is_estimated"))
-        .then(pl.lit("due_estimated"))
-        .when(known)
-        .then(pl.lit("due"))
-        .when(of_timer)
-        .then(pl.lit("published_due_unknown"))
+    begin = (
+        pl.when(known & pl.col("is_estimated")).then(pl.lit("due_estimated"))
+        .when(known).then(pl.lit("due"))
+        .when("of_timer").then(pl.lit("published_due_unknown"))
         .otherwise(pl.lit("published"))
-        .cast(pl.Enum(BEGINS)),
-    ).drop("start_ns", "due_ns", "is_estimated", "of_timer")
+    )  # fmt: skip
+    return (
+        pl.concat([frame, due], how="horizontal")
+        .with_columns(
+            begin_ns=pl.when(known).then(pl.min_horizontal("due_ns", "start_ns")).otherwise("published_ns"),
+            work_ns=pl.when(known).then("start_ns").otherwise("published_ns"),
+            begin=begin.cast(pl.Enum(BEGINS)),
+        )
+        .drop(due.columns)
+    )
 
 
 def due_times(trace: Source) -> pl.DataFrame:

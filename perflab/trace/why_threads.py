@@ -40,7 +40,6 @@ class Threads:
         self.count = trace.table("threads").height
         self.host = ints(trace.table("threads")["host"])
         self.process = ints(trace.table("threads")["process"])
-        self.has_scheduler = bool(trace.facts.get("scheduler"))
         self.wake_up_reason = wake_up_reason(trace.facts)
         self.knows_idle_cpus = knows_idle_cpus(trace.facts)
 
