@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import html
-import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from perflab import page as pages
 from perflab.report import whole_file
-from perflab.report.draw import draw, glyph, painted, specification, tone_of, tones
+from perflab.report.draw import Stroke, draw, glyph, painted, specification, tone_of, tones
 from perflab.report.figures import Figure, Key
-from perflab.report.palette import DARK, LIGHT, THEMES, Theme
+from perflab.report.palette import THEMES
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 Choice = Literal["auto", "light", "dark"]
 
@@ -31,30 +33,40 @@ _DIGITS = re.compile(rb"(\.\d)\d+")
 
 @dataclass(frozen=True)
 class PageParts:
-    """What a page with figures is put together from: each member is the text within an element, and safe there.
+    """What a page with figures is put together from: each member is the text within an element.
 
     `style` belongs into a <style>; `sections` are HTML by the names of figures, in their order; `data` belongs into
     <script id="figures" type="application/json"> and `scripts` into a <script> behind it. The root element says by
-    data-theme ("auto", "light" or "dark") which colours are shown, and may change it at any time; `switch` is a
-    <label> with the list of these, to be put where it is wanted. A plot is drawn when it comes near what is seen, and
-    all before printing; data-drawn of the root element counts them, and `perflabDrawAll()` draws the rest.
+    data-theme ("auto", "light" or "dark") which colours are shown, and may change it at any time. A plot is drawn when
+    it comes near what is seen, and all before printing; data-drawn of the root element counts them, and
+    `perflabDrawAll()` draws the rest.
     """
 
-    style: str
-    sections: dict[str, str]
-    data: str
-    scripts: str
-    switch: str
+    style: Markup
+    sections: dict[str, Markup]
+    data: Markup
+    scripts: Markup
 
 
-def parts(figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = False) -> PageParts:
-    """The parts of a page with these figures; `theme` is what `switch` shows at first.
+@dataclass(frozen=True)
+class _Entry:
+    """Of a legend."""
+
+    name: str
+    group: int | None
+    strokes: list[Stroke]
+
+
+def parts(figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = False, level: int = 2) -> PageParts:
+    """The parts of a page with these figures; `level` is that of their headings.
 
     `still`: pictures that do not move, and need no script; they are light unless `theme` is dark.
 
     Raises ValueError where two have the same name.
     """
-    sections = {figure.name: _still(figure, theme) if still else _section(figure) for figure in figures}
+    from markupsafe import Markup
+
+    sections = {figure.name: _section(figure, _still(figure, theme) if still else "", level) for figure in figures}
     if len(sections) < len(figures):
         raise ValueError(f"figures of the same name: {', '.join(figure.name for figure in figures)}")
     document = {
@@ -64,50 +76,19 @@ def parts(figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = Fa
     return PageParts(
         style=page_style(),
         sections=sections,
-        # "<" would end the script, whatever a topic is called.
-        data=json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
-        scripts="" if still else f"{_library()}\n;{_asset('page.js')}",
-        switch=switch(theme),
+        data=pages.part("pictures.html", "data", document),
+        scripts=Markup("" if still or not figures else f"{_library()}\n;{pages.asset('pictures.js')}"),
     )
 
 
-def page_style() -> str:
+def page_style() -> Markup:
     """The style of a page, with both themes."""
-    return _variables() + _asset("page.css")
-
-
-def switch(theme: Choice) -> str:
-    """What chooses the theme on a page."""
-    choices = "".join(
-        f'<option value="{c}"{" selected" if c == theme else ""}>{c.capitalize()}</option>' for c in CHOICES
-    )
-    return f'<label class="theme">Theme <select id="theme">{choices}</select></label>'
+    return pages.part("pictures.html", "style", {name: tones(theme) for name, theme in THEMES.items()})
 
 
 def page(figures: Sequence[Figure], title: str, notes: Sequence[str] = (), theme: Choice = "auto") -> str:
     """The page: one section per figure, each with its legend; notes above them."""
-    made = parts(figures, theme)
-    pieces = {
-        "theme": theme,
-        "title": html.escape(title),
-        "switch": made.switch,
-        "style": made.style,
-        "notes": _paragraphs(notes),
-        "sections": "\n".join(made.sections.values()),
-        "data": made.data,
-        "scripts": made.scripts,
-    }
-    return filled(_asset("page.html"), pieces)
-
-
-def filled(template: str, pieces: Mapping[str, str]) -> str:
-    """A template with a piece in place of each {{name}}, in one pass: what is put in is not looked at again."""
-    head, *rest = template.split("{{")
-    return head + "".join(pieces[name] + text for name, text in (piece.split("}}", 1) for piece in rest))
-
-
-def _asset(name: str) -> str:
-    return resources.files("perflab.report").joinpath("page", name).read_text(encoding="utf-8")
+    return pages.render("plot.html", title=title, theme=theme, said=notes, plots=parts(figures, theme))
 
 
 def _library() -> str:
@@ -129,66 +110,23 @@ def _library() -> str:
     return script
 
 
-def _variables() -> str:
-    """The themes as CSS variables."""
-
-    def block(scheme: str, theme: Theme) -> str:
-        return f"color-scheme: {scheme}; " + "".join(f"--{name}: {tone}; " for name, tone in tones(theme).items())
-
-    light, dark = block("light", LIGHT), block("dark", DARK)
-    return (
-        f":root {{ {light} }}\n:root[data-theme=dark] {{ {dark} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root[data-theme=auto] {{ {dark} }} }}\n"
-        f"@media print {{ :root:root {{ {light} }} }}\n"
-    )
+def _section(figure: Figure, still: str, level: int) -> Markup:
+    """`still` is the address of a picture that does not move; empty where the page draws it."""
+    groups = [_entry(Key(name, "solid", "normal", "full"), i) for i, name in figure.groups]
+    keys = [_entry(key, None) for key in figure.keys]
+    return pages.part("pictures.html", "picture", figure, groups, keys, still, level)
 
 
-def _paragraphs(notes: Sequence[str]) -> str:
-    lines = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
-    return f'<div class="notes">{lines}</div>' if notes else ""
-
-
-def _section(figure: Figure) -> str:
-    title = html.escape(figure.title)
-    buttons = "".join(
-        f'<button type="button" aria-pressed="true" data-plot="{figure.name}" data-group="{i}">'
-        f"{_glyph(Key('', 'solid', 'normal', 'full'), i)}<span>{html.escape(name)}</span></button>"
-        for i, name in figure.groups
-    )
-    keys = "".join(f"<span>{_glyph(key, None)}<span>{html.escape(key.label)}</span></span>" for key in figure.keys)
-    return (
-        f'<section aria-label="{title}"><h2>{title}</h2>'
-        f'<p class="facts">{_unbroken(html.escape(figure.subtitle))}</p>'
-        f'<div class="plot" id="{figure.name}" role="img" aria-label="{title}"></div>'
-        f'<div class="legend">{buttons}</div>'
-        + (f'<div class="legend keys">{keys}</div>' if keys else "")
-        + f"{_paragraphs(figure.notes)}</section>"
-    )
+def _entry(key: Key, group: int | None) -> _Entry:
+    """With its sign in the colour of a group, or of the text."""
+    return _Entry(key.label, group, [painted(stroke, tone_of(group)) for stroke in glyph(key, group or 0)])
 
 
 def _still(figure: Figure, theme: Choice) -> str:
     """The picture with paths to a tenth of a px: what nobody sees is most of the file."""
     drawn = draw(figure, "svg", "dark" if theme == "dark" else "light")
     small = _PATHS.sub(lambda path: _DIGITS.sub(rb"\1", path[0]), drawn)
-    title = html.escape(figure.title)
-    address = f"data:image/svg+xml;base64,{base64.b64encode(small).decode()}"
-    return f'<section aria-label="{title}"><img class="still" alt="{title}" src="{address}"></section>'
-
-
-def _unbroken(text: str) -> str:
-    """The text with numbers of several groups of digits kept on one line."""
-    return re.sub(r"(?<=\d) (?=\d)", "\u00a0", text)
-
-
-def _glyph(key: Key, group: int | None) -> str:
-    """A stroke with its sign as a small SVG, in the colour of a group or of the text."""
-    paths = "".join(
-        f'<path d="{stroke.path}" fill="var(--{stroke.fill})" stroke="var(--{stroke.stroke})" '
-        f'stroke-width="{stroke.width}" stroke-dasharray="{" ".join(map(str, stroke.dash))}" '
-        f'opacity="{stroke.opacity}"/>'
-        for stroke in (painted(stroke, tone_of(group)) for stroke in glyph(key, group or 0))
-    )
-    return f'<svg viewBox="-18 -7 36 14" aria-hidden="true">{paths}</svg>'
+    return f"data:image/svg+xml;base64,{base64.b64encode(small).decode()}"
 
 
 def _embedded(figure: Figure) -> dict[str, Any]:

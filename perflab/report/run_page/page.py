@@ -81,7 +81,8 @@ def report(
     except (OSError, BadInput, *DAMAGE) as error:
         drawn = ()
         notes.append(f"the pictures: {_problem(error)}")
-    plots = draw_html.parts([figure for _, figure in drawn], theme, still=still)
+    # Above a picture's title stand that of the section and that of its group.
+    plots = draw_html.parts([figure for _, figure in drawn], theme, still=still, level=4)
     groups = _grouped(drawn, plots.sections)
     shown = []
     for section in SECTIONS:
@@ -103,11 +104,7 @@ def report(
         runs=_told(runs),
         first=first + verdict,
         sections=shown,
-        plots={
-            "style": Markup(plots.style),
-            "data": Markup(plots.data),
-            "scripts": Markup(plots.scripts if drawn else ""),
-        },
+        plots=plots,
         has_flames=any('class="flame"' in section.content for section in shown),
     )
     return Report(page, tuple(notes))
@@ -128,15 +125,11 @@ def _problem(error: Exception) -> str:
     return said if isinstance(error, BadInput | OSError) else f"damaged data: {type(error).__name__}: {said}"
 
 
-def _grouped(drawn: Sequence[tuple[str, Figure]], sections: Mapping[str, str]) -> dict[str, Pictures]:
+def _grouped(drawn: Sequence[tuple[str, Figure]], sections: Mapping[str, Markup]) -> dict[str, Pictures]:
     """The pictures by the keys of their groups."""
-    from markupsafe import Markup
-
     found: dict[str, list[Markup]] = {}
     for key, figure in drawn:
-        # Above its title stand that of the section and that of its group.
-        lower = sections[figure.name].replace("<h2", "<h4").replace("</h2>", "</h4>")
-        found.setdefault(key, []).append(Markup(lower))
+        found.setdefault(key, []).append(sections[figure.name])
     return {key: Pictures(key, pictures.BY_NAME[key].title, own) for key, own in found.items()}
 
 
