@@ -71,9 +71,9 @@ def test_csv_has_empty_cells_for_what_is_not_known(tmp_path: Path) -> None:
     export(made(), tmp_path, "csv")
     lines = (tmp_path / "tables" / "callback_instances.csv").read_text().splitlines()
     assert lines == [
-        "callback,thread,start_ns,end_ns,intra_process,take,delivery,parent",
-        "0,0,1,5,false,,,",
-        "0,0,8,,true,,,",
+        "callback,thread,start_ns,end_ns,intra_process,take,delivery,parent,due_ns",
+        "0,0,1,5,false,,,,",
+        "0,0,8,,true,,,,",
     ]
     callbacks = pl.read_csv(tmp_path / "tables" / "callbacks.csv", infer_schema=False)
     assert callbacks.row(0, named=True)["handle"] == str(2**64 - 1)
