@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from jinja2 import UndefinedError
 
 from perflab import page, registry
 from perflab.columns import Cell, Column, Table
@@ -157,3 +158,8 @@ def test_a_name_does_not_turn_the_words_after_it() -> None:
     columns: list[Column[Any]] = [Column(turned, turned)]
     assert "\u202e" not in macro("table", Table("t", turned, columns, [{turned: turned}]))
     assert "\u202e" in macro("text_block", turned, "a source")  # is copied as it was written
+
+
+def test_a_page_of_which_something_is_missing_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="title"):
+        page.render("flamegraph.html", drawing={"groups": "threads"}, looks=[], facts=[])

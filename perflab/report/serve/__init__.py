@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from perflab.report.serve import final, page
+from perflab.report.serve import page
 from perflab.report.serve.server import LiveServer
 from perflab.report.serve.state import Watch
 
@@ -32,7 +32,7 @@ def serve(runs: Sequence[str], port: int = 0, announce: Callable[[str], None] | 
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
     with Signals() as signals:
-        server = LiveServer(watches, port, page.assets([watch.name for watch in watches]), final.report)
+        server = LiveServer(watches, port, page.assets([watch.name for watch in watches]), page.report)
         thread = threading.Thread(target=server.serve_forever, args=(POLL_S,), name="serve", daemon=True)
         thread.start()
         try:

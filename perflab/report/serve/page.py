@@ -1,4 +1,4 @@
-"""What the live page is made of, answered from memory: the page, its style and its script."""
+"""What is served: the live page with its style and its script, from memory, and the report of runs that have ended."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def assets(names: Sequence[str]) -> Mapping[str, Asset]:
         "/live.css": Asset("text/css; charset=utf-8", style.encode()),
         "/live.js": Asset("text/javascript; charset=utf-8", f"{constants}{page.asset('live.js')}".encode()),
     }
+
+
+def report(runs: Sequence[str]) -> str:
+    """The page that `perflab report` writes. Raises PerflabError where there is nothing to report."""
+    from perflab.report.run_page.page import report as made  # pictures and more, which nothing else here needs
+    from perflab.report.run_page.runs import open_all
+
+    return made(open_all(runs)).page
