@@ -63,7 +63,7 @@ def _tracing() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
     from perflab import native as native_programs
-    from perflab.tracer.abilities import abilities
+    from perflab.tracer import abilities
 
     return [asdict(ability) for ability in abilities(native_programs.find())]
 

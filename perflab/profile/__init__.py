@@ -4,8 +4,7 @@
     record      perf, started on a command or attached to processes, so that it ends with perflab
     perf_data   what perf.data says of itself: losses, throttling, processes
     script      the text of `perf script`, as stacks
-    families    to which part of a system a function belongs
-    table       shares of families with their intervals
+    families    to which part of a system a function belongs, and their shares with intervals
     flamegraph  stacks as a page to look at; of anything that has stacks with weights
     result      the folder of a profile: written, read back, printed
 

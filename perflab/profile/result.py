@@ -24,12 +24,11 @@ from typing import Any
 from perflab import models, page, waiting
 from perflab.columns import Cell, Column, Table
 from perflab.errors import DAMAGE, BadInput, PerflabError
-from perflab.profile import flamegraph, perf_data, record, script, table
-from perflab.profile.families import Families
+from perflab.profile import flamegraph, perf_data, record, script
+from perflab.profile.families import CONFIDENCE, LEAST_SAMPLES, Families, FamilyShares, Group, Sampled, group
 from perflab.profile.perf_data import PerfData
 from perflab.profile.record import Plan
 from perflab.profile.script import Samples, ThreadStacks
-from perflab.profile.table import FamilyShares, Group, Sampled
 from perflab.quantity import COUNT, PLAIN, SHARE
 from perflab.units import format_confidence
 
@@ -201,7 +200,7 @@ def _profile(known: Recording, facts: PerfData, samples: Samples, families: Fami
     threads = list(samples.threads.values())
 
     def grouped(some: Sequence[ThreadStacks]) -> dict[str, Any]:
-        return vars(table.group(some, samples.frames, families))
+        return vars(group(some, samples.frames, families))
 
     processes = []
     for pid in {thread.pid: None for thread in threads}:
@@ -212,8 +211,8 @@ def _profile(known: Recording, facts: PerfData, samples: Samples, families: Fami
         page = f"flame_{pid}_{re.sub(r'[^A-Za-z0-9._-]+', '_', name)[:40] or 'process'}.html"
         processes.append(Process(**grouped(mine), pid=pid, name=name, threads=tuple(each), page=page))
     processes.sort(key=lambda p: (-p.weight, p.pid))
-    few = [process for process in processes[1:] if process.samples < table.LEAST_SAMPLES]
-    whole = table.group(threads, samples.frames, families)
+    few = [process for process in processes[1:] if process.samples < LEAST_SAMPLES]
+    whole = group(threads, samples.frames, families)
     how = {field.name: getattr(known, field.name) for field in dataclasses.fields(Recording)}
     how["began_ns"] = samples.first_ns if known.began_ns is None else known.began_ns
     how["ended_ns"] = samples.last_ns if known.ended_ns is None else known.ended_ns
@@ -226,7 +225,7 @@ def _profile(known: Recording, facts: PerfData, samples: Samples, families: Fami
         schema=SCHEMA,
         quality=quality,
         families=families.titles,
-        confidence=table.CONFIDENCE,
+        confidence=CONFIDENCE,
         processes=tuple(replace(process, page=None) if process in few else process for process in processes),
     )
     return replace(profile, warnings=tuple(_warnings(profile)))
@@ -246,7 +245,7 @@ def _warnings(profile: Profile) -> list[str]:
         found.append(f"the kernel held sampling back {quality.throttled:,} times: lower the frequency")
     if quality.unreadable_lines:
         found.append(f"{quality.unreadable_lines:,} lines of perf script could not be understood")
-    if quality.samples < table.LEAST_SAMPLES or quality.whole is None or quality.unresolved is None:
+    if quality.samples < LEAST_SAMPLES or quality.whole is None or quality.unresolved is None:
         found.append(f"only {quality.samples} samples: too few for shares; record for longer")
         return found
     if quality.whole < FEW_WHOLE:

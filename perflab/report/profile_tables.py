@@ -11,8 +11,8 @@ from perflab.profile import result
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from perflab.profile.families import Group
     from perflab.profile.result import Profile
-    from perflab.profile.table import Group
 
 MOST_PROCESSES = 12
 MOST_TABLES = 4  # of families; the rest is in the files

@@ -51,7 +51,7 @@ PHASES: Mapping[str, str | None] = {
     "execute": "spin",
     "dispatch": "spin",
 }
-LEAST_SAMPLES = 10  # of a profile, as in perflab.profile.table
+LEAST_SAMPLES = 10  # of a profile, as in perflab.profile.families
 MIN_KNOWN = 0.9  # of a duration that the scheduler's events must cover, as in perflab.trace.executor
 
 

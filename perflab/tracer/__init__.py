@@ -11,15 +11,17 @@ The folder is what `perflab trace` reads; docs/formats.md says what is in it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from perflab import programs
 from perflab.condition import Start
 from perflab.errors import BadInput, PerflabError, Unavailable
 from perflab.formats.recording import FILE
@@ -235,3 +237,55 @@ def losses(document: dict[str, Any]) -> list[str]:
     if scheduler and scheduler["lost"]:
         found.append(f"{scheduler['lost']:,} scheduler events were lost: {remedy}")
     return found
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One way to record. `text` says what was found, or what is missing and how to get it."""
+
+    name: str
+    available: bool
+    text: str
+
+
+def abilities(native: Native) -> list[Ability]:
+    """What of tracing and profiling this machine can do: user space, the recorders of the scheduler, CPU profiles."""
+
+    def user_space() -> str:
+        lttng.check()
+        return lttng.version() or ""
+
+    def tracepoints() -> str:
+        if not (native.folder / TRACEPOINTS).is_file():
+            headers = "install LTTng's headers with `apt install liblttng-ust-dev` and build again with `make`"
+            raise Unavailable(f"{TRACEPOINTS} is missing: {headers}")
+        return ""
+
+    def scheduler(source: str) -> str:
+        if (missing := complaint(native.program(SchedulerRecorder.PROGRAM), source)) is not None:
+            raise Unavailable(missing)
+        return ""
+
+    def kernel_modules() -> str:
+        check(RecordingSettings(user_space=None, scheduler=LTTNG), native)
+        return ""
+
+    def profiles() -> str:
+        programs.find("perf", "`apt install linux-perf` (Ubuntu: linux-tools-generic)")
+        return ""
+
+    return [
+        _ability("LTTng", user_space),
+        _ability("ros2 tracepoints", tracepoints),
+        *(_ability(f"scheduler by {source}", functools.partial(scheduler, source)) for source in OWN_SOURCES),
+        _ability("scheduler by lttng", kernel_modules),
+        _ability("CPU profiles", profiles),
+    ]
+
+
+def _ability(name: str, found: Callable[[], str]) -> Ability:
+    """`found` says what was found, or raises Unavailable."""
+    try:
+        return Ability(name, True, found())
+    except Unavailable as error:
+        return Ability(name, False, str(error))

@@ -20,7 +20,7 @@ from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.models import as_json
 from perflab.observer import cpu_profile
-from perflab.profile import counter, families, perf_data, record, result, script, table
+from perflab.profile import counter, families, perf_data, record, result, script
 from perflab.profile.counter import Attempt, Counter
 from perflab.profile.record import Plan, Settings
 from perflab.profile.result import Profile, Recorded, Recording
@@ -155,7 +155,7 @@ def test_the_same_stack_is_kept_once_with_its_weights() -> None:
 
 def test_a_sample_without_a_stack_is_a_sample() -> None:
     samples = parsed(sample(), sample("main (/a)"))
-    found = table.group(samples.threads.values(), samples.frames, families.load())
+    found = families.group(samples.threads.values(), samples.frames, families.load())
     assert (found.samples, found.unresolved) == (2, 0.5)
     assert {row.family for row in found.families} == {"application", "unknown"}
 
@@ -274,7 +274,7 @@ def test_shares_by_hand() -> None:
     samples = parsed(
         *([sample(*dds)] * 70), *([sample(*dds[:2])] * 20), *([sample(*dds, f"udp_sendmsg ({KERNEL})")] * 10)
     )
-    found = table.group(samples.threads.values(), samples.frames, families.load())
+    found = families.group(samples.threads.values(), samples.frames, families.load())
     rows = {row.family: row for row in found.families}
     assert (found.samples, found.weight, found.whole, found.unresolved) == (100, 1000, 1.0, 0)
     assert {k: (r.self_samples, r.self_share, r.inclusive_samples, r.inclusive_share) for k, r in rows.items()} == {
@@ -290,8 +290,8 @@ def test_shares_by_hand() -> None:
 
 
 def test_below_a_handful_of_samples_there_are_no_shares() -> None:
-    samples = parsed(*[sample("_start (/a)")] * (table.LEAST_SAMPLES - 1))
-    (row,) = table.group(samples.threads.values(), samples.frames, families.load()).families
+    samples = parsed(*[sample("_start (/a)")] * (families.LEAST_SAMPLES - 1))
+    (row,) = families.group(samples.threads.values(), samples.frames, families.load()).families
     assert (row.self_samples, row.self_share, row.self_low, row.inclusive_high) == (9, None, None, None)
 
 
@@ -300,7 +300,7 @@ def test_samples_of_unequal_weight_are_less_certain() -> None:
         texts = [sample("f (/a)", period=period) for period in periods]
         texts += [sample("g (/lib/libc.so.6)", period=period) for period in periods]
         samples = parsed(*texts)
-        row = table.group(samples.threads.values(), samples.frames, families.load()).families[0]
+        row = families.group(samples.threads.values(), samples.frames, families.load()).families[0]
         assert row.self_share == 0.5
         assert row.self_low is not None and row.self_high is not None
         return row.self_high - row.self_low

@@ -6,20 +6,11 @@ import typer
 
 from perflab.cli.commands import LateCommand, late
 
-# The verbs and the modules that they are in, in the order of the help.
-_VERBS = {
-    "record": "record",
-    **dict.fromkeys(("summary", "callbacks", "messages", "executor"), "answers"),
-    "paths": "paths",
-    **dict.fromkeys(("scheduling", "compare"), "answers"),
-    "export": "export",
-    "why": "why",
-}
-
 app = typer.Typer(
     help="Record traces of ROS 2 systems, and answer questions about them.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _verb, _module in _VERBS.items():
-    app.command(_verb, cls=LateCommand)(late(f"perflab.cli.trace.{_module}", _verb))
+app.command("record", cls=LateCommand)(late("perflab.cli.trace.record", "record"))
+for _verb in ("summary", "callbacks", "messages", "executor", "paths", "scheduling", "compare", "export", "why"):
+    app.command(_verb, cls=LateCommand)(late("perflab.cli.trace.answers", _verb))

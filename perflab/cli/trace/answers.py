@@ -1,14 +1,24 @@
-"""The verbs of `perflab trace` that ask one question: of one trace, or of two side by side."""
+"""The verbs of `perflab trace` that read traces: questions to one of them, two side by side, and exports."""
 
 from __future__ import annotations
 
+import dataclasses
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli.trace.common import Asked, Paths
-from perflab.errors import BadInput
+from perflab.cli.trace.common import AsJson, Asked, Paths, Threads, opened, write_json
+from perflab.errors import BadInput, PerflabError
+from perflab.option import one_of
+from perflab.units import format_count, format_time, parse_duration
+
+if TYPE_CHECKING:
+    from perflab.trace.why import Selection
+
+_FORMATS = ("table", "dot", "mermaid")  # of paths
 
 
 @Asked.options()
@@ -111,3 +121,217 @@ def _same(a: Path, b: Path) -> bool:
         return a.resolve() == b.resolve()
     except (OSError, RuntimeError):  # the latter of links in a loop
         return False
+
+
+@Asked.options()
+def paths(
+    paths: Paths,
+    file: Annotated[
+        Path | None,
+        typer.Option("--paths", metavar="FILE", help="Named paths with deadlines and weights (YAML, JSON)."),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="NODE|TOPIC", help="Where paths begin; a name or a pattern.")
+    ] = None,
+    sink: Annotated[str | None, typer.Option("--to", metavar="NODE|TOPIC", help="Where they end.")] = None,
+    inferred: Annotated[
+        bool, typer.Option("--inferred", help="Also paths by the latest input of a node before it published; a guess.")
+    ] = False,
+    baseline: Annotated[
+        list[Path] | None, typer.Option("--baseline", metavar="PATH", help="Another trace to stand beside; repeatable.")
+    ] = None,
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="table, dot or mermaid.",
+            autocompletion=one_of(_FORMATS),
+        ),
+    ] = "table",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a drawing there.", show_default=False)
+    ] = None,
+    **options: Any,
+) -> int:
+    """Show how long messages took from source to sink, through every callback between, and where they were lost.
+
+    By what the trace says of cause and effect, never by closeness in time; what --inferred adds is marked as such.
+
+    \b
+        perflab trace paths ~/.ros/tracing/session --paths paths.yaml
+        perflab trace paths ~/.ros/tracing/session --format dot --output flow.dot
+    """
+    from perflab.trace import paths_drawing, paths_file
+    from perflab.trace.paths import LARGEST, answer_of, paths_of
+    from perflab.trace.paths import Asked as Question
+
+    asked = Asked(**options)
+    if format_ not in _FORMATS:
+        raise BadInput(f"--format {format_!r} is not one of {', '.join(_FORMATS)}")
+    if format_ == "table" and output is not None:
+        raise BadInput("--output is for drawings; add --format dot or --format mermaid")
+    if format_ != "table" and asked.as_json:
+        raise BadInput("--json and --format are two ways to print; choose one")
+    if format_ != "table" and baseline:
+        raise BadInput("--baseline is for tables; a drawing is of one trace")
+    if baseline and (asked.begin is not None or asked.end is not None):
+        raise BadInput(
+            "--begin and --end are of one trace, and --baseline has a time of its own; leave one of them out"
+        )
+    wanted = paths_file.read(file) if file is not None else ()
+    trace = asked.open(paths)
+    before = asked.open(baseline) if baseline else None
+    question = Question(wanted, source, sink, inferred, None if asked.whole else LARGEST, asked.scope(trace))
+    found = paths_of(trace, question)
+    if format_ != "table":
+        _write(paths_drawing.dot(found) if format_ == "dot" else paths_drawing.mermaid(found), output)
+        return 0
+    return asked.show(answer_of(found, None if before is None else paths_of(before, question, strict=False)))
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text)
+    except OSError as error:
+        raise PerflabError(f"cannot write --output {output}: {error.strerror}") from error
+
+
+@Asked.options("top")
+def why(
+    paths: Paths,
+    later_than: Annotated[
+        str | None,
+        typer.Option("--later-than", metavar="TIME", help="Messages that took longer: 5ms, 200us.", show_default=False),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The N slowest of all.", show_default=False)
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option(
+            metavar="Q",
+            help="Of every edge, those from this quantile on.",
+            show_default="what the run calls late; else 0.99",
+        ),
+    ] = None,
+    slow_callbacks: Annotated[
+        bool, typer.Option("--slow-callbacks", help="Ask about callbacks and their durations instead.")
+    ] = False,
+    **options: Any,
+) -> int:
+    """Show what late messages waited for, and who was in their way.
+
+    The time of each late message, from when it was due to its callback, is cut into parts that add up to it: waits for
+    a CPU and who had it, callbacks ahead in the executor, the sender's own work, the middleware, the way. With --all
+    and in JSON all parts of each message.
+
+    \b
+        perflab trace why session --later-than 5ms
+        perflab trace why session --slow-callbacks --top 20
+    """
+    from perflab.trace.why import Selection
+    from perflab.trace.why import why as answer
+
+    late = {"--later-than": later_than, "--top": top, "--quantile": quantile}
+    said = [name for name, value in late.items() if value is not None]
+    if len(said) > 1:
+        raise BadInput(f"{' and '.join(said)} are two ways to say what is late; give one of them")
+    selection = Selection(
+        later_than_ns=None if later_than is None else parse_duration(later_than, "--later-than", zero_allowed=True),
+        slowest=top,
+        per_mille=None if quantile is None else _per_mille(quantile),
+        slow_callbacks=slow_callbacks,
+    )
+    if not said and not slow_callbacks:
+        selection = _of_run(paths) or selection
+    asked = Asked(**options)
+    trace = asked.open(paths)
+    found = answer(trace, dataclasses.replace(selection, scope=asked.scope(trace)))
+    if not (asked.whole or asked.as_json):
+        found = dataclasses.replace(found, sections=tuple(s for s in found.sections if s.name != "parts"))
+    return asked.show(found, ("causes",))
+
+
+def _of_run(paths: Sequence[Path]) -> Selection | None:
+    """What the report of a run calls late, where the trace is that of one of its trials."""
+    from perflab.runs.traced import asked_of
+
+    return asked_of(paths[0]) if len(paths) == 1 else None
+
+
+def _per_mille(quantile: float) -> int:
+    per_mille = round(quantile * 1000) if 0 <= quantile < 1 else -1
+    if per_mille < 0 or abs(per_mille - quantile * 1000) > 1e-9:
+        raise BadInput(f"--quantile {quantile:g} is not in [0, 1) with at most three decimals: 0.9, 0.99, 0.999")
+    return per_mille
+
+
+def _formats() -> Sequence[str]:
+    from perflab.trace.export import FILES, FOLDERS
+
+    return (*FILES, *FOLDERS)
+
+
+def export(
+    paths: Paths,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE_OR_DIR", help="Where to; csv and parquet are folders.", show_default=False
+        ),
+    ],
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="perfetto, folded, flamegraph, csv or parquet.",
+            autocompletion=one_of(_formats),
+        ),
+    ] = "csv",
+    wall: Annotated[bool, typer.Option("--wall", help="Stacks of wall time instead of time on a CPU.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file; write into a folder that is not empty.")
+    ] = False,
+    as_json: AsJson = False,
+    threads: Threads = 0,
+) -> int:
+    """Write a trace for other tools.
+
+    \b
+        perfetto       one file for ui.perfetto.dev: threads, callbacks, executors, scheduler, flows of messages
+        folded         stacks weighed by time on a CPU, for flamegraph.pl, inferno and speedscope
+        flamegraph     the same as a page that draws itself
+        csv, parquet   all tables, and every section of all answers, one file each; index.json says what there is
+
+    \b
+        perflab trace export ~/.ros/tracing/session --format perfetto --output session.pftrace
+        perflab trace export ~/.ros/tracing/session --format parquet --output tables
+    """
+    from perflab.trace import export as exporter
+
+    exporter.check(output, format_, force=force, wall=wall)
+    trace = opened(paths, threads)
+    if format_ in exporter.FILES:
+        counts = exporter.export_file(trace, output, format_, force=force, wall=wall)
+        if as_json:
+            return write_json({"file": str(output), "format": format_, "counts": counts})
+        sys.stdout.write(f"{output}\n{', '.join(_said(name, n) for name, n in counts.items() if n)}\n")
+        return 0
+
+    def wrote(path: Path) -> None:
+        if not as_json:
+            sys.stdout.write(f"{path}\n")
+
+    index = exporter.export(trace, output, format_, force=force, wrote=wrote)
+    if as_json:
+        write_json({"directory": str(output), **{key: index[key] for key in ("format", "paths", "files")}})
+    return 0
+
+
+def _said(name: str, n: int) -> str:
+    return format_time(n) if name == "total_ns" else f"{format_count(n)} {name.replace('_', ' ')}"
