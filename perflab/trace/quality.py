@@ -549,19 +549,21 @@ def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
     spans = [whole if e["kind"] == "missing_stream" else (e.get("begin_ns"), e.get("end_ns")) for e in entries]
     anywhere = (None, None) in spans
     # What was lost before an instant may be as old as the trace, and what was lost after one as young.
-    known = sorted(
+    known = [
         (-_FOREVER if begin is None else begin, _FOREVER if end is None else end)
         for begin, end in spans
         if begin is not None or end is not None
-    )
-    merged: list[tuple[int, int]] = []
-    for begin, end in known:
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((begin, end))
+    ]
     schema = {"begin_ns": pl.Int64, "end_ns": pl.Int64}
-    return pl.DataFrame(merged, schema=schema, orient="row"), anywhere
+    apart = (pl.col("begin_ns") > pl.col("end_ns").cum_max().shift(1)).fill_null(False)
+    gaps = (
+        pl.DataFrame(known, schema=schema, orient="row")
+        .sort("begin_ns")
+        .group_by(apart.cum_sum().alias("gap"), maintain_order=True)
+        .agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
+        .drop("gap")
+    )
+    return gaps, anywhere
 
 
 def knows_idle_cpus(facts: Json) -> bool:
@@ -678,25 +680,11 @@ def _inferred_ns(trace: Source, instances: pl.DataFrame) -> int:
     if not trace.facts["scheduler"].get("inferred_states") or instances.is_empty():
         return 0
     states = (
-        trace.table("thread_states")
-        .filter(pl.col("inferred"))
-        .select("thread", state_ns="start_ns", state_end_ns="end_ns")
-        .sort("thread", "state_ns")
-        .with_columns(length=pl.col("state_end_ns") - pl.col("state_ns"))
-        .with_columns(before=pl.col("length").cum_sum().over("thread") - pl.col("length"))
-        .sort("state_ns")
+        trace.table("thread_states").filter(pl.col("inferred")).select(of="thread", since="start_ns", until="end_ns")
     )
-
-    def until(instant: str) -> int:
-        """The inferred time of the thread before that instant, summed over the instances."""
-        found = (
-            instances.select("thread", pl.col(instant).alias("at"))
-            .sort("at")
-            .join_asof(
-                states, left_on="at", right_on="state_ns", by="thread", strategy="backward", check_sortedness=False
-            )
-        )
-        within = pl.min_horizontal("at", "state_end_ns") - pl.col("state_ns")
-        return int(found.select((pl.col("before") + within).sum()).item() or 0)
-
-    return until("end_ns") - until("start_ns")
+    within = pl.min_horizontal("end_ns", "until") - pl.max_horizontal("start_ns", "since")
+    inside = instances.lazy().join_where(
+        states.lazy(), pl.col("thread") == pl.col("of"), pl.col("start_ns") < pl.col("until"),
+        pl.col("since") < pl.col("end_ns"),
+    )  # fmt: skip
+    return int(inside.select(within.sum()).collect().item() or 0)

@@ -123,3 +123,16 @@ _perflab_completion {program}; printf '%s\\n' "${{COMPREPLY[@]}}"
     del environment["_PERFLAB_COMPLETE"]
     done = subprocess.run(["bash", "-c", asked], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == expected, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("trace",), ("trace", "callbacks"), ("profile",), ("run",), ("check",), ("compare",), ("statistics",)]
+)
+def test_help_imports_nothing_that_calculates_or_draws(words: tuple[str, ...]) -> None:
+    """What completes a word is as quick as its help."""
+    script = "import sys; from perflab.cli import main; main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words, "--help"], cwd=SOURCE, capture_output=True, text=True, check=True
+    )
+    assert "Usage: perflab" in done.stdout
+    assert not {"numpy", "polars", "scipy", "statsmodels", "matplotlib", "plotly"} & set(done.stderr.split())

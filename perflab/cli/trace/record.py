@@ -20,7 +20,7 @@ from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed
 
 if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
-    from perflab.tracer import Recording, RecordingSettings
+    from perflab.tracer import Recording
 
 USER_SPACE, SCHEDULER = "user space", "the scheduler"
 COUNTED_BYTES = 512 << 20  # a trace that is larger is not read to be counted: it takes seconds, and its events memory
@@ -71,13 +71,34 @@ def record(
     Without COMMAND whatever runs and comes is recorded. Ctrl-C ends the command in order, and the recording.
     """
     from perflab import native
-    from perflab.tracer import Recording, check, losses
+    from perflab.parameters import parse_size
+    from perflab.tracer import AUTO, NONE, SCHEDULERS, Recording, RecordingSettings, check, losses
+    from perflab.tracer.lttng import UserSpaceSettings
     from perflab.workload.command import check_program
 
     words = list(command or [])
     if whole_system and words and not (scheduler or scheduler_from):
         raise BadInput("--whole-system is of the scheduler's events: give --scheduler as well")
-    settings = _settings(scheduler, scheduler_from, whole_system or not words, events, contexts, buffer, snapshot)
+    if scheduler_from is not None and scheduler_from not in SCHEDULERS:
+        raise BadInput(f"--scheduler-from {scheduler_from!r} is not one of {', '.join(SCHEDULERS)}")
+    size = parse_size(buffer, "--buffer")
+    if size == 0:
+        raise BadInput(f"--buffer {buffer!r} must be more than 0")
+    for option, names in (("--event", events), ("--context", contexts)):
+        if not all(name.strip() for name in names or ()):
+            raise BadInput(f"{option} '' names nothing; leave it out for the default")
+    default = UserSpaceSettings()
+    settings = RecordingSettings(
+        user_space=UserSpaceSettings(
+            events=tuple(events) if events else default.events,
+            contexts=(*default.contexts, *(name for name in contexts or () if name not in default.contexts)),
+            buffer_bytes=size,
+            snapshot=snapshot,
+        ),
+        scheduler=scheduler_from or (AUTO if scheduler else NONE),
+        whole_system=whole_system or not words,
+        flight_recorder_bytes=size if snapshot else None,
+    )
     limit = Limit(duration)
     if not words and limit.seconds is None and not sys.stdin.isatty():
         raise BadInput("neither a command nor --duration: right would be `perflab trace record --duration 10s`")
@@ -110,42 +131,6 @@ def record(
     if status not in (0, None):
         raise TrialFailed(f"{words[0]} ended with status {status}; what it did until then is in {directory}")
     return 0
-
-
-def _settings(
-    scheduler: bool,
-    scheduler_from: str | None,
-    whole_system: bool,
-    events: list[str] | None,
-    contexts: list[str] | None,
-    buffer: str,
-    snapshot: bool,
-) -> RecordingSettings:
-    from perflab.parameters import parse_size
-    from perflab.tracer import AUTO, NONE, SCHEDULERS, RecordingSettings
-    from perflab.tracer.lttng import UserSpaceSettings
-
-    if scheduler_from is not None and scheduler_from not in SCHEDULERS:
-        raise BadInput(f"--scheduler-from {scheduler_from!r} is not one of {', '.join(SCHEDULERS)}")
-    default = UserSpaceSettings()
-    size = parse_size(buffer, "--buffer")
-    if size == 0:
-        raise BadInput(f"--buffer {buffer!r} must be more than 0")
-    for option, names in (("--event", events), ("--context", contexts)):
-        if not all(name.strip() for name in names or ()):
-            raise BadInput(f"{option} '' names nothing; leave it out for the default")
-    user_space = UserSpaceSettings(
-        events=tuple(events) if events else default.events,
-        contexts=(*default.contexts, *(name for name in contexts or () if name not in default.contexts)),
-        buffer_bytes=size,
-        snapshot=snapshot,
-    )
-    return RecordingSettings(
-        user_space=user_space,
-        scheduler=scheduler_from or (AUTO if scheduler else NONE),
-        whole_system=whole_system,
-        flight_recorder_bytes=size if snapshot else None,
-    )
 
 
 def _end(recorder: Recording, words: Sequence[str], directory: Path) -> dict[str, Any]:
