@@ -87,9 +87,14 @@ _TOO_LITTLE = f"the scheduler's events cover less than {MIN_KNOWN_PERCENT} % of 
 
 _COUNT = count("count", "how often")
 _WALL = time("wall", "duration: wall time")
-_SELF = time("self", "duration without the rows below", _NOT_RETURNED)
 _ON_CPU = time("on_cpu", "time on a CPU, of the part that the scheduler's events cover", NOT_COVERED)
-_ON_CPU_SELF = time("on_cpu_self", "time on a CPU without the rows below", NOT_COVERED)
+_OWN_FIGURES = (
+    _COUNT,
+    _WALL,
+    time("self", "duration without the rows below", _NOT_RETURNED),
+    _ON_CPU,
+    time("on_cpu_self", "time on a CPU without the rows below", NOT_COVERED),
+)
 _DEPTH = count("depth", "depth of the row in the tree of its thread")
 _CPU_SHARES = (
     percent("cpu_usage", "time on a CPU of the part that is known", f"{_TOO_LITTLE}, or it took no time"),
@@ -181,11 +186,7 @@ def _tree_table(name: str, title: str) -> Table:
             *WHO,
             _DEPTH,
             symbol("function", "the function without its arguments"),
-            _COUNT,
-            _WALL,
-            _SELF,
-            _ON_CPU,
-            _ON_CPU_SELF,
+            *_OWN_FIGURES,
             *_CPU_SHARES,
             _OF_THREAD,
             _OF_PARENT,
@@ -205,11 +206,7 @@ FUNCTIONS = Table(
     (
         *WHO,
         symbol("function", "the function without its arguments"),
-        _COUNT,
-        _WALL,
-        _SELF,
-        _ON_CPU,
-        _ON_CPU_SELF,
+        *_OWN_FIGURES,
         symbol("symbol", "the function with its arguments"),
     ),
     spare=("process",),
@@ -263,13 +260,9 @@ def _calls_within(trace: Source, scope: Scope) -> pl.DataFrame:
 
 def _with_split(trace: Source, frame: pl.DataFrame) -> pl.DataFrame:
     """The stretches with their duration, what the scheduler says of it, and `told_ns`: the duration where it does."""
-    frame = frame.with_row_index("__row")
-    ended = frame.filter(pl.col("end_ns").is_not_null() & pl.col("start_ns").is_not_null())
-    split = split_of(trace, ended["thread_row"], ended["start_ns"], ended["end_ns"]).drop("migrations")
-    told = pl.concat([ended.select("__row"), split], how="horizontal")
+    split = split_of(trace, frame["thread_row"], frame["start_ns"], frame["end_ns"]).drop("migrations")
     return (
-        frame.join(told, on="__row", how="left", maintain_order="left")
-        .drop("__row")
+        pl.concat([frame, split], how="horizontal")
         .with_columns(wall_ns=pl.col("end_ns") - pl.col("start_ns"))
         .with_columns(told_ns=pl.when(pl.col("on_cpu_ns").is_not_null()).then("wall_ns"))
     )

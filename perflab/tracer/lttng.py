@@ -161,7 +161,7 @@ class Session:
     kernel: bool
     start: Start
     name: str = field(default_factory=lambda: f"{SESSION_PREFIX}{os.getpid()}-{secrets.token_hex(4)}")
-    _daemon: _Daemon | None = None
+    _daemon: _Daemon = field(init=False)
     _keeper: Companion | None = None
     _created: bool = False
     _created_once: bool = False
@@ -169,17 +169,16 @@ class Session:
 
     def __post_init__(self) -> None:
         self.directory = self.directory.absolute()
+        self._daemon = _Daemon(self.start, kernel=self.kernel)
 
     @property
     def environment(self) -> dict[str, str]:
         """For the processes that are to be recorded."""
-        assert self._daemon is not None
         return {**self._daemon.variables, "LTTNG_UST_REGISTER_TIMEOUT": str(REGISTER_LIMIT_MS)}
 
     def begin(self) -> None:
         """Raises Unavailable where no daemon can be had, PerflabError where LTTng refuses something."""
         check()
-        self._daemon = _Daemon(self.start, kernel=self.kernel)
         self._daemon.begin()
         self._record()
         if not self._daemon.own:
@@ -215,7 +214,7 @@ class Session:
 
     def _unwritten(self) -> str | None:
         """Why a part of the trace could not be written. LTTng tells nobody: its daemon goes on, and exits with 0."""
-        said = None if self._daemon is None else self._daemon.write_error()
+        said = self._daemon.write_error()
         with contextlib.suppress(OSError):
             if said is None and self._created_once and os.statvfs(self.directory).f_bavail == 0:
                 said = os.strerror(errno.ENOSPC)
@@ -231,8 +230,7 @@ class Session:
                     self._run("snapshot", "record", f"--session={self.name}", str(self.directory))
         finally:
             with contextlib.ExitStack() as stack:
-                if self._daemon is not None:
-                    stack.callback(self._daemon.end)
+                stack.callback(self._daemon.end)
                 if self._keeper is not None:
                     stack.callback(self._keeper.stop)
                 stack.callback(self._record_file.unlink, missing_ok=True)
@@ -250,7 +248,6 @@ class Session:
 
     def _record(self) -> None:
         """What a perflab that is killed together with its guards leaves; `perflab clean` reads it."""
-        assert self._daemon is not None
         record: dict[str, Any] = {"session": self.name, "home": None}
         if (home := self._daemon.home) is not None:
             status = home.lstat()
@@ -286,7 +283,6 @@ class Session:
     def _document(self, losses: dict[str, tuple[int, int]], domain: str) -> dict[str, Any]:
         """What is not known is None."""
         discarded, packets = losses.get(domain, (None, None))
-        assert self._daemon is not None
         shared = {"discarded_events": discarded, "lost_packets": packets, "lttng_version": version()}
         if domain == "KERNEL":
             return {"tracer": "lttng", "filter": None, "events": None, "lost": discarded, **shared}
@@ -304,7 +300,6 @@ class Session:
         }
 
     def _run(self, *arguments: str) -> str:
-        assert self._daemon is not None
         return _lttng(arguments, self._daemon.variables)
 
 
