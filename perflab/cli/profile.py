@@ -16,9 +16,9 @@ import typer
 from perflab import models
 from perflab.cli import recording
 from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Folder, Limit
-from perflab.cli.trace.common import AsJson, write_json
+from perflab.cli.trace.common import AsJson
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
-from perflab.output import console
+from perflab.output import console, write_json
 
 if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
@@ -269,8 +269,9 @@ def _shown(directory: Path, families: Families | None) -> Profile:
 
 def _print(found: Profile, directory: Path, as_json: bool, threads: bool) -> int:
     if as_json:
-        return write_json(models.as_json(found))
-    from perflab.report import profile_tables
+        write_json(models.as_json(found))
+    else:
+        from perflab.report import profile_tables
 
-    profile_tables.print_profile(console(), found, directory, threads=threads)
+        profile_tables.print_profile(console(), found, directory, threads=threads)
     return 0

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perflab.cli.trace.common import AsJson, Asked, Paths, Threads, opened, write_json
+from perflab.cli.trace.common import AsJson, Asked, Paths, Threads, opened
 from perflab.errors import BadInput, PerflabError
 from perflab.option import one_of
+from perflab.output import write_json
 from perflab.units import format_count, format_time, parse_duration
 
 if TYPE_CHECKING:
@@ -319,8 +320,9 @@ def export(
     if format_ in exporter.FILES:
         counts = exporter.export_file(trace, output, format_, force=force, wall=wall)
         if as_json:
-            return write_json({"file": str(output), "format": format_, "counts": counts})
-        sys.stdout.write(f"{output}\n{', '.join(_said(name, n) for name, n in counts.items() if n)}\n")
+            write_json({"file": str(output), "format": format_, "counts": counts})
+        else:
+            sys.stdout.write(f"{output}\n{', '.join(_said(name, n) for name, n in counts.items() if n)}\n")
         return 0
 
     def wrote(path: Path) -> None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-import json
-import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
 from perflab.cli.options import with_options
 from perflab.errors import BadInput
-from perflab.output import console
+from perflab.output import console, write_json
 
 if TYPE_CHECKING:
     from perflab.trace.answer import Answer, Section
@@ -96,7 +94,8 @@ class Asked:
             cut = tuple(_cut(section, self.top) for section in answer.sections)
             answer = dataclasses.replace(answer, sections=cut)
         if self.as_json:
-            return write_json(answer.document())
+            write_json(answer.document())
+            return 0
         from perflab.report import trace_tables
 
         everything = self.whole or self.top is not None
@@ -120,11 +119,6 @@ def opened(paths: Sequence[Path], threads: int = 0) -> NativeTrace:
     if not any(part["events"] for part in trace.facts["traces"]):
         raise BadInput(f"{', '.join(map(str, paths))}: no event can be read")
     return trace
-
-
-def write_json(document: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    return 0
 
 
 def _cut(section: Section, rows: int) -> Section:

@@ -15,8 +15,9 @@ import typer
 
 from perflab.cli import recording
 from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Limit
-from perflab.cli.trace.common import AsJson, write_json
+from perflab.cli.trace.common import AsJson
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed
+from perflab.output import write_json
 
 if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
