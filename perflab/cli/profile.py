@@ -14,18 +14,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perflab import models
+from perflab import native as native_programs
 from perflab.cli import recording
 from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Folder, Limit
 from perflab.cli.trace.common import AsJson
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed, Unavailable
+from perflab.native import Native
 from perflab.output import console, write_json
+from perflab.parameters import parse_size
+from perflab.processes import descendants, describe_status, read_process
+from perflab.profile import families as families_module
+from perflab.profile import perf_data, record, result
+from perflab.profile.families import Families
+from perflab.profile.record import Plan
+from perflab.profile.result import Profile, Recorded
+from perflab.workload.command import check_program
 
 if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
-    from perflab.native import Native
-    from perflab.profile.families import Families
-    from perflab.profile.record import Plan
-    from perflab.profile.result import Profile, Recorded
 
 
 def profile(
@@ -38,7 +44,7 @@ def profile(
     duration: Duration = None,
     frequency: Annotated[
         int, typer.Option("--frequency", "-F", metavar="HZ", min=1, max=50_000, help="Samples per second and CPU.")
-    ] = 999,
+    ] = record.DEFAULT_FREQUENCY_HZ,
     call_graph: Annotated[
         str, typer.Option("--call-graph", metavar="KIND", help="How stacks are found: dwarf, fp or lbr.")
     ] = "dwarf",
@@ -70,12 +76,6 @@ def profile(
 
     Records with perf, which must be installed. Processes that COMMAND starts are profiled, too.
     """
-    from perflab import native as native_programs
-    from perflab.parameters import parse_size
-    from perflab.profile import families as families_module
-    from perflab.profile import record, result
-    from perflab.workload.command import check_program
-
     rules = families_module.load(families)
     if show is not None:
         if command or pids or system:
@@ -109,8 +109,6 @@ def profile(
         made = result.analyse(directory, plan, recorded, rules, keep_raw=not drop_raw)
     _print(made, directory, as_json, threads)
     if status:
-        from perflab.processes import describe_status
-
         raise TrialFailed(f"{words[0]} {describe_status(status)}; what it did until then is in {directory}")
     return 0
 
@@ -126,12 +124,10 @@ def _pids(written: Sequence[str]) -> list[int]:
 @contextlib.contextmanager
 def _only_if_recorded(place: Folder) -> Iterator[None]:
     """Leaves no folder behind where nothing could be recorded."""
-    from perflab.profile.record import DATA
-
     try:
         yield
     except (Unavailable, BadInput):
-        if not (place.path / DATA).exists():
+        if not (place.path / record.DATA).exists():
             place.take_back()
         raise
 
@@ -140,8 +136,6 @@ def _of_command(
     words: Sequence[str], plan: Plan, directory: Path, companions: Companions, limit: Limit, quiet: bool
 ) -> tuple[Recorded, int | None]:
     """With the status of the command; None where it was ended by us."""
-    from perflab.profile import record, result
-
     interrupted: BaseException | None = None
     with _output_to_stderr(quiet):
         companion = companions.run(record.command_line(plan, directory, words))
@@ -163,8 +157,6 @@ def _of_command(
 
 def _has_samples(directory: Path) -> bool:
     """Whether perf wrote a file that it could begin with; else it says in its log why not."""
-    from perflab.profile import perf_data, record
-
     try:
         perf_data.read(directory / record.DATA)
     except BadInput:
@@ -190,22 +182,18 @@ def _output_to_stderr(wanted: bool) -> Iterator[None]:
 
 def _wait(companion: GuardedCompanion, limit: Limit) -> tuple[bool, int | None]:
     """Whether the command has ended by itself within the time, and the CPU time of perf when it was last looked at."""
-    from perflab.profile.record import cpu_ns
-
     used: int | None = None
     while companion.status is None and not companion.finished:
         if limit.is_over:
             return False, used
         companion.receive(LOOK_S)
-        used = cpu_ns(companion.pid) or used
+        used = record.cpu_ns(companion.pid) or used
     return True, used
 
 
 def _end_command(companion: GuardedCompanion) -> None:
     """As Ctrl-C does; perf ends when the command has, and writes what is left."""
-    from perflab.profile.record import command_of
-
-    process = command_of(companion.pid) if companion.pid is not None else None
+    process = record.command_of(companion.pid) if companion.pid is not None else None
     deadline = time.monotonic() + STOP_GRACE_S
     for signum, until in ((signal.SIGINT, deadline), (signal.SIGKILL, deadline + STOP_GRACE_S)):
         if process is None:
@@ -222,24 +210,19 @@ def _end_command(companion: GuardedCompanion) -> None:
 
 def _group(pid: int) -> list[int]:
     """The command, and what it started into its process group: a terminal asks all of them. perf leads that group."""
-    from perflab.profile import record
-
     found = [pid]
-    with contextlib.suppress(BadInput, Unavailable, ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError):
         group = os.getpgid(pid)
-        for descendant in record.with_descendants([pid])[1:]:
+        for below in descendants(pid):
             with contextlib.suppress(ProcessLookupError):
-                if os.getpgid(descendant) == group:
-                    found.append(descendant)
+                if os.getpgid(below.pid) == group:
+                    found.append(below.pid)
     return found
 
 
 def _of_processes(
     pids: Sequence[int], plan: Plan, directory: Path, companions: Companions, limit: Limit, native: Native
 ) -> Recorded:
-    from perflab.processes import read_process
-    from perflab.profile import record, result
-
     attached = record.Attached(directory, plan, pids, companions.start, native)
     identities = [process for pid in pids if (process := read_process(pid)) is not None]
     try:
@@ -257,8 +240,6 @@ def _of_processes(
 
 
 def _shown(directory: Path, families: Families | None) -> Profile:
-    from perflab.profile import record, result
-
     found = result.load(directory)
     if families is None:
         return found

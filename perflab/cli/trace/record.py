@@ -13,15 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perflab import native
 from perflab.cli import recording
 from perflab.cli.recording import LOOK_S, STOP_GRACE_S, Command, Companions, Duration, Limit
 from perflab.cli.trace.common import AsJson
 from perflab.errors import BadInput, Interrupted, PerflabError, TrialFailed
 from perflab.output import write_json
+from perflab.parameters import parse_size
+from perflab.trace import open_trace
+from perflab.tracer import AUTO, NONE, SCHEDULERS, Recording, RecordingSettings, check, losses
+from perflab.tracer.lttng import UserSpaceSettings
+from perflab.units import format_bytes
+from perflab.workload.command import check_program
 
 if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
-    from perflab.tracer import Recording
 
 USER_SPACE, SCHEDULER = "user space", "the scheduler"
 COUNTED_BYTES = 512 << 20  # a trace that is larger is not read to be counted: it takes seconds, and its events memory
@@ -71,12 +77,6 @@ def record(
 
     Without COMMAND whatever runs and comes is recorded. Ctrl-C ends the command in order, and the recording.
     """
-    from perflab import native
-    from perflab.parameters import parse_size
-    from perflab.tracer import AUTO, NONE, SCHEDULERS, Recording, RecordingSettings, check, losses
-    from perflab.tracer.lttng import UserSpaceSettings
-    from perflab.workload.command import check_program
-
     words = list(command or [])
     if whole_system and words and not (scheduler or scheduler_from):
         raise BadInput("--whole-system is of the scheduler's events: give --scheduler as well")
@@ -176,8 +176,6 @@ def _interrupt(program: GuardedCompanion) -> None:
 
 def _events(directory: Path, size: int) -> dict[str, int] | None:
     """How many events the trace has, counted; None where that would take long or it cannot be read."""
-    from perflab.trace import open_trace
-
     if size > COUNTED_BYTES:
         return None
     try:
@@ -192,8 +190,6 @@ def _events(directory: Path, size: int) -> dict[str, int] | None:
 
 
 def _tell(directory: Path, document: dict[str, Any], lost: Sequence[str]) -> None:
-    from perflab.units import format_bytes
-
     seconds = (document["ended_ns"] - document["began_ns"]) / 1e9
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     tracers = {USER_SPACE: "LTTng"} if document["user_space"] else {}
