@@ -64,11 +64,6 @@ class Weight:
     weight: int = 0
     squares: int = 0
 
-    def add(self, weight: int) -> None:
-        self.samples += 1
-        self.weight += weight
-        self.squares += weight * weight
-
     def include(self, other: Weight) -> None:
         self.samples += other.samples
         self.weight += other.weight
@@ -137,10 +132,8 @@ class _Reader:
         """The sample is complete."""
         if self._thread is not None:
             key = tuple(reversed(self._stack))
-            weight = self._thread.stacks.get(key)
-            if weight is None:
-                weight = self._thread.stacks[key] = Weight()
-            weight.add(self._period)
+            sample = Weight(1, self._period, self._period**2)
+            self._thread.stacks.setdefault(key, Weight()).include(sample)
         self._thread = None
         self._inside = False
         self._stack.clear()
