@@ -413,16 +413,15 @@ def _distributions(
 
 def _shifts(values: Sequence[pl.DataFrame], both: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """For each row of `both` the shift between the batch medians, and its interval."""
-    rows = both.select(by).with_row_index("__row")
     enough = (pl.col("n_a") >= BATCHES * MIN_IN_BATCH) & (pl.col("n_b") >= BATCHES * MIN_IN_BATCH)
-    chosen = both.with_row_index("__row").filter(enough)["__row"]
-    medians = [_batch_medians(frame, rows.filter(pl.col("__row").is_in(chosen.implode())), by) for frame in values]
+    rows = both.with_row_index("__row").filter(enough).select("__row", *by)
+    medians = [_batch_medians(frame, rows, by) for frame in values]
     shifts: dict[str, list[float | None]] = {column: [None] * both.height for column in _SHIFT}
-    if chosen.len():
+    if rows.height:
         from perflab.statistics.difference import shift
         from perflab.statistics.sample import Sample, design
 
-        for row in chosen:
+        for row in rows["__row"]:
             estimate = shift(design(Sample.of(medians[0][row]), Sample.of(medians[1][row])), CONFIDENCE)
             interval = estimate.interval
             ends = (None, None) if interval is None else (interval.low, interval.high)
@@ -440,11 +439,10 @@ def _batch_medians(values: pl.DataFrame, rows: pl.DataFrame, by: list[str]) -> d
         .with_columns(batch=place * BATCHES // pl.len().over("__row"))
         .group_by("__row", "batch", maintain_order=True)
         .agg(pl.col("value_ns").median())
+        .group_by("__row", maintain_order=True)
+        .agg("value_ns")
     )
-    medians: dict[int, list[float]] = {}
-    for row, _, value in found.iter_rows():
-        medians.setdefault(row, []).append(value)
-    return medians
+    return dict(found.iter_rows())
 
 
 def _missing(frames: Sequence[pl.DataFrame], key: list[str], what: str, n: str) -> list[pl.DataFrame]:
@@ -475,14 +473,12 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
         known = pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then("on_cpu_ns")
         of_spin = part_of(pl.col("wall_ns"), pl.col("wall_ns").filter(spin).first().over(of))
         frames.append(
-            sums.with_columns(known.alias("known_ns")).with_columns(
-                pl.when(~thread).then(of_spin).alias("of_spin_percent"),
-                part_of(pl.col("known_ns"), pl.col("known_ns").filter(thread).first().over(of)).alias(
-                    "cpu_of_thread_percent"
+            sums.with_columns(known_ns=known).with_columns(
+                of_spin_percent=pl.when(~thread).then(of_spin),
+                cpu_of_thread_percent=part_of(pl.col("known_ns"), pl.col("known_ns").filter(thread).first().over(of)),
+                cpu_usage_percent=pl.when(pl.col("known_ns").is_not_null()).then(
+                    part_of(pl.col("on_cpu_ns"), pl.col("told_ns"))
                 ),
-                pl.when(pl.col("known_ns").is_not_null())
-                .then(part_of(pl.col("on_cpu_ns"), pl.col("told_ns")))
-                .alias("cpu_usage_percent"),
             )
         )
     named = [f.filter(pl.col("function") == "thread") for f in frames]
