@@ -38,9 +38,11 @@ from perflab.trace.columns import (
     text,
     time,
 )
+from perflab.trace.executor import EXECUTOR as EXECUTOR_OF_ONE
 from perflab.trace.executor import MIN_KNOWN_PERCENT, executor
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.quantiles import REASON_QUANTILE, describe
+from perflab.trace.scheduling import THREADS as THREADS_OF_ONE
 from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import ONLY_SCHEDULER, identities, part_of
@@ -461,7 +463,7 @@ def _executor(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
     """The time of executor threads, those of one name together."""
     frames = []
     for side in sides:
-        table = executor(side.trace, scope=side.scope).section("executor").frame
+        table = executor(side.trace, scope=side.scope).section(EXECUTOR_OF_ONE.name).frame
         told = pl.col("wall_ns") * pl.col("known_percent") / 100.0
         sums = table.group_by(_key(EXECUTOR), maintain_order=True).agg(
             pl.len().alias("threads"), pl.col("count").sum(), pl.col("wall_ns").sum(),
@@ -491,7 +493,7 @@ def _threads(sides: Sequence[_Side], unmatched: list[pl.DataFrame]) -> Section:
     """What threads did in a second, those of one name together."""
     frames = []
     for side in sides:
-        table = scheduling(side.trace, side.scope).section("threads").frame
+        table = scheduling(side.trace, side.scope).section(THREADS_OF_ONE.name).frame
         covered = pl.lit(covered_ns(side.trace, side.scope), pl.Int64)
         sums = table.group_by(_key(THREADS), maintain_order=True).agg(
             pl.len().alias("threads"), pl.col("on_cpu_ns", "preempted_ns", "switches", "migrations").sum()

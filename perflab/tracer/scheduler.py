@@ -95,9 +95,9 @@ class SchedulerRecorder:
             done = self._await("done", END_LIMIT_S)
         finally:
             self._companion.stop()
-        filtered = "process tree" if self.roots else None
-        self._told = {"tracer": self.source, "filter": filtered, **{key: done.get(key) for key in _TOLD}}
-        self._told |= {key: value for key, value in done.items() if key not in (*_TOLD, "type")}
+        told = {"tracer": self.source, "filter": "process tree" if self.roots else None}
+        self._told = {**told, **dict.fromkeys(_TOLD), **done}
+        del self._told["type"]
         return self._told
 
     def _await(self, kind: str, seconds: float) -> dict[str, Any]:
@@ -109,20 +109,16 @@ class SchedulerRecorder:
             if line is not None and line.get("type") == kind:
                 return line
             if line is not None and line.get("type") == "error":
-                self._fail(str(line.get("text")))
+                raise self._failure(self._companion, str(line.get("text")))
             if line is None and self._companion.status is not None:
-                self._fail(f"it ended with status {self._companion.status}{last_words(self._companion.log)}")
-        self._fail(f"it did not say {kind!r} within {seconds:.0f} s")
-        raise AssertionError
+                ended = f"it ended with status {self._companion.status}{last_words(self._companion.log)}"
+                raise self._failure(self._companion, ended)
+        raise self._failure(self._companion, f"it did not say {kind!r} within {seconds:.0f} s")
 
-    def _fail(self, text: str) -> None:
-        assert self._companion is not None
+    def _failure(self, companion: Companion, text: str) -> PerflabError:
         deadline = time.monotonic() + 5.0
-        while self._companion.status is None and time.monotonic() < deadline:
-            self._companion.receive(0.05)
-        match self._companion.status:
-            case 2:
-                raise BadInput(f"{self.PROGRAM}: {text}")
-            case 3:
-                raise Unavailable(text)
-        raise PerflabError(f"{self.PROGRAM}: {text}")
+        while companion.status is None and time.monotonic() < deadline:
+            companion.receive(0.05)
+        if companion.status == Unavailable.exit_code:
+            return Unavailable(text)
+        return (BadInput if companion.status == BadInput.exit_code else PerflabError)(f"{self.PROGRAM}: {text}")
