@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from annotated_types import Ge, Le
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import TypeAdapter, ValidationError
+    from pydantic.json_schema import GenerateJsonSchema
 
 T = TypeVar("T")
 
@@ -25,6 +28,7 @@ Count = Annotated[int, Ge(0)]
 Ordinal = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Le(1)]
 Number = int | float
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Damaged(ValueError):
@@ -58,6 +62,24 @@ def read(record: type[T], document: object) -> T:
 
 def schema(record: type, title: str) -> dict[str, Any]:
     """The JSON Schema of the documents of a record."""
+    made = _adapter(record).json_schema(schema_generator=_described())
+    definitions = made.pop("$defs", {})
+    return {"$schema": _DIALECT, "title": title, **made, "$defs": definitions}
+
+
+def schema_of_each(records: Mapping[str, type], title: str) -> dict[str, Any]:
+    """That of objects whose members have these records, by the pattern of their names."""
+    from pydantic import TypeAdapter
+
+    made, shared = TypeAdapter.json_schemas(
+        [(pattern, "validation", _adapter(record)) for pattern, record in records.items()],
+        schema_generator=_described(),
+    )
+    members = {pattern: schema for (pattern, _), schema in made.items()}
+    return {"$schema": _DIALECT, "title": title, "type": "object", "patternProperties": members, **shared}
+
+
+def _described() -> type[GenerateJsonSchema]:
     from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import core_schema
 
@@ -87,10 +109,7 @@ def schema(record: type, title: str) -> dict[str, Any]:
                     member["description"] = words
             return made
 
-    made = _adapter(record).json_schema(schema_generator=Described)
-    definitions = made.pop("$defs", {})
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
-    return {**head, **made, "$defs": definitions}
+    return Described
 
 
 def docstrings(record: type) -> dict[str, str]:

@@ -23,8 +23,6 @@ from perflab.workload import Graph
 if TYPE_CHECKING:
     from perflab.formats.monitor import MonitorReader
 
-Evidence = dict[str, Any]
-
 BEFORE, AFTER = "before", "after"
 
 
@@ -37,6 +35,37 @@ class NotInEffect(Exception):
     def __init__(self, reason: str, condition: str | None = None) -> None:
         super().__init__(reason)
         self.condition = condition
+
+
+@dataclass(frozen=True)
+class Shown:
+    """That tables have a field of evidence: what it is called, in `promised` as in `achieved`, and in which unit.
+
+    `per` plain numbers are one of `unit`. Without `zero` a promise of 0 is none.
+    """
+
+    words: str
+    unit: str = ""
+    per: float = 1.0
+    zero: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What was promised for a window and what was achieved in it, from the kernel or the receiver, never an echo.
+
+    A condition has records of its own for both. The docstring of a field says what it is and who saw it.
+    """
+
+    promised: Any
+    achieved: Any
+    """None where nothing is known."""
+    in_effect: bool = field(init=False)
+    reason: str | None = None
+    """One line, where it was not in effect."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "in_effect", self.reason is None)
 
 
 @dataclass(frozen=True)
@@ -66,10 +95,10 @@ class Counts:
     """Messages of a condition's own publishers so far, in the whole trial without warm-up, as its processes counted."""
 
     at_ns: int
-    sent: int
-    not_sent: int
-    deliveries_expected: int
-    received: int
+    sent: float
+    not_sent: float
+    deliveries_expected: float
+    received: float
 
 
 class Companion(Protocol):
@@ -184,10 +213,7 @@ class Applied(ABC):
 
     @abstractmethod
     def verify(self, window: Window) -> Evidence:
-        """What was promised and what was achieved in `window`, from the kernel or the receiver, never an echo.
-
-        The evidence has "promised", "achieved" and "in_effect"; where that is False, "reason" is one line.
-        """
+        """Whether it was in effect all the time of `window`."""
 
     def remove(self) -> None:
         """Ends the disturbance and takes away what it left behind. Always called, idempotent."""
@@ -202,6 +228,7 @@ class Condition(Specification, ABC):
 
     from_beside: ClassVar[bool] = False  # what reaches the workload comes from processes beside it
     over_network: ClassVar[bool] = False  # what it changes is on its way over the network
+    evidence: ClassVar[type[Evidence]] = Evidence  # what it proves, with the types of both sides
     ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
 
     _number: int = PrivateAttr(default=1)

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
-from perflab.condition import Trial, Window
+from perflab.condition import Shown, Trial, Window
 from perflab.condition.evidence import part_words, parts, rounded
-from perflab.units import NS_PER_S
 
 # Over the whole window. At loads of 10 to 90 % and with the slices used here stress-ng's workers wanted up to 0.08 of a
 # CPU more than asked on a busy machine, never less; the tolerance is for stolen time, which is neither run time nor
@@ -28,6 +27,31 @@ TOLERANCE = 0.15
 PART_TOLERANCE = 0.5
 # CPUs with less idle time than this are full: what they left idle says nothing about what a load wanted.
 SATURATED_IDLE_SHARE = 0.03
+
+
+CpusWanted = Annotated[float | None, Shown("CPUs wanted")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuDemand:
+    """Of threads together, in CPUs (CPU seconds per second); null where the kernel or the monitor does not tell."""
+
+    cpus_used: Annotated[float | None, Shown("CPUs used")] = None
+    """CPU time of the threads that work."""
+    cpus_wanted: CpusWanted = None
+    """CPU time and run delay of these threads."""
+    capacity_cpus: float | None = None
+    """What they used and what their CPUs left idle: what they could have had."""
+    idle_share: float | None = None
+    """Idle time of the CPUs that they may use, 0 to 1."""
+    part_s: float | None = None
+    """Length of the parts that are judged one by one."""
+    cpus_used_by_part: tuple[float | None, ...] | None = None
+    """CPU time in each part."""
+    cpus_wanted_by_part: tuple[float | None, ...] | None = None
+    """CPU time and run delay in each part."""
+    cpus_used_by_thread: tuple[float | None, ...] | None = None
+    """CPU time of each thread."""
 
 
 @dataclass(frozen=True)
@@ -92,37 +116,23 @@ def measure(trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int
 
 def judge(
     trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int], share: float, window: Window
-) -> tuple[dict[str, Any], str | None]:
-    """What was achieved of `share` of a CPU per thread, for evidence, and why it was not enough."""
+) -> tuple[CpuDemand, str | None]:
+    """What was achieved of `share` of a CPU per thread, and why it was not enough."""
     whole = measure(trial, group, threads, cpus, window)
     pieces = [measure(trial, group, threads, cpus, part) for part in parts(window)]
-    achieved: dict[str, Any] = {
-        "cpus_used": rounded(whole.total_used),
-        "cpus_wanted": rounded(whole.total_wanted),
-        "capacity_cpus": rounded(whole.capacity),
-        "idle_share": rounded(whole.idle_share),
-        "part_s": rounded(window.seconds / len(pieces)),
-        "cpus_used_by_part": [rounded(piece.total_used) for piece in pieces],
-        "cpus_wanted_by_part": [rounded(piece.total_wanted) for piece in pieces],
-        "cpus_used_by_thread": [rounded(whole.used[thread]) for thread in threads],
-    }
+    achieved = CpuDemand(
+        cpus_used=rounded(whole.total_used),
+        cpus_wanted=rounded(whole.total_wanted),
+        capacity_cpus=rounded(whole.capacity),
+        idle_share=rounded(whole.idle_share),
+        part_s=rounded(window.seconds / len(pieces)),
+        cpus_used_by_part=tuple(rounded(piece.total_used) for piece in pieces),
+        cpus_wanted_by_part=tuple(rounded(piece.total_wanted) for piece in pieces),
+        cpus_used_by_thread=tuple(rounded(whole.used[thread]) for thread in threads),
+    )
     if not threads:
         return achieved, "it has no threads"
     for number, piece in enumerate(pieces, 1):
         if (reason := piece.shortfall(share, PART_TOLERANCE)) is not None:
             return achieved, reason + part_words(number, len(pieces))
     return achieved, whole.shortfall(share, TOLERANCE)
-
-
-def moved(trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int], window: Window) -> str | None:
-    """Which of these threads was allowed other CPUs than promised at some time of the window."""
-    promised = tuple(cpus)
-    for seen in trial.monitor.threads(group, window.begin_ns, window.end_ns):
-        if seen.tid in threads and tuple(sorted(seen.cpus)) != promised:
-            offset_s = max(0, seen.first_seen_ns - window.begin_ns) / NS_PER_S
-            found = ",".join(map(str, seen.cpus))
-            return (
-                f"thread {seen.tid} of it was on CPUs {found} instead of {','.join(map(str, promised))}, "
-                f"{offset_s:.1f} s into the measured time"
-            )
-    return None

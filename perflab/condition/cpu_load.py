@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from perflab.condition import Condition, Trial, Window
+from perflab.condition import Condition, Evidence, Trial, Window
 from perflab.condition import cpu_demand as demand
+from perflab.condition.cpu_demand import CpuDemand, CpusWanted
 from perflab.condition.evidence import allowed_cpus, require_cpus, require_processes
-from perflab.condition.stress_ng import Load, cpu_methods
+from perflab.condition.stress_ng import Load, LoadEvidence, WorkersSeen, cpu_methods
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.parameters import Cpus, Percent
@@ -23,10 +25,39 @@ from perflab.workload import Graph
 SLICE_MS = 10
 
 
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    workers: int
+    """Processes that load a CPU."""
+    load_percent: float
+    """Share of a CPU that each of them wants."""
+    demand_cpus: CpusWanted
+    """What they want together, in CPUs."""
+    cpus: tuple[int, ...]
+    """CPUs that they may use."""
+    method: str
+    """What they compute."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Achieved(CpuDemand, WorkersSeen):
+    cpus_shared_with_workload: tuple[int, ...]
+    """CPUs of the load that a process of the workload may use, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuLoadEvidence(LoadEvidence):
+    promised: Promised
+    achieved: Achieved
+    note: str | None = None
+    """That the load and the workload have no CPU in common."""
+
+
 class CpuLoad(Condition):
     """Each worker wants `load` percent of a CPU, all the time."""
 
     name: ClassVar[str] = "cpu_load"
+    evidence: ClassVar[type[Evidence]] = CpuLoadEvidence
 
     workers: int = Field(
         default_factory=lambda: len(allowed_cpus()),
@@ -70,7 +101,7 @@ class CpuWorkers(Load):
     """Those of one trial."""
 
     def __init__(self, asked: CpuLoad, trial: Trial) -> None:
-        self.asked = asked
+        self.asked, self.cpus = asked, asked.cpus
         super().__init__(
             trial,
             asked.label,
@@ -84,33 +115,29 @@ class CpuWorkers(Load):
             ],
         )
 
-    def promised(self) -> dict[str, Any]:
+    def judge(self, window: Window) -> tuple[Achieved, str | None]:
+        use, weak = demand.judge(self.trial, self.label, self.threads, self.asked.cpus, self.asked.share, window)
+        shared = self._shared_with_workload()
+        return Achieved(**self.seen(window), **vars(use), cpus_shared_with_workload=shared), weak
+
+    def evidence(self, achieved: Achieved, reason: str | None) -> CpuLoadEvidence:
         asked = self.asked
-        return {
-            "workers": asked.workers,
-            "load_percent": asked.load,
-            "demand_cpus": asked.workers * asked.share,
-            "cpus": list(asked.cpus),
-            "method": asked.method,
-        }
+        promised = Promised(
+            workers=asked.workers,
+            load_percent=asked.load,
+            demand_cpus=asked.workers * asked.share,
+            cpus=asked.cpus,
+            method=asked.method,
+        )
+        apart = None if achieved.cpus_shared_with_workload else "the load and the workload have no CPU in common"
+        return CpuLoadEvidence(promised=promised, achieved=achieved, reason=reason, note=apart)
 
-    def judge(self, window: Window) -> tuple[dict[str, Any], str | None]:
-        achieved, weak = demand.judge(self.trial, self.label, self.threads, self.asked.cpus, self.asked.share, window)
-        return {"cpus_shared_with_workload": self._shared_with_workload(), **achieved}, weak
-
-    def moved(self, window: Window) -> str | None:
-        return demand.moved(self.trial, self.label, self.threads, self.asked.cpus, window)
-
-    def remarks(self) -> dict[str, Any]:
-        apart = not self._shared_with_workload()
-        return {"note": "the load and the workload have no CPU in common" if apart else None}
-
-    def _shared_with_workload(self) -> list[int]:
+    def _shared_with_workload(self) -> tuple[int, ...]:
         """The CPUs of the load that some process of the workload may use, too."""
         launch = self.trial.launch
         everywhere = frozenset(allowed_cpus()) if launch.cpus is None else launch.cpus
         of_workload = (launch.cpus_of.get(name, everywhere) for name in self.trial.processes)
-        return sorted(frozenset(self.asked.cpus) & frozenset().union(*of_workload))
+        return tuple(sorted(frozenset(self.asked.cpus) & frozenset().union(*of_workload)))
 
 
 def words(given: Mapping[str, Any]) -> str:

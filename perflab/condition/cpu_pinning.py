@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from perflab.condition import Applied, Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition import Applied, Condition, Evidence, NotInEffect, Shown, Trial, Window
 from perflab.condition.evidence import (
     allowed_cpus,
     catch_up,
     count_words,
     cpu_words,
     longest_gap_s,
-    outcome,
     require_cpus,
     require_processes,
     rounded,
 )
 from perflab.errors import BadInput
+from perflab.formats.monitor import Escape
 from perflab.host import Host
 from perflab.kernel import parse_cpu_list
 from perflab.parameters import Cpus, Names, Switch
@@ -31,10 +32,74 @@ from perflab.workload import Graph
 GROUP = "workload"  # of the monitor: workload/<process>
 
 
+CpusOfWorkload = Annotated[int, Shown("CPUs of the workload")]
+Outside = Annotated[int, Shown("threads seen outside them")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    cpus: tuple[int, ...]
+    """CPUs that every thread may use, and no other."""
+    count: CpusOfWorkload
+    """How many these are."""
+    threads_outside: Outside = 0
+    """None may be seen elsewhere."""
+    processes: tuple[str, ...]
+    """Processes of the workload that are pinned."""
+    asked: Mapping[str, Any]
+    """`count` or `cpus` as they were given."""
+    clipped: bool
+    """Whether the machine has fewer than were asked for."""
+
+
+@dataclass(frozen=True)
+class RanOutside:
+    pid: int
+    tid: int
+    name: str
+    cpu: int
+    at_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessSeen:
+    threads: int
+    samples: int
+    threads_at_end: int | None
+    affinities: tuple[tuple[int, ...], ...]
+    escapes: tuple[Escape, ...]
+    ran_outside: tuple[RanOutside, ...]
+    never_watched: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Achieved:
+    threads: int
+    """Threads that perflab-monitor saw in the measured part."""
+    samples: int
+    """Its samples, of the process with the fewest."""
+    threads_outside: Outside
+    """Threads that could run, or ran, on other CPUs, over all samples."""
+    interval_s: float | None
+    """Time between two samples, within which a thread may have been elsewhere and back."""
+    monitor_gap_s: float | None
+    """Longest time in which the monitor did not look."""
+    processes: Mapping[str, ProcessSeen]
+    """Of each process: `affinities` that were seen, `escapes` (could run elsewhere), `ran_outside`, `threads_at_end`
+    (from /proc; null: it had ended), `never_watched` (threads of the end that no sample has)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinningEvidence(Evidence):
+    promised: Promised
+    achieved: Achieved
+
+
 class CpuPinning(Condition):
     """Sets the CPUs of the workload's processes before they execute, so that every thread inherits them."""
 
     name: ClassVar[str] = "cpu_pinning"
+    evidence: ClassVar[type[Evidence]] = PinningEvidence
 
     count: int | None = Field(
         default=None, ge=1, le=4096, description="how many CPUs: the highest-numbered ones that perflab may use"
@@ -112,78 +177,66 @@ class Pinned(Applied):
         groups = [f"{GROUP}/{name}" for name in self.processes]
         reason = catch_up(self.trial, window, groups)
         interval_ns = self.trial.monitor.interval_ns
-        processes: dict[str, Any] = {}
+        seen: dict[str, ProcessSeen] = {}
         for name in self.processes:
-            processes[name], problem = self._judge(name, frozenset(self.cpus), window)
+            seen[name], problem = self._judge(name, frozenset(self.cpus), window)
             reason = reason or problem
-        asked = {"count": self.asked.count, "cpus": self.asked.cpus and list(self.asked.cpus)}
-        return outcome(
-            {
-                "cpus": list(self.cpus),
-                "count": len(self.cpus),
-                "processes": list(self.processes),
-                "asked": {key: value for key, value in asked.items() if value is not None},
-                "clipped": (self.asked.count or len(self.asked.cpus or ())) != len(self.cpus),
-            },
-            {
-                "threads": sum(p["threads"] for p in processes.values()),
-                "samples": min((p["samples"] for p in processes.values()), default=0),
-                # Between two samples a thread may have been elsewhere and back.
-                "interval_s": None if interval_ns is None else interval_ns / NS_PER_S,
-                "monitor_gap_s": rounded(longest_gap_s(self.trial, groups, window)),
-                "processes": processes,
-            },
-            reason,
+        asked = {"count": self.asked.count, "cpus": self.asked.cpus}
+        promised = Promised(
+            cpus=self.cpus,
+            count=len(self.cpus),
+            processes=tuple(self.processes),
+            asked={key: value for key, value in asked.items() if value is not None},
+            clipped=(self.asked.count or len(self.asked.cpus or ())) != len(self.cpus),
         )
+        achieved = Achieved(
+            threads=sum(p.threads for p in seen.values()),
+            samples=min((p.samples for p in seen.values()), default=0),
+            threads_outside=sum(len(p.escapes) + len(p.ran_outside) for p in seen.values()),
+            interval_s=None if interval_ns is None else interval_ns / NS_PER_S,
+            monitor_gap_s=rounded(longest_gap_s(self.trial, groups, window)),
+            processes=seen,
+        )
+        return PinningEvidence(promised=promised, achieved=achieved, reason=reason)
 
-    def _judge(self, name: str, allowed: frozenset[int], window: Window) -> tuple[dict[str, Any], str | None]:
+    def _judge(self, name: str, allowed: frozenset[int], window: Window) -> tuple[ProcessSeen, str | None]:
         """What was seen of the threads of one process and its descendants, and which of them could run elsewhere."""
-        monitor = self.trial.monitor
-        group = f"{GROUP}/{name}"
+        monitor, group = self.trial.monitor, f"{GROUP}/{name}"
         states = monitor.threads(group, window.begin_ns, window.end_ns)
         at_end = list(self._read_now(name))
-        seen: dict[str, Any] = {
-            "threads": len({(s.pid, s.tid) for s in states}),
-            "samples": len(monitor.rss_kb(group, window.begin_ns, window.end_ns)),
-            "threads_at_end": len(at_end) or None,
-            "affinities": sorted({tuple(sorted(s.cpus)) for s in states}),
-            "escapes": [],
-            "ran_outside": [],
-            "never_watched": self._never_watched(group, at_end),
-        }
         escapes = monitor.escaped(group, allowed, window.begin_ns, window.end_ns)
-        seen["escapes"] = [
-            {"pid": e.pid, "tid": e.tid, "name": e.name, "cpus": sorted(e.cpus), "at_ns": e.at_ns} for e in escapes
-        ]
         outside = monitor.ran_outside(group, allowed, window.begin_ns, window.end_ns)
-        seen["ran_outside"] = [
-            {"pid": r.pid, "tid": r.tid, "name": r.name, "cpu": r.cpus[0], "at_ns": r.at_ns} for r in outside
-        ]
-        if not states:
-            return seen, f"the monitor has seen no thread of process {name!r}"
-        if escapes:
-            e = escapes[0]
-            when_s = max(0, e.at_ns - window.begin_ns) / NS_PER_S
-            return seen, (
-                f"thread {e.tid} ({e.name}) of process {name!r} could run on {cpu_words(e.cpus)} "
-                f"{when_s:.1f} s into the measured time, and {cpu_words(allowed)} was promised"
-            )
-        if outside:
-            r = outside[0]
-            return seen, (
-                f"thread {r.tid} ({r.name}) of process {name!r} ran on {cpu_words(r.cpus)} "
-                f"{max(0, r.at_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured time, "
+        seen = ProcessSeen(
+            threads=len({(s.pid, s.tid) for s in states}),
+            samples=len(monitor.rss_kb(group, window.begin_ns, window.end_ns)),
+            threads_at_end=len(at_end) or None,
+            affinities=tuple(sorted({tuple(sorted(s.cpus)) for s in states})),
+            escapes=tuple(escapes),
+            ran_outside=tuple(RanOutside(r.pid, r.tid, r.name, r.cpus[0], r.at_ns) for r in outside),
+            never_watched=self._never_watched(group, at_end),
+        )
+
+        def problem(tid: int, thread: str, did: str, cpus: Iterable[int], when: str) -> str:
+            return (
+                f"thread {tid} ({thread}) of process {name!r} {did} on {cpu_words(cpus)} {when}, "
                 f"and {cpu_words(allowed)} was promised"
             )
-        if seen["never_watched"]:
-            were = "were" if seen["never_watched"] > 1 else "was"
-            return seen, f"{count_words(seen['never_watched'], 'thread')} of process {name!r} {were} never watched"
+
+        def since(at_ns: int) -> str:
+            return f"{max(0, at_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured time"
+
+        if not states:
+            return seen, f"the monitor has seen no thread of process {name!r}"
+        for e in escapes:
+            return seen, problem(e.tid, e.name, "could run", e.cpus, since(e.at_ns))
+        for r in outside:
+            return seen, problem(r.tid, r.name, "ran", r.cpus, since(r.at_ns))
+        if seen.never_watched:
+            were = "were" if seen.never_watched > 1 else "was"
+            return seen, f"{count_words(seen.never_watched, 'thread')} of process {name!r} {were} never watched"
         for _, tid, thread, cpus in at_end:
             if not cpus <= allowed:
-                return seen, (
-                    f"thread {tid} ({thread}) of process {name!r} could run on {cpu_words(cpus)} at the end, "
-                    f"and {cpu_words(allowed)} was promised"
-                )
+                return seen, problem(tid, thread, "could run", cpus, "at the end")
         return seen, None
 
     def _never_watched(self, group: str, at_end: list[tuple[int, int, str, frozenset[int]]]) -> int | None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from perflab.condition import Companion, Evidence, NotInEffect, Trial, Window
+from perflab.condition import Companion, NotInEffect, Trial, Window
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.units import NS_PER_S
@@ -75,17 +75,6 @@ def part_words(number: int, of: int) -> str:
     return f" in part {number} of {of} of the measured time" if of > 1 else ""
 
 
-def outcome(promised: Mapping[str, Any], achieved: Mapping[str, Any], reason: str | None, **more: Any) -> Evidence:
-    """Evidence of the form that all conditions give."""
-    return {
-        "promised": dict(promised),
-        "achieved": dict(achieved),
-        "in_effect": reason is None,
-        "reason": reason,
-        **more,
-    }
-
-
 def catch_up(trial: Trial, window: Window, groups: Sequence[str]) -> str | None:
     """Waits, for a bounded time, until the monitor has seen all of the window; what it missed where it did not.
 
@@ -145,6 +134,22 @@ def recent(trial: Trial, since_ns: int, seconds: float) -> Window | None:
     last_ns = trial.monitor.last_at_ns
     begin_ns = None if last_ns is None else last_ns - round(seconds * NS_PER_S)
     return None if last_ns is None or begin_ns is None or begin_ns < since_ns else Window(begin_ns, last_ns)
+
+
+def differing(
+    trial: Trial, group: str, window: Window, promised: Mapping[int, Mapping[str, Any]], program: str
+) -> str | None:
+    """Which thread was otherwise in the window than promised: by its number `policy`, `priority`, `nice` and `cpus`."""
+    for seen in trial.monitor.threads(group, window.begin_ns, window.end_ns):
+        for key, value in promised.get(seen.tid, {}).items():
+            if (found := getattr(seen, key)) != value:
+                offset_s = max(0, seen.first_seen_ns - window.begin_ns) / NS_PER_S
+                shown = [",".join(map(str, v)) if isinstance(v, tuple) else v for v in (found, value)]
+                return (
+                    f"thread {seen.tid} of {program} had {key} {shown[0]} instead of {shown[1]}, "
+                    f"{offset_s:.1f} s into the measured time"
+                )
+    return None
 
 
 def has_ended(companion: Companion | None, what: str) -> str | None:

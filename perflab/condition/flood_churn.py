@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,32 @@ CYCLES_AT_LEAST = 0.95
 SILENT_AT_MOST_NS = 3 * NS_PER_S
 FOUND = ("writer_found", "reader_found", "participant_found")
 LOST = ("writer_lost", "reader_lost", "participant_lost")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChurnPromised:
+    of: str
+    """Endpoints or participants."""
+    cycles_per_s: float
+    """How many are created and deleted."""
+    topics: int
+    """That they use in turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChurnAchieved:
+    """As perflab-churn counted; null where it reported nothing."""
+
+    cycles: int | None = None
+    """Created."""
+    cycles_per_s: float | None = None
+    """Created per second."""
+    skipped: int | None = None
+    """Left out, because it was late."""
+    deleted: int | None = None
+    """Deleted."""
+    discovered: Mapping[str, int] | None = None
+    """What the trial's processes found and lost of it; null where their events were dropped."""
 
 
 class Churn:
@@ -60,7 +87,7 @@ class Churn:
                 )
         raise NotInEffect(f"{self._label}: churn: {PROGRAM} did not join the domain within {READY_WITHIN_S:.0f} s")
 
-    def verify(self, folder: Path, window: Window) -> tuple[dict[str, Any], str | None]:
+    def verify(self, folder: Path, window: Window) -> tuple[ChurnAchieved, str | None]:
         """What was achieved, with the records of the workload's processes in `folder`; why that is not enough."""
         progress = [
             line for line in records.lines(self._records) if line is not None and line.get("type") == "progress"
@@ -82,8 +109,8 @@ class Churn:
         }
 
 
-def promised(parameters: FloodParameters) -> dict[str, Any]:
-    return {"of": parameters.churn_of, "cycles_per_s": parameters.churn, "topics": parameters.churn_topics}
+def promised(parameters: FloodParameters) -> ChurnPromised:
+    return ChurnPromised(of=parameters.churn_of, cycles_per_s=parameters.churn, topics=parameters.churn_topics)
 
 
 def seen(files: Sequence[Path], window: Window) -> dict[str, int] | None:
@@ -112,23 +139,23 @@ def judge(
     progress: Sequence[Mapping[str, Any]],
     discovered: Mapping[str, int] | None,
     window: Window,
-) -> tuple[dict[str, Any], str | None]:
+) -> tuple[ChurnAchieved, str | None]:
     """What was achieved, and why that is not enough; None where it is."""
     before = [line for line in progress if line["at_ns"] <= window.begin_ns]
     within = [line for line in progress if window.begin_ns < line["at_ns"] <= window.end_ns]
     if not within:
-        return {"cycles_per_s": None, "discovered": discovered}, f"{PROGRAM} reported nothing in the measured part"
+        return ChurnAchieved(discovered=discovered), f"{PROGRAM} reported nothing in the measured part"
     first = before[-1] if before else within[0]
     last = within[-1]
     seconds = (last["at_ns"] - first["at_ns"]) / NS_PER_S
     cycles = last["created"] - first["created"]
-    achieved = {
-        "cycles": cycles,
-        "cycles_per_s": cycles / seconds if seconds > 0 else None,
-        "skipped": last["skipped"] - first["skipped"],
-        "deleted": last["deleted"] - first["deleted"],
-        "discovered": dict(discovered) if discovered is not None else None,
-    }
+    achieved = ChurnAchieved(
+        cycles=cycles,
+        cycles_per_s=cycles / seconds if seconds > 0 else None,
+        skipped=last["skipped"] - first["skipped"],
+        deleted=last["deleted"] - first["deleted"],
+        discovered=discovered,
+    )
     silent_ns = window.end_ns - last["at_ns"]
     if silent_ns > SILENT_AT_MOST_NS:
         return achieved, f"{PROGRAM} was last heard of {silent_ns / NS_PER_S:.1f} s before the end of the measured part"

@@ -7,15 +7,15 @@ that says nothing for longer than that leaves seconds of which nothing is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from perflab.condition import Counts, Evidence, Window
+from perflab.condition import Counts, Evidence, Shown, Window
+from perflab.condition.flood_churn import ChurnAchieved, ChurnPromised
 from perflab.condition.flood_graph import Flood
-from perflab.condition.flood_parameters import FloodParameters
 from perflab.formats import records
 from perflab.units import NS_PER_S
 
@@ -24,8 +24,6 @@ MADE_UP_FOR_S = 0.1  # by how much perflab-node's timers of conditions make up f
 DELIVERED_AT_LEAST = 0.95
 # Best effort may lose messages, but a reader that gets less than half of them is not the one that was promised.
 BEST_EFFORT_DELIVERED_AT_LEAST = 0.5
-# A reader that needs more of its thread than this falls behind sooner or later, whatever the middleware does.
-KEEPS_UP_BELOW = 0.8
 # Processes report every second; on a busy machine later, but not much.
 SILENT_AT_MOST_NS = 3 * NS_PER_S
 # Two words and a half: what happened within a longer silence is not known, and a line drawn through it is no count.
@@ -36,15 +34,83 @@ STEADY_FROM_HZ = 2.0
 NO_READER = "nothing was delivered: no reader"
 
 
-@dataclass(frozen=True)
-class Point:
-    """Counts of the measured part until an instant."""
+Offered = Annotated[float | None, Shown("messages offered", "1/s")]
+Delivered = Annotated[float | None, Shown("messages delivered", "1/s", zero=False)]
+OfferedMegabytes = Annotated[float | None, Shown("offered", "MB/s")]
 
-    at_ns: int
-    sent: float
-    not_sent: float
-    expected: float
-    received: float
+
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    """Of churn alone `publishers` is 0 and the rest null."""
+
+    publishers: int
+    """Of the flood."""
+    rate_hz: float | None = None
+    """Messages per second of each."""
+    messages_per_s: Offered = None
+    """Of all publishers."""
+    deliveries_per_s: Delivered = None
+    """To all readers, as far as they keep up."""
+    megabytes_per_s: OfferedMegabytes = None
+    """Payload of all messages."""
+    payload_bytes: int | Mapping[str, int] | None = None
+    """Of a message; by topic where they differ."""
+    at_least_percent: float | None = None
+    """Share of the messages that must be sent in every second."""
+    reliability: tuple[str, ...] = ()
+    """QoS of its publishers."""
+    readers: str | None = None
+    """Who reads."""
+    subscriptions: int | None = None
+    """Of its topics."""
+    reader_limit_per_s: float | None = None
+    """Messages that readers which work on each can take; null without work."""
+    churn: ChurnPromised | None = None
+    """Null without churn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Achieved:
+    """As its publishers and readers counted; of churn alone that is null."""
+
+    seconds: float | None = None
+    """What of the measured part is known."""
+    sent: int | None = None
+    """Messages that were written."""
+    not_sent: int | None = None
+    """Messages that could not be written in time."""
+    write_errors: int | None = None
+    """Messages that the middleware refused; null: no process wrote its last checkpoint."""
+    messages_per_s: Offered = None
+    """Sent."""
+    deliveries_per_s: Delivered = None
+    """Received."""
+    megabytes_per_s: OfferedMegabytes = None
+    """Payload sent."""
+    deliveries_expected: int | None = None
+    """Messages that readers should have received, once for each reader."""
+    delivered: int | None = None
+    """Messages that they received."""
+    delivered_megabytes_per_s: float | None = None
+    """Payload received."""
+    matched_readers: int | None = None
+    """Readers that its publishers had before the start, as they themselves said."""
+    sent_in_second: tuple[int | None, ...] | None = None
+    """Sent, second by second; null where a process said nothing, and in virtual time."""
+    delivered_in_second: tuple[int | None, ...] | None = None
+    """Received, likewise."""
+    last_heard_s: Mapping[str, float] = field(default_factory=dict)
+    """When each process last reported, from the start of the measured part."""
+    churn: ChurnAchieved | None = None
+    """Null without churn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloodEvidence(Evidence):
+    promised: Promised
+    achieved: Achieved | None
+    notes: tuple[str, ...] = ()
+    """What must be known of its readers."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +127,7 @@ class Curve:
     """What one process said, in the order of time; its first point is the start of the measured part."""
 
     process: str
-    points: tuple[Point, ...]
+    points: tuple[Counts, ...]
 
     @property
     def last_at_ns(self) -> int:
@@ -73,7 +139,7 @@ class Curve:
         inside = [min(max(at_ns, window.begin_ns), window.end_ns) for at_ns in instants]
         return [Silence(self.process, a, b) for a, b in pairwise(inside) if b - a > LONGEST_SILENCE_NS]
 
-    def at(self, at_ns: int) -> Point:
+    def at(self, at_ns: int) -> Counts:
         """The counts at an instant; before the first point and behind the last one, those of that point."""
         before = self.points[0]
         for after in self.points:
@@ -89,7 +155,7 @@ class Account:
 
     curves: tuple[Curve, ...]
     sending_ends_ns: int  # nothing is sent behind it
-    last: Point | None = None  # of all processes together, as they last said
+    last: Counts | None = None  # of all processes together, as they last said
     matched_readers: int | None = None  # of all publishers, as they themselves told before the start
     write_errors: int | None = None
 
@@ -102,7 +168,7 @@ class Account:
     def until_ns(self) -> int:
         return max(self.common_until_ns, self.last.at_ns if self.last else 0)
 
-    def at(self, at_ns: int) -> Point:
+    def at(self, at_ns: int) -> Counts:
         """The counts of all processes together; none of them is extrapolated."""
         known_ns = self.common_until_ns
         if self.last is None or at_ns <= known_ns or self.last.at_ns <= known_ns:
@@ -123,7 +189,7 @@ def account(folder: Path, label: str, counts: Counts | None, window: Window, nam
     return Account(
         tuple(file.curve for file in files if file.curve is not None),
         window.end_ns,
-        _last(counts),
+        counts,
         _total(file.matched for file in files),
         _total(file.write_errors for file in files),
     )
@@ -133,7 +199,7 @@ def in_virtual_time(counts: Counts | None, window: Window) -> Account:
     """Of a trial that ran in virtual time, of which the totals are known alone."""
     if counts is None:
         return Account((), window.end_ns)
-    begin, end = Point(window.begin_ns, 0, 0, 0, 0), replace(_word(counts), at_ns=window.end_ns)
+    begin, end = Counts(window.begin_ns, 0, 0, 0, 0), replace(counts, at_ns=window.end_ns)
     return Account((Curve("virtual", (begin, end)),), window.end_ns, end)
 
 
@@ -147,7 +213,7 @@ class _File:
 
 
 def _read(path: Path, label: str, begin_ns: int, publishers: frozenset[str]) -> _File:
-    points: list[Point] = []
+    points: list[Counts] = []
     matched = write_errors = None
     for record in records.lines(path):
         if record is None:
@@ -156,12 +222,12 @@ def _read(path: Path, label: str, begin_ns: int, publishers: frozenset[str]) -> 
         if kind == "start":
             begin_ns = int(record["measured_from_ns"])
         elif kind == "progress" and (own := (record.get("conditions") or {}).get(label)):
-            points.append(_point(record["at_ns"], own))
+            points.append(Counts(int(record["at_ns"]), **{key: own[key] for key in _COUNTED}))
         elif kind == "passing" and (ways := _of(publishers, record)):
             matched = sum(way["intra_process"] + way["middleware"] for way in ways)
         elif kind == "checkpoint" and (counted := _of(publishers, record)):
             write_errors = sum(publisher["write_errors"] for publisher in counted)
-    begin = Point(begin_ns, 0, 0, 0, 0)
+    begin = Counts(begin_ns, 0, 0, 0, 0)
     curve = Curve(path.stem, (begin, *(p for p in points if p.at_ns > begin_ns))) if points else None
     return _File(curve, matched, write_errors)
 
@@ -175,252 +241,191 @@ def _total(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _word(counts: Counts) -> Point:
-    return Point(counts.at_ns, counts.sent, counts.not_sent, counts.deliveries_expected, counts.received)
+def promised(flood: Flood) -> Promised:
+    limit, sizes = flood.reader_limit_per_s, {topic.size_bytes for topic in flood.topics}
+    return Promised(
+        publishers=flood.publishers,
+        rate_hz=flood.rate_hz,
+        messages_per_s=flood.messages_per_s,
+        deliveries_per_s=flood.deliveries_per_s if limit is None else min(flood.deliveries_per_s, limit),
+        megabytes_per_s=flood.bytes_per_s / 1e6,
+        payload_bytes=sizes.pop() if len(sizes) == 1 else {topic.name: topic.size_bytes for topic in flood.topics},
+        at_least_percent=flood.asked.at_least,
+        reliability=tuple(sorted({str(topic.qos["reliability"]) for topic in flood.topics})),
+        readers=flood.asked.readers,
+        subscriptions=sum(topic.subscriptions for topic in flood.topics),
+        reader_limit_per_s=limit,
+    )
 
 
-def _last(counts: Counts | None) -> Point | None:
-    return None if counts is None else _word(counts)
-
-
-def promised(flood: Flood, parameters: FloodParameters) -> dict[str, Any]:
-    limit = reader_limit_per_s(flood, parameters)
-    sizes = {topic.size_bytes for topic in flood.topics}
-    return {
-        "publishers": flood.publishers,
-        "rate_hz": flood.rate_hz,
-        "messages_per_s": flood.messages_per_s,
-        "payload_bytes": sizes.pop() if len(sizes) == 1 else {topic.name: topic.size_bytes for topic in flood.topics},
-        "at_least_percent": parameters.at_least,
-        "megabytes_per_s": flood.bytes_per_s / 1e6,
-        "reliability": sorted({str(topic.qos["reliability"]) for topic in flood.topics}),
-        "readers": parameters.readers,
-        "subscriptions": sum(topic.subscriptions for topic in flood.topics),
-        "deliveries_per_s": flood.deliveries_per_s if limit is None else min(flood.deliveries_per_s, limit),
-        "reader_limit_per_s": limit,
-    }
-
-
-def reader_limit_per_s(flood: Flood, parameters: FloodParameters) -> float | None:
-    """How many messages the flood's own readers can work on; each is one callback at a time. None without work."""
-    return flood.readers * NS_PER_S / parameters.work if flood.readers and parameters.work else None
-
-
-def judge(
-    flood: Flood, parameters: FloodParameters, known: Account, window: Window, *, seconds: bool = True
-) -> Evidence:
+def judge(flood: Flood, known: Account, window: Window, *, seconds: bool = True) -> FloodEvidence:
     """The evidence of a flood. Without `seconds` the window is judged as a whole, as virtual time has to be."""
-    promise = promised(flood, parameters)
+    promise = promised(flood)
     if not known.curves and known.last is not None:
         # Too short for a word in between: what was said at the end is judged as a whole.
-        begin = Point(window.begin_ns, 0, 0, 0, 0)
-        end = replace(known.last, at_ns=window.end_ns)
+        begin, end = Counts(window.begin_ns, 0, 0, 0, 0), replace(known.last, at_ns=window.end_ns)
         if window.end_ns - window.begin_ns > LONGEST_SILENCE_NS:
             mute = f"no process of the flood said anything in the {window.seconds:.3g} s of the measured part"
-            return {"promised": promise, "achieved": None, "in_effect": False, "reason": mute}
+            return FloodEvidence(promised=promise, achieved=None, reason=mute)
         known, seconds = replace(known, curves=(Curve("all processes", (begin, end)),), last=end), False
     if not known.curves:
         unknown = "no process counted a message of the flood; nobody can tell whether there was one"
-        return {"promised": promise, "achieved": None, "in_effect": False, "reason": unknown}
-    end_ns = max(window.begin_ns + 1, min(window.end_ns, known.until_ns))
-    length_s = (end_ns - window.begin_ns) / NS_PER_S
-    total = _minus(known.at(end_ns), known.at(window.begin_ns))
-    edges = [window.begin_ns + k * NS_PER_S for k in range(int(length_s) + 1)] if seconds else [window.begin_ns, end_ns]
-    points = [known.at(at_ns) for at_ns in edges]
-    steps = [_minus(b, a) for a, b in pairwise(points)]
-    silences = [silence for curve in known.curves for silence in curve.silences(window)] if seconds else []
-    heard = [not any(a < silence.end_ns and b > silence.begin_ns for silence in silences) for a, b in pairwise(edges)]
-    payload = flood.bytes_per_s / flood.messages_per_s if flood.publishers else 0.0
-    achieved = {
-        "seconds": length_s,
-        "sent": round(total.sent),
-        "not_sent": round(total.not_sent),
-        "write_errors": known.write_errors,
-        "messages_per_s": total.sent / length_s,
-        "megabytes_per_s": total.sent / length_s * payload / 1e6,
-        "deliveries_expected": round(total.expected),
-        "delivered": round(total.received),
-        "deliveries_per_s": total.received / length_s,
-        "delivered_megabytes_per_s": total.received / length_s * payload / 1e6,
-        "matched_readers": known.matched_readers,
-        "sent_in_second": _by_second([step.sent for step in steps], heard) if seconds else None,
-        "delivered_in_second": _by_second([step.received for step in steps], heard) if seconds else None,
-        "last_heard_s": {c.process: (c.last_at_ns - window.begin_ns) / NS_PER_S for c in known.curves},
-    }
-    reason = (
-        _silence(known, silences, window)
-        or _offered(flood, parameters, steps, total, length_s, seconds=seconds)
-        or _delivered(flood, parameters, steps, total, known, seconds=seconds)
-    )
-    return {
-        "promised": promise,
-        "achieved": achieved,
-        "in_effect": reason is None,
-        "reason": reason,
-        "notes": _notes(flood, parameters, total),
-    }
+        return FloodEvidence(promised=promise, achieved=None, reason=unknown)
+    return _Judge(flood, known, window, seconds).evidence(promise)
 
 
-def _by_second(figures: Sequence[float], heard: Sequence[bool]) -> list[int | None]:
-    """Unknown in the seconds of which a process said nothing."""
-    return [round(figure) if known else None for figure, known in zip(figures, heard, strict=True)]
+class _Judge:
+    """What was achieved of a flood, in steps of a second or, without `seconds`, in one."""
 
+    def __init__(self, flood: Flood, known: Account, window: Window, seconds: bool) -> None:
+        self.flood, self.known, self.window, self.seconds = flood, known, window, seconds
+        end_ns = max(window.begin_ns + 1, min(window.end_ns, known.until_ns))
+        self.length_s = (end_ns - window.begin_ns) / NS_PER_S
+        self.total = _minus(known.at(end_ns), known.at(window.begin_ns))
+        begins = [window.begin_ns + k * NS_PER_S for k in range(int(self.length_s) + 1)]
+        self.edges = list(pairwise(begins if seconds else [window.begin_ns, end_ns]))
+        self.steps = [_minus(known.at(b), known.at(a)) for a, b in self.edges]
+        self.silences = [silence for curve in known.curves for silence in curve.silences(window)] if seconds else []
 
-def _silence(known: Account, silences: Sequence[Silence], window: Window) -> str | None:
-    """Whether somebody did not report for a while, or stopped before the end."""
-    last_at_ns = {curve.process: curve.last_at_ns for curve in known.curves}
-    for silence in silences:
-        if silence.begin_ns < last_at_ns[silence.process]:  # it spoke again
-            return (
-                f"process {silence.process} said nothing for {(silence.end_ns - silence.begin_ns) / NS_PER_S:.1f} s, "
-                f"from {(silence.begin_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured part"
-            )
-    for curve in known.curves:
-        silent_ns = window.end_ns - curve.last_at_ns
-        if silent_ns > SILENT_AT_MOST_NS:
-            return (
-                f"process {curve.process} was last heard of {silent_ns / NS_PER_S:.1f} s before the end of the "
-                f"measured part; a flood of {window.seconds:.3g} s was promised"
-            )
-    return None
-
-
-def _offered(
-    flood: Flood, parameters: FloodParameters, steps: Sequence[Point], total: Point, length_s: float, *, seconds: bool
-) -> str | None:
-    """Whether too little was sent, as a whole or in some second."""
-    # A second may cut off one message of each publisher.
-    slack = float(flood.publishers)
-    if _held_back(flood, parameters):
-        for number, step in enumerate(steps):
-            if flood.rate_hz >= STEADY_FROM_HZ and step.sent < 1:
-                return f"nothing was sent in {_span(number, seconds=seconds)}; readers hold a flood back, not for ever"
-        return None
-    least = parameters.at_least / 100
-    wanted = least * flood.messages_per_s
-    for number, step in enumerate(steps):
-        # A stall at its end moves what it should have sent into the next second.
-        moved = MADE_UP_FOR_S * flood.messages_per_s
-        if seconds and step.sent < wanted - moved - slack:
-            return (
-                f"{step.sent:.0f} messages were sent in second {number + 1}, of {flood.messages_per_s:.0f} promised; "
-                f"at least {least:.0%} is needed in every second"
-            )
-    if total.sent < wanted * length_s - slack:
-        return (
-            f"{total.sent / length_s:.1f} messages/s were sent, of {flood.messages_per_s:.1f} promised; at least "
-            f"{least:.0%} is needed"
+    def evidence(self, promise: Promised) -> FloodEvidence:
+        flood, known, total, length_s = self.flood, self.known, self.total, self.length_s
+        payload = flood.bytes_per_s / flood.messages_per_s if flood.publishers else 0.0
+        achieved = Achieved(
+            seconds=length_s,
+            sent=round(total.sent),
+            not_sent=round(total.not_sent),
+            write_errors=known.write_errors,
+            messages_per_s=total.sent / length_s,
+            deliveries_per_s=total.received / length_s,
+            megabytes_per_s=total.sent / length_s * payload / 1e6,
+            deliveries_expected=round(total.deliveries_expected),
+            delivered=round(total.received),
+            delivered_megabytes_per_s=total.received / length_s * payload / 1e6,
+            matched_readers=known.matched_readers,
+            sent_in_second=self._by_second([step.sent for step in self.steps]),
+            delivered_in_second=self._by_second([step.received for step in self.steps]),
+            last_heard_s={c.process: (c.last_at_ns - self.window.begin_ns) / NS_PER_S for c in known.curves},
         )
-    return None
+        reason = self._silence() or self._offered() or self._delivered()
+        return FloodEvidence(promised=promise, achieved=achieved, reason=reason, notes=tuple(self._notes()))
 
+    def _by_second(self, figures: Sequence[float]) -> tuple[int | None, ...] | None:
+        """Unknown in the seconds of which a process said nothing."""
+        if not self.seconds:
+            return None
+        heard = [not any(a < s.end_ns and b > s.begin_ns for s in self.silences) for a, b in self.edges]
+        return tuple(round(figure) if known else None for figure, known in zip(figures, heard, strict=True))
 
-def _delivered(
-    flood: Flood,
-    parameters: FloodParameters,
-    steps: Sequence[Point],
-    total: Point,
-    known: Account,
-    *,
-    seconds: bool,
-) -> str | None:
-    """Whether readers got what they should; where there is none, whether nobody read all the same."""
-    if flood.deliveries_per_s == 0:
-        if total.received or total.expected or known.matched_readers:
+    def _silence(self) -> str | None:
+        """Whether somebody did not report for a while, or stopped before the end."""
+        window, last_at_ns = self.window, {curve.process: curve.last_at_ns for curve in self.known.curves}
+        for silence in self.silences:
+            if silence.begin_ns < last_at_ns[silence.process]:  # it spoke again
+                return (
+                    f"process {silence.process} said nothing for {(silence.end_ns - silence.begin_ns) / NS_PER_S:.1f} "
+                    f"s, from {(silence.begin_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured part"
+                )
+        for process, at_ns in last_at_ns.items():
+            if window.end_ns - at_ns > SILENT_AT_MOST_NS:
+                return (
+                    f"process {process} was last heard of {(window.end_ns - at_ns) / NS_PER_S:.1f} s before the end of "
+                    f"the measured part; a flood of {window.seconds:.3g} s was promised"
+                )
+        return None
+
+    def _offered(self) -> str | None:
+        """Whether too little was sent, as a whole or in some second."""
+        flood = self.flood
+        if flood.is_held_back:
+            silent = next((n for n, step in enumerate(self.steps) if step.sent < 1), None)
+            if silent is None or flood.rate_hz < STEADY_FROM_HZ:
+                return None
+            return f"nothing was sent in {self._span(silent)}; readers hold a flood back, not for ever"
+        slack = float(flood.publishers)  # a second may cut off one message of each publisher
+        least = flood.asked.at_least / 100
+        wanted = least * flood.messages_per_s
+        moved = MADE_UP_FOR_S * flood.messages_per_s  # what a stall at its end moves into the next second
+        for number, step in enumerate(self.steps):
+            if self.seconds and step.sent < wanted - moved - slack:
+                return (
+                    f"{step.sent:.0f} messages were sent in second {number + 1}, of {flood.messages_per_s:.0f} "
+                    f"promised; at least {least:.0%} is needed in every second"
+                )
+        if self.total.sent < wanted * self.length_s - slack:
             return (
-                f"no reader was promised, but there are {known.matched_readers or 0} and "
-                f"{total.received:.0f} messages were delivered"
+                f"{self.total.sent / self.length_s:.1f} messages/s were sent, of {flood.messages_per_s:.1f} promised; "
+                f"at least {least:.0%} is needed"
             )
         return None
-    if known.matched_readers == 0:
-        return "readers were promised, but no publisher of the flood had one"
-    for number, step in enumerate(steps):
-        if flood.rate_hz >= STEADY_FROM_HZ and step.received < 1:
-            return f"no message of the flood was delivered in {_span(number, seconds=seconds)}"
-    # What was under way at the end may have arrived since.
-    final = known.last or total
-    least = DELIVERED_AT_LEAST if _reliable(flood) else BEST_EFFORT_DELIVERED_AT_LEAST
-    if _keep_up(flood, parameters) and final.received < least * final.expected - flood.publishers:
-        kind = "reliable" if _reliable(flood) else "best-effort"
-        return (
-            f"{final.received:.0f} messages were delivered, of {final.expected:.0f} sent to {kind} readers; at least "
-            f"{least:.0%} is needed"
-        )
-    return None
+
+    def _delivered(self) -> str | None:
+        """Whether readers got what they should; where there is none, whether nobody read all the same."""
+        flood, known, total = self.flood, self.known, self.total
+        if flood.deliveries_per_s == 0:
+            if total.received or total.deliveries_expected or known.matched_readers:
+                return (
+                    f"no reader was promised, but there are {known.matched_readers or 0} and "
+                    f"{total.received:.0f} messages were delivered"
+                )
+            return None
+        if known.matched_readers == 0:
+            return "readers were promised, but no publisher of the flood had one"
+        for number, step in enumerate(self.steps):
+            if flood.rate_hz >= STEADY_FROM_HZ and step.received < 1:
+                return f"no message of the flood was delivered in {self._span(number)}"
+        # What was under way at the end may have arrived since.
+        final = known.last or total
+        least = DELIVERED_AT_LEAST if flood.is_reliable else BEST_EFFORT_DELIVERED_AT_LEAST
+        # The workload's executor may be busy with other things.
+        keep_up = flood.asked.readers == "external" and not flood.falls_behind
+        if keep_up and final.received < least * final.deliveries_expected - flood.publishers:
+            kind = "reliable" if flood.is_reliable else "best-effort"
+            return (
+                f"{final.received:.0f} messages were delivered, of {final.deliveries_expected:.0f} sent to {kind} "
+                f"readers; at least {least:.0%} is needed"
+            )
+        return None
+
+    def _notes(self) -> Iterator[str]:
+        flood, total = self.flood, self.total
+        if flood.publishers and flood.deliveries_per_s == 0:
+            yield NO_READER
+        if flood.falls_behind:
+            yield (
+                f"readers work {flood.asked.work / 1e6:.3g} ms on each message, so that at most "
+                f"{flood.reader_limit_per_s:.0f} of {flood.deliveries_per_s:.0f} deliveries/s are possible"
+            )
+        if flood.is_held_back:
+            yield (
+                "nothing may be lost, so slow readers hold the publishers back once the queues are full, or take "
+                "everything into memory, as their middleware does it"
+            )
+        of = total.deliveries_expected
+        if flood.asked.readers in ("inside", "topics") and total.received < DELIVERED_AT_LEAST * of:
+            yield f"{total.received / of:.1%} was delivered; what arrives depends on the workload's executor"
+
+    def _span(self, number: int) -> str:
+        return f"second {number + 1}" if self.seconds else "the whole measured part"
 
 
-def _notes(flood: Flood, parameters: FloodParameters, total: Point) -> list[str]:
-    notes = []
-    if flood.publishers and flood.deliveries_per_s == 0:
-        notes.append(NO_READER)
-    limit = reader_limit_per_s(flood, parameters)
-    if limit is not None and _behind(flood, parameters):
-        notes.append(
-            f"readers work {parameters.work / 1e6:.3g} ms on each message, so that at most {limit:.0f} of "
-            f"{flood.deliveries_per_s:.0f} deliveries/s are possible"
-        )
-    if _held_back(flood, parameters):
-        notes.append(
-            "nothing may be lost, so slow readers hold the publishers back once the queues are full, or take "
-            "everything into memory, as their middleware does it"
-        )
-    if parameters.readers in ("inside", "topics") and total.received < DELIVERED_AT_LEAST * total.expected:
-        notes.append(
-            f"{total.received / total.expected:.1%} was delivered; what arrives depends on the workload's executor"
-        )
-    return notes
-
-
-def _reliable(flood: Flood) -> bool:
-    return all(topic.qos["reliability"] == "reliable" for topic in flood.topics)
-
-
-def _behind(flood: Flood, parameters: FloodParameters) -> bool:
-    """Whether the flood's own readers have more to do than they can."""
-    limit = reader_limit_per_s(flood, parameters)
-    return limit is not None and flood.deliveries_per_s > KEEPS_UP_BELOW * limit
-
-
-def _keep_up(flood: Flood, parameters: FloodParameters) -> bool:
-    """Whether readers have the time for all that was sent. The workload's executor may be busy with other things."""
-    return parameters.readers == "external" and not _behind(flood, parameters)
-
-
-def _held_back(flood: Flood, parameters: FloodParameters) -> bool:
-    """Whether publishers must wait for readers: nothing may be lost, and readers are, or may be, too slow."""
-    waits = _reliable(flood) and parameters.history == "keep_all" and flood.deliveries_per_s > 0
-    return waits and (_behind(flood, parameters) or parameters.readers in ("inside", "topics"))
-
-
-def _span(number: int, *, seconds: bool) -> str:
-    return f"second {number + 1}" if seconds else "the whole measured part"
-
-
-def _point(at_ns: int, own: Mapping[str, Any]) -> Point:
-    return Point(int(at_ns), own["sent"], own["not_sent"], own["deliveries_expected"], own["received"])
-
-
-def _between(a: Point, b: Point, at_ns: int) -> Point:
+def _between(a: Counts, b: Counts, at_ns: int) -> Counts:
     if b.at_ns <= a.at_ns or at_ns >= b.at_ns:
         return b
     share = max(0.0, (at_ns - a.at_ns) / (b.at_ns - a.at_ns))
-    return Point(
-        at_ns,
-        a.sent + share * (b.sent - a.sent),
-        a.not_sent + share * (b.not_sent - a.not_sent),
-        a.expected + share * (b.expected - a.expected),
-        a.received + share * (b.received - a.received),
-    )
+    return _each(at_ns, lambda x, y: x + share * (y - x), a, b)
 
 
-def _minus(a: Point, b: Point) -> Point:
-    return Point(a.at_ns, a.sent - b.sent, a.not_sent - b.not_sent, a.expected - b.expected, a.received - b.received)
+def _minus(a: Counts, b: Counts) -> Counts:
+    return _each(a.at_ns, lambda x, y: x - y, a, b)
 
 
-def _sum(at_ns: int, points: Sequence[Point]) -> Point:
-    return Point(
-        at_ns,
-        sum(p.sent for p in points),
-        sum(p.not_sent for p in points),
-        sum(p.expected for p in points),
-        sum(p.received for p in points),
-    )
+def _sum(at_ns: int, counts: Sequence[Counts]) -> Counts:
+    return _each(at_ns, lambda *values: sum(values), *counts)
+
+
+def _each(at_ns: int, of: Callable[..., float], *counts: Counts) -> Counts:
+    """Each count, made of the same one of these."""
+    return Counts(at_ns, **{key: of(*(getattr(one, key) for one in counts)) for key in _COUNTED})
+
+
+_COUNTED = ("sent", "not_sent", "deliveries_expected", "received")

@@ -9,6 +9,7 @@ from typing import Any
 
 from perflab.condition.flood_parameters import FloodParameters
 from perflab.errors import BadInput
+from perflab.units import NS_PER_S
 from perflab.workload import Graph, extend
 
 DEFAULT_PAYLOAD = 1024
@@ -19,6 +20,8 @@ LARGEST_PAYLOAD = 64 << 20
 OVERRUN = "skip"
 # More publishers than this in a process share threads: a flood is messages, not context switches.
 MOST_THREADS = 16
+# A reader that needs more of its thread than this falls behind sooner or later, whatever the middleware does.
+KEEPS_UP_BELOW = 0.8
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class FloodTopic:
 class Flood:
     """What a flood that was laid out in a graph is to do."""
 
+    asked: FloodParameters
     topics: tuple[FloodTopic, ...]
-    period_ns: int
     readers: int  # nodes of the flood that read, each one callback at a time
 
     @classmethod
@@ -61,11 +64,8 @@ class Flood:
             FloodTopic(name, end["type"], end["size_bytes"], sent.count(name), read.count(name), end["qos"])
             for name, end in zip(sent, ends, strict=True)
         )
-        return cls(
-            tuple({topic.name: topic for topic in topics}.values()),
-            _period_ns(parameters),
-            sum(bool(node["subscriptions"]) for node in nodes),
-        )
+        readers = sum(bool(node["subscriptions"]) for node in nodes)
+        return cls(parameters, tuple({topic.name: topic for topic in topics}.values()), readers)
 
     @property
     def publishers(self) -> int:
@@ -74,7 +74,7 @@ class Flood:
     @property
     def rate_hz(self) -> float:
         """Of every publisher."""
-        return 1e9 / self.period_ns
+        return 1e9 / _period_ns(self.asked)
 
     @property
     def messages_per_s(self) -> float:
@@ -88,6 +88,27 @@ class Flood:
     def deliveries_per_s(self) -> float:
         """Where readers keep up."""
         return sum(topic.publishers * topic.subscriptions for topic in self.topics) * self.rate_hz
+
+    @property
+    def reader_limit_per_s(self) -> float | None:
+        """How many messages its own readers can work on; each is one callback at a time. None without work."""
+        return self.readers * NS_PER_S / self.asked.work if self.readers and self.asked.work else None
+
+    @property
+    def is_reliable(self) -> bool:
+        return all(topic.qos["reliability"] == "reliable" for topic in self.topics)
+
+    @property
+    def falls_behind(self) -> bool:
+        """Whether its own readers have more to do than they can."""
+        limit = self.reader_limit_per_s
+        return limit is not None and self.deliveries_per_s > KEEPS_UP_BELOW * limit
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether publishers must wait for readers: nothing may be lost, and readers are, or may be, too slow."""
+        waits = self.is_reliable and self.asked.history == "keep_all" and self.deliveries_per_s > 0
+        return waits and (self.falls_behind or self.asked.readers in ("inside", "topics"))
 
 
 def type_for(payload: int, types: Sequence[MessageType]) -> MessageType:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from perflab.condition import Condition, Trial, Window
+from perflab.condition import Condition, Evidence, Shown, Trial, Window
 from perflab.condition.evidence import part_words, parts, require_processes, rounded
-from perflab.condition.stress_ng import Load, find
+from perflab.condition.stress_ng import Load, LoadEvidence, WorkersSeen, find
 from perflab.errors import Unavailable
 from perflab.host import Host
 from perflab.kernel import Files
@@ -33,10 +34,52 @@ IDLE_AT_MOST = 0.5
 IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 
 
+Written = Annotated[float | None, Shown("written", "MB/s")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    workers: int
+    """Processes that write."""
+    file_bytes: int
+    """Size of the file of each."""
+    sync: str
+    """How a write reaches the storage."""
+    written_mb_per_s: Written
+    """Least that all together write; null: anything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Achieved(WorkersSeen):
+    """From /proc/PID/io of the load over time; null where the kernel gives none."""
+
+    written_mb_per_s: Written
+    """What they wrote."""
+    read_mb_per_s: float | None
+    """What they read from the storage, not from the cache."""
+    longest_pause_s: Annotated[float | None, Shown("longest pause", "s")]
+    """Longest time without a byte written."""
+    idle_intervals_share: float | None
+    """Share of the monitor's intervals without a byte written, 0 to 1."""
+    part_s: float | None
+    """Length of the parts that are judged one by one."""
+    written_mb_per_s_by_part: tuple[float | None, ...]
+    """What they wrote in each part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IoLoadEvidence(LoadEvidence):
+    promised: Promised
+    achieved: Achieved
+    file_system: str | None = None
+    """Type of the file system that was written to."""
+
+
 class IoLoad(Condition):
     """Writes to the file system of the run, all the time, and waits until the storage has it."""
 
     name: ClassVar[str] = "io_load"
+    evidence: ClassVar[type[Evidence]] = IoLoadEvidence
 
     workers: int = Field(default=1, ge=1, le=256, description="processes that write")
     bytes: Bytes = Field(default=64 << 20, ge=1 << 20, description="size of each worker's file, e.g. 64MiB")
@@ -93,19 +136,12 @@ class Writers(Load):
             ],
         )
 
-    def promised(self) -> dict[str, Any]:
-        asked = self.asked
-        return {
-            "workers": asked.workers,
-            "file_bytes": asked.bytes,
-            "sync": asked.sync,
-            "written_mb_per_s": asked.rate,
-        }
+    def evidence(self, achieved: Achieved, reason: str | None) -> IoLoadEvidence:
+        asked, on = self.asked, _file_system(self.trial.directory)
+        promised = Promised(workers=asked.workers, file_bytes=asked.bytes, sync=asked.sync, written_mb_per_s=asked.rate)
+        return IoLoadEvidence(promised=promised, achieved=achieved, reason=reason, file_system=on)
 
-    def remarks(self) -> dict[str, Any]:
-        return {"file_system": _file_system(self.trial.directory)}
-
-    def judge(self, window: Window) -> tuple[dict[str, Any], str | None]:
+    def judge(self, window: Window) -> tuple[Achieved, str | None]:
         asked, monitor = self.asked, self.trial.monitor
         read, written = monitor.io_bytes(self.label, window.begin_ns, window.end_ns)
         pieces = parts(window)
@@ -114,14 +150,15 @@ class Writers(Load):
         intervals = monitor.io_by_interval(self.label, window.begin_ns, window.end_ns)
         pause_s = _longest_pause_s(intervals, window)
         idle = _idle_share(intervals)
-        achieved = {
-            "written_mb_per_s": rounded(mean),
-            "read_mb_per_s": rounded(None if read is None else read / window.seconds / 1e6),
-            "longest_pause_s": rounded(pause_s),
-            "idle_intervals_share": rounded(idle),
-            "part_s": rounded(window.seconds / len(pieces)),
-            "written_mb_per_s_by_part": [rounded(rate) for rate in by_part],
-        }
+        achieved = Achieved(
+            **self.seen(window),
+            written_mb_per_s=rounded(mean),
+            read_mb_per_s=rounded(None if read is None else read / window.seconds / 1e6),
+            longest_pause_s=rounded(pause_s),
+            idle_intervals_share=rounded(idle),
+            part_s=rounded(window.seconds / len(pieces)),
+            written_mb_per_s_by_part=tuple(rounded(rate) for rate in by_part),
+        )
         if mean is None or pause_s is None or idle is None:
             return achieved, "the kernel gives no /proc/PID/io of it"
         if not mean:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from perflab.condition import Condition, Evidence, Trial, Window
+from perflab.condition import Condition, Evidence, Shown, Trial, Window
 from perflab.condition import cpu_demand as demand
+from perflab.condition.cpu_demand import CpuDemand
 from perflab.condition.evidence import (
     allowed_cpus,
     available_memory,
@@ -16,7 +18,7 @@ from perflab.condition.evidence import (
     rounded,
     wait_until,
 )
-from perflab.condition.stress_ng import Load, find
+from perflab.condition.stress_ng import Load, LoadEvidence, WorkersSeen, find
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.kernel import Files
@@ -35,10 +37,46 @@ REWRITE_SHARE = 1.0
 MIN_BYTES_PER_WORKER = 1 << 20
 
 
+Resident = Annotated[int | None, Shown("resident memory", "MiB", 1 << 20)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    resident_bytes: Resident
+    """What all workers hold together."""
+    workers: int
+    """Processes that share it evenly."""
+    access: str
+    """Whether they write it again and again (rewrite) or sleep (hold)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Achieved(CpuDemand, WorkersSeen):
+    """With `access` hold of the figures of CPU time `cpus_used` alone, which is of the whole load."""
+
+    resident_bytes: Resident
+    """The least in a sample of the monitor, without stress-ng's own; null without a sample."""
+    resident_bytes_max: int | None
+    """The most in a sample."""
+    helpers_bytes: int
+    """What was taken off these: stress-ng's other processes, and what is mapped from files."""
+    samples: int
+    """How many samples there were."""
+    resident_bytes_at_end: int
+    """After the measured part, from /proc."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryEvidence(LoadEvidence):
+    promised: Promised
+    achieved: Achieved
+
+
 class MemoryPressure(Condition):
     """Holds that much resident memory, all the time."""
 
     name: ClassVar[str] = "memory_pressure"
+    evidence: ClassVar[type[Evidence]] = MemoryEvidence
 
     workers: int = Field(default=1, ge=1, le=1024, description="processes that share the memory evenly")
     bytes: Bytes | None = Field(default=None, ge=1 << 20, description="resident memory in all, e.g. 512MiB")
@@ -122,28 +160,17 @@ class Holders(Load):
         wait_until(self.trial, filled)
         super().settle()
 
-    def promised(self) -> dict[str, Any]:
-        return {"resident_bytes": self.total, "workers": self.asked.workers, "access": self.asked.access}
+    def evidence(self, achieved: Achieved, reason: str | None) -> MemoryEvidence:
+        promised = Promised(resident_bytes=self.total, workers=self.asked.workers, access=self.asked.access)
+        held = achieved.resident_bytes_at_end
+        if held < (1 - TOLERANCE) * self.total:
+            reason = reason or f"it held {format_bytes(held)} of {format_bytes(self.total)} at the end"
+        return MemoryEvidence(promised=promised, achieved=achieved, reason=reason)
 
-    def verify(self, window: Window) -> Evidence:
-        evidence = super().verify(window)
-        held = _held(self)
-        evidence["achieved"]["resident_bytes_at_end"] = held
-        if evidence["in_effect"] and held < (1 - TOLERANCE) * self.total:
-            at_end = f"it held {format_bytes(held)} of {format_bytes(self.total)} at the end"
-            evidence |= {"in_effect": False, "reason": at_end}
-        return evidence
-
-    def judge(self, window: Window) -> tuple[dict[str, Any], str | None]:
+    def judge(self, window: Window) -> tuple[Achieved, str | None]:
         """What the monitor saw in the window. A group's figure holds stress-ng's helper processes, too."""
         resident = [kb * 1024 for _, kb in self.trial.monitor.rss_kb(self.label, window.begin_ns, window.end_ns)]
         overhead = _overhead(self)
-        achieved: dict[str, Any] = {
-            "resident_bytes": min(resident) - overhead if resident else None,
-            "resident_bytes_max": max(resident) - overhead if resident else None,
-            "helpers_bytes": overhead,
-            "samples": len(resident),
-        }
         reason = None
         if not resident:
             reason = "the monitor has no sample of its memory"
@@ -152,12 +179,20 @@ class Holders(Load):
         if self.asked.access == "rewrite":
             cpus = allowed_cpus()
             use, idle = demand.judge(self.trial, self.label, self.threads, cpus, REWRITE_SHARE, window)
-            achieved |= use
             if reason is None and idle is not None:
                 reason = f"it did not rewrite its memory: {idle}"
         else:
             spent = self.trial.monitor.cpu_seconds(self.label, window.begin_ns, window.end_ns)
-            achieved["cpus_used"] = rounded(None if spent is None else spent / window.seconds)
+            use = CpuDemand(cpus_used=rounded(None if spent is None else spent / window.seconds))
+        achieved = Achieved(
+            **self.seen(window),
+            **vars(use),
+            resident_bytes=min(resident) - overhead if resident else None,
+            resident_bytes_max=max(resident) - overhead if resident else None,
+            helpers_bytes=overhead,
+            samples=len(resident),
+            resident_bytes_at_end=_held(self),
+        )
         return achieved, reason
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +28,7 @@ from perflab.condition import (
     flood_churn,
     flood_evidence,
 )
+from perflab.condition.flood_evidence import Achieved, FloodEvidence, Promised
 from perflab.condition.flood_graph import DEFAULT_PAYLOAD, DEFAULT_PUBLISHERS, Flood, MessageType, lay_out
 from perflab.condition.flood_parameters import FloodParameters
 from perflab.errors import Unavailable
@@ -44,6 +46,7 @@ class MessageFlood(FloodParameters, Condition):
 
     name: ClassVar[str] = NAME
     from_beside: ClassVar[bool] = True
+    evidence: ClassVar[type[Evidence]] = FloodEvidence
     ends_by_schedule: ClassVar[bool] = True
 
     @property
@@ -94,11 +97,13 @@ class Flooded(Applied):
         try:
             evidence = self._flood_evidence(folder, window)
             if self.churn is not None:
-                achieved, reason = self.churn.verify(folder, window)
-                evidence["promised"]["churn"] = flood_churn.promised(self.asked)
-                evidence["achieved"] = {**(evidence["achieved"] or {}), "churn": achieved}
-                if reason is not None and evidence["in_effect"]:
-                    evidence |= {"in_effect": False, "reason": reason}
+                churned, reason = self.churn.verify(folder, window)
+                evidence = replace(
+                    evidence,
+                    promised=replace(evidence.promised, churn=flood_churn.promised(self.asked)),
+                    achieved=replace(evidence.achieved or Achieved(), churn=churned),
+                    reason=evidence.reason or reason,
+                )
         except (RecordError, OSError) as error:
             raise NotInEffect(f"records cannot be read: {error}") from error
         return evidence
@@ -107,9 +112,9 @@ class Flooded(Applied):
         if self.churn is not None:
             self.churn.stop()
 
-    def _flood_evidence(self, folder: Path, window: Window) -> Evidence:
+    def _flood_evidence(self, folder: Path, window: Window) -> FloodEvidence:
         if not self.flood.publishers:  # churn alone
-            return {"promised": {"publishers": 0}, "achieved": {}, "in_effect": True, "reason": None, "notes": []}
+            return FloodEvidence(promised=Promised(publishers=0), achieved=Achieved())
         label, virtual = self.asked.label, self.trial.runtime == "virtual"
         counts = self.trial.counts(label)
         if virtual:
@@ -117,7 +122,7 @@ class Flooded(Applied):
         else:
             own = [name for name, of in self.trial.graph.condition_nodes().items() if of == label]
             known = flood_evidence.account(folder, label, counts, window, own)
-        return flood_evidence.judge(self.flood, self.asked, known, window, seconds=not virtual)
+        return flood_evidence.judge(self.flood, known, window, seconds=not virtual)
 
 
 @functools.cache

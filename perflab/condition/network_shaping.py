@@ -13,20 +13,14 @@ import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from perflab import programs
-from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Trial, Window
-from perflab.condition.evidence import (
-    has_ended,
-    outcome,
-    require_processes,
-    rounded,
-    wait_until,
-)
+from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Shown, Trial, Window
+from perflab.condition.evidence import has_ended, require_processes, rounded, wait_until
 from perflab.errors import BadInput, Unavailable, one_line
 from perflab.host import Host
 from perflab.option import Form
@@ -91,11 +85,78 @@ class Snapshot:
         return None if root is None else int(root.get(key, 0))
 
 
+Rate = Annotated[float | None, Shown("rate at most", "Mbit/s", 125_000)]
+Delay = Annotated[int | None, Shown("delay", "ms", 1e6, zero=False)]
+Jitter = Annotated[int | None, Shown("jitter", "ms", 1e6, zero=False)]
+Loss = Annotated[float | None, Shown("packets lost", "%", 0.01, zero=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    interface: str
+    """The one that is shaped."""
+    disciplines: tuple[str, ...]
+    """Queueing disciplines, by the kernel's names."""
+    rate_bytes_per_s: Rate
+    """Most that passes in a second."""
+    burst_bytes: int | None
+    """What may pass at once after a pause; with a rate."""
+    queue_ns: int | None
+    """Longest wait for the rate."""
+    delay_ns: Delay
+    """Added to every packet, in each direction."""
+    jitter_ns: Jitter
+    """By how much that varies."""
+    loss: Loss
+    """Share of the packets that is lost, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Achieved:
+    """From the counters of the outermost discipline, as tc reads them; null where they were not read."""
+
+    counted_s: float | None = None
+    """Time between the two readings, just before and just after the measured part."""
+    bytes: int | None = None
+    """What passed the discipline."""
+    packets: int | None = None
+    """Packets that passed it."""
+    drops: Annotated[int | None, Shown("packets dropped")] = None
+    """Packets that it dropped."""
+    overlimits: int | None = None
+    """How often something had to wait for the rate."""
+    backlog_bytes: int | None = None
+    """What was waiting at the end."""
+    bytes_per_s: Rate = None
+    """What passed in a second."""
+    interface_packets: int | None = None
+    """Packets that passed the interface, from /proc/PID/net/dev."""
+    delay_ns: Delay = None
+    """Null: nothing measures how late a packet was."""
+    jitter_ns: Jitter = None
+    """Null, likewise."""
+    loss: Loss = None
+    """Share of the packets that was dropped; null with a rate, whose token bucket drops as well."""
+    processes_outside: tuple[str, ...] = ()
+    """Processes of the workload that are not in the namespace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapingEvidence(Evidence):
+    promised: Promised
+    achieved: Achieved
+    settings: Mapping[str, Any] | None = None
+    """The disciplines as the kernel gives them back, before and after the measured part."""
+    note: str | None = None
+    """What was not measured."""
+
+
 class NetworkShaping(Condition):
     """Limits, delays or loses what the workload's processes send each other over the loopback."""
 
     name: ClassVar[str] = "network_shaping"
     over_network: ClassVar[bool] = True
+    evidence: ClassVar[type[Evidence]] = ShapingEvidence
 
     rate: BitRate | None = Field(
         default=None, ge=8_000, le=100_000_000_000, description="most that passes in a second, e.g. 20Mbit (tbf)"
@@ -194,27 +255,31 @@ class Shaped(Applied):
 
     def verify(self, window: Window) -> Evidence:
         asked = self.asked
-        promised = {
-            "interface": INTERFACE,
-            "disciplines": list(asked.kinds),
-            "rate_bytes_per_s": asked.rate_bytes_per_s,
-            "burst_bytes": asked.burst if asked.rate is not None else None,
-            "queue_ns": asked.queue if asked.rate is not None else None,
-            "delay_ns": asked.delay,
-            "jitter_ns": asked.jitter,
-            "loss": asked.loss / 100,
-        }
+        promised = Promised(
+            interface=INTERFACE,
+            disciplines=asked.kinds,
+            rate_bytes_per_s=asked.rate_bytes_per_s,
+            burst_bytes=asked.burst if asked.rate is not None else None,
+            queue_ns=asked.queue if asked.rate is not None else None,
+            delay_ns=asked.delay,
+            jitter_ns=asked.jitter,
+            loss=asked.loss / 100,
+        )
         outside = self._outside()
         reason = has_ended(self.holder, "the holder of the namespace")
         if reason is not None:
-            return outcome(promised, {"processes_outside": outside}, reason)
+            return ShapingEvidence(promised=promised, achieved=Achieved(processes_outside=outside), reason=reason)
         after = take_snapshot(self._pid())
         achieved, problem = self._judge(self.before, after, window)
-        achieved["processes_outside"] = outside
         if outside:
             problem = f"process {outside[0]!r} of the workload is not in the shaped network namespace"
-        # What the kernel was told is no measurement, so it is beside what was achieved.
-        return outcome(promised, achieved, problem, settings=_options(self.before, after), note=self._not_measured())
+        return ShapingEvidence(
+            promised=promised,
+            achieved=replace(achieved, processes_outside=outside),
+            reason=problem,
+            settings=_options(self.before, after),  # what the kernel was told is no measurement
+            note=self._not_measured(),
+        )
 
     def remove(self) -> None:
         self.holder.stop()
@@ -243,44 +308,43 @@ class Shaped(Applied):
             f"{' and '.join(unknown)}: not measured, only that netem was there with these settings and what passed it"
         )
 
-    def _outside(self) -> list[str]:
+    def _outside(self) -> tuple[str, ...]:
         """The processes of the graph that run in another network namespace; not those that have ended."""
         found = []
         for name, root in {**self.trial.processes, **self.trial.condition_processes}.items():
             tree = [root, *(t.pid for t in descendants(root))]
             if any(_namespace_of(pid) not in (None, self.namespace) for pid in tree):
                 found.append(name)
-        return sorted(found)
+        return tuple(sorted(found))
 
-    def _judge(self, before: Snapshot | None, after: Snapshot, window: Window) -> tuple[dict[str, Any], str | None]:
+    def _judge(self, before: Snapshot | None, after: Snapshot, window: Window) -> tuple[Achieved, str | None]:
         if before is None:
-            return {}, "it was not settled before the measured time"
+            return Achieved(), "it was not settled before the measured time"
         if before.at_ns > window.begin_ns:
-            return {}, "its counters were read after the measured time had begun"
+            return Achieved(), "its counters were read after the measured time had begun"
         seconds = (after.at_ns - before.at_ns) / NS_PER_S
         passed = _difference(before, after, "bytes")
         packets = _difference(before, after, "packets")
-        achieved: dict[str, Any] = {
-            "counted_s": rounded(seconds),
-            "bytes": passed,
-            "packets": packets,
-            "drops": _difference(before, after, "drops"),
-            "overlimits": _difference(before, after, "overlimits"),
-            "backlog_bytes": after.count("backlog"),
-            "bytes_per_s": rounded(None if passed is None else passed / seconds, 1),
+        drops = _difference(before, after, "drops")
+        achieved = Achieved(
+            counted_s=rounded(seconds),
+            bytes=passed,
+            packets=packets,
+            drops=drops,
+            overlimits=_difference(before, after, "overlimits"),
+            backlog_bytes=after.count("backlog"),
+            bytes_per_s=rounded(None if passed is None else passed / seconds, 1),
             # Without what passed while either was read: that the discipline may have counted, or not.
-            "interface_packets": after.interface_packets - before.interface_packets - before.passed_meanwhile,
-            "delay_ns": None,
-            "jitter_ns": None,
-        }
-        achieved["loss"] = rounded(self._lost_share(achieved), 6)
+            interface_packets=after.interface_packets - before.interface_packets - before.passed_meanwhile,
+            loss=rounded(self._lost_share(packets, drops), 6),
+        )
         return achieved, (
             _replaced(before, after, self.asked.kinds)
             or self._other_settings(before)
             or self._other_settings(after)
             or _unshaped(achieved)
-            or self._too_fast(achieved)
-            or self._other_loss(achieved)
+            or self._too_fast(passed or 0, seconds)
+            or self._other_loss(packets or 0, drops or 0)
         )
 
     def _other_settings(self, snapshot: Snapshot) -> str | None:
@@ -306,30 +370,27 @@ class Shaped(Applied):
             settings.append(("netem", "loss-random.loss", asked.loss / 100, "of the packets"))
         return settings
 
-    def _too_fast(self, achieved: Mapping[str, Any]) -> str | None:
+    def _too_fast(self, passed: int, seconds: float) -> str | None:
         if self.asked.rate_bytes_per_s is None:
             return None
-        most = (self.asked.rate_bytes_per_s * achieved["counted_s"]) * (1 + RATE_TOLERANCE) + self.asked.burst
-        if achieved["bytes"] <= most:
-            return None
-        return f"{achieved['bytes']} bytes passed, and rate and burst allow {most:.0f}"
+        most = self.asked.rate_bytes_per_s * seconds * (1 + RATE_TOLERANCE) + self.asked.burst
+        return f"{passed} bytes passed, and rate and burst allow {most:.0f}" if passed > most else None
 
-    def _lost_share(self, achieved: Mapping[str, Any]) -> float | None:
+    def _lost_share(self, packets: int | None, drops: int | None) -> float | None:
         """As counted; None where nothing passed, or where a token bucket drops as well."""
-        packets, drops = achieved["packets"], achieved["drops"]
         if "tbf" in self.asked.kinds or packets is None or drops is None or packets + drops <= 0:
             return None
-        return float(drops / (packets + drops))
+        return drops / (packets + drops)
 
-    def _other_loss(self, achieved: Mapping[str, Any]) -> str | None:
+    def _other_loss(self, packets: int, drops: int) -> str | None:
         """Where netem alone drops, what it dropped is the loss; with a token bucket below it that drops, too."""
         if not self.asked.loss or "tbf" in self.asked.kinds:
             return None
-        share, offered = self.asked.loss / 100, achieved["packets"] + achieved["drops"]
+        share, offered = self.asked.loss / 100, packets + drops
         deviation = (offered * share * (1 - share)) ** 0.5
-        if abs(achieved["drops"] - offered * share) <= LOSS_DEVIATIONS * deviation + 1:
+        if abs(drops - offered * share) <= LOSS_DEVIATIONS * deviation + 1:
             return None
-        return f"{achieved['drops']} of {offered} packets were lost, and {share:.3%} were promised"
+        return f"{drops} of {offered} packets were lost, and {share:.3%} were promised"
 
 
 def enter(holder: int) -> list[str]:
@@ -448,9 +509,9 @@ def _options(before: Snapshot | None, after: Snapshot) -> dict[str, Any]:
     }
 
 
-def _unshaped(achieved: Mapping[str, Any]) -> str | None:
+def _unshaped(achieved: Achieved) -> str | None:
     """Whether packets passed the interface that the discipline did not see, or none at all did."""
-    packets, on_interface = achieved["packets"], achieved["interface_packets"]
+    packets, on_interface = achieved.packets, achieved.interface_packets or 0
     if on_interface > (packets or 0) * (1 + COUNT_TOLERANCE) + COUNT_SLACK_PACKETS:
         return f"{on_interface} packets passed {INTERFACE}, and {packets} of them the shaping"
     if not packets:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from perflab import native
-from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Trial, Window
+from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Shown, Trial, Window
 from perflab.condition import cpu_demand as demand
+from perflab.condition.cpu_demand import CpuDemand, CpusWanted
 from perflab.condition.evidence import (
     allowed_cpus,
     catch_up,
+    differing,
     has_ended,
     longest_gap_s,
-    outcome,
     recent,
     require_cpus,
     require_processes,
@@ -28,6 +30,7 @@ from perflab.host import Host
 from perflab.parameters import Cpus, DurationNs, Percent
 from perflab.real_time import real_time_limits
 from perflab.registry import Kind
+from perflab.results.trial import added
 from perflab.units import NS_PER_S, format_duration, is_zero, on_cpus
 from perflab.workload import Graph
 
@@ -40,10 +43,70 @@ DEFAULT_LIMIT: Any = "10min"  # read like a user's
 CAP_SYS_NICE = 23  # linux/capability.h
 
 
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    policy: str
+    """Scheduling policy."""
+    priority: int
+    """Real-time priority; 0 with OTHER."""
+    nice: int
+    """Nice value."""
+    cpus: tuple[int, ...]
+    """CPUs that are burnt, a thread on each."""
+    load_percent: float
+    """Share of each of these CPUs."""
+    demand_cpus: CpusWanted
+    """What the threads want together, in CPUs."""
+    when: str
+    """Whether it started before or after the workload's processes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadState:
+    tid: int
+    policy: str
+    priority: int
+    nice: int
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BurningThread(CpuDemand):
+    tid: int
+    cpu: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Achieved:
+    monitor_gap_s: float | None
+    """Longest time in which perflab-monitor did not look at it."""
+    states: tuple[ThreadState, ...]
+    """Policy, priority, nice value and CPUs of its threads in the samples, each once."""
+    threads: tuple[BurningThread, ...]
+    """What each thread used and wanted of its CPU."""
+    cpus_wanted: CpusWanted
+    """CPU time and run delay of all threads."""
+    cpus_used: Annotated[float | None, Shown("CPUs used")]
+    """CPU time of all threads."""
+    real_time_share: float | None
+    """Share of a CPU that real-time threads together may use; 1: they are not throttled; null: not known."""
+    fair_server_share: float | None
+    """Share that waiting threads of other policies get in spite of them; 0: none; null: not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InhibitorEvidence(Evidence):
+    promised: Promised
+    achieved: Achieved
+    program: str = PROGRAM
+    """What burns."""
+
+
 class PriorityInhibitor(Condition):
     """Takes CPUs from everything of a lower priority."""
 
     name: ClassVar[str] = "priority_inhibitor"
+    evidence: ClassVar[type[Evidence]] = InhibitorEvidence
 
     policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of what burns")
     priority: int = Field(
@@ -134,19 +197,16 @@ class Burning(Applied):
         asked = self.asked
         late = catch_up(self.trial, window, [asked.label])
         achieved, weak = self._judge(window)
-        return outcome(
-            {
-                "policy": asked.policy,
-                "priority": asked.priority,
-                "nice": asked.nice,
-                "cpus": list(asked.cpus),
-                "load_percent": asked.load,
-                "when": asked.when,
-            },
-            {"monitor_gap_s": rounded(longest_gap_s(self.trial, [asked.label], window)), **achieved},
-            late or self._gone() or weak,
-            program=PROGRAM,
+        promised = Promised(
+            policy=asked.policy,
+            priority=asked.priority,
+            nice=asked.nice,
+            cpus=asked.cpus,
+            load_percent=asked.load,
+            demand_cpus=asked.load / 100 * len(asked.cpus),
+            when=asked.when,
         )
+        return InhibitorEvidence(promised=promised, achieved=achieved, reason=late or self._gone() or weak)
 
     def remove(self) -> None:
         self.burner.stop()
@@ -175,32 +235,40 @@ class Burning(Applied):
                 return f"the watchdog ended {PROGRAM} after {format_duration(self.asked.limit / NS_PER_S)}: raise limit"
         return reason
 
-    def _judge(self, window: Window) -> tuple[dict[str, Any], str | None]:
-        threads = [int(thread["tid"]) for thread in self.threads]
-        achieved: dict[str, Any] = {"states": [], "threads": []}
-        problem: str | None = None
-        states = self.trial.monitor.threads(self.asked.label, window.begin_ns, window.end_ns)
-        for tid, cpu in zip(threads, self.asked.cpus, strict=True):
-            of_thread = [s for s in states if s.tid == tid]
-            for s in of_thread:
-                found = {"tid": tid, "policy": s.policy, "priority": s.priority, "nice": s.nice, "cpus": sorted(s.cpus)}
-                achieved["states"].append(found)
-                problem = problem or self._difference(found, cpu)
-            if not of_thread:
-                problem = problem or f"the monitor has not seen thread {tid} of {PROGRAM}"
-            use, weak = demand.judge(self.trial, self.asked.label, [tid], [cpu], self.asked.due, window)
-            achieved["threads"].append({"tid": tid, "cpu": cpu, **use})
+    def _judge(self, window: Window) -> tuple[Achieved, str | None]:
+        label, problem = self.asked.label, None
+        seen = self.trial.monitor.threads(label, window.begin_ns, window.end_ns)
+        states: list[ThreadState] = []
+        threads: list[BurningThread] = []
+        for tid, cpu in zip((int(thread["tid"]) for thread in self.threads), self.asked.cpus, strict=True):
+            of_thread = [
+                ThreadState(tid=tid, policy=s.policy, priority=s.priority, nice=s.nice, cpus=tuple(sorted(s.cpus)))
+                for s in seen
+                if s.tid == tid
+            ]
+            unseen = None if of_thread else f"the monitor has not seen thread {tid} of {PROGRAM}"
+            asked = {
+                "policy": self.asked.policy,
+                "priority": self.asked.priority,
+                "nice": self.asked.nice,
+                "cpus": (cpu,),
+            }
+            problem = problem or unseen or differing(self.trial, label, window, {tid: asked}, PROGRAM)
+            use, weak = demand.judge(self.trial, label, [tid], [cpu], self.asked.due, window)
             problem = problem or (f"CPU {cpu}: {weak}" if weak else None)
+            states += of_thread
+            threads.append(BurningThread(tid=tid, cpu=cpu, **vars(use)))
         limits = real_time_limits()
-        achieved |= {"real_time_share": limits.throttle, "fair_server_share": limits.fair_server}
+        achieved = Achieved(
+            monitor_gap_s=rounded(longest_gap_s(self.trial, [label], window)),
+            states=tuple(states),
+            threads=tuple(threads),
+            cpus_wanted=added(thread.cpus_wanted for thread in threads),
+            cpus_used=added(thread.cpus_used for thread in threads),
+            real_time_share=limits.throttle,
+            fair_server_share=limits.fair_server,
+        )
         return achieved, problem
-
-    def _difference(self, found: dict[str, Any], cpu: int) -> str | None:
-        wanted = {"policy": self.asked.policy, "priority": self.asked.priority, "nice": self.asked.nice, "cpus": [cpu]}
-        for key, value in wanted.items():
-            if found[key] != value:
-                return f"thread {found['tid']} of {PROGRAM} had {key} {found[key]}, and {value} was promised"
-        return None
 
 
 def may_be_real_time(host: Host, priority: int) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,17 +17,15 @@ from perflab.condition import Applied, Companion, Evidence, Trial, Window, tempo
 from perflab.condition.evidence import (
     catch_up,
     count_words,
+    differing,
     has_ended,
     longest_gap_s,
-    outcome,
     recent,
     rounded,
     wait_until,
 )
 from perflab.errors import Unavailable
-from perflab.formats.monitor import ThreadSeen
 from perflab.processes import Process, descendants
-from perflab.units import NS_PER_S
 
 _ANSWER_LIMIT_S = 20.0
 
@@ -62,11 +61,28 @@ def _said(*arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkersSeen:
+    workers_alive: int
+    """Workers of stress-ng that lived at the end of the measured part, from /proc."""
+    monitor_gap_s: float | None
+    """Longest time in which perflab-monitor did not look at them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadEvidence(Evidence):
+    program: str = "stress-ng"
+    """What made the load."""
+    version: str | None = field(default_factory=version)
+    """Of the program."""
+
+
 class Load(Applied):
     """One running stress-ng with workers of one kind ("cpu", "vm", "hdd"). `label` is the monitor's group of it."""
 
     # The load must be as promised for this long before the measured part begins.
     settled_s: ClassVar[float] = 0.5
+    cpus: tuple[int, ...] | None = None  # those that its workers are promised to be on
 
     def __init__(self, trial: Trial, label: str, kind: str, workers: int, arguments: Sequence[str | Path]) -> None:
         """Starts it; `arguments` beside the number of workers. Raises Unavailable."""
@@ -89,21 +105,17 @@ class Load(Applied):
             raise
 
     @abstractmethod
-    def promised(self) -> dict[str, Any]:
-        """For evidence."""
+    def judge(self, window: Window) -> tuple[WorkersSeen, str | None]:
+        """What was achieved in a window, and why it was not enough."""
 
     @abstractmethod
-    def judge(self, window: Window) -> tuple[dict[str, Any], str | None]:
-        """What was achieved in a window, for evidence, and why it was not enough."""
+    def evidence(self, achieved: Any, reason: str | None) -> LoadEvidence:
+        """With what was promised. `achieved` is of `judge`."""
 
-    def moved(self, window: Window) -> str | None:
-        """Which worker was elsewhere than promised in the window; nothing is promised here."""
-        del window
-        return None
-
-    def remarks(self) -> dict[str, Any]:
-        """More for evidence."""
-        return {}
+    def seen(self, window: Window) -> dict[str, Any]:
+        """The figures of `WorkersSeen`."""
+        gap_s = rounded(longest_gap_s(self.trial, [self.label], window))
+        return {"workers_alive": self.alive, "monitor_gap_s": gap_s}
 
     def settle(self) -> None:
         self.find_workers()
@@ -121,18 +133,8 @@ class Load(Applied):
     def verify(self, window: Window) -> Evidence:
         late = catch_up(self.trial, window, [self.label])
         achieved, weak = self.judge(window)
-        return outcome(
-            self.promised(),
-            {
-                "workers_alive": self.alive,
-                "monitor_gap_s": rounded(longest_gap_s(self.trial, [self.label], window)),
-                **achieved,
-            },
-            self.lost() or self.moved(window) or self.rescheduled(window) or late or weak,
-            program="stress-ng",
-            version=version(),
-            **self.remarks(),
-        )
+        reason = self.lost() or self.rescheduled(window) or late or weak
+        return self.evidence(achieved, reason)
 
     def remove(self) -> None:
         self.companion.stop()
@@ -159,24 +161,15 @@ class Load(Applied):
         monitor = self.trial.monitor
         for seen in monitor.threads(self.label, 0, monitor.last_at_ns or 0):
             if seen.tid in self.threads:
-                self.scheduling[seen.tid] = _scheduling(seen)
+                settled = {"policy": seen.policy, "priority": seen.priority, "nice": seen.nice}
+                self.scheduling[seen.tid] = settled if self.cpus is None else {**settled, "cpus": self.cpus}
 
     def rescheduled(self, window: Window) -> str | None:
         """Which worker was scheduled otherwise in the window than when it had settled: that is another load."""
         for tid in self.threads:
             if tid not in self.scheduling:
-                return f"nobody saw the policy of worker {tid} of stress-ng before the measured time"
-        for seen in self.trial.monitor.threads(self.label, window.begin_ns, window.end_ns):
-            settled = self.scheduling.get(seen.tid, {})
-            found = _scheduling(seen)
-            for key, value in settled.items():
-                if found[key] != value:
-                    offset_s = max(0, seen.first_seen_ns - window.begin_ns) / NS_PER_S
-                    return (
-                        f"worker {seen.tid} of stress-ng had {key} {found[key]} instead of {value}, "
-                        f"{offset_s:.1f} s into the measured time"
-                    )
-        return None
+                return f"the scheduling policy of worker {tid} of stress-ng was not recorded before the measured time"
+        return differing(self.trial, self.label, window, self.scheduling, "stress-ng")
 
     @property
     def alive(self) -> int:
@@ -200,7 +193,3 @@ class Load(Applied):
         if found == self.expected:
             return None
         return f"stress-ng has {count_words(found, 'worker')} instead of {self.expected}"
-
-
-def _scheduling(seen: ThreadSeen) -> dict[str, Any]:
-    return {"policy": seen.policy, "priority": seen.priority, "nice": seen.nice}

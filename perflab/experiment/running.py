@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perflab.condition import Companion, Counts, Evidence, Launch, NotInEffect
+from perflab.condition import Companion, Counts, Launch, NotInEffect
 from perflab.errors import Interrupted, PerflabError, ProtocolError
 from perflab.experiment.companion import GuardedCompanion
 from perflab.experiment.supervisor import CompanionEnded, Event, Supervisor, Tick
@@ -48,7 +48,7 @@ class TrialOutcome:
     pids: dict[str, int] = field(default_factory=dict)
     statuses: dict[str, int | None] = field(default_factory=dict)
     log_tails: dict[str, list[str]] = field(default_factory=dict)
-    evidence: dict[str, Evidence] = field(default_factory=dict)
+    evidence: dict[str, dict[str, Any]] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     companions: list[dict[str, Any]] = field(default_factory=list)  # as they ended

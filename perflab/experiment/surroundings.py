@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from perflab.condition import AFTER, BEFORE, Applied, Condition, Evidence, NotInEffect, Window
 from perflab.errors import PerflabError
 from perflab.experiment.running import MONITOR_INTERVAL_NS, RunningTrial
+from perflab.models import as_json
 from perflab.observer import Artifact, Observation, Observer
 from perflab.observer.monitor import Monitor
 
@@ -19,7 +21,7 @@ class Surroundings:
     conditions: Sequence[Condition]
     observers: Sequence[Observer]
     trial: RunningTrial
-    evidence: dict[str, Evidence] = field(default_factory=dict)
+    evidence: dict[str, dict[str, Any]] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
     _applied: list[tuple[Condition, Applied]] = field(default_factory=list)
     _observed: list[tuple[Observer, Observation]] = field(default_factory=list)
@@ -70,9 +72,9 @@ class Surroundings:
                 self._not_in_effect(condition, str(error))
                 failed = failed or f"{condition.label}: {error}"
                 continue
-            self.evidence[condition.label] = evidence
-            if not evidence["in_effect"]:
-                failed = failed or f"{condition.label}: {evidence['reason']}"
+            self.evidence[condition.label] = as_json(evidence)
+            if not evidence.in_effect:
+                failed = failed or f"{condition.label}: {evidence.reason}"
         if failed is not None:
             raise NotInEffect(failed)
 
@@ -122,8 +124,7 @@ class Surroundings:
                 raise
 
     def _not_in_effect(self, condition: Condition, reason: str) -> None:
-        evidence = {"promised": condition.parameters, "achieved": None, "in_effect": False, "reason": reason}
-        self.evidence[condition.label] = evidence
+        self.evidence[condition.label] = as_json(Evidence(promised=condition.parameters, achieved=None, reason=reason))
 
 
 def needs_monitor(conditions: Sequence[Condition], observers: Sequence[Observer]) -> bool:

@@ -18,15 +18,18 @@ from perflab.condition import cpu_demand as demand
 from perflab.condition import cpu_load as module
 from perflab.condition import evidence as evidence_module
 from perflab.condition.cpu_load import KIND, CpuLoad, CpuWorkers
+from perflab.condition.evidence import differing
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.models import as_json
 
 WINDOW = Window(S, 4 * S)  # parts 1..2, 2..3 and 3..4 s
 
 
 def judged(tmp_path: Path, share: float = 0.5, **samples: Any) -> tuple[dict[str, Any], str | None]:
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("load", 11).thread("load", 12).samples(51, **samples)
-    return demand.judge(MadeTrial(tmp_path, monitor.reader()), "load", [11, 12], (0, 1), share, WINDOW)
+    use, reason = demand.judge(MadeTrial(tmp_path, monitor.reader()), "load", [11, 12], (0, 1), share, WINDOW)
+    return as_json(use), reason
 
 
 def test_threads_that_run_their_share_are_in_effect(tmp_path: Path) -> None:
@@ -103,9 +106,9 @@ def test_a_thread_that_the_monitor_never_saw_wanted_nothing(tmp_path: Path) -> N
 def test_a_moved_thread_is_named_with_the_time(tmp_path: Path) -> None:
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("load", 11, cpus=[1]).thread("load", 11, at=25, cpus=[0, 1])
     trial = MadeTrial(tmp_path, monitor.samples(51).reader())
-    said = demand.moved(trial, "load", [11], (1,), WINDOW)
-    assert said == "thread 11 of it was on CPUs 0,1 instead of 1, 1.5 s into the measured time"
-    assert demand.moved(trial, "load", [11], (1,), Window(S, 2 * S)) is None
+    said = differing(trial, "load", WINDOW, {11: {"cpus": (1,)}}, "stress-ng")
+    assert said == "thread 11 of stress-ng had cpus 0,1 instead of 1, 1.5 s into the measured time"
+    assert differing(trial, "load", Window(S, 2 * S), {11: {"cpus": (1,)}}, "stress-ng") is None
 
 
 # -- the condition ---------------------------------------------------------------------------------------------------
@@ -171,7 +174,7 @@ def test_the_program_gets_what_was_asked(
 def test_evidence_of_a_good_trial(tmp_path: Path, load_program: Callable[[int], subprocess.Popen[bytes]]) -> None:
     trial, workers = running(tmp_path, load_program(2), made(workers=2, load=40))
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
-    evidence = workers.verify(WINDOW)
+    evidence = as_json(workers.verify(WINDOW))
     assert evidence["in_effect"], evidence
     assert evidence["promised"]["demand_cpus"] == pytest.approx(0.8)
     assert evidence["achieved"]["workers_alive"] == 2
@@ -191,17 +194,17 @@ def test_a_worker_that_is_scheduled_otherwise_is_named(
 ) -> None:
     trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
-    assert workers.verify(WINDOW)["in_effect"]
+    assert as_json(workers.verify(WINDOW))["in_effect"]
     (worker,) = workers.threads
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("cpu_load", worker, cpus=list(workers.asked.cpus))
     monitor.thread("cpu_load", worker, at=25, cpus=list(workers.asked.cpus), **change)
     monitor.thread("cpu_load", worker, at=27, cpus=list(workers.asked.cpus))
     trial.monitor = monitor.samples(51, cpu=lambda tid, i: 0.4).reader()
-    reason = workers.verify(WINDOW)["reason"]
-    assert reason == f"worker {worker} of stress-ng had {said}, 1.5 s into the measured time"
+    reason = as_json(workers.verify(WINDOW))["reason"]
+    assert reason == f"thread {worker} of stress-ng had {said}, 1.5 s into the measured time"
     workers.scheduling.clear()
-    reason = workers.verify(WINDOW)["reason"]
-    assert reason == f"nobody saw the policy of worker {worker} of stress-ng before the measured time"
+    reason = as_json(workers.verify(WINDOW))["reason"]
+    assert reason == f"the scheduling policy of worker {worker} of stress-ng was not recorded before the measured time"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_what_the_monitor_did_not_look_at_is_not_known(
     trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
     first, behind = missed
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4, missed=lambda i: first <= i < behind)
-    evidence = workers.verify(window)
+    evidence = as_json(workers.verify(window))
     assert evidence["reason"] == reason
     assert evidence["achieved"]["monitor_gap_s"] == pytest.approx(gap_s)
 
@@ -247,10 +250,10 @@ def test_a_load_without_a_cpu_in_common_with_the_workload_is_noted(
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
     trial.processes = {"a": 1, "b": 2}
     trial.launch.cpus_of["a"] = trial.launch.cpus_of["b"] = frozenset({1})
-    evidence = workers.verify(WINDOW)
+    evidence = as_json(workers.verify(WINDOW))
     assert evidence["note"] == "the load and the workload have no CPU in common"
     trial.launch.cpus_of["b"] = frozenset({0, 1})
-    evidence = workers.verify(WINDOW)
+    evidence = as_json(workers.verify(WINDOW))
     assert (evidence["note"], evidence["achieved"]["cpus_shared_with_workload"]) == (None, [0])
 
 
@@ -264,7 +267,7 @@ def test_a_worker_that_ended_is_seen_although_its_mean_is_right(
     limit_s = time.monotonic() + 20
     while workers.alive == 2 and time.monotonic() < limit_s:
         time.sleep(0.01)
-    evidence = workers.verify(WINDOW)
+    evidence = as_json(workers.verify(WINDOW))
     assert evidence["in_effect"] is False
     assert evidence["reason"] == f"worker {victim} of stress-ng ended during the trial"
 
@@ -274,7 +277,7 @@ def test_a_killed_program_is_named(tmp_path: Path, load_program: Callable[[int],
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
     assert trial.companion is not None
     trial.companion.status = -9
-    assert workers.verify(WINDOW)["reason"] == "stress-ng was killed by SIGKILL during the trial"
+    assert as_json(workers.verify(WINDOW))["reason"] == "stress-ng was killed by SIGKILL during the trial"
 
 
 def test_a_monitor_that_ended_early_is_no_proof(
@@ -283,7 +286,7 @@ def test_a_monitor_that_ended_early_is_no_proof(
     monkeypatch.setattr("perflab.condition.evidence.MONITOR_LIMIT_S", 0.1)
     trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
-    reason = workers.verify(Window(S, S + 50 * INTERVAL_NS))["reason"]
+    reason = as_json(workers.verify(Window(S, S + 50 * INTERVAL_NS)))["reason"]
     assert reason == "the monitor ended 1.00 s too early: nothing is known of the whole measured time"
 
 

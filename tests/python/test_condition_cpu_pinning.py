@@ -17,6 +17,7 @@ from perflab.condition import cpu_pinning as module
 from perflab.condition.cpu_pinning import KIND, CpuPinning
 from perflab.errors import BadInput
 from perflab.host import Host
+from perflab.models import as_json
 from perflab.workload import Graph
 
 WINDOW = Window(S, 4 * S)
@@ -44,14 +45,14 @@ def watched(tmp_path: Path, cpus: list[int]) -> MadeMonitor:
 
 
 def verified(tmp_path: Path, condition: CpuPinning, monitor: MadeMonitor) -> dict[str, Any]:
-    return condition.begin(MadeTrial(tmp_path, monitor.samples(51).reader())).verify(WINDOW)
+    return dict(as_json(condition.begin(MadeTrial(tmp_path, monitor.samples(51).reader())).verify(WINDOW)))
 
 
 def test_count_takes_the_highest_cpus_and_pins_every_process(tmp_path: Path) -> None:
     trial = MadeTrial(tmp_path, watched(tmp_path, [2, 3]).samples(51).reader())
     pinned = made(count=2).begin(trial)
     assert trial.launch.cpus_of == {"a": frozenset({2, 3}), "b": frozenset({2, 3})}
-    evidence = pinned.verify(WINDOW)
+    evidence = as_json(pinned.verify(WINDOW))
     assert evidence["in_effect"], evidence
     assert evidence["promised"]["cpus"] == [2, 3]
     assert evidence["promised"]["clipped"] is False
@@ -106,7 +107,7 @@ def test_the_affinity_at_the_end_is_read_from_the_kernel(
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("workload/a", sleeper, cpus=[4094])
     trial = MadeTrial(tmp_path, monitor.samples(51).reader(), graph=graph_of("a"))
     trial.processes = {"a": sleeper}
-    reason = condition.begin(trial).verify(WINDOW)["reason"]
+    reason = as_json(condition.begin(trial).verify(WINDOW))["reason"]
     assert reason.startswith(f"thread {sleeper} (sleep) of process 'a' could run on CPU")
     assert reason.endswith(" at the end, and CPU 4094 was promised")
 
@@ -117,7 +118,7 @@ def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path)
 
     def verify(used: float) -> dict[str, Any]:
         trial = MadeTrial(tmp_path, watched(tmp_path, [2, 3]).samples(51, cpu=lambda tid, i: used, on=where).reader())
-        return made(count=2).begin(trial).verify(WINDOW)
+        return dict(as_json(made(count=2).begin(trial).verify(WINDOW)))
 
     evidence = verify(0.1)
     assert evidence["reason"] == (
@@ -132,7 +133,7 @@ def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path)
 
 def test_what_ran_before_the_window_is_no_escape(tmp_path: Path) -> None:
     monitor = watched(tmp_path, [2, 3]).samples(51, cpu=lambda tid, i: 0.1, on=lambda tid, i: 1 if i <= 10 else 3)
-    evidence = made(count=2).begin(MadeTrial(tmp_path, monitor.reader())).verify(WINDOW)
+    evidence = as_json(made(count=2).begin(MadeTrial(tmp_path, monitor.reader())).verify(WINDOW))
     assert evidence["in_effect"], evidence
 
 
@@ -144,7 +145,7 @@ def test_an_old_thread_that_nobody_watched_is_counted(tmp_path: Path, sleeper: i
         monitor = MadeMonitor(tmp_path / "m.jsonl", begin_ns=at_ns).thread("workload/a", tid, cpus=[3])
         trial = MadeTrial(tmp_path, monitor.samples(51, on=lambda tid, i: 3).reader(), graph=graph_of("a"))
         trial.processes = {"a": sleeper}
-        return condition.begin(trial).verify(Window(at_ns + S, at_ns + 4 * S))
+        return dict(as_json(condition.begin(trial).verify(Window(at_ns + S, at_ns + 4 * S))))
 
     evidence = verify(sleeper + 1, begin_ns)
     assert evidence["reason"] == "1 thread of process 'a' was never watched"

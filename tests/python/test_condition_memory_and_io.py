@@ -13,6 +13,7 @@ from made_trial import MadeCompanion, MadeMonitor, MadeTrial, S, graph_of
 from perflab.condition import Window, io_load, memory_pressure, stress_ng, temporary
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.models import as_json
 from perflab.processes import Process
 
 WINDOW = Window(S, 4 * S)
@@ -65,7 +66,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rss_mib: list[int], no
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("memory_pressure", os.getpid())
     monitor.samples(51, rss_kb=lambda group, i: rss_mib[min(i // 10, len(rss_mib) - 1)] * 1024)
     _, load = applied(tmp_path, condition, monitor)
-    return load.verify(WINDOW)
+    return dict(as_json(load.verify(WINDOW)))
 
 
 def test_memory_that_stays_resident_is_in_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +93,7 @@ def test_memory_that_is_not_rewritten_is_seen(tmp_path: Path, monkeypatch: pytes
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("memory_pressure", os.getpid())
     monitor.samples(51, rss_kb=lambda group, i: 100 * 1024, cpu=lambda tid, i: 1.0 if i <= 20 or i > 30 else 0.0)
     _, load = applied(tmp_path, condition, monitor)
-    reason = load.verify(WINDOW)["reason"]
+    reason = as_json(load.verify(WINDOW))["reason"]
     assert reason.startswith("it did not rewrite its memory: ")
     assert "part 2 of 3" in reason
 
@@ -147,9 +148,9 @@ def written(tmp_path: Path, condition: io_load.IoLoad, mb: Sequence[float]) -> d
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("io_load", os.getpid())
     monitor.samples(51, written=lambda group, i: round(mb[min(i, len(mb) - 1)] * 1e6))
     _, load = applied(tmp_path, condition, monitor)
-    evidence = load.verify(WINDOW)
+    evidence = as_json(load.verify(WINDOW))
     load.remove()
-    return evidence
+    return dict(evidence)
 
 
 def test_writing_all_the_time_is_in_effect(tmp_path: Path) -> None:
@@ -197,8 +198,8 @@ def test_a_pause_of_half_a_short_window_is_too_long(tmp_path: Path) -> None:
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("io_load", os.getpid())
     monitor.samples(51, written=lambda group, i: 0 if 13 <= i <= 17 else 2_000_000)
     _, writers = applied(tmp_path, load(), monitor)
-    assert writers.verify(Window(S, 2 * S))["reason"] == "it wrote nothing for 0.6 s"
-    assert writers.verify(WINDOW)["in_effect"]
+    assert as_json(writers.verify(Window(S, 2 * S)))["reason"] == "it wrote nothing for 0.6 s"
+    assert as_json(writers.verify(WINDOW))["in_effect"]
 
 
 @pytest.mark.parametrize("name", ["io_load", "memory_pressure"])
@@ -212,9 +213,9 @@ def test_a_worker_that_only_runs_when_nobody_else_does_is_named(
     monitor.thread(name, os.getpid(), at=20, policy="IDLE")
     monitor.samples(51, written=lambda group, i: 10**6, cpu=lambda tid, i: 1.0, rss_kb=lambda group, i: 100 * 1024)
     _, applied_load = applied(tmp_path, condition, monitor)
-    evidence = applied_load.verify(WINDOW)
+    evidence = as_json(applied_load.verify(WINDOW))
     assert evidence["reason"] == (
-        f"worker {os.getpid()} of stress-ng had policy IDLE instead of OTHER, 1.0 s into the measured time"
+        f"thread {os.getpid()} of stress-ng had policy IDLE instead of OTHER, 1.0 s into the measured time"
     )
 
 

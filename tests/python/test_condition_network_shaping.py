@@ -15,6 +15,7 @@ from perflab.condition import network_shaping as module
 from perflab.condition.network_shaping import KIND, LARGEST_PACKET_BYTES, NetworkShaping, Shaped, Snapshot
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.models import as_json
 
 WINDOW = Window(2 * S, 12 * S)
 # As tc 6.1 prints them.
@@ -71,7 +72,7 @@ class Verified:
         self.shaped = self.condition.begin(self.trial)
         self.shaped.settle()
         self._monkeypatch.setattr(module, "take_snapshot", lambda pid: after)
-        return self.shaped.verify(WINDOW)
+        return dict(as_json(self.shaped.verify(WINDOW)))
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ def test_counters_that_begin_too_late_prove_nothing(rate: Verified) -> None:
 def test_a_holder_that_ended_is_named(rate: Verified) -> None:
     rate(snapshot(1, 100, TBF), snapshot(13, 200, TBF))
     rate.holder.status = -9
-    evidence = rate.shaped.verify(WINDOW)
+    evidence = as_json(rate.shaped.verify(WINDOW))
     assert evidence["reason"] == "the holder of the namespace was killed by SIGKILL during the trial"
 
 

@@ -13,6 +13,7 @@ from perflab.condition import priority_inhibitor as module
 from perflab.condition.priority_inhibitor import KIND, PriorityInhibitor, may_be_real_time
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
+from perflab.models import as_json
 from perflab.real_time import RealTimeLimits
 
 WINDOW = Window(S, 4 * S)
@@ -47,7 +48,7 @@ def verified(
     condition = condition or made(priority=80, load=50)
     companion = MadeCompanion(condition.label, 30, [READY])
     trial = MadeTrial(tmp_path, monitor.samples(51, **samples).reader(), companion)
-    return condition.begin(trial).verify(WINDOW)
+    return dict(as_json(condition.begin(trial).verify(WINDOW)))
 
 
 def monitor(tmp_path: Path, **changed: Any) -> MadeMonitor:
@@ -64,10 +65,13 @@ def test_a_burner_with_its_policy_priority_and_load_is_in_effect(tmp_path: Path)
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"policy": "OTHER", "priority": 0}, "thread 31 of perflab-burn had policy OTHER, and FIFO was promised"),
-        ({"priority": 5}, "thread 31 of perflab-burn had priority 5, and 80 was promised"),
-        ({"cpus": [0]}, "thread 31 of perflab-burn had cpus [0], and [1] was promised"),
-        ({"cpus": [0, 1]}, "thread 31 of perflab-burn had cpus [0, 1], and [1] was promised"),
+        (
+            {"policy": "OTHER", "priority": 0},
+            "thread 31 of perflab-burn had policy OTHER instead of FIFO, 1.5 s into the measured time",
+        ),
+        ({"priority": 5}, "thread 31 of perflab-burn had priority 5 instead of 80, 1.5 s into the measured time"),
+        ({"cpus": [0]}, "thread 31 of perflab-burn had cpus 0 instead of 1, 1.5 s into the measured time"),
+        ({"cpus": [0, 1]}, "thread 31 of perflab-burn had cpus 0,1 instead of 1, 1.5 s into the measured time"),
     ],
 )
 def test_another_state_for_a_moment_is_seen(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
@@ -123,7 +127,7 @@ def test_the_watchdog_is_named(tmp_path: Path) -> None:
     burning = condition.begin(trial)
     companion.status = 0
     companion.said.append({"type": "done", "cpu_ns": 1, "limit_reached": True})
-    reason = burning.verify(WINDOW)["reason"]
+    reason = as_json(burning.verify(WINDOW))["reason"]
     assert reason == "the watchdog ended perflab-burn after 5 s: raise limit"
     burning.remove()
     assert companion.stopped == 1

@@ -23,13 +23,14 @@ from support import node, two_processes
 
 from perflab import registry
 from perflab.condition import Counts, NotInEffect, Window, flood_churn, flood_evidence, message_flood
-from perflab.condition.flood_evidence import Account, Curve, Point
+from perflab.condition.flood_evidence import Account, Curve
 from perflab.condition.flood_graph import Flood, MessageType, lay_out
 from perflab.condition.flood_parameters import FloodParameters
 from perflab.condition.message_flood import KIND, MessageFlood
 from perflab.errors import BadInput, Unavailable
 from perflab.experiment import domain as domains
 from perflab.host import Host
+from perflab.models import as_json
 from perflab.native import Native
 from perflab.workload import Graph, extend, topology
 from tests.marks import long_but
@@ -286,14 +287,14 @@ def curve(
     active = [min(t, seconds if until is None else until) for t in range(seconds + 1)]
     return Curve(
         name,
-        tuple(Point(BEGIN + t * S, rate * n, 0, rate * n * subscriptions, received * n) for t, n in enumerate(active)),
+        tuple(Counts(BEGIN + t * S, rate * n, 0, rate * n * subscriptions, received * n) for t, n in enumerate(active)),
     )
 
 
-def judged(text: str, *curves: Curve, last: Point | None = None, seconds: int = 10, **known: Any) -> dict[str, Any]:
+def judged(text: str, *curves: Curve, last: Counts | None = None, seconds: int = 10, **known: Any) -> dict[str, Any]:
     window = Window(BEGIN, BEGIN + seconds * S)
     account = Account(curves, window.end_ns, last, **known)
-    return flood_evidence.judge(flood(text), parameters(text), account, window)
+    return dict(as_json(flood_evidence.judge(flood(text), account, window)))
 
 
 def test_a_flood_that_flows_is_in_effect() -> None:
@@ -321,7 +322,7 @@ def test_a_flood_that_pauses_for_a_second_is_not_in_effect() -> None:
 
 def test_a_process_that_is_not_heard_of_any_more_ends_the_flood() -> None:
     heard = Curve("flood", curve("flood", 4000, 4000, 10, 1).points[:6])
-    last = Point(BEGIN + 10 * S, 40000, 0, 40000, 40000)
+    last = Counts(BEGIN + 10 * S, 40000, 0, 40000, 40000)
     assert "process flood was last heard of 5.0 s before the end" in judged("", heard, last=last)["reason"]
 
 
@@ -350,7 +351,7 @@ def test_one_mute_process_of_several_is_named() -> None:
 def test_totals_alone_are_no_evidence_of_a_long_window() -> None:
     def of(seconds: int) -> dict[str, Any]:
         n = 4000 * seconds
-        return judged("", last=Point(BEGIN + seconds * S, n, 0, n, n), seconds=seconds)
+        return judged("", last=Counts(BEGIN + seconds * S, n, 0, n, n), seconds=seconds)
 
     assert of(2)["in_effect"]
     assert of(10)["reason"] == "no process of the flood said anything in the 10 s of the measured part"
@@ -425,7 +426,7 @@ def test_several_processes_are_added_at_common_instants() -> None:
 
 def test_the_last_word_completes_what_the_records_do_not_hold_yet() -> None:
     points = curve("flood", 4000, 4000, 10, 1).points[:10]  # until second 9
-    last = Point(BEGIN + 10 * S + S // 2, 40000, 0, 40000, 40000)
+    last = Counts(BEGIN + 10 * S + S // 2, 40000, 0, 40000, 40000)
     achieved = judged("", Curve("flood", points), last=last)["achieved"]
     # Sending ended with the window, though the word came later.
     assert achieved["sent_in_second"] == achieved["delivered_in_second"] == [4000] * 10
@@ -440,7 +441,7 @@ def test_nobody_who_counted_is_no_evidence() -> None:
 def test_the_measured_part_may_begin_behind_the_first_counts() -> None:
     window = Window(BEGIN + 2 * S, BEGIN + 8 * S)
     known = Account((curve("flood", 4000, 4000, 10, 1),), window.end_ns)
-    achieved = flood_evidence.judge(flood(), parameters(), known, window)["achieved"]
+    achieved = as_json(flood_evidence.judge(flood(), known, window))["achieved"]
     assert (achieved["sent"], achieved["seconds"], achieved["sent_in_second"]) == (24000, 6.0, [4000] * 6)
 
 
@@ -502,7 +503,7 @@ def flooded_records(folder: Path, *, muted_from: int = 100, readers: int = 1) ->
 def test_the_condition_reads_what_the_processes_recorded(tmp_path: Path) -> None:
     flooded_records(tmp_path)
     trial = FloodedTrial(tmp_path, Counts(BEGIN + 4 * S, 16000, 2, 16000, 16000))
-    evidence = made().begin(trial).verify(Window(BEGIN, BEGIN + 4 * S))
+    evidence = as_json(made().begin(trial).verify(Window(BEGIN, BEGIN + 4 * S)))
     assert evidence["in_effect"], evidence["reason"]
     achieved = evidence["achieved"]
     assert (achieved["sent"], achieved["delivered"], achieved["not_sent"]) == (16000, 16000, 2)
@@ -512,7 +513,7 @@ def test_the_condition_reads_what_the_processes_recorded(tmp_path: Path) -> None
 
 def test_a_muted_flood_is_seen_in_the_records(tmp_path: Path) -> None:
     flooded_records(tmp_path, muted_from=2)
-    evidence = made().begin(FloodedTrial(tmp_path, None)).verify(Window(BEGIN, BEGIN + 4 * S))
+    evidence = as_json(made().begin(FloodedTrial(tmp_path, None)).verify(Window(BEGIN, BEGIN + 4 * S)))
     assert evidence["reason"].startswith("0 messages were sent in second 3")
 
 
@@ -528,7 +529,7 @@ def test_virtual_time_is_judged_by_its_totals(tmp_path: Path) -> None:
     window = Window(BEGIN, BEGIN + 4 * S)
 
     def verified(counts: Counts | None) -> dict[str, Any]:
-        return made().begin(FloodedTrial(tmp_path, counts, runtime="virtual")).verify(window)
+        return dict(as_json(made().begin(FloodedTrial(tmp_path, counts, runtime="virtual")).verify(window)))
 
     good = verified(Counts(7, 16000, 0, 16000, 16000))
     assert (good["in_effect"], good["achieved"]["messages_per_s"]) == (True, 4000)
@@ -557,7 +558,8 @@ def churned(rate: int, until: int = 40) -> list[dict[str, int]]:
 def test_churn_is_judged_by_its_cycles_and_by_who_saw_them() -> None:
     window, asked = Window(BEGIN, BEGIN + 6 * S), parameters("churn=10")
     some = dict.fromkeys((*flood_churn.FOUND, *flood_churn.LOST), 3)
-    achieved, reason = flood_churn.judge(asked, churned(10), some, window)
+    churn, reason = flood_churn.judge(asked, churned(10), some, window)
+    achieved = as_json(churn)
     assert (achieved["cycles"], achieved["cycles_per_s"], reason) == (60, 10.0, None)
     _, reason = flood_churn.judge(asked, churned(10, until=20), some, window)
     assert reason == "20 endpoints came and went in 6.0 s, of 60 promised; at least 95% is needed"
@@ -806,7 +808,7 @@ def test_a_real_flood_is_counted_by_those_who_got_it(
     graph = made(text).extend(workload())
     laid = Flood.of(graph, "message_flood", parameters(text))
     window, counts = run_flooded(native, graph, tmp_path)
-    evidence = made(text).begin(FloodedTrial(tmp_path, counts, graph=graph)).verify(window)
+    evidence = as_json(made(text).begin(FloodedTrial(tmp_path, counts, graph=graph)).verify(window))
     achieved = evidence["achieved"]
     expected = round(laid.messages_per_s * 3)
     assert counts.sent + counts.not_sent == expected
@@ -831,7 +833,7 @@ def test_a_real_flood_that_is_muted_for_a_second_is_not_in_effect(
     condition = made(f"{GENTLE},at_least=60")
     graph = condition.extend(workload())
     window, counts = run_flooded(native, graph, tmp_path, mute)
-    evidence = condition.begin(FloodedTrial(tmp_path, counts, graph=graph)).verify(window)
+    evidence = as_json(condition.begin(FloodedTrial(tmp_path, counts, graph=graph)).verify(window))
     assert evidence["in_effect"] is False
     assert counts.not_sent >= 100  # two publishers, 50 Hz, 1.5 s, less what the last tick of each makes up for
 

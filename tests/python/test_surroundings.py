@@ -71,7 +71,7 @@ class Disturbing(Applied):
         self.asked.note("verify", self.trial)
         assert window.seconds == pytest.approx(0.6)
         reason = "too weak" if self.asked.fails_in == "in_effect" else None
-        return {"promised": self.asked.parameters, "achieved": {}, "in_effect": reason is None, "reason": reason}
+        return Evidence(promised=self.asked.parameters, achieved={}, reason=reason)
 
     def remove(self) -> None:
         self.asked.note("remove", self.trial)

@@ -23,6 +23,7 @@ from perflab.condition import BEFORE, Applied, Condition, Window, temporary
 from perflab.condition.kinds import REGISTRY
 from perflab.errors import Unavailable
 from perflab.host import Host
+from perflab.models import as_json
 from perflab.processes import Process
 from tests.conformance.condition.case import Case
 from tests.conformance.condition.cases import CASES
@@ -81,7 +82,7 @@ def judged(applied: Applied, trial: RealTrial, act: Callable[[], None] | None = 
     if act is not None:
         act()
     trial.wait(max(0.0, WINDOW_S - (time.monotonic_ns() - begin_ns) / 1e9))
-    return applied.verify(Window(begin_ns, time.monotonic_ns()))
+    return dict(as_json(applied.verify(Window(begin_ns, time.monotonic_ns()))))
 
 
 @pytest.mark.parametrize("case", long_but(QUICK, CASES), ids=lambda case: case.word)

@@ -37,7 +37,7 @@ CASES = (
             "the workers are stopped": Sabotage(stop_the_workers, "is stopped"),
             "the workers pause": Sabotage(pause_the_workers, "wanted .* of a CPU instead of 30%|CPU time"),
             "a worker is made idle": Sabotage(make_a_worker_idle, "had policy IDLE instead of"),
-            "a worker is moved": Sabotage(move_a_worker, "was on CPUs 0 instead of", needs_cpus=2),
+            "a worker is moved": Sabotage(move_a_worker, "had cpus 0 instead of", needs_cpus=2),
         },
     ),
     Case(
@@ -45,7 +45,7 @@ CASES = (
         USE,
         {
             "a worker is killed": Sabotage(kill_a_worker, ENDED),
-            "a worker is moved": Sabotage(move_a_worker, "was on CPUs 0 instead of", needs_cpus=2),
+            "a worker is moved": Sabotage(move_a_worker, "had cpus 0 instead of", needs_cpus=2),
         },
         last_cpu=True,
     ),

@@ -41,8 +41,8 @@ CASES = (
         {
             "the program is killed": Sabotage(kill_the_program, ENDED),
             "the program is stopped": Sabotage(stop_the_program, "wanted .* of a CPU|CPU time"),
-            "the policy is changed": Sabotage(change_the_policy, "had policy OTHER, and FIFO was promised"),
-            "the priority is changed": Sabotage(change_the_priority, "had priority 3, and 5 was promised"),
+            "the policy is changed": Sabotage(change_the_policy, "had policy OTHER instead of FIFO"),
+            "the priority is changed": Sabotage(change_the_priority, "had priority 3 instead of 5"),
             "the burner is moved": Sabotage(move_the_burner, "had cpus \\[0\\], and", needs_cpus=2),
         },
     ),

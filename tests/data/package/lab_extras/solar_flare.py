@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from perflab.condition import Applied, Condition, Evidence, Trial, Window
+from perflab.condition import Applied, Condition, Evidence, Shown, Trial, Window
 from perflab.host import Host
 from perflab.registry import Kind
 from perflab.units import is_zero
@@ -15,8 +16,21 @@ from perflab.workload import Graph
 NAME = "solar_flare"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Strength:
+    strength: Annotated[int, Shown("strength of the flare")]
+    """From 1 to 9."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlareEvidence(Evidence):
+    promised: Strength
+    achieved: Strength
+
+
 class SolarFlare(Condition):
     name: ClassVar[str] = NAME
+    evidence: ClassVar[type[Evidence]] = FlareEvidence
 
     strength: int = Field(1, ge=1, le=9, description="how strong it is")
 
@@ -29,10 +43,10 @@ class SolarFlare(Condition):
 
 class Flare(Applied):
     def __init__(self, asked: SolarFlare) -> None:
-        self._asked = asked.written
+        self._strength = Strength(strength=asked.strength)
 
     def verify(self, window: Window) -> Evidence:
-        return {"promised": self._asked, "achieved": self._asked, "in_effect": True, "reason": None}
+        return FlareEvidence(promised=self._strength, achieved=self._strength)
 
 
 KIND: Kind[Condition] = Kind(
