@@ -107,5 +107,5 @@ FLAG = Quantity("", lambda value: "yes" if value else "no", numeric=False)
 
 def of_unit(unit: str) -> Quantity:
     """Of plain numbers in a unit, whether or not a quantity here has it."""
-    known = next((q for q in (TIME, DURATION, COUNT, PERCENT, KILOBYTES, BYTES) if q.unit == unit), None)
-    return known or Quantity(unit, lambda value: f"{format_rate(value)} {unit}", units={unit: 1})
+    known = next((q for q in (TIME, COUNT, PERCENT, KILOBYTES) if q.unit == unit), None)
+    return known or Quantity(unit, lambda value: f"{format_rate(value)} {unit}", units={unit: 1}, scales=((unit, 1.0),))
