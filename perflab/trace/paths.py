@@ -426,7 +426,7 @@ class Paths:
     without_topic: int  # publications of which the topic is not known: nothing can be said of where they went
     scope: Scope
 
-    @property
+    @cached_property
     def named(self) -> tuple[Told, ...]:
         """Those of `measured` that have a route."""
         return tuple(Told(m.wanted.name, m.followed) for m in self.measured if m.followed)
@@ -643,34 +643,32 @@ def edges_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
 def vertices_of(flow: Flow, scope: Scope = EVERYTHING) -> pl.DataFrame:
     """Every vertex on an edge, how often it ran, and whether paths begin or end there."""
     edges = flow.edges.filter(pl.col("delivered") > 0)
-    out = edges.group_by(vertex=pl.col("from_vertex")).agg(out=pl.len())
-    into = edges.group_by(vertex=pl.col("to_vertex")).agg(into=pl.len())
+    out = edges.group_by(vertex="from_vertex").agg(edges_out=pl.len().cast(pl.Int64))
+    into = edges.group_by(vertex="to_vertex").agg(edges_in=pl.len().cast(pl.Int64))
     on_edge = pl.concat([flow.edges[c].drop_nulls() for c in ("from_vertex", "via_vertex", "to_vertex")]).unique()
     runs = describe(
-        scope.within(flow.runs, "start_ns").with_columns(duration=pl.col("end_ns") - pl.col("start_ns")), ["vertex"],
-        {"duration": pl.col("duration")}, [pl.len().cast(pl.Int64).alias("runs")], statistics=_SHORT,
+        scope.within(flow.runs, "start_ns"), ["vertex"], {"duration": pl.col("end_ns") - pl.col("start_ns")},
+        [pl.len().cast(pl.Int64).alias("runs")], statistics=_SHORT,
+    )  # fmt: skip
+    role = (
+        pl.when(edges_out=0, edges_in=0).then(pl.lit("nothing arrived"))
+        .when(edges_in=0).then(pl.lit("source"))
+        .when(edges_out=0).then(pl.lit("sink"))
+        .otherwise(pl.lit("between"))
     )  # fmt: skip
     return (
         flow.vertices.filter(pl.col("vertex").is_in(on_edge.implode()))
         .join(runs, on="vertex", how="left")
         .join(out, on="vertex", how="left")
         .join(into, on="vertex", how="left")
-        .with_columns(pl.col("runs", "out", "into").fill_null(0).cast(pl.Int64))
-        .with_columns(
-            role=pl.when(out=0, into=0).then(pl.lit("nothing arrived"))
-            .when(into=0).then(pl.lit("source"))
-            .when(out=0).then(pl.lit("sink"))
-            .otherwise(pl.lit("between"))
-        )
+        .with_columns(pl.col("runs", "edges_out", "edges_in").fill_null(0))
+        .with_columns(role=role)
         .sort("label")
-    )  # fmt: skip
+    )
 
 
 def _vertices(p: Paths) -> Section:
-    frame = p.scope.of_nodes(vertices_of(p.flow, p.scope), "node").select(
-        pl.col("label").alias("vertex"), "kind", "node", "process", "pid", "host", "role", "runs",
-        pl.col("out").alias("edges_out"), pl.col("into").alias("edges_in"), *columns_of("duration", _SHORT),
-    )  # fmt: skip
+    frame = p.scope.of_nodes(vertices_of(p.flow, p.scope), "node").with_columns(vertex="label").select(VERTICES.names)
     note = (
         "code: publishes outside of callbacks; take: messages are taken, and no callback is in the trace (rclpy, or"
         " a client)"
