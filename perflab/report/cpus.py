@@ -18,7 +18,7 @@ from perflab.formats import monitor
 from perflab.formats.records import RecordError
 from perflab.kernel import cpu_list, parse_cpu_list
 from perflab.report.captions import seconds_axis, workloads
-from perflab.report.figures import Axis, Cells, Figure, Key, Span, Spans, Strip
+from perflab.report.figures import Cells, Figure, Key, Span, Spans, Strip, rows_axis
 from perflab.report.results import Trials, by_level, evenly, summary_of
 from perflab.results.run import TrialTables
 from perflab.runs import rundir
@@ -94,7 +94,7 @@ def cores(results: Sequence[Trials]) -> Figure | None:
         title="Each CPU over time",
         subtitle=f"{workloads([one.result for one in watched])}: {_count(watched)}, steps of {step_s:.3g} s",
         x=seconds_axis(steps * step_s),
-        y=_rows_axis(names),
+        y=rows_axis(names),
         series=(),
         groups=(),
         keys=tuple(Key(f"{share} %", None, shade=share) for share in (0, 50, 100)),
@@ -148,7 +148,7 @@ def affinity(results: Sequence[Trials]) -> Figure | None:
         title="Where threads ran, and where they were allowed to",
         subtitle=f"{workloads([one.result for one in watched])}: {len(names)} threads, {_count(watched)}",
         x=seconds_axis(steps * step_s),
-        y=_rows_axis(names),
+        y=rows_axis(names),
         series=(),
         groups=tuple((cpus.index(cpu), f"seen on CPU {cpu}") for cpu in cpus if cpu in seen),
         keys=(Key("allowed", None, sign="ground"),),
@@ -422,10 +422,6 @@ def _seen(row: _ThreadRow, lanes: dict[int, tuple[float, float]], step_s: float)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
-
-
-def _rows_axis(names: Sequence[str]) -> Axis:
-    return Axis("", "rows", -0.5, len(names) - 0.5, tuple((float(i), name) for i, name in enumerate(names)))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from perflab.report import axes
 from perflab.report.axes import Unit
 from perflab.report.captions import Draft, interval_of, left_out_words, value_axis, value_unit
-from perflab.report.figures import Axis, Figure, Key, Label, Series, Sign
-from perflab.results.curve import Curve, CurveMetric, Knee, Saturation
+from perflab.report.figures import Axis, Ends, Figure, Key, Label, Series, Sign, ends_of, whiskers
+from perflab.results.curve import BreakingPoint, Curve, CurveMetric, Knee, Saturation
 from perflab.results.outcome import Outcomes
 from perflab.results.trial import Median
 from perflab.statistics.metrics import NS, Metric, find
@@ -52,7 +52,7 @@ def curves(found: Sequence[Named]) -> list[Figure]:
     """
     made = []
     for factor in dict.fromkeys(str(curve.factor) for _, curve in found):
-        own = [(_label(run, curve), curve) for run, curve in found if curve.factor == factor]
+        own = [(label_of(run, curve), curve) for run, curve in found if curve.factor == factor]
         names = dict.fromkeys(name for _, curve in own for name in curve.metrics)
         known = [name for name in FIRST_METRICS if name in names]
         for name in (*known, *(n for n in names if n not in known)):
@@ -94,8 +94,8 @@ def slug(*parts: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower()).strip("_")
 
 
-def _label(run: str, curve: Curve) -> str:
-    return ", ".join(part for part in (run, curve.place) if part)
+def label_of(run: str, entry: Curve | BreakingPoint) -> str:
+    return ", ".join(part for part in (run, entry.place) if part)
 
 
 def _metric(factor: str, name: str, found: Sequence[Named]) -> Figure | None:
@@ -108,7 +108,7 @@ def _metric(factor: str, name: str, found: Sequence[Named]) -> Figure | None:
         return None
     unit = value_unit(of_unit, values)
     levels = _axis_of(factor, [curve for _, curve in shown])
-    draft = Draft(notes=_too_many(found, shown))
+    draft = Draft(notes=too_many(found, shown))
     labels: list[Label] = []
     for nth, (label, curve) in enumerate(shown):
         own = curve.metrics[name]
@@ -122,8 +122,7 @@ def _metric(factor: str, name: str, found: Sequence[Named]) -> Figure | None:
                 x, y = series.x[0], series.y[0]
                 if x is not None and y is not None:
                     labels.append(Label(f"{word} {level_text(found_point.level)}", x, y, nth, nth % 2 == 1))
-        draft.notes += _words(label if len(shown) > 1 else "", own)
-        draft.notes += _left_out(label if len(shown) > 1 else "", curve)
+        draft.notes += said(label if len(shown) > 1 else "", [*_words(own), *_left_out(curve)])
     if len(shown) > 1:
         draft.notes.append("What stands side by side was measured at the same level.")
     title = metric.words if metric is not None else name
@@ -158,7 +157,7 @@ def _curve(
     """A line through the levels, broken where nothing is known and between "off" and the rest, and the intervals."""
     xs: list[float | None] = []
     ys: list[float | None] = []
-    marks: list[tuple[float, float, float | None, float | None, str]] = []
+    marks: list[tuple[float, float, Ends, str]] = []
     for level, point in zip(curve.levels, own.points, strict=True):
         value = None if point is None else point.value
         place = levels.at(level.level, nth, of)
@@ -167,17 +166,12 @@ def _curve(
         if levels.zero is not None and level.level <= 0:
             xs.append(place)
             ys.append(None)
-        if point is None or value is None:
-            continue
-        low, high = (None if end is None else unit.of(end) for end in (point.low, point.high))
-        marks.append((place, unit.of(value), low, high, _point_text(label, level.level, point, metric)))
+        if point is not None and value is not None:
+            ends = ends_of(unit.of, point.low, point.high)
+            marks.append((place, unit.of(value), ends, _point_text(label, level.level, point, metric)))
     if not marks:
         return []
-    x, y, low_ends, high_ends, hover = zip(*marks, strict=True)
-    return [
-        Series(label, nth, "line", tuple(xs), tuple(ys)),
-        Series(label, nth, "whiskers", x, y, sign="full", low=low_ends, high=high_ends, hover=hover),
-    ]
+    return [Series(label, nth, "line", tuple(xs), tuple(ys)), whiskers(label, nth, marks, sign="full")]
 
 
 def _mark(
@@ -197,19 +191,9 @@ def _mark(
     if value is None:
         return None
     text = f"{level_text(level)} [{level_text(found.low)}, {level_text(found.high)}]"
-    return Series(
-        f"{label}, {word}",
-        nth,
-        "whiskers",
-        (levels.at(level),),
-        (unit.of(value),),
-        weight="thick",
-        sign=sign,
-        low=(levels.at(found.low),),
-        high=(levels.at(found.high),),
-        across=True,
-        hover=(f"{label}<br>{word} at {text}",),
-    )
+    ends = (levels.at(found.low), levels.at(found.high))
+    row = (levels.at(level), unit.of(value), ends, f"{label}<br>{word} at {text}")
+    return whiskers(f"{label}, {word}", nth, [row], weight="thick", sign=sign, across=True)
 
 
 def value_at(curve: Curve, own: CurveMetric, level: float, *, logarithmic: bool) -> float | None:
@@ -236,37 +220,21 @@ def _success(factor: str, found: Sequence[Named]) -> Figure | None:
     if not shown:
         return None
     levels = _axis_of(factor, [curve for _, curve in shown])
-    draft = Draft(notes=_too_many(found, shown))
+    draft = Draft(notes=too_many(found, shown))
     for nth, (label, curve) in enumerate(shown):
-        places: list[float] = []
-        shares: list[float] = []
-        lows: list[float | None] = []
-        highs: list[float | None] = []
-        hover: list[str] = []
-        for at in curve.levels:
-            if not at.judged:
-                continue
-            places.append(levels.at(at.level, nth, len(shown)))
-            shares.append(100 * at.successes / at.judged)
-            ends = [at.success_low, at.success_high]
-            lows.append(None if ends[0] is None else 100 * ends[0])
-            highs.append(None if ends[1] is None else 100 * ends[1])
-            hover.append(f"{label}<br>at {level_text(at.level)}: {at.successes} of {at.judged} trials")
-        draft.series.append(Series(label, nth, "line", tuple(places), tuple(shares)))
-        draft.series.append(
-            Series(
-                label,
-                nth,
-                "whiskers",
-                tuple(places),
-                tuple(shares),
-                sign="full",
-                low=tuple(lows),
-                high=tuple(highs),
-                hover=tuple(hover),
+        rows = [
+            (
+                levels.at(at.level, nth, len(shown)),
+                100 * at.successes / at.judged,
+                ends_of(percent, at.success_low, at.success_high),
+                f"{label}<br>at {level_text(at.level)}: {at.successes} of {at.judged} trials",
             )
-        )
-        draft.notes += _left_out(label if len(shown) > 1 else "", curve)
+            for at in curve.levels
+            if at.judged
+        ]
+        draft.series.append(Series(label, nth, "line", tuple(row[0] for row in rows), tuple(row[1] for row in rows)))
+        draft.series.append(whiskers(label, nth, rows, sign="full"))
+        draft.notes += said(label if len(shown) > 1 else "", _left_out(curve))
     if len(shown) > 1:
         draft.notes.append("What stands side by side was measured at the same level.")
     confidences = [c.success_confidence for _, c in shown if c.success_confidence is not None]
@@ -281,6 +249,10 @@ def _success(factor: str, found: Sequence[Named]) -> Figure | None:
         keys=(Key(f"{interval_of(confidences)} (Wilson)", None, sign="whisker"),),
         notes=tuple(dict.fromkeys(draft.notes)),
     )
+
+
+def percent(share: float) -> float:
+    return 100 * share
 
 
 def share_axis(title: str) -> Axis:
@@ -307,22 +279,24 @@ def _point_text(label: str, level: float, point: Median, metric: Metric | None) 
     return f"{words}, {point.n} trials"
 
 
-def _words(label: str, own: CurveMetric) -> list[str]:
+def said(label: str, lines: Iterable[str]) -> list[str]:
+    """Sentences, with the name of the variant where there are several."""
+    ended = [line if line.endswith(".") else f"{line}." for line in lines]
+    return [f"{label}: {line}" if label else line for line in ended]
+
+
+def _words(own: CurveMetric) -> list[str]:
     """What was found of knee and saturation, or why nothing was."""
-    lines = [str(line) for line in own.words]
-    if not lines:
-        reasons = {KNEE: own.knee_reason, SATURATION: own.saturation_reason}
-        lines = [f"No {word}: {reason}" for word, reason in reasons.items() if reason]
-    lines = [line if line.endswith(".") else f"{line}." for line in lines]
-    return [f"{label}: {line}" if label else line for line in lines]
+    reasons = {KNEE: own.knee_reason, SATURATION: own.saturation_reason}
+    return list(own.words) or [f"No {word}: {reason}" for word, reason in reasons.items() if reason]
 
 
-def _left_out(label: str, curve: Curve) -> list[str]:
+def _left_out(curve: Curve) -> list[str]:
     text = left_out_words(Outcomes.together([level.left_out for level in curve.levels]))
-    return [f"{label}: {text}" if label else text] if text else []
+    return [text] if text else []
 
 
-def _too_many(found: Sequence[object], shown: Sequence[object]) -> list[str]:
+def too_many(found: Sequence[object], shown: Sequence[object]) -> list[str]:
     return [f"The first {len(shown)} of {len(found)} variants."] if len(shown) < len(found) else []
 
 

@@ -22,7 +22,7 @@ from perflab.report.captions import (
     unmeasured,
     words,
 )
-from perflab.report.figures import Axis, Figure, Key, Series, Sign, Stroke, Weight
+from perflab.report.figures import Axis, Figure, Key, Series, Sign, Stroke, Weight, points, rows_axis
 from perflab.report.results import ROUND_TRIP, Numbers, Trials, histogram, numbers
 from perflab.statistics import histogram as hg
 from perflab.statistics.accounting import PUBLISHER_HISTOGRAMS
@@ -121,7 +121,7 @@ def edges(results: Sequence[Trials], name: str) -> Figure | None:
         title=f"{WHAT[name]}: by {owner}",
         subtitle=subtitle(counts),
         x=time_axis(words(name), unit, draft.series, "x"),
-        y=Axis("", "rows", -0.5, len(shown) - 0.5, tuple((float(i), _row_name(key)) for i, key in enumerate(shown))),
+        y=rows_axis([_row_name(key) for key in shown]),
         series=tuple(draft.series),
         groups=groups(results, draft.series),
         keys=_edge_keys(rows),
@@ -155,9 +155,7 @@ def _curve(name: str, group: int, h: Histogram, unit: Unit, stroke: Stroke, weig
             )
         )
         hover = f"{_curve_hover(name, reliable, y[-1] * unit.ns)}<br>{MIN_BEYOND} messages were slower"
-        series.append(
-            Series(f"{name}, last", group, "points", (reliable,), (float(y[-1]),), sign="ring", hover=(hover,))
-        )
+        series.append(points(f"{name}, last", group, [(reliable, float(y[-1]), hover)], sign="ring"))
     x, y = grid[split:], values[split:]
     series.append(
         Series(
@@ -222,7 +220,7 @@ def _edge_series(
 ) -> list[Series]:
     ranges_x: list[float | None] = []
     ranges_y: list[float | None] = []
-    points: dict[Sign, list[tuple[float, float, str]]] = {"full": [], "hollow": [], "bar": []}
+    signs: dict[Sign, list[tuple[float, float, str]]] = {"full": [], "hollow": [], "bar": []}
     for y, key, n in places:
         known = [max(v, 1) / unit.ns for v in _drawn(n)]
         ranges_x += [min(known), max(known), None]
@@ -231,16 +229,12 @@ def _edge_series(
         for sign, (word, value) in {"full": middle, "hollow": ("p99", n.p99), "bar": ("max", n.maximum)}.items():
             if value is not None:
                 text = f"{_row_name(key)}<br>{label}: {word} {format_time(value)}, {format_count(n.count)} messages"
-                points[sign].append((max(value, 1) / unit.ns, y, text))  # type: ignore[index]
+                signs[sign].append((max(value, 1) / unit.ns, y, text))  # type: ignore[index]
     if not places:
         return []
     series = [Series(label, group, "ranges", tuple(ranges_x), tuple(ranges_y))]
-    for sign, found in points.items():
-        if found:
-            x, ys, hover = zip(*found, strict=True)
-            name = {"full": "middle", "hollow": "p99", "bar": "maximum"}[sign]
-            series.append(Series(f"{label}, {name}", group, "points", x, ys, sign=sign, hover=hover))
-    return series
+    names = {"full": "middle", "hollow": "p99", "bar": "maximum"}
+    return series + [points(f"{label}, {names[sign]}", group, rows, sign=sign) for sign, rows in signs.items() if rows]
 
 
 def _place(row: int, group: int, key: tuple[str, ...], table: Sequence[dict[tuple[str, ...], Numbers]]) -> float:

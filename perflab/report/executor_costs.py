@@ -9,7 +9,7 @@ from rich.console import Console
 
 from perflab.quantity import SHARE
 from perflab.report import axes
-from perflab.report.figures import Axis, Figure, Key, Span, Spans
+from perflab.report.figures import Axis, Figure, Key, Span, Spans, rows_axis
 from perflab.report.table import print_declared
 from perflab.report.tables.costs import FAMILIES_NOTE, GROUP_NAMES, names, shown, tables
 from perflab.results.summary import Summary
@@ -77,7 +77,7 @@ def figure(summary: Summary, name: str = "executor_costs") -> Figure | None:
         subtitle=", ".join(dict.fromkeys(str(row.workload) for row in drawn)) + ": medians over trials",
         x=Axis(f"{what} ({unit.name}{'' if per_message else ' of one CPU'})", "linear", 0.0, high,
                axes.linear_ticks(0.0, high)),
-        y=Axis("", "rows", -0.5, len(drawn) - 0.5, tuple((float(n), text) for n, text in enumerate(called))),
+        y=rows_axis(called),
         series=(),
         groups=groups,
         keys=keys,

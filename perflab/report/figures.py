@@ -7,8 +7,9 @@ picture; of a result with several processes the first one has it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from perflab.report.axes import Ticks
 
@@ -36,6 +37,11 @@ class Axis:
         return value - self.low > 0.6 * (self.high - self.low)
 
 
+def rows_axis(names: Sequence[str]) -> Axis:
+    """One row for each name."""
+    return Axis("", "rows", -0.5, len(names) - 0.5, tuple((float(i), name) for i, name in enumerate(names)))
+
+
 @dataclass(frozen=True)
 class Series:
     """Points, or a line through them; None breaks a line. Signs stand at the points with indices `signed` (or all).
@@ -58,6 +64,27 @@ class Series:
     high: tuple[float | None, ...] = ()
     across: bool = False
     sizes: tuple[float, ...] = ()
+
+
+def points(name: str, group: int, rows: Sequence[tuple[float, float, str]], **more: Any) -> Series:
+    """Signs, each as x, y and what a reader is told."""
+    x, y, hover = zip(*rows, strict=True)
+    return Series(name, group, "points", x, y, hover=hover, **more)
+
+
+Ends = tuple[float | None, float | None]
+
+
+def ends_of(of: Callable[[float], float], low: float | None, high: float | None) -> Ends:
+    """Both ends of an interval, where `of` says that they are drawn."""
+    return (None if low is None else of(low), None if high is None else of(high))
+
+
+def whiskers(name: str, group: int, rows: Sequence[tuple[float, float, Ends, str]], **more: Any) -> Series:
+    """Signs with intervals, each as x, y, both ends and what a reader is told."""
+    x, y, ends, hover = zip(*rows, strict=True)
+    low, high = zip(*ends, strict=True)
+    return Series(name, group, "whiskers", x, y, low=low, high=high, hover=hover, **more)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from perflab.report.axes import Unit
 from perflab.report.captions import Draft, durations, interval_of, value_axis, value_unit, workloads
-from perflab.report.figures import Axis, Figure, Key, Series, Sign
+from perflab.report.figures import Figure, Key, Series, Sign, ends_of, points, rows_axis, whiskers
 from perflab.report.results import Trials, by_level, summary_of
 from perflab.results.trial import Median, Trial
 from perflab.statistics.metrics import Metric, named
@@ -77,9 +77,7 @@ def per_trial(results: Sequence[Trials], name: str) -> Figure | None:
         title=f"{metric.words[:1].upper()}{metric.words[1:]} of each trial",
         subtitle=f"{workloads([row.result for row in shown])}: {count} trials of {_each(shown)}",
         x=value_axis(metric.words, metric.unit, unit, draft.series, "x"),
-        y=Axis(
-            "", "rows", -0.5, len(shown) - 0.5, tuple((float(i), _name(row, metric)) for i, row in enumerate(shown))
-        ),
+        y=rows_axis([_name(row, metric) for row in shown]),
         series=tuple(draft.series),
         groups=(),
         keys=tuple(keys),
@@ -110,40 +108,22 @@ def _row_series(row: _Row, place: int, group: int, metric: Metric, unit: Unit) -
     at = [place + _TOP + _SPREAD * (i / steps if len(row.trials) > 1 else 0.5) for i in range(len(row.trials))]
     signs: tuple[tuple[Sign, bool], ...] = (("full", True), ("cross", False))
     for sign, counts in signs:
-        chosen = [(y, trial, value) for y, (trial, value, c) in zip(at, row.trials, strict=True) if c is counts]
+        chosen = [
+            (
+                unit.of(value),
+                y,
+                f"{row.result.label}<br>trial {trial.trial}: {metric.format(value)}, {trial.outcome.words}",
+            )
+            for y, (trial, value, c) in zip(at, row.trials, strict=True)
+            if c is counts
+        ]
         if not chosen:
             continue
-        series.append(
-            Series(
-                name=f"{row.result.label}, trials",
-                group=group,
-                shape="points",
-                x=tuple(unit.of(value) for *_, value in chosen),
-                y=tuple(y for y, *_ in chosen),
-                sign=sign,
-                sizes=(0.9,) * len(chosen),
-                hover=tuple(
-                    f"{row.result.label}<br>trial {trial.trial}: {metric.format(value)}, {trial.outcome.words}"
-                    for _, trial, value in chosen
-                ),
-            )
-        )
+        series.append(points(f"{row.result.label}, trials", group, chosen, sign=sign, sizes=(0.9,) * len(chosen)))
     if row.median is not None:
-        series.append(
-            Series(
-                name=f"{row.result.label}, median",
-                group=group,
-                shape="whiskers",
-                x=(unit.of(row.median),),
-                y=(place + _BELOW,),
-                sign="bar",
-                weight="thick",
-                low=(None if row.low is None else unit.of(row.low),),
-                high=(None if row.high is None else unit.of(row.high),),
-                across=True,
-                hover=(f"{row.result.label}<br>median {_median(row, metric)} of {row.n} trials",),
-            )
-        )
+        said = f"{row.result.label}<br>median {_median(row, metric)} of {row.n} trials"
+        median = (unit.of(row.median), place + _BELOW, ends_of(unit.of, row.low, row.high), said)
+        series.append(whiskers(f"{row.result.label}, median", group, [median], sign="bar", weight="thick", across=True))
     return series
 
 

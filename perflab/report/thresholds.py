@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from perflab.report import axes
 from perflab.report.captions import Draft, interval_of
-from perflab.report.degradation import Levels, level_text, levels_axis, share_axis, slug
-from perflab.report.figures import Axis, Figure, Key, Label, Reference, Series, Sign
+from perflab.report.degradation import (
+    MAX_VARIANTS,
+    Levels,
+    label_of,
+    level_text,
+    levels_axis,
+    percent,
+    said,
+    share_axis,
+    slug,
+    too_many,
+)
+from perflab.report.figures import Axis, Figure, Key, Label, Reference, Series, Sign, ends_of, points, whiskers
 from perflab.results.curve import BreakingPoint
 
-MAX_VARIANTS = 7
 MIN_TRIALS = 3  # a level with fewer has no interval in the picture: it would be most of the axis
 _SMALLEST, _LARGEST = 0.6, 1.7  # marks, of their usual size
 
@@ -25,22 +36,17 @@ def breaking_points(found: Sequence[Named]) -> list[Figure]:
     searches: dict[tuple[object, ...], list[Named]] = {}
     for run, entry in found:
         key = (entry.factor, entry.criterion, entry.share, entry.scale)
-        searches.setdefault(key, []).append((_label(run, entry), entry))
+        searches.setdefault(key, []).append((label_of(run, entry), entry))
     made = []
     for number, ((factor, criterion, *_), own) in enumerate(searches.items(), start=1):
         shown = own[:MAX_VARIANTS]
-        notes = [f"The first {len(shown)} of {len(own)} variants."] if len(shown) < len(own) else []
         name = slug("breaking_point", str(factor), *([str(number)] if len(searches) > 1 else []))
-        made.append(_shares(name, str(factor), str(criterion), shown, notes))
+        made.append(_shares(name, str(factor), str(criterion), shown, too_many(own, shown)))
         for nth, (label, entry) in enumerate(shown):
             several = len(shown) > 1
             file = f"{name}_course_{nth + 1}" if several else f"{name}_course"
             made.append(_course(file, str(factor), nth, label, entry, label if several else ""))
     return made
-
-
-def _label(run: str, entry: BreakingPoint) -> str:
-    return ", ".join(part for part in (run, entry.place) if part)
 
 
 def _axis_of(factor: str, shown: Sequence[Named]) -> Levels:
@@ -62,7 +68,7 @@ def _shares(name: str, factor: str, criterion: str, shown: Sequence[Named], note
             draft.series.append(point)
             value = entry.value or 0
             labels.append(Label(level_text(value), levels.at(value), share, nth, nth % 2 == 1))
-        draft.notes += _words(label if len(shown) > 1 else "", entry)
+        draft.notes += said(label if len(shown) > 1 else "", entry.words)
     known = [at for _, entry in shown for at in entry.levels if at.n]
     if any(at.n < MIN_TRIALS for at in known):
         draft.notes.append(f"Levels with fewer than {MIN_TRIALS} trials are drawn without an interval.")
@@ -108,22 +114,18 @@ def _measured(label: str, nth: int, of: int, entry: BreakingPoint, levels: Level
         chosen = [at for at in entry.levels if at.n and (at.n < MIN_TRIALS) is bare]
         if not chosen:
             continue
-        ends = [(None, None) if bare else (at.low, at.high) for at in chosen]
-        series.append(
-            Series(
-                label,
-                nth,
-                "points" if bare else "whiskers",
-                tuple(levels.at(at.level, nth, of) for at in chosen),
-                tuple(100 * at.met / at.n for at in chosen),
-                weight="thin",
-                sign="full",
-                hover=tuple(f"{label}<br>at {level_text(at.level)}: {at.met} of {at.n} trials met it" for at in chosen),
-                low=() if bare else tuple(None if low is None else 100 * low for low, _ in ends),
-                high=() if bare else tuple(None if high is None else 100 * high for _, high in ends),
-                sizes=tuple(_SMALLEST + (_LARGEST - _SMALLEST) * (at.n / most) ** 0.5 for at in chosen),
+        sizes = tuple(_SMALLEST + (_LARGEST - _SMALLEST) * (at.n / most) ** 0.5 for at in chosen)
+        rows = [
+            (
+                levels.at(at.level, nth, of),
+                100 * at.met / at.n,
+                (None, None) if bare else ends_of(percent, at.low, at.high),
+                f"{label}<br>at {level_text(at.level)}: {at.met} of {at.n} trials met it",
             )
-        )
+            for at in chosen
+        ]
+        drawn = whiskers(label, nth, rows, weight="thin", sign="full", sizes=sizes)
+        series.append(replace(drawn, shape="points", low=(), high=()) if bare else drawn)
     return series
 
 
@@ -134,19 +136,9 @@ def _point(label: str, nth: int, entry: BreakingPoint, levels: Levels, share: fl
     text = level_text(entry.value)
     if low is not None and high is not None:
         text += f" [{level_text(low)}, {level_text(high)}]"
-    return Series(
-        f"{label}, breaking point",
-        nth,
-        "whiskers",
-        (levels.at(entry.value),),
-        (share,),
-        sign="ring",
-        weight="thick",
-        low=(None if low is None else levels.at(low),),
-        high=(None if high is None else levels.at(high),),
-        across=True,
-        hover=(f"{label}<br>breaking point {text}",),
-    )
+    ends = ends_of(levels.at, low, high)
+    row = (levels.at(entry.value), share, ends, f"{label}<br>breaking point {text}")
+    return whiskers(f"{label}, breaking point", nth, [row], sign="ring", weight="thick", across=True)
 
 
 def _course(name: str, factor: str, group: int, label: str, entry: BreakingPoint, whose: str) -> Figure:
@@ -158,21 +150,17 @@ def _course(name: str, factor: str, group: int, label: str, entry: BreakingPoint
     places = [(float(step.order), levels.at(step.level)) for step in course]
     series.append(Series(label, group, "line", tuple(x for x, _ in places), tuple(y for _, y in places), weight="thin"))
     for met, sign, word in _OUTCOMES:
-        chosen = [step for step in course if step.met is met]
-        if chosen:
-            series.append(
-                Series(
-                    f"{label}, {word}",
-                    group,
-                    "points",
-                    tuple(float(step.order) for step in chosen),
-                    tuple(levels.at(step.level) for step in chosen),
-                    sign=sign,
-                    hover=tuple(
-                        f"{label}<br>trial {step.order} at {level_text(step.level)}: {word}" for step in chosen
-                    ),
-                )
+        chosen = [
+            (
+                float(step.order),
+                levels.at(step.level),
+                f"{label}<br>trial {step.order} at {level_text(step.level)}: {word}",
             )
+            for step in course
+            if step.met is met
+        ]
+        if chosen:
+            series.append(points(f"{label}, {word}", group, chosen, sign=sign))
     signs = {s.sign for s in series}
     keys = [Key(word, None, sign=sign) for _, sign, word in _OUTCOMES if sign in signs]
     if any(s.stroke == "dashed" for s in series):
@@ -190,7 +178,7 @@ def _course(name: str, factor: str, group: int, label: str, entry: BreakingPoint
         series=tuple(series),
         groups=((group, label),),
         keys=tuple(keys),
-        notes=(f"{stopped[:1].upper()}{stopped[1:]}{'' if stopped.endswith('.') else '.'}",),
+        notes=tuple(said("", [f"{stopped[:1].upper()}{stopped[1:]}"])),
     )
 
 
@@ -211,8 +199,3 @@ def _found(label: str, nth: int, entry: BreakingPoint, levels: Levels, last: int
         return [line]
     low, high = ((levels.at(end),) * 2 for end in (entry.interval.low, entry.interval.high))
     return [Series(f"{label}, interval", nth, "band", x, line.y, low=low, high=high), line]
-
-
-def _words(label: str, entry: BreakingPoint) -> list[str]:
-    lines = [line if str(line).endswith(".") else f"{line}." for line in entry.words]
-    return [f"{label}: {line}" if label else str(line) for line in lines]

@@ -24,7 +24,7 @@ from perflab.report.captions import (
     unmeasured,
     words,
 )
-from perflab.report.figures import Figure, Key, Series, Sign, Stroke, Weight
+from perflab.report.figures import Figure, Key, Series, Sign, Stroke, Weight, points
 from perflab.report.results import Trials, timeline
 from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
@@ -120,22 +120,16 @@ def _steps(label: str, group: int, line: Sequence[Interval], unit: Unit, whole: 
             Series(name, group, "line", tuple(xs), tuple(ys), stroke=stroke, weight=weight if whole else "thin")
         )
         if whole:
-            series.append(
-                Series(
-                    name=name,
-                    group=group,
-                    shape="points",
-                    x=tuple((i.begin_ns + i.end_ns) / 2 / NS_PER_S for i in filled),
-                    y=tuple(values),
-                    sign=sign,
-                    hover=tuple(
-                        f"{name} {format_time(v * unit.ns)}<br>"
-                        f"{i.begin_ns / NS_PER_S:.3g} to {i.end_ns / NS_PER_S:.3g} s, "
-                        f"{format_count(i.histogram.count)} messages"
-                        for i, v in zip(filled, values, strict=True)
-                    ),
+            middles = [
+                (
+                    (i.begin_ns + i.end_ns) / 2 / NS_PER_S,
+                    value,
+                    f"{name} {format_time(value * unit.ns)}<br>{i.begin_ns / NS_PER_S:.3g} to "
+                    f"{i.end_ns / NS_PER_S:.3g} s, {format_count(i.histogram.count)} messages",
                 )
-            )
+                for i, value in zip(filled, values, strict=True)
+            ]
+            series.append(points(name, group, middles, sign=sign))
     return series
 
 
@@ -179,20 +173,14 @@ def _event_series(label: str, group: int, events: Sequence[Event], unit: Unit) -
     series = []
     signs: tuple[tuple[str, Sign], ...] = (("late", "dot"), ("too_late", "cross"))
     for code, sign in signs:
-        points = [(x, max(ns, 1.0) / unit.ns) for x, ns, c in events if c == code]
-        if points:
-            word = words(code)
-            series.append(
-                Series(
-                    name=f"{label}, {word}",
-                    group=group,
-                    shape="points",
-                    x=tuple(x for x, _ in points),
-                    y=tuple(y for _, y in points),
-                    sign=sign,
-                    hover=tuple(f"{label}<br>{word} at {x:.4g} s: {format_time(y * unit.ns)}" for x, y in points),
-                )
-            )
+        word = words(code)
+        found = [
+            (x, max(ns, 1.0) / unit.ns, f"{label}<br>{word} at {x:.4g} s: {format_time(max(ns, 1.0))}")
+            for x, ns, c in events
+            if c == code
+        ]
+        if found:
+            series.append(points(f"{label}, {word}", group, found, sign=sign))
     return series
 
 
@@ -208,10 +196,8 @@ def _lost_series(results: Sequence[Trials], bottom: float) -> list[Series]:
         ]
         found = sorted(found, key=lambda e: e[0])[:MAX_EVENTS]
         if found:
-            hover = [f"{result.label}<br>{format_count(n)} lost, noticed at {x:.4g} s" for x, n in found]
-            x = tuple(x for x, _ in found)
-            y = (bottom,) * len(found)
-            series.append(Series(f"{result.label}, lost", group, "points", x, y, sign="lost", hover=tuple(hover)))
+            rows = [(x, bottom, f"{result.label}<br>{format_count(n)} lost, noticed at {x:.4g} s") for x, n in found]
+            series.append(points(f"{result.label}, lost", group, rows, sign="lost"))
     return series
 
 
