@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,10 +68,9 @@ def _print(rows: list[Row], indent: str) -> None:
 
 def _workloads() -> list[Row]:
     from perflab.workload import KINDS
-    from perflab.workload.generated import REGISTRY
 
     plain = [{"name": kind.name, "summary": kind.summary} for kind in KINDS]
-    return [*plain, *(_kind(kind) for kind in REGISTRY.values())]
+    return [*plain, *_kinds("perflab.workload.generated")]
 
 
 def _topologies() -> list[Row]:
@@ -151,22 +153,9 @@ def _messages() -> list[Row]:
     ]
 
 
-def _conditions() -> list[Row]:
-    from perflab.condition.kinds import REGISTRY
-
-    return [_kind(kind) for kind in REGISTRY.values()]
-
-
-def _observers() -> list[Row]:
-    from perflab.observer.kinds import REGISTRY
-
-    return [_kind(kind) for kind in REGISTRY.values()]
-
-
-def _exporters() -> list[Row]:
-    from perflab.export import REGISTRY
-
-    return [_kind(kind) for kind in REGISTRY.values()]
+def _kinds(module: str) -> list[Row]:
+    registry: Mapping[str, Kind[Any]] = importlib.import_module(module).REGISTRY
+    return [_kind(kind) for kind in registry.values()]
 
 
 def _kind(kind: Kind[Any]) -> Row:
@@ -210,15 +199,15 @@ def _targets() -> list[Row]:
     return rows
 
 
-_LISTS = {
+_LISTS: dict[str, Callable[[], list[Row]]] = {
     "workloads": _workloads,
     "topologies": _topologies,
     "middlewares": _middlewares,
     "executors": _executors,
     "messages": _messages,
-    "conditions": _conditions,
-    "observers": _observers,
+    "conditions": partial(_kinds, "perflab.condition.kinds"),
+    "observers": partial(_kinds, "perflab.observer.kinds"),
     "experiments": _experiments,
     "targets": _targets,
-    "exporters": _exporters,
+    "exporters": partial(_kinds, "perflab.export"),
 }
