@@ -13,7 +13,7 @@ from test_metrics import documented
 from test_plugins import GROUPS, install
 
 from perflab.cli import main
-from perflab.report.serve import final
+from perflab.report.serve import page
 from perflab.results.summary import Summary
 from perflab.runs import collect
 from perflab.statistics import curves
@@ -76,7 +76,7 @@ def test_report_paper_and_the_page_of_a_run_that_has_ended_have_it(tmp_path: Pat
     said(capsys, "report", one, "--latex", str(tmp_path / "paper"))
     for file in ("results.tex", "values.tex"):
         assert "tail" in (tmp_path / "paper" / file).read_text()
-    assert WORDS in final.report([one])
+    assert WORDS in page.report([one])
 
 
 def test_curves_have_it() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +23,25 @@ MOST_BLOCKS = 6  # of conditions; of more there is an overview
 MOST_NOTES = 2
 HELD: dict[bool, tuple[str, Tone]] = {True: ("✔", "good"), False: ("✖", "bad")}
 
-# By the unit at the end of a key, how a number is written; the unit then leaves the name.
-_UNITS = (
-    ("_megabytes_per_s", " MB/s"),
-    ("megabytes_per_s", " MB/s"),
-    ("_mb_per_s", " MB/s"),
-    ("_bits_per_s", " bit/s"),
-    ("_per_s", " /s"),
-    ("_hz", " Hz"),
-    ("_percent", " %"),
-    ("_cpus", " CPUs"),
-    ("_kb", " KiB"),
+
+def _in(unit: str) -> Callable[[float], str]:
+    return lambda value: f"{plain(value)} {unit}"
+
+
+# By the end of a key, how its number is written, and whether that end leaves the name. The first one that fits counts.
+_FORMS: tuple[tuple[str, Callable[[float], str], bool], ...] = (
+    ("megabytes_per_s", _in("MB/s"), True),
+    ("_mb_per_s", _in("MB/s"), True),
+    ("_bits_per_s", _in("bit/s"), True),
+    ("_per_s", _in("/s"), True),
+    ("_hz", _in("Hz"), True),
+    ("_percent", _in("%"), True),
+    ("_cpus", _in("CPUs"), False),
+    ("_kb", _in("KiB"), False),
+    ("_bytes", format_bytes, True),
+    ("_ns", format_time, True),
+    ("_s", lambda value: format_duration(value) if value >= 1 else format_time(value * 1e9), True),
+    ("share", lambda value: f"{100 * value:.3g} %", False),
 )
 # Promised under one name, achieved under another.
 _ALIKE = {"demand_cpus": "cpus_wanted", "workers": "workers_alive"}
@@ -274,28 +282,13 @@ def _over_trials(key: str, known: Sequence[Mapping[str, Any]]) -> tuple[str, str
 
 
 def _name(key: str) -> str:
-    for suffix, _ in _UNITS:
-        if key.endswith(suffix) and key != suffix and suffix not in ("_cpus", "_kb"):
-            name = key.removesuffix(suffix)
-            return (name if name not in ("", "messages") else "messages").replace("_", " ")
-    for suffix in ("_bytes", "_ns", "_s"):
-        if key.endswith(suffix):
-            return key.removesuffix(suffix).replace("_", " ")
-    return {"megabytes_per_s": "data"}.get(key, key).replace("_", " ")
+    for end, _, leaves in _FORMS:
+        if leaves and key.endswith(end):
+            return (key.removesuffix(end).rstrip("_") or "data").replace("_", " ")
+    return key.replace("_", " ")
 
 
 def _value(key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return plain(value)
-    if key.endswith("_bytes"):
-        return format_bytes(value)
-    if key.endswith("_ns"):
-        return format_time(value)
-    for suffix, unit in _UNITS:
-        if key.endswith(suffix):
-            return f"{plain(value)}{unit}"
-    if key.endswith("_s"):
-        return format_duration(value) if value >= 1 else format_time(value * 1e9)
-    if key.endswith("share"):
-        return f"{100 * value:.3g} %"
-    return plain(value)
+    return next((write for end, write, _ in _FORMS if key.endswith(end)), plain)(value)

@@ -17,8 +17,8 @@ from perflab.report.run_page import findings
 from perflab.report.run_page.effects import in_words, plain, seconds
 from perflab.report.run_page.runs import ReportRun
 from perflab.results.curve import BreakingPoint
-from perflab.results.trial import Circumstances
 from perflab.statistics.remarks import VIRTUAL
+from perflab.statistics.selection import variant_words
 from perflab.units import format_duration, plural
 
 Json = dict[str, Any]
@@ -89,12 +89,12 @@ def _what(run: ReportRun) -> list[tuple[str, object]]:
     measured = seconds(settings.get("duration_ns")) or _durations(run)
     warmup = settings.get("warmup_ns")
     names = dict.fromkeys(r.workload for r in run.results)
-    variants = dict.fromkeys(_variant(r) for r in run.results)
+    variants = dict.fromkeys(variant_words(r) for r in run.results)
     return [
         ("run", run.name),
         ("began", when(run)),
         ("workload", f"{', '.join(names)}{_size(workload)}" if names else workload.get("name")),
-        ("variants", "; ".join(v for v in variants if v)),
+        ("variants", "; ".join(variants)),
         ("middlewares", _versions(manifest)),
         (
             "measured time",
@@ -131,17 +131,6 @@ def _size(workload: Mapping[str, Any]) -> str:
     parts = [plural(len(processes), "process", "processes")]  # a command has no others that are known beforehand
     parts += [plural(n, what) for n, what in ((nodes, "node"), (edges, "edge"), (services, "service")) if n]
     return f" ({', '.join(parts)})"
-
-
-def _variant(result: Circumstances) -> str:
-    """Nothing of a middleware that was not recorded."""
-    parts = (
-        result.middleware,
-        result.executor,
-        "ipc on" if result.ipc == "on" else None,
-        f"by {result.pass_by}" if result.pass_by else None,
-    )
-    return ", ".join(part for part in parts if part)
 
 
 def _versions(manifest: Json) -> str | None:

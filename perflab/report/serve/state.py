@@ -29,6 +29,7 @@ from perflab.runs import rundir
 from perflab.runs.controller import ELSEWHERE, GONE, RUNNING, controller_state
 from perflab.runs.display import PlannedTrial, RunPlan
 from perflab.runs.rundir import RunDirectory, TrialDirectory
+from perflab.statistics.selection import variant_words
 from perflab.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -373,7 +374,7 @@ class _Followed:
             "order": int(document["order"]),
             "result": places.get(finished.key_of(place)),
             "treatment": document.get("treatment"),
-            "variant": _variant(place),
+            "variant": variant_words(finished.circumstances(place)),
             "running": current is not None,
             "phase": self._phase(document, manifest, controller, virtual) if current is not None else None,
             "outcome": document.get("outcome"),
@@ -477,13 +478,6 @@ def _words(kind: str, trials: Sequence[Finished], run: Json, unread: int) -> str
             return f"ended before its plan did: {of}"
         case _:
             return f"perflab has gone without ending the run: {of} are whole"
-
-
-def _variant(place: Mapping[str, Any]) -> str:
-    words = [place["middleware"], place["executor"]]
-    words.append("intra-process" if place["ipc"] == "on" else None)
-    words.append(f"by {place['pass_by']}" if place["pass_by"] else None)
-    return ", ".join(str(word) for word in words if word)
 
 
 def _nothing(name: str, kind: str, words: str) -> tuple[Json, Json]:
