@@ -152,6 +152,18 @@ def differing(
     return None
 
 
+def ready(companion: Companion, program: str, limit_s: float) -> dict[str, Any]:
+    """What a program says when it is ready, or its error. Raises NotInEffect where it ends, or says neither."""
+    deadline_s = time.monotonic() + limit_s
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        said = companion.receive(min(left_s, 0.2))
+        if said is not None and said.get("type") in ("ready", "error"):
+            return said
+        if said is None and companion.status is not None:
+            raise NotInEffect(f"{has_ended(companion, program)}; see {companion.log}")
+    raise NotInEffect(f"{program} was not ready within {limit_s:.0f} s")
+
+
 def has_ended(companion: Companion | None, what: str) -> str | None:
     """How a program that had to run until now ended; None where it runs."""
     if companion is None:

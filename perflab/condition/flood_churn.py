@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perflab.condition import Companion, NotInEffect, Trial, Window
+from perflab.condition.evidence import ready
 from perflab.condition.flood_parameters import FloodParameters
 from perflab.formats import records
 from perflab.formats.json_file import write_json
@@ -74,18 +74,12 @@ class Churn:
 
     def settle(self) -> None:
         """Until it has joined the domain. Raises NotInEffect."""
-        deadline = time.monotonic() + READY_WITHIN_S
-        while (left := deadline - time.monotonic()) > 0:
-            line = self._companion.receive(min(left, 0.2))
-            if line is not None and line.get("type") == "ready":
-                return
-            if line is not None and line.get("type") == "error":
-                raise NotInEffect(f"{self._label}: churn: {line.get('text')}")
-            if line is None and self._companion.status is not None:
-                raise NotInEffect(
-                    f"{self._label}: churn: {PROGRAM} ended with {self._companion.status}; see {self._companion.log}"
-                )
-        raise NotInEffect(f"{self._label}: churn: {PROGRAM} did not join the domain within {READY_WITHIN_S:.0f} s")
+        try:
+            said = ready(self._companion, PROGRAM, READY_WITHIN_S)
+        except NotInEffect as error:
+            raise NotInEffect(f"{self._label}: churn: {error}") from error
+        if said["type"] == "error":
+            raise NotInEffect(f"{self._label}: churn: {said.get('text')}")
 
     def verify(self, folder: Path, window: Window) -> tuple[ChurnAchieved, str | None]:
         """What was achieved, with the records of the workload's processes in `folder`; why that is not enough."""

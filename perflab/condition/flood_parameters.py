@@ -124,22 +124,6 @@ class FloodParameters(Parameters):
             raise ValueError(f"{processes} processes cannot share {publishers} publishers; use at most as many")
         return processes
 
-    @field_validator("process", "executor", "topics")
-    @classmethod
-    def _belongs_to_readers(cls, value: Any, info: ValidationInfo) -> Any:
-        of = "topics" if info.field_name == "topics" else "inside"
-        if value not in (None, ()) and info.data.get("readers") != of:
-            raise ValueError(f"is of use with readers={of} only; leave it out")
-        return value
-
-    @field_validator("readers_per_topic", "work")
-    @classmethod
-    def _needs_own_readers(cls, value: int, info: ValidationInfo) -> int:
-        default = 1 if info.field_name == "readers_per_topic" else 0
-        if value != default and info.data.get("readers") not in ("external", "inside"):
-            raise ValueError(f"readers={info.data.get('readers')} has no readers of the flood's own; leave it out")
-        return value
-
     @field_validator("churn")
     @classmethod
     def _something_to_do(cls, churn: float, info: ValidationInfo) -> float:
@@ -149,9 +133,18 @@ class FloodParameters(Parameters):
             raise ValueError("must be at least 0.1 per second")
         return churn
 
-    @field_validator("churn_of", "churn_topics")
+    @field_validator("process", "executor", "topics", "readers_per_topic", "work", "churn_of", "churn_topics")
     @classmethod
-    def _needs_churn(cls, value: Any, info: ValidationInfo) -> Any:
-        if value != cls.model_fields[info.field_name or ""].default and info.data.get("churn") == 0:
+    def _is_of_use(cls, value: Any, info: ValidationInfo) -> Any:
+        """What was given must change something."""
+        name, readers = info.field_name or "", info.data.get("readers")
+        needed = {"process": "inside", "executor": "inside", "topics": "topics"}.get(name)
+        if value == cls.model_fields[name].default:
+            return value
+        if needed is not None and readers != needed:
+            raise ValueError(f"is of use with readers={needed} only; leave it out")
+        if name in ("readers_per_topic", "work") and readers not in ("external", "inside"):
+            raise ValueError(f"readers={readers} has no readers of the flood's own; leave it out")
+        if name.startswith("churn_") and info.data.get("churn") == 0:
             raise ValueError("is of use with churn only; leave it out, or give churn a rate")
         return value

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from perflab import native
-from perflab.condition import Applied, Companion, Condition, Evidence, NotInEffect, Shown, Trial, Window
+from perflab.condition import Applied, Companion, Condition, Evidence, Shown, Trial, Window
 from perflab.condition import cpu_demand as demand
 from perflab.condition.cpu_demand import CpuDemand, CpusWanted
 from perflab.condition.evidence import (
@@ -19,6 +19,7 @@ from perflab.condition.evidence import (
     differing,
     has_ended,
     longest_gap_s,
+    ready,
     recent,
     require_cpus,
     require_processes,
@@ -213,17 +214,10 @@ class Burning(Applied):
 
     def _ready(self) -> list[dict[str, Any]]:
         """The burning threads as the kernel told the program."""
-        limit_s = time.monotonic() + READY_LIMIT_S
-        while (left_s := limit_s - time.monotonic()) > 0:
-            said = self.burner.receive(left_s)
-            if said is None:
-                break
-            if said["type"] == "error":
-                raise Unavailable(f"{self.asked.label}: {said['text']}")
-            if said["type"] == "ready":
-                return list(said["threads"])
-        how = has_ended(self.burner, PROGRAM) or f"{PROGRAM} was not ready"
-        raise NotInEffect(f"{how} within {READY_LIMIT_S:.0f} s")
+        said = ready(self.burner, PROGRAM, READY_LIMIT_S)
+        if said["type"] == "error":
+            raise Unavailable(f"{self.asked.label}: {said['text']}")
+        return list(said["threads"])
 
     def _gone(self) -> str | None:
         """How the burner ended; None where it runs."""
