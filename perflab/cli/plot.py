@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -248,9 +248,8 @@ def _write(
     title = " and ".join(dict.fromkeys(run.name for run in runs))
     for path, index in files:
         if index is None:
-            choice = next(c for c in draw_html.CHOICES if c == theme)
-            content = draw_html.page(pictures.figures, title, notes, choice).encode()
+            content = draw_html.page(pictures.figures, title, notes, cast("draw_html.Choice", theme)).encode()
         else:
-            kind = next(f for f in draw.FORMATS if f == path.suffix.lower().removeprefix("."))
+            kind = cast("draw.Format", path.suffix.lower().removeprefix("."))
             content = draw.draw(pictures.figures[index], kind, "dark" if theme == "dark" else "light", dpi)
         whole_file.write(path, content, parents=True)

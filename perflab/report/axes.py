@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 TIME_UNITS = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
 PERCENTILE_TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999)
 
 MIN_TICKS = 3
+
+T = TypeVar("T")
 
 Ticks = tuple[tuple[float, str], ...]
 
@@ -99,6 +103,16 @@ def number(value: float) -> str:
         return f"{value:.3g}"
     text = f"{value:,.6f}".rstrip("0").rstrip(".") if abs(value) < 1000 else f"{value:,.0f}"
     return text.replace(",", "\u2009")
+
+
+def runs(values: Sequence[T | None]) -> Iterator[tuple[int, int, T]]:
+    """Neighbours that are equal as one: the first index, the one after the last, and the value; none of None."""
+    start = 0
+    for value, equal in itertools.groupby(values):
+        end = start + len(list(equal))
+        if value is not None:
+            yield start, end, value
+        start = end
 
 
 def spread(count: int, wanted: int, offset: int = 0) -> Sequence[int]:

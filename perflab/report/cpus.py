@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from perflab.errors import BadInput
 from perflab.formats import monitor
 from perflab.formats.records import RecordError
 from perflab.kernel import cpu_list, parse_cpu_list
+from perflab.report.axes import runs
 from perflab.report.captions import seconds_axis, workloads
 from perflab.report.figures import Cells, Figure, Key, Span, Spans, Strip, rows_axis
 from perflab.report.results import Trials, by_level, evenly, summary_of
@@ -51,12 +53,18 @@ class _Watched:
     begin_ns: int
     end_ns: int
 
-    @property
+    @cached_property
     def ends_ns(self) -> Floats:
         """The instants of the samples, and that of the one before the first."""
         at = self.cpus["at_ns"].unique().sort().to_list()
         first = self.cpus.filter(self.cpus["at_ns"] == at[0])["interval_ns"].max() if at else None
         return np.array([at[0] - int(first or 0), *at] if at else [], dtype=np.float64)  # type: ignore[arg-type]
+
+    def intervals(self, samples: pl.DataFrame) -> tuple[Floats, Floats]:
+        """From when to when samples of threads tell something, in seconds from the start of the measured part."""
+        at = samples["at_ns"].to_numpy().astype(np.float64)
+        before = self.ends_ns[np.clip(np.searchsorted(self.ends_ns, at) - 1, 0, None)]
+        return (before - self.begin_ns) / NS_PER_S, (at - self.begin_ns) / NS_PER_S
 
 
 def cores(results: Sequence[Trials]) -> Figure | None:
@@ -269,7 +277,6 @@ def _cpu_rows(
     """Of each CPU the busy share and the workload's, in per cent, in each step; None where it was not sampled."""
     import polars as pl
 
-    grid = one.ends_ns
     own = one.threads.filter(
         one.threads["group"].str.starts_with(WORKLOAD)
         & one.threads["cpu_interval_ns"].is_not_null()
@@ -286,12 +293,8 @@ def _cpu_rows(
         covered = _spread(begins, ends, ends - begins, steps, step_s)
         parts = [_spread(begins, ends, amount, steps, step_s) for amount in (busy, busy + idle + steal)]
         mine = used.filter(used["cpu"] == cpu)
-        sampled = mine["at_ns"].to_numpy().astype(np.float64)
-        before = grid[np.clip(np.searchsorted(grid, sampled) - 1, 0, None)]
         amounts = mine["cpu_interval_ns"].to_numpy().astype(np.float64) / NS_PER_S
-        by_workload = _spread(
-            (before - one.begin_ns) / NS_PER_S, (sampled - one.begin_ns) / NS_PER_S, amounts, steps, step_s
-        )
+        by_workload = _spread(*one.intervals(mine), amounts, steps, step_s)
         known = covered >= step_s / 2
         rows[int(cpu)] = (
             tuple(
@@ -340,14 +343,11 @@ class _ThreadRow:
 def _threads(one: _Watched, steps: int, step_s: float) -> list[_ThreadRow]:
     """The threads that used CPU time, the workload's first."""
     rows = []
-    grid = one.ends_ns
     for (group, _, _), table in one.threads.sort("at_ns").group_by("group", "pid", "tid", maintain_order=True):
         used = table["cpu_interval_ns"].fill_null(0).to_numpy().astype(np.float64)
         if used.sum() <= 0:
             continue
-        at = table["at_ns"].to_numpy().astype(np.float64)
-        before = grid[np.clip(np.searchsorted(grid, at) - 1, 0, None)]
-        begins, ends = (before - one.begin_ns) / NS_PER_S, (at - one.begin_ns) / NS_PER_S
+        begins, ends = one.intervals(table)
         seen = table["cpu"].to_list()
         numbers = sorted({cpu for cpu in seen if cpu is not None})
         shares = np.array(
@@ -409,15 +409,10 @@ def _ground(row: _ThreadRow, lanes: dict[int, tuple[float, float]], place: int) 
 def _seen(row: _ThreadRow, lanes: dict[int, tuple[float, float]], step_s: float) -> list[tuple[Span, int]]:
     """Neighbouring steps on the same CPU are one span."""
     spans = []
-    start = 0
-    for i in range(1, len(row.steps) + 1):
-        if i < len(row.steps) and row.steps[i] == row.steps[start]:
-            continue
-        if (cpu := row.steps[start]) is not None:
-            begin, end = start * step_s, i * step_s
-            hover = f"{row.name}<br>seen on CPU {cpu} from {begin:.3g} to {end:.3g} s"
-            spans.append((Span(begin, end, *lanes[cpu], str(cpu), hover), cpu))
-        start = i
+    for first, last, cpu in runs(row.steps):
+        begin, end = first * step_s, last * step_s
+        hover = f"{row.name}<br>seen on CPU {cpu} from {begin:.3g} to {end:.3g} s"
+        spans.append((Span(begin, end, *lanes[cpu], str(cpu), hover), cpu))
     return spans
 
 

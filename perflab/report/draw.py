@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from perflab.report import axes
-from perflab.report.figures import Axis, Cells, Figure, Key, Series, Sign, Strip
-from perflab.report.palette import BAND_OPACITY, SHADES, THEMES, Background, Theme, mark, shade
+from perflab.report.figures import Axis, Figure, Key, Series, Sign
+from perflab.report.palette import BAND_OPACITY, SHADES, THEMES, Background, Theme, mark
 
 Format = Literal["svg", "png", "pdf"]
 FORMATS: tuple[Format, ...] = ("svg", "png", "pdf")
@@ -101,13 +101,16 @@ def tones(theme: Theme) -> dict[str, str]:
         **{name: getattr(theme, name) for name in ("background", "ink", "faint", "grid")},
         "ground": theme.grid,
         "none": "transparent",
-        **{f"shade{percent}": shade(theme, percent) for percent in SHADES},
+        **{f"shade{percent}": tone for percent, tone in zip(SHADES, theme.shades, strict=True)},
         **{f"group{i}": tone for i, tone in enumerate(theme.groups)},
     }
 
 
 def tone_of(group: int | None) -> str:
-    """The name of a group's colour; that of None is for what has no group."""
+    """The name of a group's colour; that of None is for what has no group.
+
+    Colours repeat after six, in another pairing with the seven marks.
+    """
     return "faint" if group is None else f"group{group % len(THEMES['light'].groups)}"
 
 
@@ -300,7 +303,7 @@ def specification(figure: Figure) -> Spec:
         "scales": [
             _scale("x", figure.x),
             _scale("y", figure.y),
-            {"name": "shade", "type": "linear", "domain": list(SHADES),
+            {"name": "shade", "type": "linear", "domain": list(SHADES), "clamp": True,
              "range": {"signal": f"[{', '.join(f'theme.shade{percent}' for percent in SHADES)}]"}},
         ],
         "axes": [*_axis("x", figure.x), *_axis("y", figure.y)],
@@ -558,7 +561,9 @@ def _spans(figure: Figure) -> Table:
 
     for cells in figure.cells:
         for strip in cells.strips:
-            for begin, end, share in _runs(cells, strip):
+            shares = [None if value is None else round(value) for value in strip.values]
+            for first, last, share in axes.runs(shares):
+                begin, end = cells.begin + first * cells.step, cells.begin + last * cells.step
                 text = f"{cells.name}<br>{begin:.4g} to {end:.4g} s: {share} %"
                 add(None, "none", share, *_area(figure, begin, end, strip.top, strip.bottom), "", text)
     for spans in figure.spans:
@@ -571,20 +576,6 @@ def _spans(figure: Figure) -> Table:
 
 def _area(figure: Figure, begin: float, end: float, top: float, bottom: float) -> tuple[float, float, float, float]:
     return (_place(figure.x, begin), _place(figure.x, end), _place(figure.y, top), _place(figure.y, bottom))
-
-
-def _runs(cells: Cells, strip: Strip) -> list[tuple[float, float, int]]:
-    """Neighbouring cells of the same whole per cent as one."""
-    found: list[tuple[float, float, int]] = []
-    for i, value in enumerate(strip.values):
-        if value is None:
-            continue
-        begin, end, share = cells.begin + i * cells.step, cells.begin + (i + 1) * cells.step, round(value)
-        if found and found[-1][2] == share and strip.values[i - 1] is not None:
-            found[-1] = (found[-1][0], end, share)
-        else:
-            found.append((begin, end, share))
-    return found
 
 
 def _labels(figure: Figure) -> Table:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Choice = Literal["auto", "light", "dark"]
 
-CHOICES: tuple[Choice, ...] = ("auto", "light", "dark")
 NARROW_HEIGHT_PX = 280
 
 _LIBRARY = "vl-convert-python"

@@ -57,24 +57,6 @@ SHADES = (0, 50, 100)  # per cent; those of Theme.shades
 BAND_OPACITY = 0.18
 
 
-def color(theme: Theme, group: int) -> str:
-    """The colour of a result; colours repeat after six, in another pairing with the seven marks."""
-    return theme.groups[group % len(theme.groups)]
-
-
 def mark(group: int) -> str:
     """The mark of a result."""
     return MARKS[group % len(MARKS)]
-
-
-def shade(theme: Theme, percent: float) -> str:
-    """The colour of a cell: between the shades of the theme, linearly."""
-    place = min(max(percent, 0.0), 100.0) / 50
-    first = min(int(place), len(theme.shades) - 2)
-    low, high = (_channels(theme.shades[i]) for i in (first, first + 1))
-    mixed = (round(a + (b - a) * (place - first)) for a, b in zip(low, high, strict=True))
-    return "#" + "".join(f"{channel:02x}" for channel in mixed)
-
-
-def _channels(tone: str) -> tuple[int, ...]:
-    return tuple(int(tone[i : i + 2], 16) for i in (1, 3, 5))

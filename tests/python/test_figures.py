@@ -21,7 +21,7 @@ from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
 from perflab.formats.records import RecordError
 from perflab.formats.tables import empty_tables
-from perflab.report import axes, captions, distributions, palette, pictures, resources, results, timelines
+from perflab.report import axes, captions, distributions, draw, palette, pictures, resources, results, timelines
 from perflab.report.figures import Figure, Series, Target
 from perflab.report.results import Trials, results_of
 from perflab.results.outcome import Outcome
@@ -650,14 +650,15 @@ def test_colours_have_contrast_and_stay_apart_whatever_the_eye(theme: palette.Th
 
 @pytest.mark.parametrize("theme", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
 def test_shades_of_cells_tell_shares_without_colour(theme: palette.Theme) -> None:
-    steps = [luminance(palette.shade(theme, percent)) for percent in range(0, 101, 5)]
+    channels = np.array([[int(tone[i : i + 2], 16) for i in (1, 3, 5)] for tone in theme.shades])
+    between = [[round(np.interp(p, palette.SHADES, channel)) for channel in channels.T] for p in range(0, 101, 5)]
+    steps = [luminance("#" + "".join(f"{channel:02x}" for channel in mixed)) for mixed in between]
     away = [abs(step - luminance(theme.background)) for step in steps]
     assert away == sorted(away), "ever further from the background"
     assert away[-1] - away[0] > 0.5
-    assert (palette.shade(theme, -3), palette.shade(theme, 120)) == (theme.shades[0], theme.shades[2])
 
 
 def test_colour_and_mark_together_repeat_late() -> None:
-    pairs = [(palette.color(palette.LIGHT, g), palette.mark(g)) for g in range(42)]
+    pairs = [(draw.tone_of(g), palette.mark(g)) for g in range(42)]
     assert len(set(pairs)) == 42
-    assert palette.color(palette.LIGHT, 42) == palette.color(palette.LIGHT, 0)
+    assert draw.tone_of(42) == draw.tone_of(0)
