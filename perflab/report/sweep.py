@@ -12,7 +12,7 @@ from perflab.report.table import print_rows
 from perflab.report.tables import curves as tables
 from perflab.results.curve import BreakingPoint, Curve, CurveMetric
 from perflab.results.summary import Summary
-from perflab.statistics.curve_verdicts import SAME, level_number, level_words
+from perflab.statistics.curve_verdicts import level_number, level_words
 from perflab.statistics.metrics import Metric
 from perflab.units import format_confidence
 
@@ -56,7 +56,7 @@ def _place(entry: Curve | BreakingPoint) -> str:
 def _sentences(curve: Curve, metrics: Sequence[Metric], leading: Metric | None) -> list[str]:
     """All of the leading metric; of each other one line, with what is claimed of it; one of those that never vary."""
     said = {m.name: curve.metrics[m.name].words for m in metrics}
-    same = [m for m in metrics if m is not leading and any(SAME in words for words in said[m.name])]
+    same = [m for m in metrics if m is not leading and curve.metrics[m.name].course == "same"]
     found: list[str] = []
     for metric in sorted(metrics, key=lambda m: m is not leading):
         if metric is leading:

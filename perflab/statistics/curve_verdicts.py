@@ -13,9 +13,9 @@ from perflab.results.curve import Course, Knee, Saturation
 from perflab.statistics.curves_trend import Trend
 from perflab.statistics.difference import shift
 from perflab.statistics.judgement import Judgement, Rules
+from perflab.statistics.knee import NotShown
 from perflab.statistics.metrics import RATIO, Metric
 from perflab.statistics.sample import Sample
-from perflab.statistics.saturation import NotShown
 from perflab.statistics.verdicts import factor as ratio_words
 from perflab.statistics.verdicts import p_in_words
 from perflab.units import format_confidence
@@ -45,7 +45,7 @@ class OfLevels:
     change: Judgement | None
     """From the first level that measured it to the last; None where fewer than two did."""
     tested: Trend | None
-    knee: Knee | str
+    knee: Knee | NotShown
     saturation: Saturation | NotShown
     rules: Rules
 
@@ -90,7 +90,7 @@ def sentences(of: OfLevels) -> tuple[Course | None, list[str]]:
         between = f"{level_number(knee.low)}, {level_number(knee.high)}"
         found.append(f"{words}: knee at {of.level(knee.level)} [{between}], {n}.")
     elif not (of.is_same or is_flat):
-        found.append(f"{words}: no knee: {knee}.")
+        found.append(f"{words}: no knee: {knee.reason}.")
     if isinstance(saturation, Saturation):
         perhaps = ""
         if saturation.low < saturation.level:

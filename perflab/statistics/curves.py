@@ -24,6 +24,7 @@ from perflab.statistics import curve_verdicts, estimate, knee, saturation
 from perflab.statistics.comparison import ALPHA, MARGIN, lattice_of
 from perflab.statistics.curves_trend import trend
 from perflab.statistics.judgement import Rules, judge
+from perflab.statistics.knee import NotShown
 from perflab.statistics.metrics import LOWER, RATIO, Metric, chosen
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Sample
@@ -202,38 +203,38 @@ def _metric(
     is_ratio = metric.compared == RATIO
     logarithms = is_ratio and all(s.positive for s in with_values)
     lattice = lattice_of(metric, [v for s in samples for v in s.values])
-    saturated: Saturation | saturation.NotShown
+    saturated: Saturation | NotShown
     if is_ratio:
         step = None if lattice is None else lattice.period
         saturated = saturation.find(levels, samples, margin=margin, alpha=alpha, step=step)
     else:
-        saturated = saturation.NotShown("no difference of it is too small to matter, so none is ever called equivalent")
+        saturated = NotShown("no difference of it is too small to matter, so none is ever called equivalent")
     tested = trend(with_values, seed)
-    knee_found: Knee | str
-    if isinstance(saturated, saturation.NotShown) and saturated.flat:
-        knee_found = f"flat: {saturated.reason}"
+    bend: Knee | NotShown
+    if isinstance(saturated, NotShown) and saturated.flat:
+        bend = NotShown(f"flat: {saturated.reason}")
     else:
-        knee_found = knee.find(
+        bend = knee.find(
             levels, samples, log_levels=scale == LOG, logarithms=logarithms,
             higher_is_worse=metric.better == LOWER, alpha=alpha, seed=seed,
         )  # fmt: skip
-        if isinstance(knee_found, str) and "straight line" in knee_found and (tested is None or tested.p > alpha):
-            knee_found = f"no difference between the levels is shown, and {knee_found}"
+        if isinstance(bend, NotShown) and bend.flat and (tested is None or tested.p > alpha):
+            bend = NotShown(f"no difference between the levels is shown, and {bend.reason}")
     rules = Rules(alpha, Margin(margin, relative=True) if is_ratio else None, logarithms=logarithms)
     change = None
     if len(with_values) > 1:
         change = judge(with_values[0], with_values[-1], rules)
     confidence = _confidence(with_values, 1 - alpha)
-    found = curve_verdicts.OfLevels(metric, path, levels, samples, change, tested, knee_found, saturated, rules)
+    found = curve_verdicts.OfLevels(metric, path, levels, samples, change, tested, bend, saturated, rules)
     course, words = curve_verdicts.sentences(found)
     return CurveMetric(
         unit=metric.unit,
         points=tuple(estimate.median_of(s, confidence, metric.unit) if s.n else None for s in samples),
         confidence=confidence,
-        knee=None if isinstance(knee_found, str) else knee_found,
-        knee_reason=knee_found if isinstance(knee_found, str) else None,
-        saturation=saturated if isinstance(saturated, Saturation) else None,
-        saturation_reason=None if isinstance(saturated, Saturation) else saturated.reason,
+        knee=None if isinstance(bend, NotShown) else bend,
+        knee_reason=bend.reason if isinstance(bend, NotShown) else None,
+        saturation=None if isinstance(saturated, NotShown) else saturated,
+        saturation_reason=saturated.reason if isinstance(saturated, NotShown) else None,
         course=course,
         words=tuple(words),
     )

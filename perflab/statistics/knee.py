@@ -39,6 +39,14 @@ _NOISE = 1e-9  # of floating point, measured by the largest value
 
 
 @dataclass(frozen=True)
+class NotShown:
+    """Why nothing is claimed; `flat`: because the levels do not differ, as far as these trials show."""
+
+    reason: str
+    flat: bool = False
+
+
+@dataclass(frozen=True)
 class _Curve:
     """Of the levels with values; positions within [0, 1], values so that higher is worse."""
 
@@ -57,35 +65,39 @@ def find(
     higher_is_worse: bool = True,
     alpha: float = 0.05,
     seed: int = 0,
-) -> Knee | str:
+) -> Knee | NotShown:
     """The knee of one sample per level (ascending), or why none is claimed.
 
     `logarithms` of the values, which must all be positive then; `log_levels`: positions are logarithms of the levels.
     """
     curve = _curve(levels, samples, log_levels, logarithms, higher_is_worse)
     if len(curve.x) < MIN_LEVELS:
-        return f"it takes {MIN_LEVELS} levels with values, there are {len(curve.x)}"
+        return NotShown(f"it takes {MIN_LEVELS} levels with values, there are {len(curve.x)}")
     if _is_constant(curve.values):
-        return "the same in every trial"
+        return NotShown("the same in every trial")
     bends = _Bends.of(curve)
     if 0.5**bends.blocks > alpha:
         needed = math.ceil(math.log2(1 / alpha) - 1e-9)
-        return f"not enough trials to tell: {bends.blocks} blocks have a trial at 3 levels or more, it takes {needed}"
+        return NotShown(
+            f"not enough trials to tell: {bends.blocks} blocks have a trial at 3 levels or more, it takes {needed}"
+        )
     p = bends.p(1, seed)
     if p > alpha:
         if bends.p(-1, seed) <= alpha:
-            return "it bends the other way: towards higher levels it changes less for the worse"
-        return f"not distinguishable from a straight line (p = {p:.2g})"
+            return NotShown("it bends the other way: towards higher levels it changes less for the worse")
+        return NotShown(f"not distinguishable from a straight line (p = {p:.2g})", flat=True)
     fit = _Fit.of(curve)
     rss = fit.residuals(fit.means)
     best = int(np.argmin(rss))
     if not math.isfinite(rss[best]):
-        return "no two lines fit of which the second is the steeper"
+        return NotShown("no two lines fit of which the second is the steeper")
     # What two lines leave beyond the noise counts as noise, so that a smooth bend does not look sharp.
     spare = len(curve.x) - MIN_LEVELS
     variance = max(fit.variance, float(rss[best]) / spare) if spare else fit.variance
     if fit.parabola() - rss[best] <= CLEARLY * variance:
-        return "it bends, but a parabola fits as well as two lines: it has no level of its own at which it does"
+        return NotShown(
+            "it bends, but a parabola fits as well as two lines: it has no level of its own at which it does"
+        )
     allowed = _allowed(fit, best, alpha, seed)
     kept = np.flatnonzero(rss - rss[best] <= allowed * variance + _NOISE * fit.size)
     # Nothing was measured between levels, and before the second one no place can be told from another.

@@ -18,25 +18,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from perflab.results.curve import Saturation
 from perflab.statistics.difference import attainable_p, rank_p, shift
 from perflab.statistics.judgement import one_sided_p
+from perflab.statistics.knee import NotShown
 from perflab.statistics.sample import Design, Sample, design
 from perflab.units import format_confidence
 
 MIN_LEVELS = 3
-
-
-@dataclass(frozen=True)
-class NotShown:
-    """`flat`: no level differs from the last by more than the margin, which is shown."""
-
-    reason: str
-    flat: bool = False
 
 
 def find(

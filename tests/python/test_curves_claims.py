@@ -15,8 +15,8 @@ import pytest
 
 from perflab.results.curve import Knee, Saturation
 from perflab.statistics import knee, saturation
+from perflab.statistics.knee import NotShown
 from perflab.statistics.sample import Sample
-from perflab.statistics.saturation import NotShown
 
 SWEEPS = 200
 Shape = Callable[[float], float]
@@ -55,7 +55,7 @@ def made(
     ]
 
 
-def knees(levels: int, shape: Shape, seed: int = 1, sweeps: int = SWEEPS, **noise: Any) -> list[Knee | str]:
+def knees(levels: int, shape: Shape, seed: int = 1, sweeps: int = SWEEPS, **noise: Any) -> list[Knee | NotShown]:
     rng, at = np.random.default_rng(seed), np.linspace(0, 90, levels)
     return [
         knee.find(list(at), made(rng, [shape(x) for x in at], **noise), log_levels=False, logarithms=True, seed=n)
@@ -63,7 +63,7 @@ def knees(levels: int, shape: Shape, seed: int = 1, sweeps: int = SWEEPS, **nois
     ]
 
 
-def claimed(found: Sequence[Knee | str]) -> list[Knee]:
+def claimed(found: Sequence[Knee | NotShown]) -> list[Knee]:
     return [k for k in found if isinstance(k, Knee)]
 
 
@@ -78,7 +78,7 @@ def test_flat_and_straight_lines_have_no_knee(levels: int, shape: Shape, last_sd
 def test_an_even_bend_is_no_knee(levels: int) -> None:
     found = knees(levels, parabola)
     assert len(claimed(found)) <= 0.04 * SWEEPS
-    reasons = Counter(k.split(":")[0] for k in found if isinstance(k, str))
+    reasons = Counter(k.reason.split(":")[0] for k in found if isinstance(k, NotShown))
     assert reasons["it bends, but a parabola fits as well as two lines"] >= 0.9 * SWEEPS
 
 
@@ -105,14 +105,14 @@ def test_a_line_without_noise_has_no_knee_and_a_kink_without_noise_has_one_there
     quiet: dict[str, Any] = {"sd": 0.0, "drift": 0.0}
     rng = np.random.default_rng(1)
     line = knee.find(levels, made(rng, levels, **quiet), log_levels=False, logarithms=True)
-    assert isinstance(line, str)
+    assert isinstance(line, NotShown)
     means = [max(0.0, x - 30) / 50 for x in levels]
     kink = knee.find(levels, made(rng, means, **quiet), log_levels=False, logarithms=True)
     assert isinstance(kink, Knee)
     assert (kink.level, kink.low, kink.high) == (30, 30, 30)
 
 
-def one(levels: Sequence[float], means: Sequence[float], **options: Any) -> Knee | str:
+def one(levels: Sequence[float], means: Sequence[float], **options: Any) -> Knee | NotShown:
     samples = made(np.random.default_rng(3), means, sd=0.02)
     return knee.find(levels, samples, **{"log_levels": False, "logarithms": True, **options})
 
@@ -125,22 +125,22 @@ def test_a_curve_that_improves_has_its_knee_where_it_starts_to_get_worse() -> No
 
 def test_what_flattens_towards_the_worse_end_is_no_knee() -> None:
     found = one([0, 20, 40, 60, 80], [0, 1, 2, 2, 2])
-    assert isinstance(found, str) and found.startswith("it bends the other way")
+    assert isinstance(found, NotShown) and found.reason.startswith("it bends the other way")
 
 
 def test_for_a_metric_of_which_more_is_better_a_knee_is_where_it_falls() -> None:
     found = one([0, 20, 40, 60, 80], [0, 0, 0, -1, -2], higher_is_worse=False)
     assert isinstance(found, Knee)
     assert found.level == pytest.approx(40, abs=3)
-    assert isinstance(one([0, 20, 40, 60, 80], [0, 0, 0, 1, 2], higher_is_worse=False), str)
+    assert isinstance(one([0, 20, 40, 60, 80], [0, 0, 0, 1, 2], higher_is_worse=False), NotShown)
 
 
 def test_three_levels_and_four_blocks_are_too_few() -> None:
-    assert one([0, 50, 90], [0, 0, 3]) == "it takes 4 levels with values, there are 3"
+    assert one([0, 50, 90], [0, 0, 3]) == NotShown("it takes 4 levels with values, there are 3")
     samples = made(np.random.default_rng(1), [0, 0, 0, 3, 6], trials=4)
     found = knee.find([0, 20, 40, 60, 80], samples, log_levels=False, logarithms=True)
-    assert isinstance(found, str)
-    assert found.startswith("not enough trials to tell: 4 blocks")
+    assert isinstance(found, NotShown)
+    assert found.reason.startswith("not enough trials to tell: 4 blocks")
 
 
 def test_a_block_that_lacks_a_level_still_counts() -> None:
@@ -165,9 +165,9 @@ def test_trials_without_blocks_are_taken_in_their_order() -> None:
 
 def test_values_that_never_vary_have_no_knee() -> None:
     samples = [Sample.of([7.0] * 5, blocks=range(5))] * 5
-    assert knee.find([1, 2, 3, 4, 5], samples, log_levels=False, logarithms=True) == "the same in every trial"
+    assert knee.find([1, 2, 3, 4, 5], samples, log_levels=False, logarithms=True) == NotShown("the same in every trial")
     zeros = [Sample.of([0.0] * 5, blocks=range(5))] * 5
-    assert knee.find([1, 2, 3, 4, 5], zeros, log_levels=False, logarithms=False) == "the same in every trial"
+    assert knee.find([1, 2, 3, 4, 5], zeros, log_levels=False, logarithms=False) == NotShown("the same in every trial")
 
 
 CPUS = [1.0, 2.0, 4.0, 8.0]
