@@ -202,7 +202,7 @@ class Search:
         stopped = self._why_stopped()
         p, rises = self._monotone()
         low, high = self._interval()
-        state = self._state(stopped, p)
+        state = self._state(p)
         located = state in ("found", "unsettled", "not_monotone") and self._trials > 0 and high > 0 and low < 1
         farthest, limit = self._limits()
         value = self._value(low, high) if located and state in ("found", "unsettled") else None
@@ -338,11 +338,11 @@ class Search:
         one_step = self.space.integer and bounds.high - bounds.low <= 1
         return "inside" if narrow or one_step else None
 
-    def _state(self, stopped: str | None, p: float | None) -> State:
+    def _state(self, p: float | None) -> State:
         if p is not None and p <= RISES:
             return "not_monotone"
         if not self._trials:
-            return "not_producible" if stopped == "no level can be produced" else "unsettled"
+            return "unsettled" if self._allowed() else "not_producible"
         states: dict[str | None, State] = {
             "inside": "found",
             "above": "not_reached",

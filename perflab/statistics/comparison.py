@@ -2,7 +2,7 @@
 
 comparison = compare(Sample.of([5.1, 4.9, …], name="baseline"), Sample.of([6.0, 6.3, …], name="cpu_load"))
 comparison.verdict, comparison.p_adjusted, comparison.estimate.interval
-print(words.in_words(comparison))
+print(verdicts.in_words(comparison))
 """
 
 from __future__ import annotations

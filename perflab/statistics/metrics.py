@@ -41,8 +41,9 @@ BEYOND = 10  # messages that must lie above a percentile
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 STATISTICS = ("mean", *_QUANTILES, "max")
 
+NOT_MEASURED = "not measured"
 Measured = float | str | None
-"""A number; or why there is none; None: "not measured"."""
+"""A number; or why there is none; None: NOT_MEASURED."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Reading:
     @staticmethod
     def of(found: Measured) -> Reading:
         if found is None or isinstance(found, str):
-            return Reading(None, found or "not measured")
+            return Reading(None, found or NOT_MEASURED)
         return Reading(float(found))
 
 

@@ -18,7 +18,7 @@ from perflab.results.comparison import (
 )
 from perflab.results.outcome import FAILED, HARNESS_ERROR, INVALID, Outcome
 from perflab.statistics.comparison import Analysed, Compared, effect_of, effect_words
-from perflab.statistics.metrics import Metric, named
+from perflab.statistics.metrics import NOT_MEASURED, Metric, named
 from perflab.statistics.pairs import Entering, Pair, Place, observers_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Block
@@ -145,7 +145,7 @@ def _missing(places: Sequence[Place], metrics: Sequence[Metric], several: bool) 
     results = [(p, r) for p in places for r in p.results if r.trials]
     for metric in metrics:
         reasons = [(p, r, why) for p, r in results if (why := why_missing(r.trials, metric)) is not None]
-        if reasons and all(why == "not measured" for _, _, why in reasons) and len(reasons) == len(results):
+        if reasons and all(why == NOT_MEASURED for _, _, why in reasons) and len(reasons) == len(results):
             continue  # no service, or no such figure
         if len({why for _, _, why in reasons}) == 1 and len(reasons) == len(results) > 1:
             remarks.append(Remark("missing", f"{metric.words}: {reasons[0][2]}"))
