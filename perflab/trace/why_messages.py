@@ -20,7 +20,7 @@ from perflab.trace.quantiles import rank
 from perflab.trace.scope import EVERYTHING, Scope
 from perflab.trace.why_layers import FOREVER, Ints, Layer, ints
 from perflab.trace.why_path import Messages
-from perflab.trace.why_threads import CALLBACK, Threads
+from perflab.trace.why_threads import Threads, Within
 from perflab.units import format_count, format_time
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def as_messages(trace: Source, late: pl.DataFrame, threads: Threads) -> Messages
     # Called within the publish call: not by an executor that the callback spins, which would be the innermost.
     kind, row = threads.within(reader, arrived - 1)
     published_in = ints(late["published_in"])
-    inline = (kind == CALLBACK) & (row == published_in) & (ints(late["handled_within"]) == published_in)
+    inline = (kind == Within.CALLBACK) & (row == published_in) & (ints(late["handled_within"]) == published_in)
     return Messages(
         begin=begin, work=work, published=published, sent=sent, arrived=arrived, started=started, taken=taken,
         publisher_thread=publisher,

@@ -11,20 +11,7 @@ from perflab.trace.causes import CAUSES, Who
 from perflab.trace.quality import NO_WAKE_UPS
 from perflab.trace.why_layers import Columns, Flags, Ints
 from perflab.trace.why_path import IN_PROGRAMS, Note, Role
-from perflab.trace.why_threads import (
-    BLOCKED,
-    CALLBACK,
-    FROZEN,
-    NOTHING,
-    PHASE,
-    PREEMPTED,
-    RUNNING,
-    STOPPED,
-    THROTTLED,
-    TRACED,
-    UNINTERRUPTIBLE,
-    Threads,
-)
+from perflab.trace.why_threads import State, Threads, Within
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -76,8 +63,8 @@ def parts_of(
     """
     pieces = threads.divide(stretches, IN_PROGRAMS)
     row, within, stage = pl.col("within_row"), pl.col("within"), pl.col("stage")
-    of_callback = pieces.select(pl.when(within == CALLBACK).then(row)).to_series()
-    of_phase = pieces.select(pl.when(within == PHASE).then(row)).to_series()
+    of_callback = pieces.select(pl.when(within == Within.CALLBACK).then(row)).to_series()
+    of_phase = pieces.select(pl.when(within == Within.PHASE).then(row)).to_series()
     pieces = _classified(
         pieces.with_columns(
             trace.table("callback_instances")["callback"].gather(of_callback).alias("innermost"),
@@ -95,7 +82,7 @@ def parts_of(
         thread_row="thread",
         holder_row=pl.when(pl.col("cause") == "cpu").then("holder"),
         cpu=pl.when(pl.col("cause").is_in(["cpu", "wake_up"])).then("cpu"),
-        callback_row=pl.when(within == CALLBACK).then("innermost").when(is_own).then("own"),
+        callback_row=pl.when(within == Within.CALLBACK).then("innermost").when(is_own).then("own"),
         leg=leg.is_not_null(),
         during=pl.coalesce(leg, "phase"),
         reason=pl.when(pl.col("far") & (stage == "transport")).then(pl.coalesce("reason", pl.lit(CLOCKS)))
@@ -116,8 +103,8 @@ def _classified(pieces: pl.DataFrame, threads: Threads) -> pl.DataFrame:
     """The pieces with `stage`, `cause` and `reason`."""
     role, state, within = pl.col("role"), pl.col("state"), pl.col("within")
     executor = role.is_in(list(IN_PROGRAMS))
-    ahead = executor & (within == CALLBACK)
-    idle = executor & ((within == NOTHING) | (pl.col("phase") == "wait_for_work"))
+    ahead = executor & (within == Within.CALLBACK)
+    idle = executor & ((within == Within.NOTHING) | (pl.col("phase") == "wait_for_work"))
     reads, ticks = idle & (role == Role.READER), idle & (role == Role.TIMER)
     of_role = role.replace_strict({role: cause for role, (_, cause) in _ROLES.items()}, return_dtype=pl.String)
     runs = pl.when(ahead).then(pl.lit("callback_ahead")).otherwise(of_role)
@@ -135,21 +122,18 @@ def _classified(pieces: pl.DataFrame, threads: Threads) -> pl.DataFrame:
         (blind & ticks, "unknown", ASLEEP_OR_WAITING),
         (blind, runs, WALL_TIME),
         (pl.col("inferred"), "unknown", INFERRED),
-        (state == RUNNING, runs, ""),
-        (ahead & (state == BLOCKED), "callback_ahead", slept),
-        (ahead & (state == UNINTERRUPTIBLE), "callback_ahead", DISK),
-        (ticks & (state == BLOCKED) & has_wake_ups, "timer_late", ""),
-        (state == BLOCKED, "blocked", slept),
-        (state == UNINTERRUPTIBLE, "uninterruptible", DISK),
-        (state == STOPPED, "stopped", ""),
-        (state == TRACED, "traced", ""),
-        (state == THROTTLED, "throttled", ""),
-        (state == FROZEN, "frozen", ""),
+        (state == State.RUNNING, runs, ""),
+        (ahead & (state == State.BLOCKED), "callback_ahead", slept),
+        (ahead & (state == State.UNINTERRUPTIBLE), "callback_ahead", DISK),
+        (ticks & (state == State.BLOCKED) & has_wake_ups, "timer_late", ""),
+        (state == State.BLOCKED, "blocked", slept),
+        (state == State.UNINTERRUPTIBLE, "uninterruptible", DISK),
+        *((state == State[name.upper()], name, "") for name in ("stopped", "traced", "throttled", "frozen")),
         (state < 0, "unknown", NO_STATE),
         (pl.col("holder") >= 0, "cpu", ""),
         # Nothing but a quota or a limit keeps a thread from running on while its CPU idles; woken, it may wait for the
         # CPU to come out of its sleep.
-        ((state == PREEMPTED) & threads.knows_idle_cpus, "held_back", ""),
+        ((state == State.PREEMPTED) & threads.knows_idle_cpus, "held_back", ""),
         (pl.lit(True), "wake_up", ""),
     ]
 

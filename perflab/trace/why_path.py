@@ -20,7 +20,7 @@ from enum import IntEnum
 import numpy as np
 
 from perflab.trace.why_layers import NONE, Collected, Columns, Flags, Ints, chosen, cut_by, of_rows
-from perflab.trace.why_threads import CALLBACK, Threads
+from perflab.trace.why_threads import Threads, Within
 
 MAX_HOPS = 16  # threads on one way; ways in real systems have three or four
 
@@ -152,7 +152,7 @@ class _Walk:
         at_home = (process == home) & (process != NONE)
         kind, _ = threads.within(at, time)
         executes: Flags = threads.executes[at]
-        peer = possible & at_home & executes & (kind != CALLBACK)
+        peer = possible & at_home & executes & (kind != Within.CALLBACK)
         role = np.where(peer, Role.TIMER if self._of_timer else Role.READER, NONE)
         if self._of_timer:
             return role

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,16 +21,30 @@ from perflab.trace.why_layers import FOREVER, NONE, Columns, Flags, Ints, Layer,
 if TYPE_CHECKING:
     from perflab.trace.source import Source
 
-# Codes of thread_states.state; the order is that of tables.h.
-RUNNING, PREEMPTED, BLOCKED, WOKEN, STOPPED, TRACED = range(6)
-UNINTERRUPTIBLE = 6  # blocked, and nothing but what it waits for ends that sleep
-THROTTLED, FROZEN = 7, 8  # what their control groups made of waits and sleeps
-
-# What a thread is within, in its program.
-NOTHING, CALLBACK, PHASE = range(3)
-
 # Threads of the kernel that carry messages on when an interrupt does not do it at once.
 _OF_THE_NETWORK = re.compile(r"(ksoftirqd/|irq/|napi/).*")
+
+
+class State(IntEnum):
+    """Of a thread: the codes of thread_states.state in the order of tables.h, and what is made of them."""
+
+    RUNNING = 0
+    PREEMPTED = 1
+    BLOCKED = 2
+    WOKEN = 3
+    STOPPED = 4
+    TRACED = 5
+    UNINTERRUPTIBLE = 6  # blocked, and nothing but what it waits for ends that sleep
+    THROTTLED = 7  # what its control group made of a wait
+    FROZEN = 8  # and of a sleep
+
+
+class Within(IntEnum):
+    """What a thread is within, in its program."""
+
+    NOTHING = 0
+    CALLBACK = 1
+    PHASE = 2
 
 
 class Threads:
@@ -60,7 +75,7 @@ class Threads:
         nested = [
             Layer.of(instances, np.flatnonzero(depth == level)) for level in range(int(depth.max(initial=-1)) + 1)
         ]
-        return (*((PHASE, layer) for layer in self._phases), *((CALLBACK, layer) for layer in nested))
+        return (*((Within.PHASE, layer) for layer in self._phases), *((Within.CALLBACK, layer) for layer in nested))
 
     @cached_property
     def _phases(self) -> tuple[Layer, ...]:
@@ -77,7 +92,7 @@ class Threads:
 
     def within(self, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
         """The innermost of what a thread is within at that time: what kind, and its row."""
-        kind = np.full(len(thread), NOTHING, dtype=np.int64)
+        kind = np.full(len(thread), Within.NOTHING, dtype=np.int64)
         row = np.full(len(thread), NONE, dtype=np.int64)
         began = np.full(len(thread), -FOREVER, dtype=np.int64)
         for name, layer in self.contexts:
@@ -91,7 +106,7 @@ class Threads:
     def _works(self, thread: Ints, time: Ints) -> Flags:
         """Whether an executor's thread does anything but wait for work at that time, by its phases."""
         kind, row = self.within(thread, time)
-        works: Flags = kind == PHASE
+        works: Flags = kind == Within.PHASE
         works[works] = ~self._is_waiting[row[works]]
         return works
 
@@ -144,7 +159,7 @@ class Threads:
     def _state(self) -> Columns:
         """Of each state what it is, whether that is inferred, and the CPU."""
         table = self._trace.table("thread_states")
-        state = np.where(self._uninterruptible, UNINTERRUPTIBLE, ints(table["state"]))
+        state = np.where(self._uninterruptible, State.UNINTERRUPTIBLE, ints(table["state"]))
         return {"state": state, "inferred": ints(table["inferred"], 0), "cpu": ints(table["cpu"])}
 
     @cached_property
@@ -160,13 +175,13 @@ class Threads:
     @cached_property
     def _throttled(self) -> Layer:
         """Waits for a CPU that a quota caused."""
-        waits = np.isin(self._state["state"], (PREEMPTED, WOKEN))
+        waits = np.isin(self._state["state"], (State.PREEMPTED, State.WOKEN))
         return restraints.throttled(self._trace, self.states, waits)
 
     @cached_property
     def _frozen(self) -> Layer:
         """Sleeps in frozen groups."""
-        sleeps = np.isin(self._state["state"], (BLOCKED, UNINTERRUPTIBLE))
+        sleeps = np.isin(self._state["state"], (State.BLOCKED, State.UNINTERRUPTIBLE))
         return restraints.frozen(self._trace, self.states, sleeps)
 
     @cached_property
@@ -206,7 +221,7 @@ class Threads:
         executes = np.flatnonzero(self.executes[thread])
         kind, _ = self.within(thread[executes], start[executes])
         outside = np.ones(len(thread), dtype=np.bool_)
-        outside[executes[kind == CALLBACK]] = False
+        outside[executes[kind == Within.CALLBACK]] = False
         locked = executes[self._works(thread[executes], start[executes])]
         locked = locked[self._works(thread[locked], ints(slept["end_ns"])[locked] - 1)]
         waker, sleeper = ints(slept["by_thread"])[locked], thread[locked]
@@ -256,11 +271,12 @@ class Threads:
         """Stretches by what their thread was within (those with roles `in_programs` only), by its states, and by who
         held its CPU.
 
-        Their columns, and `within` (NOTHING, CALLBACK, PHASE) with its row `within_row` of callback_instances or
-        phases, `state` and whether that is `inferred`, `cpu`, and while preempted or woken its `holder`. NONE is what
-        is not known.
+        Their columns, and `within` with its row `within_row` of callback_instances or phases, `state` and whether that
+        is `inferred`, `cpu`, and while preempted or woken its `holder`. NONE is what is not known.
         """
-        pieces = {**stretches, **_filled(len(stretches["start"]), within=NOTHING, within_row=NONE, began=-FOREVER)}
+        at_first = {"within": Within.NOTHING, "within_row": NONE, "began": -FOREVER}
+        n = len(stretches["start"])
+        pieces = {**stretches, **{name: np.full(n, value, dtype=np.int64) for name, value in at_first.items()}}
         for name, layer in self.contexts:
             pieces, found = cut_by(layer, pieces, np.isin(pieces["role"], in_programs))
             began = np.where(found >= 0, layer.start_at(pieces["thread"], pieces["start"]), -FOREVER)
@@ -269,17 +285,13 @@ class Threads:
                 pieces[column] = np.where(later, value, pieces[column])
         pieces, row = cut_by(self.states, pieces)
         pieces |= {column: of_rows(values, row) for column, values in self._state.items()}
-        for caused, layer in ((THROTTLED, self._throttled), (FROZEN, self._frozen)):
+        for caused, layer in ((State.THROTTLED, self._throttled), (State.FROZEN, self._frozen)):
             pieces, held = cut_by(layer, pieces)
             pieces["state"] = np.where(held >= 0, caused, pieces["state"])
         layer, holders = self._holds
-        pieces, held = cut_by(layer, pieces, np.isin(pieces["state"], (PREEMPTED, WOKEN)))
+        pieces, held = cut_by(layer, pieces, np.isin(pieces["state"], (State.PREEMPTED, State.WOKEN)))
         pieces["holder"] = of_rows(holders, held)
         return pl.DataFrame(pieces).drop("began").with_columns(pl.col("inferred") == 1)
-
-
-def _filled(n: int, **values: int) -> Columns:
-    return {name: np.full(n, value, dtype=np.int64) for name, value in values.items()}
 
 
 class Sleeps:
