@@ -282,6 +282,7 @@
     const trial = state.now.trial;
     by("present").hidden = trial === null;
     if (trial === null) return;
+    by("present").classList.toggle("running", trial.running);
     const group = trial.result ?? 0;
     const label = trial.result === null ? trial.treatment : run.results[trial.result].label;
     say(by("present-title"), trial.running ? `Trial ${trial.order}: ${label}` : `Last trial, ${trial.order}: ${label}`);
