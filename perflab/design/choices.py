@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import socket
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from perflab.option import Completer, one_of
 
-if TYPE_CHECKING:
-    from perflab.registry import Kind
+
+def _table(module: str, name: str) -> Callable[[], Any]:
+    """What looks up a table of perflab."""
+    return lambda: getattr(importlib.import_module(f"perflab.{module}"), name)
 
 
-def metrics() -> Iterable[str]:
-    from perflab.statistics.metrics import METRICS
-
-    return METRICS
-
-
-def middlewares() -> Iterable[str]:
-    from perflab.middleware import REGISTRY
-
-    return REGISTRY
+metrics = _table("statistics.metrics", "METRICS")
+middlewares = _table("middleware", "REGISTRY")
+executors = _table("design.variant", "EXECUTORS")
+ways_to_pass = _table("design.variant", "PASS_BY")
+framings = _table("design.variant", "FRAMINGS")
+conditions = _table("condition.kinds", "REGISTRY")
+observers = _table("observer.kinds", "REGISTRY")
 
 
 def middleware_option(incomplete: str) -> list[str]:
@@ -31,24 +31,6 @@ def middleware_option(incomplete: str) -> list[str]:
         f"{name}.{option.key}": one_of(option.values) for name, kind in REGISTRY.items() for option in kind.options
     }
     return _assignment(known, incomplete)
-
-
-def executors() -> Iterable[str]:
-    from perflab.design.variant import EXECUTORS
-
-    return EXECUTORS
-
-
-def ways_to_pass() -> Iterable[str]:
-    from perflab.design.variant import PASS_BY
-
-    return PASS_BY
-
-
-def framings() -> Iterable[str]:
-    from perflab.design.variant import FRAMINGS
-
-    return FRAMINGS
 
 
 def interfaces() -> Iterable[str]:
@@ -64,18 +46,6 @@ def thread(incomplete: str) -> list[str]:
         return [f"{key}={word}" for word in words if word.startswith(value)]
     process, dot, last = key.rpartition(".")
     return [f"{process}{dot}{role}=" for role in ROLES if role.startswith(last)]
-
-
-def conditions() -> Mapping[str, Kind[Any]]:
-    from perflab.condition.kinds import REGISTRY
-
-    return REGISTRY
-
-
-def observers() -> Mapping[str, Kind[Any]]:
-    from perflab.observer.kinds import REGISTRY
-
-    return REGISTRY
 
 
 def path(incomplete: str) -> list[str]:

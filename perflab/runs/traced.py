@@ -4,10 +4,10 @@ were late, and what executors did."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perflab import models
 from perflab.design.document import Thresholds
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perflab.trace.why import Selection
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 FOLDER = "trace"
 FILE = "why.json"
@@ -42,14 +43,13 @@ def explain(directory: Path, graph: Graph, thresholds: Thresholds, pids: Abstrac
     folder = directory / FOLDER
     if not folder.is_dir():
         return []
+    what = "why messages were late"
     try:
         _keep(folder / FILE, _document(folder, late_after_ns(graph, thresholds), frozenset(pids)))
-    except (PerflabError, OSError, *DAMAGE) as error:
-        return [f"why messages were late cannot be told: {error}"]
-    try:
+        what = "what executors did"
         _keep(folder / EXECUTOR, _executor(folder, pids))
     except (PerflabError, OSError, *DAMAGE) as error:
-        return [f"what executors did cannot be told: {error}"]
+        return [f"{what} cannot be told: {error}"]
     return []
 
 
@@ -57,33 +57,30 @@ def _keep(path: Path, document: Json) -> None:
     path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def phases(directory: Path) -> Phases | None:
-    """What the summary says of the executors of a trial that was traced; None where the trace does not tell."""
-    path = directory / FOLDER / EXECUTOR
-    if not path.is_file():
-        return None
+def _kept(directory: Path, file: str, record_of: Callable[[Json], T]) -> T | None:
+    """What was kept of the trial's trace; None where there is none, or it does not tell."""
+    path = directory / FOLDER / file
     try:
-        return phases_of(read_json(path))
+        return record_of(read_json(path)) if path.is_file() else None
     except (BadInput, *DAMAGE):
         return None
+
+
+def phases(directory: Path) -> Phases | None:
+    """What the summary says of the executors of a trial that was traced; None where the trace does not tell."""
+    return _kept(directory, EXECUTOR, phases_of)
 
 
 def why(directory: Path) -> Why | None:
     """What the summary says of a trial that was traced: the sentence, how many messages, and the causes."""
-    path = directory / FOLDER / FILE
-    if not path.is_file():
-        return None
-    try:
-        document = read_json(path)
-        (verdict,) = document["why"]["rows"]
-        more = {
-            "causes": document["causes"]["rows"],
-            "totals": document["totals"]["rows"][:TOTALS_KEPT],
-            "quality": document["quality"],
-        }
-        return models.read(Why, {**verdict, **more})
-    except (BadInput, *DAMAGE):
-        return None
+    return _kept(directory, FILE, _why_of)
+
+
+def _why_of(document: Json) -> Why:
+    """Of an answer as it was kept. Raises one of DAMAGE."""
+    (verdict,) = document["why"]["rows"]
+    causes, totals = document["causes"]["rows"], document["totals"]["rows"][:TOTALS_KEPT]
+    return models.read(Why, {**verdict, "causes": causes, "totals": totals, "quality": document["quality"]})
 
 
 def late_after_ns(graph: Graph, thresholds: Thresholds) -> dict[str, int]:
