@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import live_browser
 import pytest
 from conftest import Perflab
 from made_run import MadeTrial, Stream, arrivals, make_run
@@ -501,6 +502,40 @@ def test_a_result_that_is_hidden_before_its_plot_is_drawn_stays_hidden(page_of_a
     drawn = plot.partition('<div class="legend')[0]
     assert LIGHT.groups[0] not in drawn
     assert LIGHT.groups[1] in drawn
+
+
+def test_a_reader_points_at_values_zooms_and_goes_back(page_of_all: Path, tmp_path: Path) -> None:
+    if live_browser.executable() is None:
+        pytest.skip(f"no browser to load the page with: none of {', '.join(BROWSERS)}")
+    plot = "document.getElementById('breaking_point_message_flood_rate')"
+    labels = f"[...{plot}.querySelectorAll('.role-axis-label text')].map((text) => text.textContent).sort().join(' ')"
+    said = f"{plot}.querySelector('.said:not([hidden])')?.textContent"
+    with live_browser.browser(tmp_path / "browser") as page:
+        page.open(page_of_all.as_uri())
+        page.wait_for("typeof perflabDrawAll === 'function'")
+        page.ask("perflabDrawAll()")
+        page.ask(f"{plot}.scrollIntoView()")
+        rings = f"{plot}.querySelectorAll('.mark-symbol path[fill=transparent]')"
+        middle = "((at) => [at.left + at.width / 2, at.top + at.height / 2])"
+        ring = page.ask(f"{middle}({rings}[0].getBoundingClientRect())")
+
+        def mouse(kind: str, right: float, down: float, **more: Any) -> None:
+            page._call("Input.dispatchMouseEvent", type=kind, x=ring[0] + right, y=ring[1] + down, **more)
+
+        mouse("mouseMoved", 1, 1)
+        assert page.wait_for(said) == "cyclonedds\nbreaking point 1\u2009480 [1\u2009410, 1\u2009540]"
+        whole = page.ask(labels)
+        mouse("mousePressed", -50, 5, button="left", clickCount=1)
+        mouse("mouseMoved", 250, 180, button="left", buttons=1)
+        mouse("mouseReleased", 250, 180, button="left", clickCount=1)
+        zoomed = page.wait_for(f"(({labels}) !== {json.dumps(whole)}) && ({labels})")
+        assert "3\u2009000" in whole
+        assert "3\u2009000" not in zoomed
+        for kind in ("mousePressed", "mouseReleased"):
+            mouse(kind, 100, 100, button="left", clickCount=2)
+        page.wait_for(f"({labels}) === {json.dumps(whole)}")
+        assert page.complaints == []
+        assert page.requests == [page_of_all.as_uri()]
 
 
 def test_the_browser_test_sees_what_a_page_does_wrong(tmp_path: Path) -> None:
