@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -55,6 +56,22 @@ def median(values: list[float]) -> float:
 
 def spread(values: list[float]) -> str:
     return f"{min(values):.1f}..{max(values):.1f}"
+
+
+def paired_ratio(before: list[float], after: list[float]) -> dict[str, object]:
+    """How many times as much `after` is, pair by pair: Hodges and Lehmann's estimate with its 95 % interval."""
+    sys.path.insert(0, str(ROOT))
+    import numpy as np
+
+    from perflab.statistics.difference import shift
+    from perflab.statistics.sample import Block, Design
+
+    # Differences of logarithms are ratios.
+    blocks = tuple(Block(np.log([a]), np.log([b])) for a, b in zip(before, after, strict=True))
+    ratio = shift(Design(blocks, len(blocks) > 1)).mapped(math.exp)
+    interval = None if ratio.interval is None else [round(ratio.interval.low, 3), round(ratio.interval.high, 3)]
+    found = {"ratio": None if ratio.value is None else round(ratio.value, 3), "interval": interval}
+    return found | ({"reason": ratio.reason} if ratio.reason else {})
 
 
 def load_note() -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import random
 import subprocess
@@ -21,13 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from lab import NATIVE, ROOT, cpu_us_per_delivery, finish, load_note, median
-
-sys.path.insert(0, str(ROOT))
-
-from perflab.statistics.difference import shift
-from perflab.statistics.sample import Block, Design
+from lab import NATIVE, ROOT, cpu_us_per_delivery, finish, load_note, median, paired_ratio
 
 UNTRACED = "untraced"
 WAYS: dict[str, str | None] = {
@@ -71,15 +64,6 @@ def trial(way: str, arguments: argparse.Namespace, seed: int) -> dict[str, Any] 
     return figures
 
 
-def cost(plain: list[float], traced: list[float]) -> dict[str, object]:
-    """How many times as much; differences of logarithms are ratios."""
-    blocks = tuple(Block(np.log([a]), np.log([b])) for a, b in zip(plain, traced, strict=True))
-    ratio = shift(Design(blocks, len(blocks) > 1)).mapped(math.exp)
-    found: dict[str, object] = {"ratio": None if ratio.value is None else round(ratio.value, 3)}
-    interval = None if ratio.interval is None else [round(ratio.interval.low, 3), round(ratio.interval.high, 3)]
-    return found | {"interval": interval} | ({"reason": ratio.reason} if ratio.reason else {})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=8)
@@ -107,7 +91,7 @@ def main() -> None:
             values = [t[figure] for t in trials]
             entry[figure] = {"median": round(median(values), 2)}
             if way != UNTRACED:
-                entry[figure] |= cost([t[figure] for t in found[UNTRACED]], values)  # type: ignore[operator]
+                entry[figure] |= paired_ratio([t[figure] for t in found[UNTRACED]], values)  # type: ignore[operator]
         if way != UNTRACED:
             entry["lost"] = sum(t["lost"] for t in trials)
             events = [t["scheduler_events"] for t in trials if t["scheduler_events"] is not None]
