@@ -129,11 +129,11 @@ def test_damage_is_told() -> None:
     del broken[1]["cpu_ns"]
     with pytest.raises(KeyError):
         cost.of_process("p", broken)
-    assert tables.cost([ProcessRecords("p", cost=broken)]).height == 0
+    assert tables.of(None, [ProcessRecords("p", cost=broken)])["cost"].height == 0
 
 
 def test_the_table_has_a_row_for_the_process_and_each_thread() -> None:
-    table = tables.cost([ProcessRecords("p", cost=both()), ProcessRecords("silent")])
+    table = tables.of(None, [ProcessRecords("p", cost=both()), ProcessRecords("silent")])["cost"]
     assert table.select("process", "tid", "name", "role", "cpu_ns", "cycles").rows() == [
         ("p", None, None, None, 600, None),
         ("p", 1, "main", "perflab", 20, None),
