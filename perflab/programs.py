@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from perflab.waiting import STEP_S, Wait
 
 # A user's PATH often lacks the folders of the administrator's programs.
 ADMINISTRATORS_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+NAMED_BY_LETTERS = 80  # of a command, where it is said that perflab waits for it
 
 
 def which(program: str) -> Path | None:
@@ -42,7 +44,8 @@ def ask(
     `environment` is added to perflab's. Raises OSError, subprocess.TimeoutExpired, Interrupted.
     """
     words = [os.fspath(word) for word in command]
-    wait = Wait(f"`{' '.join([Path(words[0]).name, *words[1:]])}`", limit_s)
+    named = textwrap.shorten(" ".join([Path(words[0]).name, *words[1:]]), NAMED_BY_LETTERS, placeholder=" …")
+    wait = Wait(f"`{named}`", limit_s)
     with subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.said import without_waits
+
 SOURCE = Path(__file__).resolve().parent.parent.parent
 NATIVE = os.environ.get("PERFLAB_NATIVE", "")
 TIMEOUT_S = 240
@@ -52,18 +54,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs `perflab ARGUMENTS...` in a folder of the test's own."""
+    """Runs `perflab ARGUMENTS...` in a folder of the test's own; what it waited for is not in its stderr."""
 
     def perflab(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return finished(
             command(*arguments),
             cwd=tmp_path,
             env=environment(**changes),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
         )
 
     return perflab
@@ -84,12 +82,25 @@ def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(SOURCE), **changes}
 
 
+class Perflab(subprocess.Popen[str]):
+    """A process of perflab. What it said that it waited for, as it does on a busy machine, is not in its stderr."""
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
+        stdout, stderr = super().communicate(input, timeout)
+        return stdout, without_waits(stderr)
+
+
+def finished(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    """What a command line that has perflab in it printed, once it has ended."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **{"timeout": TIMEOUT_S, **more})
+    done.stderr = without_waits(done.stderr)
+    return done
+
+
 @contextmanager
-def started(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+def started(*arguments: str | Path) -> Iterator[Perflab]:
     """A `perflab` that runs meanwhile; killed at the end if it still does."""
-    process = subprocess.Popen(
-        command(*arguments), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = Perflab(command(*arguments), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process:
         try:
             yield process

@@ -14,7 +14,18 @@ import pytest
 
 from tests.schemas import published
 
-from .conftest import PINGPONG, TIMEOUT_S, Run, command, environment, kill, measuring, started, wait_until_gone
+from .conftest import (
+    PINGPONG,
+    TIMEOUT_S,
+    Run,
+    command,
+    environment,
+    finished,
+    kill,
+    measuring,
+    started,
+    wait_until_gone,
+)
 
 
 def test_a_killed_node_is_named_and_the_rest_stays_readable(run: Run, pingpong: Path, tmp_path: Path) -> None:
@@ -117,14 +128,7 @@ def test_a_file_size_limit_is_named_and_the_run_opens(run: Run, tmp_path: Path) 
         "runpy.run_module('perflab', run_name='__main__')\n"
     )
     arguments = command("run", "mont_blanc", "-t", "600", "-s", "10ms", "-o", out)[3:]
-    done = subprocess.run(
-        [sys.executable, "-c", limited, *arguments],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    done = finished([sys.executable, "-c", limited, *arguments], env=environment())
     assert done.returncode == 1, done
     assert done.stderr.count("\n") == 1
     assert "File too large" in done.stderr or "SIGXFSZ" in done.stderr

@@ -18,6 +18,8 @@ import pytest
 from perflab import native
 from perflab.tracer import lttng
 
+from .conftest import finished
+
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = "liblttng-ust-cyg-profile.so"
 LIMIT_S = 240
@@ -88,15 +90,7 @@ def daemon() -> Iterator[None]:
 
 
 def perflab(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "perflab", *words],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=LIMIT_S,
-        check=False,
-        env=os.environ | environment,
-    )
+    return finished([sys.executable, "-m", "perflab", *words], cwd=ROOT, timeout=LIMIT_S, env=os.environ | environment)
 
 
 def record(output: Path, *words: str, command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.marks import long_but
 
-from .conftest import Json, Run, command, environment, measuring, started
+from .conftest import Json, Run, command, environment, finished, measuring, started
 
 REAL_TIME = os.geteuid() == 0 or resource.getrlimit(resource.RLIMIT_RTPRIO)[0] >= 20
 CPUS = sorted(os.sched_getaffinity(0))
@@ -113,16 +113,15 @@ def test_locked_memory_is_locked(run: Run, tmp_path: Path) -> None:
 def test_missing_rights_end_with_exit_3_and_name_the_limit(
     tmp_path: Path, options: list[str], limit: str, locked: int
 ) -> None:
-    import subprocess
-
     # Without capabilities and with the limits of an ordinary user, whoever runs this test.
     unprivileged = ["prlimit", "--rtprio=0:0", f"--memlock={locked}:{locked}", "--"]
     if os.geteuid() == 0:
         unprivileged += ["setpriv", "--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-all", "--"]
-    done = subprocess.run(
+    done = finished(
         [*unprivileged, *command("run", "sierra_nevada", "-t", "1", *options)],
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment(),
+    )
     assert done.returncode == 3, done.stderr
     assert limit in done.stderr
     assert done.stderr.count("\n") == 1
