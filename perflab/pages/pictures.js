@@ -79,13 +79,17 @@
     }
   }
 
-  // ---- what is pointed at, and zooming
+  // ---- what is pointed at, zooming and moving
 
   function follow(plot) {
     const { figure, element, view } = plot;
     const said = child(element, "div", "said"), box = child(element, "div", "box"), tools = child(element, "div", "tools");
     said.hidden = box.hidden = true;
+    const axes = figure.rows ? ["x"] : ["x", "y"]; // those of which a part can be shown
+    const size = (axis) => view.signal(axis === "x" ? "width" : "height");
+    const whole = (axis) => figure.spec.signals.find(({ name }) => name === `${axis}_domain`).value;
     let from = null; // where a box begins
+    let held = null; // values of the axes by which what is seen is moved
 
     const place = (event) => {
       const seen = element.querySelector("svg").getBoundingClientRect();
@@ -107,20 +111,32 @@
       return found ?? view.data("seen_spans").findLast((span) => span.text !== null && covers(span))?.text ?? null;
     }
 
-    function zoom([left, top], [right, bottom]) {
-      const { x: toX, y: toY } = { x: view.scale("x"), y: view.scale("y") };
-      view.signal("x_domain", [toX.invert(left), toX.invert(right)]);
-      if (!figure.rows) view.signal("y_domain", [toY.invert(bottom), toY.invert(top)]);
+    // Shows what lies between two places of an axis.
+    function show(axis, places) {
+      const scale = view.scale(axis);
+      view.signal(`${axis}_domain`, places.map((place) => scale.invert(place)).sort((a, b) => a - b));
+    }
+    function zoom(...corners) {
+      axes.forEach((axis, i) => show(axis, corners.map((corner) => corner[i])));
       view.run();
     }
-    function whole() {
-      for (const { name, value } of figure.spec.signals) if (name.endsWith("_domain")) view.signal(name, value);
+    function showAll() {
+      for (const axis of axes) view.signal(`${axis}_domain`, whole(axis));
       view.run();
     }
     // A part of what is seen around its middle, more than 1 of it to see more.
     function closer(part) {
-      const ends = (sign) => ["width", "height"].map((side) => (view.signal(side) * (1 + sign * part)) / 2);
-      zoom(ends(-1), ends(1));
+      const corner = (sign) => axes.map((axis) => (size(axis) * (1 + sign * part)) / 2);
+      zoom(corner(-1), corner(1));
+    }
+    // Shows what lies so many px to the right and below, as far as the whole goes.
+    function move(...by) {
+      axes.forEach((axis, i) => {
+        const [first, last] = whole(axis).map((end) => view.scale(axis)(end)).sort((a, b) => a - b);
+        const far = Math.max(Math.min(by[i], Math.max(last - size(axis), 0)), Math.min(first, 0));
+        if (far !== 0) show(axis, [far, far + size(axis)]);
+      });
+      view.run();
     }
     async function save() {
       const link = document.createElement("a");
@@ -129,8 +145,8 @@
       link.click();
     }
     for (const [name, title, action] of [
-      ["+", "Zoom in", () => closer(0.5)], ["−", "Zoom out", () => closer(2)], ["Whole", "Show all (double click)", whole],
-      ["PNG", "Save as a picture", save],
+      ["+", "Zoom in (drag a box); drag with Shift to move", () => closer(0.5)], ["−", "Zoom out", () => closer(2)],
+      ["Whole", "Show all (double click)", showAll], ["PNG", "Save as a picture", save],
     ]) {
       const button = child(tools, "button", "");
       Object.assign(button, { type: "button", textContent: name, title });
@@ -140,6 +156,10 @@
     element.addEventListener("pointermove", (event) => {
       const [x, y] = place(event);
       const [left, top] = view.origin();
+      if (held !== null) {
+        move(...axes.map((axis, i) => view.scale(axis)(held[i]) - [x, y][i]));
+        return;
+      }
       if (from !== null) {
         const ends = [[from[0], x], [from[1], y]].map(([a, b]) => [Math.min(a, b), Math.abs(b - a)]);
         if (figure.rows) ends[1] = [0, view.signal("height")];
@@ -157,22 +177,30 @@
     element.addEventListener("pointerleave", () => (said.hidden = true));
     element.addEventListener("pointerdown", (event) => {
       if (event.button !== 0 || !within(place(event)) || event.target.closest(".tools")) return;
-      from = place(event);
+      if (event.shiftKey) held = axes.map((axis, i) => view.scale(axis).invert(place(event)[i]));
+      else from = place(event);
       said.hidden = true;
       element.setPointerCapture(event.pointerId);
       event.preventDefault();
     });
     element.addEventListener("pointerup", (event) => {
+      held = null;
       if (from === null) return;
       const to = place(event), begun = from;
       from = null;
       box.hidden = true;
       const wide = Math.abs(to[0] - begun[0]), high = figure.rows ? Infinity : Math.abs(to[1] - begun[1]);
       if (wide < 8 || high < 8) return;
-      const sorted = [0, 1].map((i) => [begun[i], to[i]].sort((a, b) => a - b));
-      zoom(sorted.map(([low]) => low), sorted.map(([, high]) => high));
+      zoom(begun, to);
     });
-    element.addEventListener("dblclick", (event) => within(place(event)) && whole());
+    element.addEventListener("dblclick", (event) => within(place(event)) && showAll());
+    // Two fingers to the side; up and down they scroll the page.
+    element.addEventListener("wheel", (event) => {
+      if (Math.abs(event.deltaX) <= Math.abs(event.deltaY) || view.signal("x_whole") || !within(place(event))) return;
+      event.preventDefault();
+      said.hidden = true;
+      move(event.deltaX, 0);
+    }, { passive: false });
   }
 
   // ---- one plot at a time, those that are seen first: the page can be scrolled in between

@@ -424,11 +424,13 @@ def _domain(axis: Axis) -> list[float]:
 
 def _axis_signals(name: str, axis: Axis) -> list[Spec]:
     ticks = [] if axis.scale == "rows" else [(_place(axis, at), text) for at, text in axis.ticks]
+    domain = _domain(axis)
+    whole = " && ".join(f"{name}_domain[{i}] == {json.dumps(end)}" for i, end in enumerate(domain))
     return [
-        {"name": f"{name}_domain", "value": _domain(axis)},
+        {"name": f"{name}_domain", "value": domain},
         {"name": f"{name}_ticks", "value": [at for at, _ in ticks]},
         {"name": f"{name}_labels", "value": [text for _, text in ticks]},
-        {"name": f"{name}_whole", "update": f"{name}_domain[0] == {_domain(axis)[0]!r}"},
+        {"name": f"{name}_whole", "update": whole},
     ]
 
 

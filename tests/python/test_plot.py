@@ -538,6 +538,77 @@ def test_a_reader_points_at_values_zooms_and_goes_back(page_of_all: Path, tmp_pa
         assert page.requests == [page_of_all.as_uri()]
 
 
+def test_a_reader_moves_what_is_seen_within_the_whole_on_every_scale(tmp_path: Path) -> None:
+    if live_browser.executable() is None:
+        pytest.skip(f"no browser to load the page with: none of {', '.join(BROWSERS)}")
+    file = tmp_path / "page.html"
+    file.write_text(draw_html.page(figures(), "t"))
+    scales = {f.name: (f.x.scale, f.y.scale) for f in figures()}
+    with live_browser.browser(tmp_path / "browser") as page:
+        page.open(file.as_uri())
+        page.wait_for("typeof perflabDrawAll === 'function'")
+        page.ask("perflabDrawAll()")
+        for name, expected in {
+            "latency_percentiles": ("nines", "log"), "latency_edges": ("log", "rows"), "cpu": ("linear", "linear"),
+        }.items():  # fmt: skip
+            assert scales[name] == expected
+            _check_that_it_moves(page, f"document.getElementById('{name}')", is_rows=expected[1] == "rows")
+        assert page.complaints == []
+        assert page.requests == [file.as_uri()]
+
+
+def _check_that_it_moves(page: live_browser.Page, plot: str, *, is_rows: bool) -> None:
+    """Places are shares of the plot's width and height, from its upper left corner."""
+    page.ask(f"{plot}.scrollIntoView({{ block: 'center' }})")
+    box = "((of) => { const at = of.getBoundingClientRect(); return [at.left, at.top, at.width, at.height]; })"
+
+    def sides(*of: str) -> Any:
+        return page.ask(f"{json.dumps(of)}.map((name) => {box}({plot}.querySelector(name)))")
+
+    def mouse(kind: str, place: tuple[float, float], **more: Any) -> None:
+        ((left, top, width, height),) = sides(".background")
+        x, y = left + place[0] * width, top + place[1] * height
+        page._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def drag(begin: tuple[float, float], end: tuple[float, float]) -> None:
+        held = {"button": "left", "modifiers": 8, "clickCount": 1}  # 8 is Shift
+        mouse("mousePressed", begin, **held)
+        mouse("mouseMoved", end, buttons=1, **held)
+        mouse("mouseReleased", end, **held)
+
+    def mark() -> tuple[float, float]:
+        """The middle of a mark."""
+        (left, top, width, height), (x, y, wide, high) = sides(".background", ".mark-symbol path")
+        return (x + wide / 2 - left) / width, (y + high / 2 - top) / height
+
+    def is_at(x: float, y: float) -> bool:
+        return mark() == pytest.approx((x, first[1] if is_rows else y), abs=0.01)
+
+    first = mark()
+    drag((0.3, 0.3), (0.4, 0.5))
+    assert mark() == first, "the whole stays where it is"
+    page.ask(f"{plot}.querySelector('.tools button').click()")
+    x, y = (2 * share - 0.5 for share in first)
+    assert is_at(x, y), "zoomed around the middle"
+    page.ask("getSelection().collapse(document.querySelector('h1'), 0)")
+    drag((0.3, 0.3), (0.4, 0.5))
+    assert is_at(x + 0.1, y + 0.2)
+    assert page.ask("getSelection().isCollapsed"), "no text is selected by the way"
+    drag((0.1, 0.1), (0.9, 0.9))
+    assert is_at(2 * first[0], 2 * first[1]), "moved to the upper left corner of the whole"
+    drag((0.9, 0.9), (0.1, 0.1))
+    assert is_at(2 * first[0] - 0.8, 2 * first[1] - 0.8)
+    drag((0.9, 0.9), (0.1, 0.1))
+    assert is_at(2 * first[0] - 1, 2 * first[1] - 1), "moved to the lower right corner"
+    (last, *_), (*_, width, _) = sides(".mark-symbol path", ".background")
+    mouse("mouseWheel", (0.5, 0.5), deltaX=-0.1 * width, deltaY=0)
+    page.wait_for(f"{box}({plot}.querySelector('.mark-symbol path'))[0] > {last + 0.09 * width}")
+    seen, scrolled = mark(), page.ask("scrollY")
+    mouse("mouseWheel", (0.5, 0.5), deltaX=0, deltaY=50 if scrolled == 0 else -50)
+    page.wait_for(f"scrollY !== {scrolled}")
+    assert mark() == pytest.approx(seen), "the wheel scrolls the page"
+
+
 def test_the_browser_test_sees_what_a_page_does_wrong(tmp_path: Path) -> None:
     page = tmp_path / "bad.html"
     text, _, end = draw_html.page(figures(), "t").rpartition("</body>")
