@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.said import without_waits
+from tests.said import finished, without_waits
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 NATIVE = os.environ.get("PERFLAB_NATIVE", "")
@@ -88,13 +88,6 @@ class Perflab(subprocess.Popen[str]):
     def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
         stdout, stderr = super().communicate(input, timeout)
         return stdout, without_waits(stderr)
-
-
-def finished(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
-    """What a command line that has perflab in it printed, once it has ended."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **{"timeout": TIMEOUT_S, **more})
-    done.stderr = without_waits(done.stderr)
-    return done
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.said import finished
 from tests.schemas import published
 
 from .conftest import (
@@ -20,7 +21,6 @@ from .conftest import (
     Run,
     command,
     environment,
-    finished,
     kill,
     measuring,
     started,

@@ -21,8 +21,9 @@ import pytest
 from perflab.errors import PerflabError
 from perflab.processes import read_process
 from perflab.profile import perf_data, record
+from tests.said import finished
 
-from .conftest import NATIVE, TIMEOUT_S, Json, Run, command, environment, finished, started
+from .conftest import NATIVE, TIMEOUT_S, Json, Run, command, environment, started
 
 LIMIT_S = 60.0
 SIGMAS = 5

@@ -17,8 +17,7 @@ import pytest
 
 from perflab import native
 from perflab.tracer import lttng
-
-from .conftest import finished
+from tests.said import finished
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = "liblttng-ust-cyg-profile.so"

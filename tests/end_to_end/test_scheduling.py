@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.marks import long_but
+from tests.said import finished
 
-from .conftest import Json, Run, command, environment, finished, measuring, started
+from .conftest import Json, Run, command, environment, measuring, started
 
 REAL_TIME = os.geteuid() == 0 or resource.getrlimit(resource.RLIMIT_RTPRIO)[0] >= 20
 CPUS = sorted(os.sched_getaffinity(0))

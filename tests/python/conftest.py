@@ -14,8 +14,7 @@ from support import HERE, SOURCE, build_plugin, run_here, two_processes
 
 from perflab.runs.rundir import TrialDirectory
 from perflab.signals import Signals
-
-COMMAND_TIMEOUT_S = 120
+from tests.said import finished
 
 Perflab = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -73,15 +72,11 @@ def perflab_process(work: Path, environment: dict[str, str]) -> Perflab:
     """The same as a process, for what it starts with, and for what shows only once it has ended."""
 
     def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return finished(
             [sys.executable, "-m", "perflab", *map(str, arguments)],
             cwd=work,
             env={**environment, **changes},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
         )
 
     return run

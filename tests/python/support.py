@@ -16,6 +16,7 @@ import pytest
 from perflab.cli import main
 from perflab.middleware.probe import ABI
 from perflab.statistics import histogram as hg
+from tests.said import without_waits
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
@@ -203,4 +204,5 @@ def run_here(
         status = main(arguments)
         for stream in (stdout, stderr):
             stream.seek(0)
-        return subprocess.CompletedProcess(["perflab", *arguments], status, stdout.read(), stderr.read())
+        said = without_waits(stderr.read())
+        return subprocess.CompletedProcess(["perflab", *arguments], status, stdout.read(), said)
