@@ -160,8 +160,10 @@ def _limits(inventory: Json) -> dict[str, str | None]:
         return (limits.get(name) or {}).get("soft")
 
     memlock, bound = soft("Max locked memory"), cgroup.get("memory_bytes")
+    cpus = [str(cgroup["cpus"])] if cgroup.get("cpus") is not None else []
+    cpus += [f"on {cgroup['cpuset']}"] if cgroup.get("cpuset") else []
     return {
-        "CPUs of the cgroup": None if cgroup.get("cpus") is None else str(cgroup["cpus"]),
+        "CPUs of the cgroup": ", ".join(cpus) or None,
         "memory of the cgroup": format_bytes(bound) if isinstance(bound, int) else bound,
         "locked memory": format_bytes(memlock) if isinstance(memlock, int) else memlock,
         "real-time priority": None if soft("Max realtime priority") is None else str(soft("Max realtime priority")),

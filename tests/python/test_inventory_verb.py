@@ -42,7 +42,7 @@ INVENTORY: Json = {
     ],
     "mitigations": {"meltdown": "Not affected", "mds": "Mitigation: on", "srso": "Vulnerable"},
     "limits": {"Max locked memory": {"soft": 8 << 20, "hard": "unlimited"}},
-    "cgroup": {"cpus": 1.5, "memory_bytes": "unlimited"},
+    "cgroup": {"cpus": 1.5, "cpuset": "0-1", "memory_bytes": "unlimited"},
     "environment": {"ROS_DOMAIN_ID": "7"},
     "software": {
         "perflab": {"version": "0.1.0", "git": {"revision": "abcdef0123456789", "modified": True}},
@@ -74,7 +74,7 @@ def test_rows_say_what_is_known_and_what_is_not() -> None:
     assert found["Machine", "hypervisor"] == "none"
     assert found["Machine", "turbo"] is None
     assert found["System", "mitigations"] == "mds; vulnerable: srso"
-    assert found["Limits", "CPUs of the cgroup"] == "1.5"
+    assert found["Limits", "CPUs of the cgroup"] == "1.5, on 0-1"
     assert found["Limits", "locked memory"] == "8 MiB"
     assert found["Software", "perflab"] == "0.1.0 (abcdef012345, changed since)"
     assert found["Software", "cyclonedds"] == "0.10.2 (libddsc0 0.10.2-2)"

@@ -147,6 +147,8 @@ def test_specials_are_escaped() -> None:
     assert escape("_ % & # $ { }") == r"\_ \% \& \# \$ \{ \}"
     assert escape("~^\\") == r"\textasciitilde{}\textasciicircum{}\textbackslash{}"
     assert escape("45 µs × 3 – …") == r"45 \ensuremath{\mu}s \ensuremath{\times} 3 -- \ldots{}"
+    assert escape("4/4 [51, 100] %, 95 %") == r"4/4 [51, 100]\,\%, 95\,\%"  # no line ends before the sign
+    assert breakable("50 %") == r"50\,\%"
     assert escape("--opt") == "-{}-opt"  # two hyphens, no dash
     assert escape("é ł λ") == r"\'{e} \l{} \ensuremath{\lambda}"
     assert escape("中\u200b\x07") == "[U+4E2D] "
@@ -270,7 +272,7 @@ def test_tables_say_what_the_summary_says(run: RunData, tmp_path: Path) -> None:
     assert line.split(" & ")[2:4] == list(shown)
     assert r"\textbf{higher}" in line
     assert "2500.5" in files["curve.tex"]
-    assert r"6/8 [41, 93 \%]" in files["curve.tex"]
+    assert r"6/8 [41, 93\,\%]" in files["curve.tex"]
     assert "1 invalid" in files["curve.tex"]
     assert "640 [410, 880]" in files["curve.tex"]
     assert "1834 & [1650, 1990]" in files["breaking_points.tex"]

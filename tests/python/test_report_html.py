@@ -373,6 +373,22 @@ def test_noise_of_the_machine_is_shown_with_what_helps(tmp_path: Path) -> None:
     assert "1 other check of the machine found nothing." in page.said("setup")
 
 
+def test_the_machine_is_told_without_opening_the_whole_inventory(tmp_path: Path) -> None:
+    cgroup = {"cpus": "unlimited", "cpuset": "0-1", "memory_bytes": "unlimited"}
+    inventory = {
+        "cpu_model": "Test CPU",
+        "machine": "x86_64",
+        "cpus_online": "0-3",
+        "cpus_allowed": 2,
+        "cgroup": cgroup,
+    }
+    page = page_of(made(tmp_path / "run", loaded(), inventory=inventory))
+    told, whole, _ = page.said("setup").partition("The whole inventory")
+    assert whole
+    for words in ("Test CPU", "x86_64", "2 of them usable", "unlimited, on 0-1"):
+        assert words in told
+
+
 def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> None:
     latency = CurveMetric(
         unit="ns", points=(Median(value=1e5, low=9e4, high=1.1e5, n=5), None), confidence=0.95,

@@ -87,8 +87,8 @@ def test_curves_say_the_level_of_their_shares_and_pictures_and_tables_repeat_it(
     made["metrics"]["latency.p50"]["confidence"] = 0.9
     (table,) = of_curves(Summary(run="r", valid=True, results=(), curves=(read(Curve, made),)))
     assert isinstance(table, Table)
-    assert "90 % or 95 % intervals at each level" in table.caption.replace("\\%", "%")
-    assert "Wilson's 80 % interval" in table.caption.replace("\\%", "%")
+    assert "90 % or 95 % intervals at each level" in table.caption.replace(r"\,\%", " %")
+    assert "Wilson's 80 % interval" in table.caption.replace(r"\,\%", " %")
 
 
 def test_a_search_says_its_confidence_and_pictures_repeat_it() -> None:

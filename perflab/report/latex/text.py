@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -85,7 +86,7 @@ def escape(text: object) -> str:
     """Any text as LaTeX prints it. What LaTeX's own fonts lack stands as its number, "[U+4E2D]".
 
     >>> escape("cpu_load: 80 % & 45 µs")
-    'cpu\\\\_load: 80 \\\\% \\\\& 45 \\\\ensuremath{\\\\mu}s'
+    'cpu\\\\_load: 80\\\\,\\\\% \\\\& 45 \\\\ensuremath{\\\\mu}s'
     """
     out: list[str] = []
     before = ""
@@ -95,13 +96,18 @@ def escape(text: object) -> str:
             out.append("{}")
         out.append(_letter(letter))
         before = letter
-    return "".join(out)
+    return _percent("".join(out))
 
 
 def breakable(text: object) -> str:
     """The same, with places where long names may be broken."""
     words = str(text).split(" ")
-    return " ".join(_with_breaks(word) if len(word) > LONG_WORD else escape(word) for word in words)
+    return _percent(" ".join(_with_breaks(word) if len(word) > LONG_WORD else escape(word) for word in words))
+
+
+def _percent(latex: str) -> str:
+    """A thin space before the sign, at which no line ends."""
+    return re.sub(r"(?<=[0-9\])]) (?=\\%)", r"\\,", latex)
 
 
 def _with_breaks(word: str) -> str:

@@ -27,7 +27,7 @@ Facts = Sequence[tuple[str, object]]  # names with values; those without a value
 MOST_BLOCKS = 6  # of treatments; of more their levels stand together
 # What a reader of a run looks for on its machine, by the labels of the inventory.
 OF_MACHINE = (
-    "CPU", "CPUs", "memory", "distribution", "kernel", "preemption", "hypervisor", "container",
+    "CPU", "architecture", "CPUs", "memory", "distribution", "kernel", "preemption", "hypervisor", "container",
     "clock source", "frequency governor", "turbo", "SMT", "CPUs of the cgroup", "memory of the cgroup", "libc",
 )  # fmt: skip
 
