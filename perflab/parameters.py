@@ -40,7 +40,12 @@ def parse_size(text: str, where: str) -> int:
 
 
 def _percent(value: Any) -> Any:
-    return value.strip().removesuffix("%").strip() if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value.strip().removesuffix("%"))
+    except ValueError:
+        raise ValueError(f"{value!r} is not a percentage like 5%") from None
 
 
 def _cpus(value: Any) -> Any:

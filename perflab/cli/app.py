@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perflab.cli import trace
-from perflab.cli.commands import CommandAfterDashes, LateCommand, late
+from perflab.cli.commands import CommandAfterDashes, GroupedCommand, late
 from perflab.errors import Unavailable
 from perflab.version import __version__
 
@@ -31,7 +31,7 @@ for _verb in (
     *("show", "compare", "check", "export", "plot", "report", "statistics_", "profile", "archive", "clean"),
     *("doctor", "list_", "inventory", "smoke_test"),
 ):
-    app.command(_verb.strip("_").replace("_", "-"), cls=LateCommand)(late(f"perflab.cli.{_verb}", _verb))
+    app.command(_verb.strip("_").replace("_", "-"), cls=GroupedCommand)(late(f"perflab.cli.{_verb}", _verb))
 app.add_typer(trace.app, name="trace")
 
 

@@ -52,7 +52,7 @@ def complete_target(incomplete: str) -> list[str]:
 
 
 def _parameters() -> list[inspect.Parameter]:
-    return options.of_statistics()
+    return options.of_statistics("With --baseline")
 
 
 @with_options(_parameters)
@@ -78,7 +78,8 @@ def check(
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="With --baseline: what the trials cannot decide fails too.")
+        bool,
+        typer.Option("--strict", help="What the trials cannot decide fails too.", rich_help_panel="With --baseline"),
     ] = False,
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML too.", show_default=False)

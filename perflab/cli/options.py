@@ -56,9 +56,9 @@ MeasuredRun = Annotated[
 ]
 
 
-def of_statistics() -> list[inspect.Parameter]:
-    """--margin, --alpha and --metric of verbs that compare runs."""
-    return parameters(_statistics(), completes={"metric": complete_metric})
+def of_statistics(group: str | None = None) -> list[inspect.Parameter]:
+    """--margin, --alpha and --metric of verbs that compare runs, below a title of the verb's own where it has one."""
+    return parameters(_statistics(), completes={"metric": complete_metric}, group=group)
 
 
 def statistics(values: Mapping[str, Any]) -> Statistics:
@@ -89,15 +89,17 @@ def parameters(
     options: Iterable[Declared],
     defaults: Mapping[str, str] | None = None,
     completes: Mapping[str, Callable[..., Iterable[str]]] | None = None,
+    group: str | None = None,
 ) -> list[inspect.Parameter]:
     """What typer shall make of the options, in the order of their groups; `defaults` are by keys of the document,
-    `completes` completes what a verb knows better than the type, by parameter."""
+    `completes` completes what a verb knows better than the type, by parameter. `group` stands for all of theirs."""
     ordered = sorted((o for o in options if o.is_option), key=_place)
     return [
         _parameter(
             option,
             (defaults or {}).get(option.path[0], option.default),
             (completes or {}).get(option.parameter, option.form.complete),
+            group or option.option.group,
         )
         for option in ordered
     ]
@@ -108,7 +110,7 @@ def _place(option: Declared) -> int:
 
 
 def _parameter(
-    option: Declared, default: str | None, complete: Callable[..., Iterable[str]] | None
+    option: Declared, default: str | None, complete: Callable[..., Iterable[str]] | None, group: str | None
 ) -> inspect.Parameter:
     form = option.form
     flag = option.field.annotation is bool and not any(isinstance(m, Form) for m in option.field.metadata)
@@ -119,7 +121,7 @@ def _parameter(
         metavar=None if flag else form.metavar,
         help=help_,
         autocompletion=complete,
-        rich_help_panel=option.option.group,
+        rich_help_panel=group,
         envvar=option.option.envvar,
     )
     kind: Any = bool if flag else list[str] | None if option.option.many else str | None

@@ -56,7 +56,7 @@ def report(
         ),
     ] = None,
     still: Annotated[
-        bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 5 MB.")
+        bool, typer.Option("--still", help="Pictures that do not move: a page of some 100 kB instead of 1 MB.")
     ] = False,
     latex: Annotated[
         Path | None,

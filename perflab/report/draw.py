@@ -7,6 +7,7 @@ colour each is, and may change at any time. So may `hidden`, groups that are not
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -142,6 +143,8 @@ def draw(figure: Figure, fmt: Format, background: Background = "light", dpi: int
 
     spec = _on_paper(figure, THEMES[background])
     svg = _numbered(vl_convert.vega_to_svg(spec, allowed_base_urls=[]))
+    title = html.escape(f"{figure.title} ({figure.subtitle})", quote=False)
+    svg = svg.replace(">", f"><title>{title}</title>", 1)  # of the whole: what tabs show and readers read aloud
     if fmt == "png":
         return bytes(vl_convert.svg_to_png(svg, scale=dpi / PX_PER_IN * (1 + 1e-6), ppi=72))  # the library rounds down
     if fmt == "pdf":
@@ -451,7 +454,9 @@ def _axis(name: str, axis: Axis) -> list[Spec]:
     shown = {
         "scale": name, "orient": "bottom" if name == "x" else "left", "title": axis.title, "titleFont": FONT,
         "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8, "labelFont": FONT, "labelFontSize": 11.5,
-        "labelOverlap": "greedy", "labelFlush": False, "grid": True, "gridWidth": 1, "tickSize": 4, "tickCount": 7,
+        "labelOverlap": "greedy", "labelFlush": False, "grid": True, "gridWidth": 1, "tickSize": 4,
+        # Of values that are more than this count Vega drops every other one.
+        "tickCount": {"signal": f"{kept} ? length({name}_ticks) : 7"},
         "domainColor": {"signal": "theme.faint"}, "tickColor": {"signal": "theme.faint"},
         "gridColor": {"signal": "theme.grid"}, "titleColor": {"signal": "theme.ink"},
         "labelColor": {"signal": "theme.ink"}, "values": {"signal": f"{kept} ? {name}_ticks : null"},
@@ -469,7 +474,8 @@ def _axis(name: str, axis: Axis) -> list[Spec]:
     ]
     minor = {
         "scale": name, "orient": shown["orient"], "values": {"signal": f"{name}_whole ? {json.dumps(between)} : []"},
-        "labels": False, "domain": False, "tickSize": 2.5, "tickColor": {"signal": "theme.faint"},
+        "tickCount": max(1, len(between)), "labels": False, "domain": False, "tickSize": 2.5,
+        "tickColor": {"signal": "theme.faint"},
     }  # fmt: skip
     return [minor, shown]
 

@@ -343,6 +343,10 @@ def test_pictures_are_well_formed_and_hold_their_series(background: Any) -> None
         texts = svg_text(svg)
         assert figure.title in texts
         assert figure.subtitle in texts
+        (title, *_) = ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}title")
+        assert title.text == f"{figure.title} ({figure.subtitle})"
+        written = [text for axis in (figure.x, figure.y) if axis.scale != "rows" for _, text in axis.ticks]
+        assert set(written) <= set(texts), "no tick is left out, for there is room"
         assert {label for _, label in figure.groups} <= set(texts)
         assert {key.label for key in figure.keys} <= set(texts)
         drawn = svg.decode().lower()
