@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,11 +13,18 @@ from pathlib import Path
 import pytest
 from support import HERE, SOURCE, build_plugin, run_here, two_processes
 
+from perflab import waiting
 from perflab.runs.rundir import TrialDirectory
 from perflab.signals import Signals
 from tests.said import finished
 
 Perflab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def unannounced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine makes perflab say what it waits for; tests of that ask for it."""
+    monkeypatch.setattr(waiting, "ANNOUNCE_AFTER_S", math.inf)
 
 
 @pytest.fixture(scope="session")

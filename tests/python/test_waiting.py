@@ -30,6 +30,11 @@ class Clock:
         self.now_s += seconds
 
 
+@pytest.fixture(autouse=True)
+def unannounced() -> None:
+    """Here waits are announced, as they are."""
+
+
 @pytest.fixture
 def said() -> list[str]:
     return []
