@@ -10,7 +10,7 @@ LIMIT_S = 240
 
 
 def without_waits(stderr: str) -> str:
-    """Without the lines that name what perflab has waited for since two seconds."""
+    """Without the lines that name a wait of more than two seconds."""
     return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("perflab: waiting for "))
 
 

@@ -20,7 +20,7 @@ from perflab.errors import BadInput, Interrupted
 if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
 
-STOP_GRACE_S = 10.0  # between SIGINT and what ends a command for sure, as after Ctrl-C
+STOP_GRACE_S = 10.0  # from SIGINT to SIGKILL, as after Ctrl-C
 LOOK_S = 0.1
 
 Command = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run.", show_default=False)]

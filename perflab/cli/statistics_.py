@@ -51,7 +51,7 @@ class Asked(BaseModel):
         None, description="The largest difference that does not matter: 5%, 10, or 10ms of a column …_ms."
     )
     alpha: Annotated[float, AfterValidator(_rate), Option()] = Field(0.05, description="The rate of false claims.")
-    seed: Annotated[int, Option()] = Field(0, ge=0, description="Of everything that is resampled.")
+    seed: Annotated[int, Option()] = Field(0, ge=0, description="Seed for resampling.")
 
     def check(self) -> None:
         """Raises BadInput for options that do not go together."""

@@ -33,12 +33,11 @@ class Csv(Exporter):
 
     def write_together(self, data: RunData, numbers: Container[int], directory: Path) -> list[str]:
         """A row per trial, and what the columns are."""
-        from perflab.report.run_page import runs
-        from perflab.report.run_page.tables import trials_of
+        from perflab.report.run_page.runs import read, trials_of
         from perflab.report.tables import plain
         from perflab.report.tables.trials import measurements
 
-        table = measurements([row for row in trials_of([runs.read(data)]) if row.record.trial in numbers])
+        table = measurements([row for row in trials_of([read(data)]) if row.record.trial in numbers])
         path, columns = directory / "trials.csv", directory / "trials_columns.csv"
         plain.write(table, path)
         plain.write_columns(table, columns)

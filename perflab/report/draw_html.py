@@ -122,7 +122,7 @@ def _entry(key: Key, group: int | None) -> _Entry:
 
 
 def _still(figure: Figure, theme: Choice) -> str:
-    """The picture with paths to a tenth of a px: what nobody sees is most of the file."""
+    """The picture with paths rounded to a tenth of a px: digits beyond that cannot be seen."""
     drawn = draw(figure, "svg", "dark" if theme == "dark" else "light")
     small = _PATHS.sub(lambda path: _DIGITS.sub(rb"\1", path[0]), drawn)
     return f"data:image/svg+xml;base64,{base64.b64encode(small).decode()}"

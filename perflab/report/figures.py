@@ -67,7 +67,7 @@ class Series:
 
 
 def points(name: str, group: int, rows: Sequence[tuple[float, float, str]], **more: Any) -> Series:
-    """Signs, each as x, y and what a reader is told."""
+    """Signs, each as x, y and its hover text."""
     x, y, hover = zip(*rows, strict=True)
     return Series(name, group, "points", x, y, hover=hover, **more)
 
@@ -81,7 +81,7 @@ def ends_of(of: Callable[[float], float], low: float | None, high: float | None)
 
 
 def whiskers(name: str, group: int, rows: Sequence[tuple[float, float, Ends, str]], **more: Any) -> Series:
-    """Signs with intervals, each as x, y, both ends and what a reader is told."""
+    """Signs with intervals, each as x, y, both ends and its hover text."""
     x, y, ends, hover = zip(*rows, strict=True)
     low, high = zip(*ends, strict=True)
     return Series(name, group, "whiskers", x, y, low=low, high=high, hover=hover, **more)

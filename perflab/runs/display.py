@@ -69,7 +69,7 @@ class FinishedTrial:
 
 
 class Display:
-    """Told of everything from `begin` to `close`, in this order; `close` always comes. This one shows nothing."""
+    """Gets the events of a run in order, from `begin` to `close`, which always comes. This one shows nothing."""
 
     def begin(self, plan: RunPlan) -> None:
         pass
@@ -87,7 +87,7 @@ class Display:
         pass
 
     def waiting(self, text: str) -> None:
-        """What has been waited for since seconds ("waiting for ..."); between `begin` and `close` or not."""
+        """Names a wait that has lasted some seconds ("waiting for ..."); may come before `begin` or after `close`."""
 
     def note(self, text: str) -> None:
         pass

@@ -128,7 +128,8 @@ def _change(of: OfLevels, change: Judgement) -> tuple[Course, str]:
     if tested is not None and tested.p <= alpha and sign == tested.sign:
         if _may_be_none(change):
             way = "upwards" if sign > 0 else "downwards"
-            return "differs", f"{words} tends {way} over the levels, but its ends do not differ for sure: {all_of_it}."
+            ends = "the first and last levels are not significantly different"
+            return "differs", f"{words} tends {way} over the levels, but {ends}: {all_of_it}."
         way = "rises" if sign > 0 else "falls"
         return ("higher" if sign > 0 else "lower"), f"{words} {way} from {course}: {size}, {n}{p}."
     if change.verdict in ("higher", "lower"):

@@ -28,11 +28,11 @@ from perflab.trace.columns import (
     text,
     time,
 )
-from perflab.trace.names import plural
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import SPLIT_STATES, holders, part_of, split_of
+from perflab.units import plural
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -195,7 +195,7 @@ def instances_of(trace: Source, quality: Quality) -> pl.DataFrame:
 
 
 def _why(frame: pl.DataFrame, null: str, left_out: str, texts: tuple[str, str]) -> str:
-    """Why a column is null: of the two reasons those that apply, where nothing was left out and where something was."""
+    """Why values of a column are null; `texts`: the reason for rows without losses, and for those with some."""
     lost = frame.filter(pl.col(null).is_null())[left_out] > 0
     said = [text for text, applies in zip(texts, ((~lost).any(), lost.any()), strict=True) if applies]
     return "; or ".join(said or texts[:1])

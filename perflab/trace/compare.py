@@ -46,7 +46,7 @@ from perflab.trace.scheduling import THREADS as THREADS_OF_ONE
 from perflab.trace.scheduling import covered_ns, latencies, scheduling, states_in_order, wake_up_intervals
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import ONLY_SCHEDULER, identities, part_of
-from perflab.units import format_confidence
+from perflab.units import format_confidence, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -294,7 +294,7 @@ def _callbacks(side: _Side) -> Values:
         instances = instances.filter(pl.col("callback_row").is_in(chosen))
     durations, intervals = int(instances["duration_left_out"].sum()), int(instances["across_gap"].sum())
     note = (
-        f"{names.plural(durations, 'duration')} and {names.plural(intervals, 'inter-arrival time')}"
+        f"{plural(durations, 'duration')} and {plural(intervals, 'inter-arrival time')}"
         " left out: events are missing there"
     )
     split = side.trace.split(instances["thread"], instances["start_ns"], instances["end_ns"])
@@ -310,7 +310,7 @@ def _messages(side: _Side) -> Values:
     deliveries = messages_answer.deliveries_of(trace, publications)
     deliveries = side.scope.within(messages_answer.handled_of(deliveries, side.quality), "published_ns")
     left_out = int(deliveries["left_out"].sum())
-    note = f"{names.plural(left_out, 'message')} left out: events are missing between publish() and callback_start"
+    note = f"{plural(left_out, 'message')} left out: events are missing between publish() and callback_start"
     deliveries = deliveries.filter(~pl.col("left_out"))
     publishers = names.objects(trace, "publishers").select("topic", publisher_row="row", publisher="node")
     subscriptions = names.objects(trace, "subscriptions").select(subscription_row="row", subscription="node")

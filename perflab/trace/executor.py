@@ -31,11 +31,12 @@ import polars as pl
 
 from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import Table, because, count, percent, symbol, text, time
-from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS, plural
+from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import WHO, identities, known_time, part_of, section_of, split_of
 from perflab.trace.why_threads import Threads
+from perflab.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

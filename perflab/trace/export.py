@@ -34,6 +34,7 @@ from perflab.trace.scheduling import scheduling
 from perflab.trace.source import TABLES
 from perflab.trace.summary import summary
 from perflab.trace.why import why
+from perflab.units import plural
 
 if TYPE_CHECKING:
     from perflab.trace.columns import Column
@@ -201,7 +202,7 @@ def _flamegraph(trace: Source, lines: list[str], options: Json, counts: dict[str
     facts = [f"{time} of threads, by executor phase, callback and function", *quality_of(trace).doubts()]
     if counts["without_end"]:
         facts.append(
-            f"{names.plural(counts['without_end'], 'phase, callback or call', 'phases, callbacks and calls')} "
+            f"{plural(counts['without_end'], 'phase, callback or call', 'phases, callbacks and calls')} "
             "whose end was not seen: in no stack"
         )
     title = ", ".join(Path(path).name for path in trace.facts["paths"])

@@ -23,7 +23,6 @@ import polars as pl
 from perflab.trace import names
 from perflab.trace.answer import Answer, Section, notes_of
 from perflab.trace.columns import Column, Table, count, distribution, identity, percent, text, time
-from perflab.trace.names import plural
 from perflab.trace.quality import (
     TAKES_WITHOUT_PUBLICATION,
     Quality,
@@ -34,7 +33,7 @@ from perflab.trace.quality import (
 )
 from perflab.trace.quantiles import PER_MILLE, REASON_QUANTILE, TIMED, columns_of, describe
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
-from perflab.units import format_time
+from perflab.units import format_time, plural
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from perflab.units import format_count, format_time
+from perflab.units import format_time
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -164,11 +164,6 @@ def unknown(
     else:
         hint = none
     return f"no {what} {name!r} {where}; {hint}"
-
-
-def plural(n: int, what: str, whats: str | None = None) -> str:
-    """ "1 event", "12 480 events"."""
-    return f"{format_count(n)} {what if n == 1 else whats or what + 's'}"
 
 
 def written(periods_ns: pl.Series) -> pl.Series:

@@ -40,12 +40,11 @@ from perflab.trace.columns import (
 )
 from perflab.trace.flow import CAUSAL, DECLARED, INFERRED, NOT_JUDGED, REASONS, Flow, Followed, Route, flow_of, found
 from perflab.trace.messages import Leg
-from perflab.trace.names import plural
 from perflab.trace.paths_named import CONFIDENCE, MEASURES, Measured, Objective
 from perflab.trace.quality import quality_of
 from perflab.trace.quantiles import MAX_AT, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope
-from perflab.units import format_confidence, format_time
+from perflab.units import format_confidence, format_time, plural
 
 if TYPE_CHECKING:
     from perflab.trace.paths_file import Wanted

@@ -36,11 +36,12 @@ from perflab.trace.columns import (
     text,
     time,
 )
-from perflab.trace.names import NO_SCHEDULER, plural
+from perflab.trace.names import NO_SCHEDULER
 from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
 from perflab.trace.threads import OF_ANY, ONLY_SCHEDULER, STATES, holders, part_of, section_of
+from perflab.units import plural
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source

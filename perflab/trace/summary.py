@@ -28,6 +28,7 @@ from perflab.trace.columns import (
 from perflab.trace.names import NO_SCHEDULER
 from perflab.trace.quality import quality_of
 from perflab.trace.scope import EVERYTHING, Scope
+from perflab.units import plural
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source
@@ -272,7 +273,7 @@ def _processes(trace: Source, scope: Scope) -> Section:
         (pl.col("last_ns") - pl.col("first_ns")).alias("duration_ns"), "threads", "nodes", *_ENDS,
     )  # fmt: skip
     others = processes.filter(pl.col("events") == 0).height
-    notes = [f"{names.plural(others, 'more process', 'more processes')} only in scheduler events"] if others else []
+    notes = [f"{plural(others, 'more process', 'more processes')} only in scheduler events"] if others else []
     return Section(
         PROCESSES, frame, tuple(notes) if frame.height else ("no process emitted an event of user space", *notes)
     )

@@ -18,7 +18,7 @@ import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Answer, notes_of
-from perflab.trace.names import NO_SCHEDULER, plural
+from perflab.trace.names import NO_SCHEDULER
 from perflab.trace.quality import Quality, quality_of, wake_up_reason
 from perflab.trace.quantiles import quantile
 from perflab.trace.scope import since_begin
@@ -28,6 +28,7 @@ from perflab.trace.why_parts import parts_of, with_names
 from perflab.trace.why_path import Role, stretches_of
 from perflab.trace.why_sections import TABLES, Late
 from perflab.trace.why_threads import Threads
+from perflab.units import plural
 
 if TYPE_CHECKING:
     from perflab.trace.source import Source

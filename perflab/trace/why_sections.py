@@ -12,9 +12,8 @@ from perflab.trace import names
 from perflab.trace.answer import Section
 from perflab.trace.causes import CAUSES
 from perflab.trace.columns import TID, Table, because, count, identity, percent, text, time
-from perflab.trace.names import plural
 from perflab.trace.quantiles import quantile
-from perflab.units import format_count, format_time
+from perflab.units import format_count, format_time, plural
 
 # What parts are about: messages, or callbacks. Column, plural, and what those are that were asked about.
 SUBJECTS = {"message": ("messages", "late"), "callback": ("callbacks", "slow")}

@@ -9,6 +9,7 @@ from typing import Any
 
 from perflab.errors import BadInput, PerflabError
 from perflab.report.label import labels
+from perflab.report.tables.trials import TrialOf
 from perflab.results.comparison import Finding, Remark
 from perflab.results.outcome import HARNESS_ERROR
 from perflab.results.run import PERFLAB, RunData
@@ -118,6 +119,15 @@ def _files(data: RunData, notes: list[str]) -> Iterator[tuple[int, TrialFile]]:
     except (PerflabError, OSError) as error:
         notes.append(f"{error}; what trial.json says of this and later trials is missing here")
     notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]
+
+
+def trials_of(runs: Sequence[ReportRun]) -> list[TrialOf]:
+    """The trials of all runs, as rows of their table."""
+    return [
+        TrialOf(trial, result, label, run.file(trial), run.name if len(runs) > 1 else "")
+        for run in runs
+        for label, result, trial in run.trials
+    ]
 
 
 def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Result]]:

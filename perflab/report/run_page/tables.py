@@ -9,13 +9,13 @@ from typing import Any
 from perflab.columns import AnyTable, Column, Table
 from perflab.quantity import COUNT, PERCENT, TIME
 from perflab.report.run_page.effects import plain
-from perflab.report.run_page.runs import ReportRun, of_all
+from perflab.report.run_page.runs import ReportRun, of_all, trials_of
 from perflab.report.tables import costs as executor_costs
 from perflab.report.tables import curves as of_levels
 from perflab.report.tables import key_figures, messages
 from perflab.report.tables.messages import Of
 from perflab.report.tables.results import Beside, results
-from perflab.report.tables.trials import TrialOf, trials
+from perflab.report.tables.trials import trials
 from perflab.results.comparison import CONDITION, Finding
 from perflab.results.curve import BreakingPoint, Curve
 from perflab.results.trial import Result
@@ -58,14 +58,6 @@ def section(runs: Sequence[ReportRun]) -> list[AnyTable]:
 def rows_of(runs: Sequence[ReportRun]) -> list[Of[Result]]:
     """Every result, with the name of its run where there are several."""
     return [Of(result, label, run.name if len(runs) > 1 else "") for run, label, result in of_all(runs)]
-
-
-def trials_of(runs: Sequence[ReportRun]) -> list[TrialOf]:
-    return [
-        TrialOf(trial, result, label, run.file(trial), run.name if len(runs) > 1 else "")
-        for run in runs
-        for label, result, trial in run.trials
-    ]
 
 
 def _compared_results(runs: Sequence[ReportRun]) -> list[Beside]:
