@@ -26,8 +26,8 @@ from perflab.processes import descendants, describe_status, read_process
 from perflab.profile import families as families_module
 from perflab.profile import perf_data, record, result
 from perflab.profile.families import Families
-from perflab.profile.record import Plan
-from perflab.profile.result import Profile, Recorded
+from perflab.profile.record import Plan, Recording
+from perflab.profile.result import Profile
 from perflab.workload.command import check_program
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def profile(
             recorded, status = _of_command(words, plan, directory, companions, limit, as_json)
         else:
             recorded = _of_processes(targets, plan, directory, companions, limit, native)
-        made = result.analyse(directory, plan, recorded, rules, keep_raw=not drop_raw)
+        made = result.analyse(directory, plan.perf, recorded, rules, keep_raw=not drop_raw)
     _print(made, directory, as_json, threads)
     if status:
         raise TrialFailed(f"{words[0]} {describe_status(status)}; what it did until then is in {directory}")
@@ -134,7 +134,7 @@ def _only_if_recorded(place: Folder) -> Iterator[None]:
 
 def _of_command(
     words: Sequence[str], plan: Plan, directory: Path, companions: Companions, limit: Limit, quiet: bool
-) -> tuple[Recorded, int | None]:
+) -> tuple[Recording, int | None]:
     """With the status of the command; None where it was ended by us."""
     interrupted: BaseException | None = None
     with _output_to_stderr(quiet):
@@ -152,7 +152,7 @@ def _of_command(
         raise interrupted
     if not _has_samples(directory):
         raise Unavailable(f"perf: {record.complaint(directory / record.LOG)}")
-    return result.Recorded(command=words, perf_cpu_ns=perf_cpu_ns), companion.status if done else None
+    return Recording.of(plan, command=tuple(words), perf_cpu_ns=perf_cpu_ns), companion.status if done else None
 
 
 def _has_samples(directory: Path) -> bool:
@@ -222,7 +222,7 @@ def _group(pid: int) -> list[int]:
 
 def _of_processes(
     pids: Sequence[int], plan: Plan, directory: Path, companions: Companions, limit: Limit, native: Native
-) -> Recorded:
+) -> Recording:
     attached = record.Attached(directory, plan, pids, companions.start, native)
     identities = [process for pid in pids if (process := read_process(pid)) is not None]
     try:
@@ -236,7 +236,7 @@ def _of_processes(
                     break
     finally:
         attached.end()
-    return result.Recorded(None, pids, attached.began_ns, attached.ended_ns, attached.perf_cpu_ns, attached.notes)
+    return attached.recording
 
 
 def _shown(directory: Path, families: Families | None) -> Profile:
@@ -245,7 +245,7 @@ def _shown(directory: Path, families: Families | None) -> Profile:
         return found
     if not (directory / record.DATA).is_file():
         raise BadInput(f"{directory} has no {record.DATA} any more: it cannot be sorted by other families")
-    return result.rebuild(directory, record.find()[0], found, families)
+    return result.analyse(directory, record.find()[0], found, families)
 
 
 def _print(found: Profile, directory: Path, as_json: bool, threads: bool) -> int:

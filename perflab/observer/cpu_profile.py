@@ -114,16 +114,8 @@ class Sampled(Observation):
         if attached is None or attached.began_ns is None:
             return []  # the trial ended before the workload was there
         attached.end()
-        recorded = result.Recorded(
-            None,
-            list(self._trial.processes.values()),
-            attached.began_ns,
-            attached.ended_ns,
-            attached.perf_cpu_ns,
-            attached.notes,
-        )
-        folder = self._trial.directory / FOLDER
-        profile = result.analyse(folder, self._plan, recorded, self._asked.rules(), keep_raw=keep_raw)
+        folder, rules = self._trial.directory / FOLDER, self._asked.rules()
+        profile = result.analyse(folder, self._plan.perf, attached.recording, rules, keep_raw=keep_raw)
         pages = [folder / process.page for process in profile.processes if process.page is not None]
         raw = [folder / record.DATA] if keep_raw else []
         return [

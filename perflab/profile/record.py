@@ -17,10 +17,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from perflab import programs
 from perflab.condition import Companion, Start
@@ -30,6 +30,7 @@ from perflab.native import Native
 from perflab.processes import Process, descendants, describe_status, read_process
 from perflab.profile import counter
 from perflab.profile.counter import Counter
+from perflab.profile.flamegraph import Unit
 
 CallGraph = Literal["dwarf", "fp", "lbr"]
 CALL_GRAPHS: tuple[CallGraph, ...] = ("dwarf", "fp", "lbr")
@@ -183,6 +184,49 @@ def _check_rights(process: Process) -> None:
             raise Unavailable(f"process {process.pid} belongs to user {owner}: only root may profile it; use sudo")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """How it was recorded; times are CLOCK_MONOTONIC, None where they are those of the first and last sample."""
+
+    command: tuple[str, ...] | None = None
+    pids: tuple[int, ...] = ()
+    began_ns: int | None = None
+    ended_ns: int | None = None
+    perf_cpu_ns: int | None = None  # what perf itself used
+    frequency_hz: int
+    call_graph: CallGraph
+    stack_bytes: int | None  # None but for dwarf
+    system: bool
+    event: str
+    unit: Unit  # of weights
+    kernel: bool  # False: user space alone
+    buffer_bytes_per_cpu: int
+    perf: str  # its version
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, notes: Iterable[str] = (), **what: Any) -> Recording:
+        """`what` are the fields with defaults."""
+        settings, event, rate = plan.settings, plan.counter, highest_frequency()
+        lowered = rate is not None and rate < settings.frequency_hz
+        slower = f"the kernel has lowered the sampling rate to {rate} Hz, as samples took too much time"
+        return cls(
+            **what, frequency_hz=settings.frequency_hz, call_graph=settings.call_graph,
+            stack_bytes=settings.stack_bytes if settings.call_graph == "dwarf" else None, system=settings.system,
+            event=event.event, unit=event.unit, kernel=event.kernel, buffer_bytes_per_cpu=plan.buffer_bytes,
+            perf=plan.version, notes=(*event.notes, *notes, *([slower] if lowered else [])),
+        )  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        """What was profiled."""
+        if self.command:
+            return " ".join(self.command)
+        if self.system:
+            return "the whole machine"
+        return f"process{'es' if len(self.pids) != 1 else ''} {', '.join(map(str, self.pids))}"
+
+
 @dataclass(eq=False)
 class Attached:
     """perf on running processes, or on the whole machine; `begin` and `end` once each."""
@@ -194,7 +238,7 @@ class Attached:
     native: Native
     began_ns: int | None = None
     ended_ns: int | None = None
-    perf_cpu_ns: int | None = None  # what perf itself used, when it has ended
+    perf_cpu_ns: int | None = None
     notes: list[str] = field(default_factory=list)
     _pids: Sequence[int] = ()
     _companion: Companion | None = None
@@ -268,6 +312,12 @@ class Attached:
         self._companion.stop(END_GRACE_S)
         if self.began_ns is not None and not self.data.is_file():
             raise PerflabError(f"perf wrote nothing: {complaint(self._companion.log)}")
+
+    @property
+    def recording(self) -> Recording:
+        """When it has ended."""
+        times = {"began_ns": self.began_ns, "ended_ns": self.ended_ns, "perf_cpu_ns": self.perf_cpu_ns}
+        return Recording.of(self.plan, self.notes, pids=tuple(self.roots), **times)
 
 
 def command_line(plan: Plan, directory: Path, command: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ index.html      links to one flame graph per process
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import os
@@ -27,10 +26,10 @@ from perflab.errors import DAMAGE, BadInput, PerflabError
 from perflab.profile import flamegraph, perf_data, record, script
 from perflab.profile.families import CONFIDENCE, LEAST_SAMPLES, Families, FamilyShares, Group, Sampled, group
 from perflab.profile.perf_data import PerfData
-from perflab.profile.record import Plan
+from perflab.profile.record import Recording
 from perflab.profile.script import Samples, ThreadStacks
 from perflab.quantity import COUNT, PLAIN, SHARE
-from perflab.units import format_confidence
+from perflab.units import format_confidence, format_time
 
 SCHEMA = 1
 FILE, FOLDED, INDEX = "profile.json", "folded.txt", "index.html"
@@ -38,61 +37,6 @@ PARQUET, CSV = "families.parquet", "families.csv"
 KIND = "profile"
 
 FEW_WHOLE, MANY_UNRESOLVED = 0.8, 0.2  # shares of samples from which on it is said
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What was recorded, and when (CLOCK_MONOTONIC; None where it is that of the first or last sample)."""
-
-    command: Sequence[str] | None = None
-    pids: Sequence[int] = ()
-    began_ns: int | None = None
-    ended_ns: int | None = None
-    perf_cpu_ns: int | None = None  # what perf itself used
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Recording:
-    """How it was recorded; times are CLOCK_MONOTONIC."""
-
-    command: tuple[str, ...] | None
-    pids: tuple[int, ...]
-    began_ns: int | None
-    ended_ns: int | None
-    perf_cpu_ns: int | None
-    frequency_hz: int
-    call_graph: record.CallGraph
-    stack_bytes: int | None  # None but for dwarf
-    system: bool
-    event: str
-    unit: flamegraph.Unit  # of weights
-    kernel: bool  # False: user space alone
-    buffer_bytes_per_cpu: int
-    perf: str  # its version
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, plan: Plan, recorded: Recorded) -> Recording:
-        settings, counter, notes = plan.settings, plan.counter, [*plan.counter.notes, *recorded.notes]
-        rate = record.highest_frequency()
-        if rate is not None and rate < settings.frequency_hz:
-            notes.append(f"the kernel has lowered the sampling rate to {rate} Hz, as samples took too much time")
-        return cls(
-            None if recorded.command is None else tuple(recorded.command), tuple(recorded.pids), recorded.began_ns,
-            recorded.ended_ns, recorded.perf_cpu_ns, settings.frequency_hz, settings.call_graph,
-            settings.stack_bytes if settings.call_graph == "dwarf" else None, settings.system, counter.event,
-            counter.unit, counter.kernel, plan.buffer_bytes, plan.version, tuple(notes),
-        )  # fmt: skip
-
-    @property
-    def title(self) -> str:
-        """What was profiled."""
-        if self.command:
-            return " ".join(self.command)
-        if self.system:
-            return "the whole machine"
-        return f"process{'es' if len(self.pids) != 1 else ''} {', '.join(map(str, self.pids))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,13 +78,10 @@ class Profile(Recording):
     warnings: tuple[str, ...] = ()
 
 
-def analyse(directory: Path, plan: Plan, recorded: Recorded, families: Families, *, keep_raw: bool = True) -> Profile:
-    """Makes everything from perf.data. Raises PerflabError where perf.data cannot be read."""
-    return rebuild(directory, plan.perf, Recording.of(plan, recorded), families, keep_raw=keep_raw)
-
-
-def rebuild(directory: Path, perf: Path, known: Recording, families: Families, *, keep_raw: bool = True) -> Profile:
-    """Likewise of what was recorded before, e.g. with other families."""
+def analyse(directory: Path, perf: Path, known: Recording, families: Families, *, keep_raw: bool = True) -> Profile:
+    """Makes everything from perf.data, also again, e.g. with other families. Raises PerflabError where perf.data cannot
+    be read.
+    """
     data = directory / record.DATA
     facts = perf_data.read(data)
     samples = read_samples(perf, data)
@@ -290,9 +231,8 @@ def _write_pages(directory: Path, profile: Profile, samples: Samples, families: 
         if process.page is not None:
             stacks = _stacks([t for t in samples.threads.values() if t.pid == process.pid], samples, families)
             drawing = flamegraph.drawn(stacks, unit=profile.unit, families=families.titles)
-            facts = [_facts(process, profile), *profile.warnings, *profile.notes]
-            path = directory / process.page
-            path.write_text(flamegraph.written(process.title, drawing, families.titles, facts), encoding="utf-8")
+            path, words = directory / process.page, _words(process, profile)
+            path.write_text(flamegraph.written(process.title, drawing, families.titles, words), encoding="utf-8")
             text = json.dumps(drawing, ensure_ascii=False, separators=(",", ":"))
             drawing_of(path).write_text(text, encoding="utf-8")
     (directory / INDEX).write_text(_index(profile), encoding="utf-8")
@@ -320,56 +260,55 @@ def _stacks(
             yield frames, weight.weight
 
 
-def _facts(part: Sampled, profile: Profile) -> str:
-    whole = "" if part.whole is None else f"; {part.whole:.0%} of the stacks are whole"
-    return (
-        f"{amount(part.weight, profile.unit)} in {part.samples:,} samples of {profile.event} at "
-        f"{profile.frequency_hz} Hz, stacks by {profile.call_graph}{whole}"
+def facts(part: Sampled, profile: Profile) -> tuple[str, str]:
+    """What was sampled, and how good its stacks are."""
+    sampled = f"{amount(part.weight, profile.unit)} in {part.samples:,} samples of {profile.event}"
+    stacks = (
+        f"by {profile.call_graph}; {SHARE.text(part.whole)} whole, {SHARE.text(part.unresolved)} of the samples in "
+        "functions without a name"
     )
+    return f"{sampled} at {profile.frequency_hz} Hz", stacks
+
+
+def _words(part: Sampled, profile: Profile) -> list[str]:
+    return [", stacks ".join(facts(part, profile)), *profile.warnings, *profile.notes]
 
 
 def amount(weight: int, unit: str) -> str:
     """A weight for people."""
-    steps = ((10**9, "s"), (10**6, "ms"), (1, "ns")) if unit == "ns" else ((10**9, "G cycles"), (10**6, "M cycles"))
-    size, name = next((step for step in steps if weight >= step[0]), steps[-1])
-    return f"{weight / size:.3g} {name}"
+    if unit == "ns":
+        return format_time(weight)
+    return f"{weight / 1e9:.3g} G cycles" if weight >= 1e9 else f"{weight / 1e6:.3g} M cycles"
 
 
 def _index(profile: Profile) -> str:
     graphs = [(p.title, p.page, families_table("", p, profile)) for p in profile.processes if p.page is not None]
-    facts = [_facts(profile.quality, profile), *profile.warnings, *profile.notes]
-    processes = processes_table("Processes", profile)
     return page.render(
-        "profile.html", title=f"CPU profile of {profile.title}", facts=facts, processes=processes, graphs=graphs
+        "profile.html",
+        title=f"CPU profile of {profile.title}",
+        facts=_words(profile.quality, profile),
+        processes=processes_table(profile),
+        graphs=graphs,
     )
 
 
-def processes_table(title: str, profile: Profile) -> Table[Process]:
+_WHOLE = "share of the samples whose stack is whole"
+_UNRESOLVED = "share of the samples in such functions"
+_ITSELF = "share of the samples whose innermost frame is of it"
+
+
+def processes_table(profile: Profile) -> Table[Process]:
     total, unit = profile.quality.weight, profile.unit
     return Table(
         "processes",
-        title,
+        "Processes",
         [
             Column("process", "process", lambda p: p.title, rank=0),
             Column("cpu", "CPU", lambda p: Cell(amount(p.weight, unit), p.weight), PLAIN, rank=0),
             Column("share", "share", lambda p: p.weight / total if total else None, SHARE, rank=0),
             Column("samples", "samples", lambda p: p.samples, COUNT, rank=2),
-            Column(
-                "whole",
-                "whole stacks",
-                lambda p: p.whole,
-                SHARE,
-                rank=1,
-                help="share of the samples whose stack is whole",
-            ),
-            Column(
-                "unresolved",
-                "without a name",
-                lambda p: p.unresolved,
-                SHARE,
-                rank=3,
-                help="share of the samples in such functions",
-            ),
+            Column("whole", "whole stacks", lambda p: p.whole, SHARE, rank=1, help=_WHOLE),
+            Column("unresolved", "without a name", lambda p: p.unresolved, SHARE, rank=3, help=_UNRESOLVED),
         ],
         profile.processes,
     )
@@ -383,15 +322,8 @@ def families_table(title: str, part: Group, profile: Profile) -> Table[FamilySha
         title,
         [
             Column("family", "family", lambda row: profile.families.get(row.family, row.family), rank=0),
-            Column(
-                "self_share",
-                "itself",
-                lambda row: row.self_share,
-                SHARE,
-                rank=0,
-                help="share of the samples whose innermost frame is of it",
-            ),
-            Column("interval", f"{level} interval", lambda row: interval(row.self_low, row.self_high), rank=1),
+            Column("self_share", "itself", lambda row: row.self_share, SHARE, rank=0, help=_ITSELF),
+            Column("interval", f"{level} interval", _interval, rank=1),
             Column("inclusive_share", "with what it calls", lambda row: row.inclusive_share, SHARE, rank=2),
             Column("self_samples", "samples", lambda row: row.self_samples, COUNT, rank=3),
         ],
@@ -400,12 +332,9 @@ def families_table(title: str, part: Group, profile: Profile) -> Table[FamilySha
     )
 
 
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
-
-
-def interval(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"{100 * low:.1f} to {100 * high:.1f} %"
+def _interval(row: FamilyShares) -> str:
+    low, high = row.self_low, row.self_high
+    return "–" if low is None or high is None else f"{100 * low:.1f} to {SHARE.text(high)}"
 
 
 def _write_tables(directory: Path, profile: Profile) -> None:
@@ -423,6 +352,6 @@ def _write_tables(directory: Path, profile: Profile) -> None:
         for part, tid, name in ((process, None, None), *((t, t.tid, t.name) for t in process.threads))
         for row in part.families
     ]
-    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(directory / PARQUET)
-    with (directory / CSV).open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([tuple(schema), *rows])
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    frame.write_parquet(directory / PARQUET)
+    frame.write_csv(directory / CSV)

@@ -98,78 +98,63 @@ class Samples:
     def total(self) -> int:
         return sum(w.samples for thread in self.threads.values() for w in thread.stacks.values())
 
+    def include(self, sample: _Sample | None) -> None:
+        """One that is complete."""
+        if sample is None:
+            return
+        if sample.pid == 0:
+            self.idle += 1
+            return
+        self.first_ns = min(sample.at_ns, sample.at_ns if self.first_ns is None else self.first_ns)
+        self.last_ns = max(sample.at_ns, sample.at_ns if self.last_ns is None else self.last_ns)
+        identity = sample.pid, sample.tid
+        thread = self.threads.setdefault(identity, ThreadStacks(*identity))
+        thread.name = sample.name
+        weight = Weight(1, sample.period, sample.period**2)
+        thread.stacks.setdefault(tuple(reversed(sample.stack)), Weight()).include(weight)
+
+
+@dataclass(slots=True)
+class _Sample:
+    name: str
+    pid: int
+    tid: int
+    at_ns: int
+    period: int
+    stack: list[int] = field(default_factory=list)  # the innermost first
+
+
+def _sample(line: str) -> _Sample | None:
+    """What begins with a line "comm  pid/tid  seconds.nanoseconds:  period event:"."""
+    match = _HEADER.match(line)
+    if match is None:
+        return None
+    name, pid, tid, seconds, nanoseconds, period, _ = match.groups()
+    return _Sample(name.strip(), int(pid), int(tid), int(f"{seconds}{nanoseconds}"), int(period))
+
 
 def parse(lines: Iterable[str]) -> Samples:
     """Reads line by line; a frame's text is looked at once for each address."""
-    reader = _Reader()
+    found = Samples()
+    numbers: dict[Frame, int] = {}
+    known: dict[str, int] = {}  # by the text of their line
+    sample: _Sample | None = None
     for line in lines:
-        reader.take(line)
-    reader.close()
-    return reader.found
-
-
-class _Reader:
-    """Where in the text we are: within a sample, if `inside`; of one that counts, if there is a thread."""
-
-    def __init__(self) -> None:
-        self.found = Samples()
-        self._known: dict[str, int] = {}  # frames by the text of their line
-        self._numbers: dict[Frame, int] = {}
-        self._inside = False
-        self._thread: ThreadStacks | None = None
-        self._period = 0
-        self._stack: list[int] = []
-
-    def take(self, line: str) -> None:
-        if self._inside and line[:1] in ("\t", " "):
-            self._take_frame(line)
-            return
-        self.close()
-        if line.strip():
-            self._take_header(line)
-
-    def close(self) -> None:
-        """The sample is complete."""
-        if self._thread is not None:
-            key = tuple(reversed(self._stack))
-            sample = Weight(1, self._period, self._period**2)
-            self._thread.stacks.setdefault(key, Weight()).include(sample)
-        self._thread = None
-        self._inside = False
-        self._stack.clear()
-
-    def _take_frame(self, line: str) -> None:
-        number = self._known.get(line)
-        if number is None:
-            frame = _frame(line)
-            if frame is None:
-                self.found.unreadable += 1
-                return
-            number = self._known[line] = self._numbers.setdefault(frame, len(self.found.frames))
-            if number == len(self.found.frames):
-                self.found.frames.append(frame)
-        self._stack.append(number)
-
-    def _take_header(self, line: str) -> None:
-        found = self.found
-        match = _HEADER.match(line)
-        if match is None:
-            found.unreadable += 1
-            return
-        self._inside = True
-        name, pid, tid, seconds, nanoseconds, period, _ = match.groups()
-        if pid == "0":
-            found.idle += 1
-            return
-        at_ns = int(seconds) * 1_000_000_000 + int(nanoseconds)
-        found.first_ns = at_ns if found.first_ns is None else min(found.first_ns, at_ns)
-        found.last_ns = at_ns if found.last_ns is None else max(found.last_ns, at_ns)
-        identity = int(pid), int(tid)
-        thread = found.threads.get(identity)
-        if thread is None:
-            thread = found.threads[identity] = ThreadStacks(*identity)
-        thread.name = name.strip()
-        self._thread, self._period = thread, int(period)
+        if sample is not None and line[:1] in ("\t", " "):
+            if line not in known:
+                frame = _frame(line)
+                if frame is None:
+                    found.unreadable += 1
+                    continue
+                known[line] = numbers.setdefault(frame, len(numbers))
+            sample.stack.append(known[line])
+            continue
+        found.include(sample)
+        sample = _sample(line)
+        found.unreadable += sample is None and bool(line.strip())
+    found.include(sample)
+    found.frames.extend(numbers)
+    return found
 
 
 def is_whole(frames: list[Frame], stack: Stack) -> bool:

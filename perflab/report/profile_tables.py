@@ -24,20 +24,15 @@ def print_profile(out: Console, profile: Profile, directory: Path, *, threads: b
 
     from perflab.report.table import print_rows
 
-    quality, unit = profile.quality, profile.unit
     out.print(Text(f"CPU profile of {profile.title}", "bold"))
-    out.print(
-        f"{result.amount(quality.weight, unit)} in {quality.samples:,} samples of {profile.event} at "
-        f"{profile.frequency_hz} Hz, stacks by {profile.call_graph}; {result.percent(quality.whole)} of the "
-        f"stacks are whole, {result.percent(quality.unresolved)} of the samples in functions without a name"
-    )
+    out.print(", stacks ".join(result.facts(profile.quality, profile)))
     for note in profile.notes:
         out.print(note, style="dim")
     for warning in profile.warnings:
         out.print(warning, style="yellow")
     out.print()
     processes = profile.processes
-    table = result.processes_table("Processes", profile)
+    table = result.processes_table(profile)
     print_rows(out, replace(table, rows=processes[:MOST_PROCESSES]))
     if len(processes) > MOST_PROCESSES:
         out.print(f"and {len(processes) - MOST_PROCESSES} processes more", style="dim")

@@ -1,7 +1,5 @@
 """Traces of ROS 2 systems: read by native code, handed over as data frames, and turned into answers.
 
-    source       an open trace as tables      library     the native reader behind it
-
 Example:
     trace = open_trace([Path("traces/session")])
     takes = trace.table("takes")

@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from perflab.trace.columns import Column, Table, holds
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SCHEMA_VERSION = 1
 

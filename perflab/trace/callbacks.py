@@ -7,8 +7,6 @@ deviation of that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from perflab.trace import names
@@ -31,11 +29,9 @@ from perflab.trace.columns import (
 from perflab.trace.quality import Quality, migration_reason, quality_of, scheduler_reason, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_SD, TIMED, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
+from perflab.trace.source import Source
 from perflab.trace.threads import SPLIT_STATES, holders, part_of, split_of
 from perflab.units import plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 _INTER_ARRIVAL = ("min", "p50", "p90", "p99", "p99_9", "max", MAX_AT, "mean")
 _SHORT = ("p50", "p99", "max")

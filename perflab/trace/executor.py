@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from perflab.trace.answer import Answer, Section
@@ -34,15 +34,10 @@ from perflab.trace.columns import Table, because, count, percent, symbol, text, 
 from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS
 from perflab.trace.quality import Quality, quality_of
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
+from perflab.trace.source import Source
 from perflab.trace.threads import WHO, identities, known_time, part_of, section_of, split_of
 from perflab.trace.why_threads import Threads
 from perflab.units import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
-
-    from perflab.trace.source import Source
 
 
 def _sum(column: str) -> pl.Expr:
@@ -50,29 +45,26 @@ def _sum(column: str) -> pl.Expr:
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
 
 
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
 MIN_KNOWN_PERCENT = 90  # of a duration, below which no share of its CPU time is given
 LARGEST = 100  # nodes of the tree of calls that are kept without being asked for all
 
-# The rows of a thread: name, depth, and which of them is the parent.
-_ROWS = (
-    ("thread", 0, None),
-    ("spin", 1, 0),
-    ("get_next_executable", 2, 1),
-    ("get_next_ready_executable", 3, 2),
-    ("wait_for_work", 3, 2),
-    ("execute", 2, 1),
-    ("callbacks in execute", 3, 5),
-    ("dispatch", 2, 1),
-    ("callbacks in dispatch", 3, 7),
-)
-_TIMES = (_sum("wall_ns"), _sum("on_cpu_ns"), pl.col("told_ns").sum())
-_OWN_TIMES = tuple(map(_sum, ("wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns")))
 _READY, _WAIT, _WITH_CALLBACKS = "get_next_ready", "wait_for_work", ("execute", "dispatch")
-_OF_CPU = ("on_cpu", "cpu_", "known")  # columns that rest on the scheduler's events begin so
 _PHASES = (_READY, _WAIT, *_WITH_CALLBACKS)
+_IN_CALLBACKS = "callbacks in "
+# The rows of a thread: name, depth, which of them is the parent, and the phases that it is the sum of.
+_ROWS = (
+    ("thread", 0, None, ()),
+    ("spin", 1, 0, _PHASES),
+    ("get_next_executable", 2, 1, (_READY, _WAIT)),
+    ("get_next_ready_executable", 3, 2, (_READY,)),
+    ("wait_for_work", 3, 2, (_WAIT,)),
+    ("execute", 2, 1, ("execute",)),
+    (f"{_IN_CALLBACKS}execute", 3, 5, (f"{_IN_CALLBACKS}execute",)),
+    ("dispatch", 2, 1, ("dispatch",)),
+    (f"{_IN_CALLBACKS}dispatch", 3, 7, (f"{_IN_CALLBACKS}dispatch",)),
+)
+_OWN_TIMES = tuple(map(_sum, ("wall_ns", "self_ns", "on_cpu_ns", "on_cpu_self_ns")))
+_OF_CPU = ("on_cpu", "cpu_", "known")  # columns that rest on the scheduler's events begin so
 MUCH_LOCK_PERCENT = 5  # of a thread's phases spent waiting for the executor's lock: worth a sentence
 
 NO_IDENTITY = (
@@ -314,67 +306,66 @@ def _shares(rows: pl.DataFrame, trace: Source) -> pl.DataFrame:
     )
 
 
-def _without_scheduler(trace: Source, table: Table) -> dict[str, str]:
-    """Why the figures of CPU time are null where no scheduler's events are there."""
-    if trace.facts["scheduler"] is not None:
-        return {}
-    return dict.fromkeys((c.name for c in table.columns if c.name.startswith(_OF_CPU)), NO_SCHEDULER)
-
-
 # Phases ---------------------------------------------------------------------------------------------------------------
 
 
 def _phase_table(trace: Source, scope: Scope, lengths: pl.DataFrame, inside: pl.DataFrame, quality: Quality) -> Section:
     follows_wait = (pl.col("phase") == _WAIT).shift(1).over("thread_row").fill_null(False)
-    begins = (pl.col("phase") == _READY) & ~follows_wait
-    last_ns = pl.max_horizontal(pl.col("end_ns").max(), pl.col("start_ns").max())
-    spins = lengths.group_by("thread_row").agg(
-        pl.lit(1, pl.UInt32).alias("count"),
-        (last_ns - pl.col("start_ns").min()).alias("wall_ns"),
-        *_TIMES[1:],
-    )
-    next_ones = lengths.with_columns(__begins=begins).filter(pl.col("phase").is_in([_READY, _WAIT]))
-    in_next = next_ones.group_by("thread_row").agg(pl.col("__begins").sum().cast(pl.UInt32).alias("count"), *_TIMES)
-    phase = pl.col("phase").replace(_READY, "get_next_ready_executable")
-    parts = pl.concat(
+    stretches = pl.concat(
         [
-            _life(trace, lengths["thread_row"], scope).with_columns(function=pl.lit("thread")),
-            spins.with_columns(function=pl.lit("spin")),
-            in_next.with_columns(function=pl.lit("get_next_executable")),
-            lengths.group_by("thread_row", function=phase).agg(pl.len().alias("count"), *_TIMES),
-            inside.group_by("thread_row", function=pl.format("callbacks in {}", "phase")).agg(
-                pl.len().alias("count"), *_TIMES
-            ),
+            lengths.with_columns(begins=(pl.col("phase") == _READY) & ~follows_wait),
+            inside.with_columns(phase=pl.lit(_IN_CALLBACKS) + pl.col("phase")),
         ],
         how="diagonal_relaxed",
     )
     shape = pl.DataFrame(
-        _ROWS, schema={"function": pl.String, "depth": pl.Int64, "above": pl.Int64}, orient="row"
-    ).with_columns(place=pl.int_range(pl.len()))
+        _ROWS,
+        schema={"function": pl.String, "depth": pl.Int64, "above": pl.Int64, "phase": pl.List(pl.String)},
+        orient="row",
+    ).with_row_index("place")
+    is_spin = pl.col("function") == "spin"
+    parts = (
+        stretches.join(shape.select("function", "phase").explode("phase"), on="phase")
+        .group_by("thread_row", "function")
+        .agg(
+            *map(_sum, ("wall_ns", "on_cpu_ns")),
+            pl.col("told_ns", "begins").sum(),
+            count=pl.len(),
+            span_ns=pl.max_horizontal(pl.col("end_ns").max(), pl.col("start_ns").max()) - pl.col("start_ns").min(),
+        )
+        .with_columns(
+            wall_ns=pl.when(is_spin).then("span_ns").otherwise("wall_ns"),
+            count=pl.when(is_spin)
+            .then(1)
+            .when(pl.col("function") == "get_next_executable")
+            .then("begins")
+            .otherwise("count"),
+        )
+    )
+    life = _life(trace, lengths["thread_row"], scope).with_columns(function=pl.lit("thread"))
     # Of what never happened nothing is on a CPU, if anybody looked.
     watched = pl.lit(None if trace.facts["scheduler"] is None else 0, pl.Int64)
-    nothing = {"wall_ns": pl.lit(0), "told_ns": watched, "on_cpu_ns": watched}
+    nothing = {"wall_ns": pl.lit(0), "told_ns": watched, "on_cpu_ns": watched, "count": pl.lit(0)}
+    never = pl.col("count").is_null()
     first = pl.col("thread_row").cast(pl.Int64) * len(_ROWS)
     rows = (
         lengths.select(pl.col("thread_row").unique(maintain_order=True))
         .join(shape, how="cross", maintain_order="left_right")
-        .join(parts, on=["thread_row", "function"], how="left", maintain_order="left")
-        .with_columns(
-            pl.col("count").fill_null(0),
-            *(
-                pl.when(pl.col("count").is_null()).then(value).otherwise(name).alias(name)
-                for name, value in nothing.items()
-            ),
-            node=first + pl.col("place"),
-            parent=first + pl.col("above"),
+        .join(
+            pl.concat([life, parts.select(life.columns)], how="vertical_relaxed"),
+            on=["thread_row", "function"],
+            how="left",
+            maintain_order="left",
         )
+        .with_columns(pl.when(never).then(value).otherwise(name).alias(name) for name, value in nothing.items())
+        .with_columns(node=first + pl.col("place"), parent=first + pl.col("above"))
     )
-    spin = rows.filter(pl.col("function") == "spin").select("thread_row", spin_wall="wall_ns")
+    rows = _shares(rows, trace)
+    spin = rows.filter(is_spin)
     of_spin = pl.when(pl.col("depth") > 0).then(part_of(pl.col("wall_ns"), pl.col("spin_wall")))
-    rows = _shares(rows, trace).join(spin, on="thread_row", how="left", maintain_order="left")
-    rows = rows.with_columns(wall_of_spin_percent=of_spin)
-    notes = _phase_notes(trace, lengths, rows.filter(pl.col("function") == "spin"), quality)
-    return section_of(trace, EXECUTOR, rows, notes, _without_scheduler(trace, EXECUTOR), ["depth"])
+    rows = rows.join(spin.select("thread_row", spin_wall="wall_ns"), on="thread_row", maintain_order="left")
+    notes = _phase_notes(trace, lengths, spin, quality)
+    return _tree_section(trace, EXECUTOR, rows.with_columns(wall_of_spin_percent=of_spin), notes)
 
 
 def _phase_notes(trace: Source, lengths: pl.DataFrame, spins: pl.DataFrame, quality: Quality) -> list[str]:
@@ -604,14 +595,12 @@ def _function_sections(trace: Source, calls: pl.DataFrame, largest: int | None) 
     functions = trace.table("functions")
     symbols = [symbol or f"0x{address:x}" for symbol, address in functions.select("symbol", "address").rows()]
     labels = pl.DataFrame(
-        {"label": range(len(symbols)), "function": map(base_name, symbols), "symbol": symbols},
-        schema={"label": pl.Int64, "function": pl.String, "symbol": pl.String},
-    )
-    of_executor = np.asarray([EXECUTOR_FUNCTION.fullmatch(name) is not None for name in labels["function"]], dtype=bool)
+        {"function": map(base_name, symbols), "symbol": symbols},
+        schema={"function": pl.String, "symbol": pl.String},
+    ).with_row_index("label")
     lengths = _with_split(
-        trace, calls.select("thread_row", "start_ns", "end_ns", label=pl.col("function").cast(pl.Int64))
+        trace, calls.select("thread_row", "start_ns", "end_ns", "parent", label=pl.col("function").cast(pl.UInt32))
     )
-    parents = calls["parent"].fill_null(-1).to_numpy().astype(np.int64)
     notes = []
     if unended := lengths["wall_ns"].null_count():
         notes.append(f"{plural(unended, 'call')} had not returned when the trace ended: counted, without a duration")
@@ -619,120 +608,91 @@ def _function_sections(trace: Source, calls: pl.DataFrame, largest: int | None) 
         notes.append(f"{plural(unnamed, 'function')} of {functions.height} without a name: addresses stand for them")
 
     # The executor's functions among themselves: what is called between two of them is time of the outer one.
-    chosen = of_executor[lengths["label"].to_numpy()]
-    nearest = _nearest(parents, chosen)[chosen]
-    above = np.where(nearest >= 0, (np.cumsum(chosen) - 1)[nearest], -1)
-    tree = _tree(trace, _with_own(lengths.filter(pl.Series(chosen)), above), above, labels)
-    none = () if chosen.any() else ("No function of an rclcpp executor is among those that the trace has",)
-    sections = [_tree_section(trace, EXECUTOR_FUNCTIONS, tree, (*none, *notes))]
-
-    owned = _with_own(lengths, parents)
-    tree = _tree(trace, owned, parents, labels)
+    of_executor = [EXECUTOR_FUNCTION.fullmatch(name) is not None for name in labels["function"]]
+    own = _tree(trace, lengths, of_executor, labels)
+    none = () if own.height else ("No function of an rclcpp executor is among those that the trace has",)
+    tree = _tree(trace, lengths, [True] * len(symbols), labels)
     kept = tree if largest is None else _largest(tree, largest)
     cut = (f"The {largest} longest of {tree.height}; --all has all of them",) if kept.height < tree.height else ()
-    sections.append(_tree_section(trace, CALL_TREE, kept, (*cut, *notes)))
-    sections.append(_flat_section(trace, owned, parents, labels, notes))
-    return sections
-
-
-def _upwards(parents: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """Step by step up from all calls: those that have so many callers, and the outermost of these."""
-    calls = np.flatnonzero(parents >= 0)
-    above = parents[calls]
-    while calls.size:
-        yield calls, above
-        above = parents[above]
-        calls, above = calls[above >= 0], above[above >= 0]
-
-
-def _nearest(parents: Integers, chosen: Flags) -> Integers:
-    """The nearest ancestor of each call that is chosen; -1 where there is none."""
-    nearest = np.full(len(parents), -1, dtype=np.int64)
-    for calls, above in _upwards(parents):
-        found = chosen[above] & (nearest[calls] < 0)
-        nearest[calls[found]] = above[found]
-    return nearest
-
-
-def _depths(parents: Integers) -> Integers:
-    depths = np.zeros(len(parents), dtype=np.int64)
-    for calls, _ in _upwards(parents):
-        depths[calls] += 1
-    return depths
-
-
-def _recursive(parents: Integers, functions: Integers) -> Flags:
-    """Whether a call has one of the same function around it."""
-    found = np.zeros(len(parents), dtype=bool)
-    for calls, above in _upwards(parents):
-        found[calls] |= functions[above] == functions[calls]
-    return found
-
-
-def _own(values: pl.Series, parents: Integers) -> pl.Series:
-    """What is left of the time of each call without the calls below it; null where one of these is not known."""
-    below = parents >= 0
-    known = values.fill_null(0).to_numpy()
-    inside = np.zeros(len(parents), dtype=np.int64)
-    np.add.at(inside, parents[below], known[below])
-    unknown = np.zeros(len(parents), dtype=bool)
-    unknown[parents[below & values.is_null().to_numpy()]] = True
-    return pl.select(pl.when(~pl.Series(unknown)).then(values - pl.Series(inside))).to_series()
-
-
-def _with_own(lengths: pl.DataFrame, parents: Integers) -> pl.DataFrame:
-    return lengths.with_columns(
-        _own(lengths["wall_ns"], parents).alias("self_ns"), _own(lengths["on_cpu_ns"], parents).alias("on_cpu_self_ns")
+    # Wherever they are called from; time of a recursive call is counted once.
+    outermost = ~pl.col("recursive")
+    flat = (
+        tree.filter(pl.col("depth") > 0)
+        .with_columns(pl.when(outermost).then(pl.col("wall_ns", "on_cpu_ns")))
+        .group_by("thread_row", "label", "function", "symbol", maintain_order=True)
+        .agg(pl.col("count").sum(), *_OWN_TIMES)
     )
+    return [
+        _tree_section(trace, EXECUTOR_FUNCTIONS, own, (*none, *notes)),
+        _tree_section(trace, CALL_TREE, kept, (*cut, *notes)),
+        _tree_section(trace, FUNCTIONS, flat, notes, longest="self_ns"),
+    ]
 
 
-def _tree(trace: Source, lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame) -> pl.DataFrame:
-    """The calls of each thread, those with the same chain of callers as one node. Rows in the order of the tree."""
-    threads, functions = (lengths[column].to_numpy().astype(np.int64) for column in ("thread_row", "label"))
-    depths = _depths(parents)
-    order = np.argsort(depths, kind="stable")
-    edges = np.searchsorted(depths[order], np.arange(depths.max(initial=-1) + 2))
-    node = np.full(len(parents), -1, dtype=np.int64)
-    levels = [np.empty((3, 0), dtype=np.int64)]
-    made = 0
-    for depth, (begin, end) in enumerate(itertools.pairwise(edges)):
-        calls = order[begin:end]
-        above = -1 - threads[calls] if depth == 0 else node[parents[calls]]  # -1 - row: the thread itself
-        pairs, which = np.unique(np.stack([above, functions[calls]]), axis=1, return_inverse=True)
-        node[calls] = made + which.reshape(-1)
-        levels.append(np.vstack([pairs, np.full((1, pairs.shape[1]), depth + 1)]))
-        made += pairs.shape[1]
-    above, function, depth_of = np.concatenate(levels, axis=1)
-    nodes = pl.DataFrame({"node": np.arange(made), "parent": above, "label": function, "depth": depth_of})
+def _tree(trace: Source, lengths: pl.DataFrame, chosen: Sequence[bool], labels: pl.DataFrame) -> pl.DataFrame:
+    """The calls of the chosen functions: those of a thread with the same chain of callers among them are one node. A
+    row each, in the order of the tree, below one of the thread itself; `recursive`: the function is in the chain.
+    """
+    nodes: dict[tuple[int, ...], int] = {}  # by their chains: the row of the thread, then functions
+    chains: list[tuple[int, ...]] = []  # of each call; one that is not chosen is a part of the one around it
+    callers: list[int | None] = []  # of each call the one that counts: itself, or the nearest around it
+    for call, (thread, label, parent) in enumerate(lengths.select("thread_row", "label", "parent").iter_rows()):
+        chain, caller = ((thread,), None) if parent is None else (chains[parent], callers[parent])
+        if chosen[label]:
+            chain, caller = (*chain, label), call
+            nodes.setdefault(chain, len(nodes))
+        chains.append(chain)
+        callers.append(caller)
+    rows = [
+        (node, nodes.get(chain[:-1], -1 - chain[0]), chain[-1], len(chain) - 1, chain[-1] in chain[1:-1])
+        for chain, node in nodes.items()
+    ]
+    counted = lengths.with_columns(
+        call=pl.int_range(pl.len()),
+        node=pl.Series(map(nodes.get, chains), dtype=pl.Int64),
+        caller=pl.Series(callers, dtype=pl.Int64),
+        above=pl.Series(callers, dtype=pl.Int64).gather(lengths["parent"]),
+    )
     figures = (
-        lengths.with_columns(pl.Series("node", node))
+        _with_own(counted.filter(pl.col("call") == pl.col("caller")))
         .group_by("node")
         .agg(pl.col("thread_row").first(), pl.len().alias("count"), *_OWN_TIMES, pl.col("told_ns").sum())
     )
-    nodes = nodes.join(figures, on="node", maintain_order="left").join(
-        labels, on="label", how="left", maintain_order="left"
-    )
-    whole = _life(trace, lengths["thread_row"]).with_columns(
+    schema = {"node": pl.Int64, "parent": pl.Int64, "label": pl.UInt32, "depth": pl.Int64, "recursive": pl.Boolean}
+    tree = pl.DataFrame(rows, schema=schema, orient="row").join(figures, on="node", maintain_order="left")
+    whole = _life(trace, figures["thread_row"]).with_columns(
         node=-1 - pl.col("thread_row").cast(pl.Int64), parent=pl.lit(None, pl.Int64), depth=pl.lit(0, pl.Int64),
         function=pl.lit("thread"),
     )  # fmt: skip
-    return _in_order(_shares(pl.concat([whole, nodes.drop("label")], how="diagonal_relaxed"), trace))
+    tree = tree.join(labels, on="label", how="left", maintain_order="left")
+    return _in_order(_shares(pl.concat([whole, tree], how="diagonal_relaxed"), trace))
+
+
+def _with_own(calls: pl.DataFrame) -> pl.DataFrame:
+    """With what is left of the times of each call without the calls below it; null where one of these is not known."""
+    times = ("wall_ns", "on_cpu_ns")
+    known = (pl.when(pl.col(time).null_count() == 0).then(pl.col(time).sum()).alias(f"below_{time}") for time in times)
+    below = calls.group_by(call="above").agg(*known, calls=pl.len())
+    rest = {time: pl.col(time) - pl.col(f"below_{time}") for time in times}
+    alone = pl.col("calls").is_null()
+    return calls.join(below, on="call", how="left", maintain_order="left").with_columns(
+        pl.when(alone).then(time).otherwise(rest[time]).alias(own)
+        for time, own in zip(times, ("self_ns", "on_cpu_self_ns"), strict=True)
+    )
 
 
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Each node before those below it, siblings by their duration."""
-    by_duration = rows.sort("wall_ns", descending=True, nulls_last=True, maintain_order=True)
-    below: dict[int | None, list[int]] = {}
-    for node, parent in by_duration.select("node", "parent").iter_rows():
-        below.setdefault(parent, []).append(node)
-    places: dict[int, int] = {}
-    waiting = sorted(below.get(None, ()))
+    below: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
+    by_duration = rows.with_row_index("row").sort("wall_ns", descending=True, nulls_last=True, maintain_order=True)
+    for parent, row, node in by_duration.select("parent", "row", "node").iter_rows():
+        below[parent].append((row, node))
+    order, waiting = [], below[None]
     while waiting:
-        node = waiting.pop()
-        places[node] = len(places)
-        waiting += reversed(below.get(node, ()))
-    place = pl.DataFrame({"node": list(places), "place": range(len(places))}, {"node": pl.Int64, "place": pl.Int64})
-    return rows.join(place, on="node").sort("place").drop("place")
+        row, node = waiting.pop()
+        order.append(row)
+        waiting += reversed(below[node])
+    return rows[order]
 
 
 def _largest(rows: pl.DataFrame, count: int) -> pl.DataFrame:
@@ -748,21 +708,11 @@ def _largest(rows: pl.DataFrame, count: int) -> pl.DataFrame:
     return rows.filter(pl.col("node").is_in(list(kept)))
 
 
-def _tree_section(trace: Source, table: Table, tree: pl.DataFrame, notes: Sequence[str]) -> Section:
-    hidden = ("depth", "symbol", "known_percent")
-    return section_of(trace, table, tree, notes, _without_scheduler(trace, table), hidden)
-
-
-def _flat_section(
-    trace: Source, lengths: pl.DataFrame, parents: Integers, labels: pl.DataFrame, notes: list[str]
+def _tree_section(
+    trace: Source, table: Table, rows: pl.DataFrame, notes: Iterable[str], longest: str | None = None
 ) -> Section:
-    """Functions wherever they are called from; time of a recursive call is counted once."""
-    outermost = ~pl.Series(_recursive(parents, lengths["label"].to_numpy()))
-    rows = (
-        lengths.with_columns(pl.when(outermost).then(pl.col("wall_ns", "on_cpu_ns")))
-        .group_by("thread_row", "label")
-        .agg(pl.len().alias("count"), *_OWN_TIMES)
-        .join(labels, on="label", how="left")
-    )
-    why = _without_scheduler(trace, FUNCTIONS)
-    return section_of(trace, FUNCTIONS, rows, notes, why, ["symbol"], longest="self_ns")
+    hidden = {"depth", "symbol", *(() if table is EXECUTOR else ("known_percent",))}.intersection(table.names)
+    because: dict[str, str] = {}
+    if trace.facts["scheduler"] is None:
+        because = dict.fromkeys((c.name for c in table.columns if c.name.startswith(_OF_CPU)), NO_SCHEDULER)
+    return section_of(trace, table, rows, notes, because, hidden, longest=longest)

@@ -16,7 +16,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -26,19 +26,16 @@ from perflab.profile import flamegraph
 from perflab.trace import names
 from perflab.trace.answer import SCHEMA_VERSION, Answer
 from perflab.trace.callbacks import callbacks
+from perflab.trace.columns import Column
 from perflab.trace.executor import executor
 from perflab.trace.messages import messages, not_taken
 from perflab.trace.paths import Asked, paths
 from perflab.trace.quality import quality_of
 from perflab.trace.scheduling import scheduling
-from perflab.trace.source import TABLES
+from perflab.trace.source import TABLES, NativeTrace, Source
 from perflab.trace.summary import summary
 from perflab.trace.why import why
 from perflab.units import plural
-
-if TYPE_CHECKING:
-    from perflab.trace.columns import Column
-    from perflab.trace.source import NativeTrace, Source
 
 Json = dict[str, Any]
 

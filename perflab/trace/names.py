@@ -8,14 +8,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from perflab.trace.source import Source
 from perflab.units import format_time
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 # Topics and services that ROS itself brings: kept, and sorted behind those of the system.
 INTERNAL_TOPICS = ("/rosout", "/parameter_events", "ros_discovery_info")

@@ -5,10 +5,10 @@ Worked out once, for all answers (docs/tracing.md, Data quality). Nothing here c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -17,10 +17,8 @@ from perflab.trace.answer import Answer, Section
 from perflab.trace.columns import HANDLE, HOST, PID, PROCESS, Table, because, count, flag, identity, percent, text, time
 from perflab.trace.names import NO_SCHEDULER, SILENT_EXECUTORS
 from perflab.trace.scope import EVERYTHING, Scope
+from perflab.trace.source import Source
 from perflab.units import format_count, format_time, plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 Json = dict[str, Any]
 
@@ -162,114 +160,25 @@ TAKES_WITHOUT_PUBLICATION = Table(
 TABLES = (COVERAGE, LEDGER, UNMATCHED, TAKES_WITHOUT_PUBLICATION, INITIALISATION, CLOCKS, THREADS_WITHOUT_SCHEDULER)
 
 
-@dataclass(frozen=True)
-class _Lost:
-    """What the ledger has of one kind of loss."""
-
-    kind: _Kind
-    entries: Sequence[Json]
-    zero_ns: int | None  # the beginning of the trace
-
-    @property
-    def count(self) -> int:
-        return sum(entry["count"] for entry in self.entries)
-
-    def counted(self, one: str, many: str | None = None) -> str:
-        """ "at least 7 003 events"."""
-        least = "" if all(entry["exact"] for entry in self.entries) else "at least "
-        return f"{least}{plural(self.count, one, many)}"
-
-    def files(self, one: str = "file", many: str | None = None) -> str:
-        return plural(len({entry["file"] for entry in self.entries}), one, many)
-
-    def instants(self, end: str) -> list[int]:
-        return [entry[end] for entry in self.entries if entry.get(end) is not None]
-
-    def after(self, instant_ns: int) -> str:
-        return f"{format_time(max(0, instant_ns - (self.zero_ns or 0)))}"
-
-    @property
-    def when(self) -> str:
-        begins, ends = self.instants("begin_ns"), self.instants("end_ns")
-        if not begins or not ends or self.zero_ns is None:
-            return ""
-        return f", between {self.after(min(begins))} and {self.after(max(ends))} after the beginning"
-
-
-def _in_files(lost: _Lost) -> str:
-    return f"{lost.counted(lost.kind.one, lost.kind.many)} in {lost.files()}{lost.when}"
-
-
-def _whole_files(lost: _Lost) -> str:
-    return f"{lost.files(lost.kind.one, lost.kind.many)}{lost.when}"
-
-
-def _unreadable(lost: _Lost) -> str:
-    """The count is of bytes, which may be unknown (0): what is told is how many files."""
-    size = f" ({lost.counted('byte')})" if lost.count else ""
-    return f"{lost.files(lost.kind.one, lost.kind.many)}{size}{lost.when}"
-
-
-def _without_begin(lost: _Lost) -> str:
-    ends = lost.instants("end_ns")
-    until = f"; the last begins {lost.after(max(ends))} after the beginning" if ends else ""
-    return (
-        f"{lost.files('stream')} without the beginning: {lost.counted('packet')} before the first are not in the trace "
-        f"(a snapshot, overwritten, or deleted){until}"
-    )
-
-
-def _without_end(lost: _Lost) -> str:
-    return (
-        f"{lost.files('stream')} without the end: what was recorded later than "
-        f"{lost.after(min(lost.instants('begin_ns')))} after the beginning is not all in the trace"
-    )
-
-
-def _absent(lost: _Lost) -> str:
-    """Which: each is one buffer, usually that of a CPU, for all of the time."""
-    words, n = [entry["message"] for entry in lost.entries[:3]], len(lost.entries)
-    more = f"; and {plural(n - 3, 'stream')} more" if n > 3 else ""
-    return f"{plural(n, lost.kind.one, lost.kind.many)} ({'; '.join(words)}{more})"
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of loss: what one and many of it are called, and how all of it is said."""
-
-    one: str = ""
-    many: str = ""
-    say: Callable[[_Lost], str] = _in_files
-    gap: bool = True  # two events that follow each other need not be neighbours
-
-
-_KINDS = {
-    "discarded_events": _Kind("event discarded by the tracer", "events discarded by the tracer"),
-    "lost_packets": _Kind("packet lost", "packets lost"),
-    "missing_begin": _Kind(say=_without_begin),
-    "missing_end": _Kind(say=_without_end),
-    "missing_stream": _Kind("stream is not in the trace", "streams are not in the trace", _absent),
-    "truncated_packet": _Kind("byte missing at the end of a cut file", "bytes missing at the ends of cut files"),
-    "corrupt_packet": _Kind("byte of packets that make no sense", "bytes of packets that make no sense"),
-    "undecodable_event": _Kind(
-        "byte after an event that cannot be decoded", "bytes after events that cannot be decoded"
-    ),
-    "backwards_time": _Kind("event older than the one before it", "events older than the one before them", gap=False),
-    "unreadable_stream": _Kind("file that cannot be read", "files that cannot be read", _unreadable),
-    "foreign_uuid": _Kind(
-        "packet with the UUID of another trace, read all the same",
-        "packets with the UUID of another trace, read all the same",
-        gap=False,
-    ),
-    "unreadable_metadata": _Kind(
-        "metadata file that cannot be parsed", "metadata files that cannot be parsed", _whole_files, gap=False
-    ),
+# Kinds of loss, each with the sentence about all of it: `_losses` has the words that stand in it.
+_LOSSES = {
+    "discarded_events": "{events} discarded by the tracer in {files}{when}",
+    "lost_packets": "{packets} lost in {files}{when}",
+    "missing_begin": "{streams} without the beginning: {packets} before the first are not in the trace (a snapshot, "
+    "overwritten, or deleted){until}",
+    "missing_end": "{streams} without the end: what was recorded later than {first} after the beginning is not all in "
+    "the trace",
+    "missing_stream": "{absent} not in the trace ({which})",
+    "truncated_packet": "{bytes} missing at the ends of cut files in {files}{when}",
+    "corrupt_packet": "{bytes} of packets that make no sense in {files}{when}",
+    "undecodable_event": "{bytes} after events that cannot be decoded in {files}{when}",
+    "backwards_time": "{events} older than the one before {them} in {files}{when}",
+    "unreadable_stream": "{files} that cannot be read{size}{when}",
+    "foreign_uuid": "{packets} with the UUID of another trace, read all the same in {files}{when}",
+    "unreadable_metadata": "{metadata_files} that cannot be parsed{when}",
 }
-
-
-def _kind(entry: Json) -> _Kind:
-    kind = entry["kind"]
-    return _KINDS.get(kind, _Kind(kind, kind, gap=False))
+# Those across which two events that follow each other need not be neighbours.
+_GAPS = _LOSSES.keys() - {"backwards_time", "foreign_uuid", "unreadable_metadata"}
 
 
 @dataclass(frozen=True)
@@ -474,11 +383,32 @@ def _version(text: str) -> tuple[int, ...] | None:
 
 def _losses(facts: Json) -> tuple[str, ...]:
     """One sentence per kind of loss."""
-    found: dict[str, list[Json]] = {}
+    by_kind: dict[str, list[Json]] = {}
     for entry in facts["ledger"]:
-        found.setdefault(entry["kind"], []).append(entry)
-    kinds = ((_kind(entries[0]), entries) for entries in found.values())
-    return tuple(kind.say(_Lost(kind, entries, facts.get("begin_ns"))) for kind, entries in kinds)
+        by_kind.setdefault(entry["kind"], []).append(entry)
+    return tuple(_loss(kind, entries, facts.get("begin_ns")) for kind, entries in by_kind.items())
+
+
+def _loss(kind: str, entries: Sequence[Json], zero_ns: int | None) -> str:
+    count = sum(entry["count"] for entry in entries)
+    files = len({entry["file"] for entry in entries})
+    least = "" if all(entry["exact"] for entry in entries) else "at least "
+    begins, ends = ([e[end] for e in entries if e.get(end) is not None] for end in ("begin_ns", "end_ns"))
+    # From the beginning of the trace on.
+    first, last = (format_time(max(0, at - (zero_ns or 0))) for at in (min(begins, default=0), max(ends, default=0)))
+    which = "; ".join(entry["message"] for entry in entries[:3])  # each is one buffer, usually that of a CPU
+    counted = {noun: f"{least}{plural(count, noun)}" for noun in ("event", "packet", "byte")}
+    return _LOSSES.get(kind, f"{least}{format_count(count)} {kind} in {{files}}{{when}}").format(
+        **{f"{noun}s": words for noun, words in counted.items()},
+        **{f"{noun.replace(' ', '_')}s": plural(files, noun) for noun in ("file", "stream", "metadata file")},
+        absent=plural(len(entries), "stream is", "streams are"),
+        which=which if len(entries) <= 3 else f"{which}; and {plural(len(entries) - 3, 'stream')} more",
+        when=f", between {first} and {last} after the beginning" if begins and ends and zero_ns is not None else "",
+        until=f"; the last begins {last} after the beginning" if ends else "",
+        size=f" ({counted['byte']})" if count else "",  # which may be unknown
+        first=first,
+        them="it" if count == 1 else "them",
+    )
 
 
 def _contradictions(facts: Json) -> str | None:
@@ -544,7 +474,7 @@ def _of_host(host: str | None) -> str:
 
 def _gaps(facts: Json) -> tuple[pl.DataFrame, bool]:
     """When events of user space may be missing; and whether some are missing at a time that nobody knows."""
-    entries = [e for e in facts["ledger"] if _kind(e).gap and not _is_kernel(e, facts)]
+    entries = [e for e in facts["ledger"] if e["kind"] in _GAPS and not _is_kernel(e, facts)]
     whole = (-_FOREVER, _FOREVER)
     spans = [whole if e["kind"] == "missing_stream" else (e.get("begin_ns"), e.get("end_ns")) for e in entries]
     anywhere = (None, None) in spans
@@ -571,7 +501,7 @@ def knows_idle_cpus(facts: Json) -> bool:
     scheduler = facts.get("scheduler")
     if not scheduler or scheduler.get("contradictions") or not scheduler.get("has_migrations"):
         return False
-    return not any(_kind(e).gap and _is_kernel(e, facts) for e in facts["ledger"])
+    return not any(e["kind"] in _GAPS and _is_kernel(e, facts) for e in facts["ledger"])
 
 
 def _is_kernel(entry: Mapping[str, Any], facts: Json) -> bool:

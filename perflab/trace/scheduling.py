@@ -18,7 +18,6 @@ intervals from their median is at most REGULAR_PERCENT of it: at least half of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -40,11 +39,9 @@ from perflab.trace.names import NO_SCHEDULER
 from perflab.trace.quality import migration_reason, quality_of, wake_up_reason
 from perflab.trace.quantiles import MAX_AT, REASON_QUANTILE, columns_of, describe, quantile
 from perflab.trace.scope import EVERYTHING, Scope, since_begin
+from perflab.trace.source import Source
 from perflab.trace.threads import OF_ANY, ONLY_SCHEDULER, STATES, holders, part_of, section_of
 from perflab.units import plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 MIN_INTERVALS = 20
 REGULAR_PERCENT = 10.0

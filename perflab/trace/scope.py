@@ -15,16 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from perflab.errors import BadInput
 from perflab.trace import names
+from perflab.trace.source import Source
 from perflab.units import format_time, parse_duration
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 
 @dataclass(frozen=True)

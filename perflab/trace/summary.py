@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -28,10 +28,8 @@ from perflab.trace.columns import (
 from perflab.trace.names import NO_SCHEDULER
 from perflab.trace.quality import quality_of
 from perflab.trace.scope import EVERYTHING, Scope
+from perflab.trace.source import Source
 from perflab.units import plural
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
 
 Json = dict[str, Any]
 

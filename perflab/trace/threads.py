@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from perflab.trace import names
 from perflab.trace.answer import Section
 from perflab.trace.columns import HOST, PID, PROCESS, THREAD, TID, Table, because
-
-if TYPE_CHECKING:
-    from perflab.trace.source import Source
+from perflab.trace.source import Source
 
 IDENTITY = ("host", "process", "pid", "thread", "tid")
 ONLY_SCHEDULER = "only the scheduler knows the thread"

@@ -118,7 +118,7 @@ class Recording:
         try:
             held = None if self._cgroups is None else self._cgroups.end()
         finally:
-            user_space, scheduler = self._end_tracers()
+            told = self._end_tracers()
         self._document = {
             "schema": SCHEMA,
             "began": self._began,
@@ -126,25 +126,23 @@ class Recording:
             "ended_ns": time.monotonic_ns(),
             "command": None if command is None else list(command),
             "host": {"boot_id": self.host.boot_id(), **self.host.facts()},
-            "user_space": user_space,
-            "scheduler": scheduler,
+            **told,
             "cgroups": None if held is None else [group.model_dump() for group in held],
         }
         text = json.dumps(self._document, indent=1, ensure_ascii=False) + "\n"
         (self.directory / FILE).write_text(text, encoding="utf-8")
         return self._document
 
-    def _end_tracers(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def _end_tracers(self) -> dict[str, Any]:
         """The scheduler's first: so both tell the same time. What one cannot say is raised when both have ended."""
-        scheduler: dict[str, Any] | None = None
+        told: dict[str, Any] = {"user_space": None, "scheduler": None}
         try:
             if self._scheduler is not None:
-                scheduler = self._scheduler.end()
+                told["scheduler"] = self._scheduler.end()
         finally:
-            told = None if self._session is None else self._session.end()
-        if told is None:
-            return None, scheduler
-        return told.user_space, told.kernel or scheduler
+            if self._session is not None:
+                told |= self._session.end()
+        return told
 
 
 def is_recorded() -> bool:

@@ -94,14 +94,6 @@ class UserSpaceSettings:
         return (self.sub_buffers + 1) * self.sub_buffer_bytes * cpus
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the session recorded, per domain; None where it was not asked to."""
-
-    user_space: dict[str, Any] | None
-    kernel: dict[str, Any] | None
-
-
 def check() -> None:
     """Raises Unavailable where LTTng's programs are not installed."""
     for program in ("lttng", "lttng-sessiond"):
@@ -165,7 +157,7 @@ class Session:
     _keeper: Companion | None = None
     _created: bool = False
     _created_once: bool = False
-    _told: Told | None = None
+    _told: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.directory = self.directory.absolute()
@@ -196,9 +188,10 @@ class Session:
             self._add("kernel", KERNEL_EVENTS, KERNEL_CONTEXTS, KERNEL_BUFFERS, overwrite=snapshot)
         self._run("start", self.name)
 
-    def end(self) -> Told:
-        """Stops and destroys the session, and says what it had lost. Idempotent. Raises PerflabError where LTTng
-        refuses something or could not write all of the trace; everything has ended then.
+    def end(self) -> dict[str, Any]:
+        """Stops and destroys the session, and says what of "user_space" and "scheduler" it recorded and lost.
+        Idempotent. Raises PerflabError where LTTng refuses something or could not write all of the trace; everything
+        has ended then.
         """
         if self._told is not None:
             return self._told
@@ -220,7 +213,7 @@ class Session:
                 said = os.strerror(errno.ENOSPC)
         return None if said is None else f"LTTng cannot write all of the trace: {said}"
 
-    def _end(self) -> Told:
+    def _end(self) -> dict[str, Any]:
         losses: dict[str, tuple[int, int]] = {}
         try:
             if self._created:
@@ -237,10 +230,30 @@ class Session:
                 if self._created:
                     self._run("destroy", self.name)
                     self._created = False
-        return Told(
-            self._document(losses, "UST") if self.user_space is not None else None,
-            self._document(losses, "KERNEL") if self.kernel else None,
-        )
+
+        # What is not known is None.
+        def lost(domain: str) -> dict[str, Any]:
+            discarded, packets = losses.get(domain, (None, None))
+            return {"discarded_events": discarded, "lost_packets": packets, "lttng_version": version()}
+
+        told: dict[str, Any] = {}
+        if (settings := self.user_space) is not None:
+            told["user_space"] = {
+                "tracer": "lttng",
+                "mode": "snapshot" if settings.snapshot else "discard",
+                "events": list(settings.events),
+                "contexts": list(settings.contexts),
+                "sub_buffer_bytes": settings.sub_buffer_bytes,
+                "sub_buffers": settings.sub_buffers,
+                "daemon": "own" if self._daemon.own else "running",
+                **lost("UST"),
+            }
+        if self.kernel:
+            kernel = lost("KERNEL")
+            told["scheduler"] = {
+                "tracer": "lttng", "filter": None, "events": None, "lost": kernel["discarded_events"], **kernel
+            }  # fmt: skip
+        return told
 
     @property
     def _record_file(self) -> Path:
@@ -279,25 +292,6 @@ class Session:
             ]
             found[name] = (sums[0], sums[1])
         return found
-
-    def _document(self, losses: dict[str, tuple[int, int]], domain: str) -> dict[str, Any]:
-        """What is not known is None."""
-        discarded, packets = losses.get(domain, (None, None))
-        shared = {"discarded_events": discarded, "lost_packets": packets, "lttng_version": version()}
-        if domain == "KERNEL":
-            return {"tracer": "lttng", "filter": None, "events": None, "lost": discarded, **shared}
-        assert self.user_space is not None
-        settings = self.user_space
-        return {
-            "tracer": "lttng",
-            "mode": "snapshot" if settings.snapshot else "discard",
-            "events": list(settings.events),
-            "contexts": list(settings.contexts),
-            "sub_buffer_bytes": settings.sub_buffer_bytes,
-            "sub_buffers": settings.sub_buffers,
-            "daemon": "own" if self._daemon.own else "running",
-            **shared,
-        }
 
     def _run(self, *arguments: str) -> str:
         return _lttng(arguments, self._daemon.variables)

@@ -22,8 +22,8 @@ from perflab.models import as_json
 from perflab.observer import cpu_profile
 from perflab.profile import counter, families, perf_data, record, result, script
 from perflab.profile.counter import Attempt, Counter
-from perflab.profile.record import Plan, Settings
-from perflab.profile.result import Profile, Recorded, Recording
+from perflab.profile.record import Plan, Recording, Settings
+from perflab.profile.result import Profile
 from perflab.profile.script import Frame, Samples, Weight
 
 DATA = SOURCE / "tests/data/profile"
@@ -435,7 +435,7 @@ def test_buffers_hold_a_second_as_far_as_memory_may_be_locked(monkeypatch: pytes
 
 def made(samples: Samples, **changes: Any) -> Profile:
     plan = Plan(Settings(**changes), Counter("cycles", True, ("a note",)), Path("/usr/bin/perf"), "6.1", 1 << 20)
-    known = Recording.of(plan, Recorded(["a", "b"]))
+    known = Recording.of(plan, command=("a", "b"))
     return result._profile(known, perf_data.PerfData(samples.total, names={7: "main name"}), samples, families.load())
 
 

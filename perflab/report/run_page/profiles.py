@@ -64,19 +64,7 @@ def section(runs: Sequence[ReportRun]) -> list[Profile]:
 def _profile(title: str, folder: Path, room: int) -> tuple[Profile, int]:
     """The profile, and how many bytes are left for the flame graphs of others."""
     read = result.load(folder)
-    quality = read.quality
-    facts = [
-        (
-            "sampled",
-            f"{result.amount(quality.weight, read.unit)} in {quality.samples:,} samples of "
-            f"{read.event} at {read.frequency_hz} Hz",
-        ),
-        (
-            "stacks",
-            f"by {read.call_graph}; {result.percent(quality.whole)} whole, "
-            f"{result.percent(quality.unresolved)} of the samples in functions without a name",
-        ),
-    ]
+    facts = list(zip(("sampled", "stacks"), result.facts(read.quality, read), strict=True))
     processes = []
     for of in read.processes:
         process, used = _process(title, folder, of, read, room)

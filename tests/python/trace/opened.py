@@ -10,8 +10,7 @@ import pytest
 from made_trace import MadeTrace
 
 from perflab.trace import open_trace
-from perflab.trace.library import LIBRARY
-from perflab.trace.source import NativeTrace
+from perflab.trace.source import LIBRARY, NativeTrace
 
 
 def needs_library() -> None:

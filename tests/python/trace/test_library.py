@@ -20,9 +20,8 @@ import pytest
 from support import SOURCE
 
 from perflab.errors import BadInput, PerflabError, Unavailable
-from perflab.trace import library, open_trace
-from perflab.trace.library import LIBRARY, Stream
-from perflab.trace.source import TABLES, NativeTrace, Source
+from perflab.trace import open_trace, source
+from perflab.trace.source import LIBRARY, TABLES, NativeTrace, Source, Stream
 
 DOUBLE = Path(os.environ.get("PERFLAB_TEST_TOOLS", "")) / "trace_double"
 TAKE_MATCH = ["matched", "not_taken", "no_timestamp", "unknown_subscription", "no_publication", "ambiguous"]
@@ -134,7 +133,7 @@ def test_a_table_without_rows_has_its_columns(trace: NativeTrace) -> None:
 
 def test_values_are_not_copied(trace: NativeTrace) -> None:
     """All but flags, which are bits here, and codes of enumerations, of which polars makes its own."""
-    one, other = (pl.DataFrame(trace._library.table(trace._handle, "takes")) for _ in range(2))
+    one, other = (pl.DataFrame(trace._library.table(trace._handle, b"takes")) for _ in range(2))
     for column in ("subscription", "thread", "rmw_ns", "source_timestamp"):
         assert address(one[column]) == address(other[column])
     assert address(one["rmw_ns"]) != address(one["rcl_ns"])
@@ -205,18 +204,18 @@ def test_closing_waits_for_nobody_and_frees_nothing_that_is_in_use(
 def released(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each stream that perflab lets go of: whether nobody had taken it over."""
     seen: list[bool] = []
-    release = library._release
+    release = source._release
 
     def spy(stream: Any) -> None:
         seen.append(bool(stream.release))
         release(stream)
 
-    monkeypatch.setattr(library, "_release", spy)
+    monkeypatch.setattr(source, "_release", spy)
     return seen
 
 
 def stream_of(trace: NativeTrace) -> Stream:
-    return trace._library.table(trace._handle, "takes")
+    return trace._library.table(trace._handle, b"takes")
 
 
 def test_a_stream_that_is_not_read_is_released(trace: NativeTrace, released: list[bool]) -> None:
@@ -236,14 +235,14 @@ def test_a_capsule_that_is_not_read_releases_its_stream(trace: NativeTrace, rele
     del capsule
     gc.collect()
     assert released == [True]
-    assert library._in_capsules == {}
+    assert source._in_capsules == {}
 
 
 def test_a_stream_that_was_taken_over_is_left_alone(trace: NativeTrace, released: list[bool]) -> None:
     frame = pl.DataFrame(stream_of(trace))
     gc.collect()
     assert released == [False]
-    assert library._in_capsules == {}
+    assert source._in_capsules == {}
     assert frame["rmw_ns"].sum() == 15
 
 
