@@ -67,9 +67,9 @@ def _print(rows: list[Row], indent: str) -> None:
 
 
 def _workloads() -> list[Row]:
-    from perflab.workload import KINDS
+    from perflab.workload import PLAIN_KINDS
 
-    plain = [{"name": kind.name, "summary": kind.summary} for kind in KINDS]
+    plain = [{"name": name, "summary": summary} for name, summary in PLAIN_KINDS.items()]
     return [*plain, *_kinds("perflab.workload.generated")]
 
 

@@ -168,7 +168,7 @@ def _with_command(written: Written | None, chosen: dict[str, Any], behind: Seque
             option = option_at(("workload", next(iter(workload))))
             raise BadInput(f"{option} is for a command; write the command after --")
         return chosen
-    if written is not None and written.source is None:
+    if written is not None and written.file is None:
         raise BadInput("a workload and a command after --: name one of them")
     return {**chosen, "workload": {"directory": str(Path.cwd()), **workload, "command": list(behind)}}
 

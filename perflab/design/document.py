@@ -10,7 +10,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -36,7 +36,7 @@ from perflab.workload.generated import GeneratedParameters
 
 FIGURES = ("dispatch", "work")  # measured where asked; the others always are
 if TYPE_CHECKING:
-    from perflab.formats.yaml_file import Location
+    from perflab.formats.yaml_file import Location, YamlFile
 
 MAX_TRIALS = 10_000
 MAX_SEED = 2**63 - 1
@@ -342,6 +342,14 @@ class Document(_Part):
     )
     statistics: Statistics = Field(default_factory=lambda: Statistics.model_validate({}))
 
+    @property
+    def command(self) -> CommandParameters | None:
+        """What is started in the place of perflab's own nodes. Raises BadInput where that cannot be made."""
+        if isinstance(self.workload, GeneratedParameters):
+            made = generated.load(self.workload).command
+            return None if made is None else made.parameters
+        return self.workload if isinstance(self.workload, CommandParameters) else None
+
 
 @functools.cache
 def options() -> tuple[Declared, ...]:
@@ -367,26 +375,22 @@ class BadEntry(BadInput):
 
 @dataclass(frozen=True)
 class Written:
-    """What the user wrote: the mapping, where each part of it stands, and the file it came from, if any."""
+    """What the user wrote: the mapping, and the file it came from, if any."""
 
     mapping: dict[str, Any]
-    lines: Mapping[Location, int] = field(default_factory=dict)
-    source: Source | None = None
+    file: YamlFile | None = None
     given: frozenset[str] = frozenset()  # keys that the command line gave
 
     @property
-    def source_name(self) -> str:
-        """Of the file, without folder and suffix."""
-        return Path(self.source.path).stem if self.source is not None else ""
+    def sources(self) -> tuple[Source, ...]:
+        """The file as it was when it was read."""
+        return () if self.file is None else (Source(self.file.path, self.file.sha256, self.file.text),)
 
     def where(self, location: Location) -> str:
         """ "file.yaml:12" or "--option"; of a key that neither gave, the key."""
-        if self.source is None or (location and str(location[0]) in self.given):
+        if self.file is None or (location and str(location[0]) in self.given):
             return option_at(location)
-        for length in range(len(location), 0, -1):
-            if location[:length] in self.lines:
-                return f"{self.source.path}:{self.lines[location[:length]]}"
-        return self.source.path
+        return self.file.where(*location)
 
     @contextlib.contextmanager
     def at(self, *location: str | int) -> Iterator[None]:
@@ -406,7 +410,7 @@ class Written:
     def complain(self, location: Location, error: BadInput) -> BadInput:
         """The same complaint, with the place in the file where it came from one, and keys instead of options."""
         key = str(location[0])
-        if key in self.given or self.source is None:
+        if key in self.given or self.file is None:
             return error
         text = re.sub(rf"^{option_at((key,))}:? ", f"{key}: ", str(error))
         for option in sorted(options(), key=lambda option: option.path[0] != key):
@@ -422,7 +426,7 @@ def with_options(written: Written | None, options: Mapping[str, Any]) -> Written
     for key, value in options.items():
         nested = isinstance(value, Mapping) and isinstance(mapping.get(key), Mapping)
         mapping[key] = {**mapping[key], **value} if nested else value
-    return Written(mapping, base.lines, base.source, frozenset(options))
+    return Written(mapping, base.file, frozenset(options))
 
 
 def validate(written: Written) -> Document:
@@ -442,8 +446,7 @@ def read(path: Path) -> Written:
         raise BadInput(f"{path} is empty")
     if not isinstance(file.document, dict):
         raise BadInput(f"{path}: an experiment is a mapping with at least the key workload")
-    source = Source(str(path), file.sha256, file.text)
-    return Written(_beside(file.document, path.parent), file.lines, source)
+    return Written(_beside(file.document, path.parent), file)
 
 
 # A graph file has one of these at its top, and beside it keys that an experiment has as well.

@@ -129,7 +129,7 @@ class Experiment:
 
     def runtime_of(self, treatment: Treatment) -> str:
         """What conditions and observers are asked about: "dds", "virtual" or "command"."""
-        return self.workload.runtime or treatment.variant.runtime
+        return treatment.variant.runtime if self.workload.command is None else "command"
 
     @property
     def variants(self) -> list[Variant]:

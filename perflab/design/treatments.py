@@ -39,7 +39,7 @@ from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.workload import Graph, Workload
-from perflab.workload.command import ARGUMENT, ENVIRONMENT, KIND, CommandParameters
+from perflab.workload.command import ARGUMENT, ENVIRONMENT, CommandParameters
 from perflab.workload.generated import GeneratedParameters
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ def treatments(
         raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
     observed = observers(document)
     always = tuple(o for o in observed if not o.extra)
-    measuring = tuple(o for o in always if o.name == TRACING) if workload.runtime == KIND else ()
+    measuring = tuple(o for o in always if o.name == TRACING) if workload.command is not None else ()
     found: list[Treatment] = []
     for (asked, chosen), (levels, changed) in product(variants, _graphs(document, workload)):
         variant = variant_of(asked, levels)
@@ -270,10 +270,8 @@ def check_factors(document: Document) -> None:
     used = {name for entry in entries for name, _ in entry.conditions}
     for path, levels in document.factors.items():
         name, _, key = path.partition(".")
-        if name == WORKLOAD and isinstance(document.workload, CommandParameters):
-            _check_of_command(path, levels, document.workload)
-        elif name == WORKLOAD:
-            _check_graph(path, document.workload)
+        if name == WORKLOAD:
+            _check_of_workload(path, levels, document)
         elif name in CONDITIONS:
             if name not in used:
                 raise BadInput(f"factor {path}: no treatment has the condition {name}; name it in `conditions`")
@@ -348,14 +346,17 @@ def _fields(path: str) -> Iterable[str]:
     return CONDITIONS[path.partition(".")[0]].model.model_fields
 
 
-def _check_graph(path: str, workload: object) -> None:
-    """Whether a factor of a workload is one of its parameters, or is set in its graph. Raises BadInput."""
-    key = path.partition(".")[2]
-    if key == FORMER_TIMER_SPEED:
-        raise BadInput(f"factor {path} is called {WORKLOAD}.{TIMER_SPEED} now: how many times as often timers fire")
-    if _model_of(path, workload) is None:
+def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) -> None:
+    """Whether a factor is a parameter of the workload's kind, or is set in its graph or command. Raises BadInput."""
+    key, workload, command = path.partition(".")[2], document.workload, document.command
+    own = workload.model.model_fields if isinstance(workload, GeneratedParameters) else {}
+    if command is not None and key not in own and (not own or path.startswith((ENVIRONMENT, ARGUMENT))):
+        _check_of_command(path, levels, command)
+    elif key not in (*own, *(GRAPH_LEVELS if command is None else ())):
+        if key == FORMER_TIMER_SPEED:
+            raise BadInput(f"factor {path} is called {WORKLOAD}.{TIMER_SPEED} now: how many times as often timers fire")
         if isinstance(workload, GeneratedParameters):
-            hint = instead(key, dict.fromkeys((*workload.model.model_fields, *GRAPH_LEVELS)), most=2)
+            hint = instead(key, dict.fromkeys((*own, *GRAPH_LEVELS)), most=2)
             raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {hint}")
         known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS)
         raise BadInput(f"factor {path}: of a workload there are {known_paths}")
@@ -457,14 +458,14 @@ def observers(document: Document) -> list[Observer]:
 
 def _measuring(document: Document, made: list[Observer]) -> list[Observer]:
     """With what measures the messages of a command, in every trial."""
-    workload = document.workload
+    command = document.command
     named = next((o for o in made if o.name == TRACING), None)
-    if not isinstance(workload, CommandParameters) or (named is None and not workload.tracing):
+    if command is None or (named is None and not command.tracing):
         return made
     if named is None:
         tracing = registry.make(TRACING, TRACING_OF_COMMANDS, "observer", OBSERVERS, f"observer {TRACING}")
         return [tracing, *made]
-    always = named.model_copy(update={"trials": "all"}) if workload.tracing else named
+    always = named.model_copy(update={"trials": "all"}) if command.tracing else named
     return [always if o is named else o for o in made]
 
 

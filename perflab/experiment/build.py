@@ -45,10 +45,11 @@ from perflab.statistics import key_figures
 from perflab.statistics.metrics import chosen, parse_criterion
 from perflab.statistics.target import machine_cpus
 from perflab.units import format_duration, format_time
-from perflab.workload import Graph, Source, Workload, command, generated
-from perflab.workload.command import Command, CommandParameters
-from perflab.workload.generated import Generated, GeneratedParameters
-from perflab.workload.topology import Topology, load
+from perflab.workload import Graph, Made, Source, Workload, generated
+from perflab.workload.command import ENVIRONMENT, Command, CommandParameters
+from perflab.workload.command import load as load_command
+from perflab.workload.generated import GeneratedParameters
+from perflab.workload.topology import load
 
 MIN_SAMPLING_NS = 10_000_000
 RMW = "RMW_IMPLEMENTATION"
@@ -70,8 +71,8 @@ def build(
     settings = _settings(written, document)
     with written.at("workload"):
         loaded = workload or _load(written, document, native)
-    if isinstance(loaded, Command):
-        _check_of_command(written, document)
+    if loaded.command is not None:
+        _check_of_command(written, document, loaded.command.parameters)
     with written.at("threads"):
         threads = scheduling.parse(document.threads, loaded.graph.processes)
     with written.at("baseline"):
@@ -91,7 +92,7 @@ def build(
     for number, text in enumerate(document.success):
         with written.at("success", number):
             parse_criterion(text, figures=figures)
-    metrics = "--metric" if written.source is None or "statistics" in written.given else "metrics"
+    metrics = "--metric" if written.file is None or "statistics" in written.given else "metrics"
     with written.at("statistics"):
         chosen(document.statistics.metrics, metrics, figures)
     variants = _variants(written, document, native, loaded)
@@ -115,7 +116,7 @@ def build(
         found += [t for end in ends for t in end]
         extra = []
     experiment = Experiment(
-        name=document.name or (written.source_name if written.source else loaded.name),
+        name=document.name or (Path(written.file.path).stem if written.file else loaded.name),
         workload=loaded,
         document=document,
         written=written.mapping,
@@ -124,7 +125,7 @@ def build(
         order=() if search is not None else tuple(design.plan(document, found, extra)),
         output=output,
         command_line=tuple(command_line),
-        sources=(written.source,) if written.source is not None else (),
+        sources=written.sources,
         search=search,
     )
     _check_together(experiment, written)
@@ -150,7 +151,7 @@ def resumed(
         written = Written(dict(manifest["experiment"]["written"]))
         kept = manifest["workload"]
         sources = tuple(Source(s["path"], s["sha256"], s["text"]) for s in kept["sources"])
-        workload: Workload = Topology(str(kept["name"]), Graph(kept["graph"]), sources)
+        workload: Workload = Made(Graph(kept["graph"]), called=str(kept["name"]), sources=sources)
         if kept["kind"] != workload.kind:
             workload = _same(word, kept["kind"], validate(written), native, workload)
         run_id, planned = str(manifest["run_id"]), list(manifest["trials"])
@@ -230,7 +231,7 @@ def _same(word: str, kind: str, document: Document, native: Native, before: Work
         if source != again:
             changed = (source or again).path
             raise BadInput(f"run {word!r} cannot go on: {changed} is not what it was; run it anew")
-    if isinstance(now, Generated) and now.graph != before.graph:
+    if now.graph != before.graph:
         raise BadInput(f"run {word!r} cannot go on: this version of perflab generates another graph; run it anew")
     return now
 
@@ -238,7 +239,7 @@ def _same(word: str, kind: str, document: Document, native: Native, before: Work
 def _load(written: Written, document: Document, native: Native) -> Workload:
     words = document.workload
     if isinstance(words, CommandParameters):
-        return command.load(words)
+        return load_command(words)
     if isinstance(words, GeneratedParameters):
         _check_alone(written.mapping.get("workload"), words.name)
         return generated.load(words)
@@ -309,14 +310,12 @@ _OF_GRAPHS = (
 )  # fmt: skip
 
 
-def _check_of_command(written: Written, document: Document) -> None:
+def _check_of_command(written: Written, document: Document, command: CommandParameters) -> None:
     """What a command cannot be asked for. Raises BadInput."""
     for key in _OF_GRAPHS:
         if key in written.mapping:
             raise written.refuse(key, ": is of graphs, whose nodes perflab runs itself; this workload is a command")
-    words = document.workload
-    assert isinstance(words, CommandParameters)
-    if DOMAIN in words.environment or f"{command.ENVIRONMENT}{DOMAIN}" in document.factors:
+    if DOMAIN in command.environment or f"{ENVIRONMENT}{DOMAIN}" in document.factors:
         where = written.where(("workload", "environment"))
         raise BadInput(f"{where}: {DOMAIN} is perflab's to set: each trial has a domain of its own")
     if "middlewares" in written.mapping and not design.adds_nodes(document):
@@ -327,8 +326,8 @@ def _check_of_command(written: Written, document: Document) -> None:
         raise written.refuse("middlewares", ": a command brings its own middleware; name one, for what conditions add")
 
 
-def _own_middleware(workload: Command) -> str:
-    return workload.parameters.environment.get(RMW) or os.environ.get(RMW) or OWN
+def _own_middleware(command: Command) -> str:
+    return command.parameters.environment.get(RMW) or os.environ.get(RMW) or OWN
 
 
 def _settings(written: Written, document: Document) -> Settings:
@@ -382,7 +381,7 @@ def _variants(
     with written.at("service_framing"):
         framing = parse_framing(document.service_framing)
     # What carries the messages of a command, which needs none of perflab's unless a condition adds nodes.
-    own = _own_middleware(workload) if isinstance(workload, Command) else None
+    own = None if workload.command is None else _own_middleware(workload.command)
     levels = design.option_levels(document, MIDDLEWARES)
     names = ",".join(document.middlewares)
     found: dict[tuple[object, ...], tuple[Variant, Mapping[str, Scalar]]] = {}
@@ -413,10 +412,10 @@ def _text(value: Scalar) -> str:
 def _check_together(experiment: Experiment, written: Written) -> None:
     """What makes no sense in combination."""
     graph, name = experiment.workload.graph, experiment.workload.name
-    if isinstance(experiment.workload, Command):
+    if experiment.workload.command is not None:
         _check_command_together(experiment)
         return
-    if not graph.edges() and not graph.services() and isinstance(experiment.workload, Topology):
+    if not graph.edges() and not graph.services() and experiment.workload.origin is None:
         raise BadInput(
             f"workload {name!r} has no topic with a publisher and a subscription, and no service with a client; "
             "name further files that complete it, e.g. `perflab run sierra_nevada debug_sierra_nevada_reliable`"

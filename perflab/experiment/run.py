@@ -58,9 +58,7 @@ from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
 from perflab.version import __version__
 from perflab.waiting import Wait
-from perflab.workload import Graph, Workload, command
-from perflab.workload.command import Command
-from perflab.workload.generated import Generated
+from perflab.workload import Graph, Workload
 
 CHECK_TIMEOUT_S = 60.0
 RECORDED_FROM_OUTSIDE = "recorded by the trace in which perflab ran: the figures contain what that costs"
@@ -194,7 +192,7 @@ def _prepare(
     admitted = {treatment.key: _admitted(treatment, experiment, host) for treatment in experiment.treatments}
     everything = experiment.treatments
     # Of a command it is what knows the resources.
-    monitored = experiment.workload.runtime == command.KIND
+    monitored = experiment.workload.command is not None
     monitored = monitored or any(needs_monitor(t.conditions, t.observers) for t in everything)
     if monitored and any(t.variant.runtime != "virtual" for t in everything):
         native.program("perflab-monitor")
@@ -232,7 +230,7 @@ def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admit
 def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> None:
     first = treatment.variant.middlewares[0]
     hosted = graph.with_nodes.processes
-    if workload.runtime == command.KIND and workload.name in hosted:
+    if workload.command is not None and workload.name in hosted:
         raise BadInput(
             f"{treatment.label}: the workload is a command, into which perflab cannot put nodes; leave own_process "
             "on, with readers=external or readers=none"
@@ -429,10 +427,10 @@ def _close(document: Json, outcome: TrialOutcome) -> None:
 
 def _judged_by_kind(data: TrialData, workload: Workload, directory: Path) -> TrialData:
     """The trial with what its kind of workload says of it; a failure of the workload can be named, and nothing more."""
-    if not data.outcome.judged or not isinstance(workload, Generated):
+    if not data.outcome.judged:
         return data
     try:
-        found, outcome = workload.judged(figures_of(data), directory, data.factors)
+        found, outcome = workload.at(data.factors).judged(figures_of(data), directory)
     except Exception as error:  # noqa: BLE001 - of a kind that may be anybody's
         reason = f"workload {workload.kind} cannot judge the trial: {one_line(f'{type(error).__name__}: {error}')}"
         return replace(data, outcome=HARNESS_ERROR, reason=reason)
@@ -473,7 +471,6 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
     treatment, experiment = planned.treatment, context.experiment
     admitted = context.admitted[treatment.key]
     workload = experiment.workload.at(treatment.factors)
-    ran = workload if isinstance(workload, Command) else None
     return TrialPlan(
         graph=admitted.graph,
         variant=treatment.variant,
@@ -486,8 +483,8 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
         # A control shows what observing costs, and perflab-monitor is part of it.
         monitored=context.monitored
         and treatment.variant.runtime != "virtual"
-        and (ran is not None or treatment.purpose != CONTROL),
-        command=ran,
+        and (workload.command is not None or treatment.purpose != CONTROL),
+        command=workload.command,
     )
 
 

@@ -353,7 +353,8 @@
     const what = run.figure === "round_trip" ? "Round trips: medians" : "Medians";
     say(by("results-facts"),
       `${what} over trials, below them their ${level} % interval, which takes ${needed} trials. Success: of the trials that were judged, with Wilson's interval.`);
-    by("results-table").tHead.replaceChildren(head([["result", {}], ["success", RIGHT], ["p50", RIGHT], ["p99", RIGHT], ["lost", WIDE], ["no use", WIDE]]));
+    const own = (results.find((r) => r.own.length) || { own: [] }).own; // what the kind of workload says
+    by("results-table").tHead.replaceChildren(head([["result", {}], ["success", RIGHT], ["p50", RIGHT], ["p99", RIGHT], ["lost", WIDE], ...own.map((f) => [f.words, WIDE]), ["no use", WIDE]]));
     by("results-table").tBodies[0].replaceChildren(...results.flatMap((r, group) => {
       if (run.search && !r.trials) return []; // a level that was never tried
       const share = r.judged ? `${r.successes}/${r.judged}` : "–";
@@ -362,7 +363,9 @@
       return element("tr", {},
         cell(named(r.label, group), "", { class: "name" }), cell(share, wilson, RIGHT),
         cell(time(r.p50_ns.value), interval(r.p50_ns), RIGHT), cell(time(r.p99_ns.value), interval(r.p99_ns), RIGHT),
-        cell(count(r.lost), "", WIDE), cell(unused ? count(unused) : "0", unused ? `${r.invalid} invalid` : "", WIDE));
+        cell(count(r.lost), "", WIDE),
+        ...own.map((_, n) => r.own[n] || { text: "–" }).map((f) => cell(f.text, f.interval || (f.n ? `of ${f.n}` : ""), WIDE)),
+        cell(unused ? count(unused) : "0", unused ? `${r.invalid} invalid` : "", WIDE));
     }));
     showLevels();
   }

@@ -41,8 +41,7 @@ from perflab.statistics.metrics import METRICS, Metric, chosen
 from perflab.statistics.summary import TrialData, resources_of, summarize, threads_of
 from perflab.statistics.target import machine_cpus
 from perflab.units import NS_PER_S
-from perflab.workload import Graph
-from perflab.workload.generated import REGISTRY as GENERATED
+from perflab.workload import PLAIN_KINDS, Graph
 
 if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
@@ -117,7 +116,7 @@ def expected_of(directory: TrialDirectory, manifest: Json) -> tuple[list[EdgeKey
     Raises one of DAMAGE, OSError.
     """
     workload = manifest["workload"]
-    if workload.get("kind") not in GENERATED:
+    if workload.get("kind", "topology") in PLAIN_KINDS:
         return [tuple(e) for e in workload["edges"]], [tuple(s) for s in workload.get("services", ())]
     given = next(iter(sorted(directory.processes.glob("*.config.json"))), None)
     if given is None:  # it ended before anything was started

@@ -1,13 +1,22 @@
-"""Workloads: what runs. Each kind is one module that turns the user's words into a resolved graph."""
+"""Workloads: what runs. Each kind is one module that makes a graph or a command of the user's words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from perflab.results.trial import ALIGNED, AS_CREATED
+from perflab import models
+from perflab.registry import Kind
+from perflab.results.outcome import OwnOutcome
+from perflab.results.trial import ALIGNED, AS_CREATED, OwnFigure, Trial
+
+if TYPE_CHECKING:
+    from perflab.workload.command import Command
+
+FACTOR = "workload."  # factors of a workload begin so
 
 # Where in their periods timers tick (native/graph/phase.h).
 PHASES = (AS_CREATED, ALIGNED, "staggered", "random")
@@ -158,24 +167,87 @@ class Pins:
     why: str = ""
 
 
-class Workload:
-    """What runs in every trial of an experiment."""
+@dataclass(frozen=True)
+class Ended:
+    """A trial that ran to its end, or in which the workload failed, for its kind to judge."""
 
-    runtime: ClassVar[str | None] = None  # what conditions and observers are asked about; None: that of the variant
+    parameters: Any  # those of the kind, at the levels of the trial
+    trial: Trial  # what it measured, and its outcome
+    directory: Path  # with `processes`, the records and the log of each
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`figures` by name; None is what was not measured. `outcome` is the name of one of the kind's, for `reason`."""
+
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    outcome: str | None = None
+    reason: str | None = None
+
+
+def _nothing(_: Ended) -> Judgement:
+    return Judgement()
+
+
+@dataclass(frozen=True)
+class WorkloadKind(Kind["Workload"]):
+    """Makes a workload of its parameters; with what it has of its own, and `judge`, which says it of a trial."""
+
+    figures: Mapping[str, OwnFigure] = field(default_factory=dict)
+    outcomes: tuple[OwnOutcome, ...] = ()
+    judge: Callable[[Ended], Judgement] = _nothing
+
+    def workload(self, given: Mapping[str, Any]) -> Workload:
+        """The one of these parameters. Raises BadInput where one is none, or is not right."""
+        return replace(self.make(given, f"workload {self.name}"), origin=Origin(self, dict(given)))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The kind that made a workload, and its parameters as the user wrote them."""
+
+    kind: WorkloadKind
+    given: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> Any:
+        return self.kind.model.model_validate(dict(self.given))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What runs in every trial of an experiment: a graph, or a command. Nobody asks which: see `command`."""
+
+    _: KW_ONLY
+    origin: Origin | None = None
+    sources: tuple[Source, ...] = ()
 
     if TYPE_CHECKING:  # fields of some, and computed by others
-
-        @property
-        def kind(self) -> str: ...
 
         @property
         def name(self) -> str: ...
 
         @property
-        def graph(self) -> Graph: ...
+        def drawn(self) -> Graph: ...
 
         @property
-        def sources(self) -> tuple[Source, ...]: ...
+        def plain_kind(self) -> str: ...
+
+    @property
+    def kind(self) -> str:
+        return self.plain_kind if self.origin is None else self.origin.kind.name
+
+    @property
+    def graph(self) -> Graph:
+        """With the figures that its kind has of its own."""
+        if self.origin is None or not self.origin.kind.figures:
+            return self.drawn
+        return Graph({**self.drawn.document, "own_figures": models.as_json(dict(self.origin.kind.figures))})
+
+    @property
+    def command(self) -> Command | None:
+        """What is started in the place of perflab's own nodes."""
+        return None
 
     @property
     def pins(self) -> Pins:
@@ -183,31 +255,62 @@ class Workload:
 
     @property
     def own_factors(self) -> Collection[str]:
-        """The keys of `workload.KEY` that `at` understands; other keys are set in its graph."""
-        return ()
+        """The keys of `workload.KEY` that are parameters of its kind; others are set in its graph, or its command."""
+        return () if self.origin is None else self.origin.kind.model.model_fields
 
     def at(self, factors: Mapping[str, Any]) -> Workload:
         """At these levels of factors, of which its own count. Raises BadInput."""
+        keys = {path.removeprefix(FACTOR): level for path, level in factors.items() if path.startswith(FACTOR)}
+        mine = {key: level for key, level in keys.items() if key in self.own_factors}
+        if self.origin is None or not mine:
+            return self.set_to(factors)
+        return self.origin.kind.workload({**self.origin.given, **mine}).set_to(factors)
+
+    def set_to(self, factors: Mapping[str, Any]) -> Workload:
+        """Likewise of factors that are no parameters of its kind."""
         del factors
         return self
 
     def document(self) -> dict[str, Any]:
-        """What the manifest says of it beside its graph."""
-        return {}
+        """What the manifest says of it beside its graph; times in nanoseconds."""
+        return {} if self.origin is None else {"parameters": self.origin.parameters.model_dump(mode="json")}
+
+    def judged(self, trial: Trial, directory: Path) -> tuple[Judgement, OwnOutcome | None]:
+        """What its kind says of a trial, and the outcome that this names. Raises whatever the kind raises, and
+        ValueError where it says what it has not declared."""
+        if self.origin is None:
+            return Judgement(), None
+        kind = self.origin.kind
+        found = kind.judge(Ended(self.origin.parameters, trial, directory))
+        if strange := [name for name in found.figures if name not in kind.figures]:
+            raise ValueError(f"it has no figure {strange[0]!r}")
+        outcome = next((own for own in kind.outcomes if own.name == found.outcome), None)
+        if found.outcome is not None and outcome is None:
+            raise ValueError(f"it has no outcome {found.outcome!r}")
+        return found, outcome
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of workload, for `perflab list workloads`."""
+class Made(Workload):
+    """A graph that perflab's own nodes run."""
 
-    name: str
-    summary: str
+    drawn: Graph
+    pins: Pins = Pins()
+    called: str | None = None  # other than the graph
+    plain_kind: ClassVar[str] = "topology"
+
+    @property
+    def name(self) -> str:
+        """With the case where one was named: other cases are other workloads."""
+        case = None if self.origin is None else self.origin.given.get("case")
+        return self.called or (self.drawn.name if case is None else f"{self.drawn.name}_{case}")
 
 
-KINDS = (
-    Kind("topology", "a graph of nodes, from the catalog or from files (perflab YAML/JSON, irobot_benchmark JSON)"),
-    Kind("command", "any command line or launch file, as it is: `perflab run -- ros2 launch my_robot up.launch.py`"),
-)
+# Those without a kind of their own, for `perflab list workloads`.
+PLAIN_KINDS = {
+    "topology": "a graph of nodes, from the catalog or from files (perflab YAML/JSON, irobot_benchmark JSON)",
+    "command": "any command line or launch file, as it is: `perflab run -- ros2 launch my_robot up.launch.py`",
+}
 
 
 def file_name(name: str) -> str:

@@ -213,12 +213,14 @@ class Command(Workload):
 
     name: str
     parameters: CommandParameters
-    sources: tuple[Source, ...] = ()
-    kind: str = KIND
-    runtime: ClassVar[str | None] = KIND
+    plain_kind: ClassVar[str] = KIND
 
     @property
-    def graph(self) -> Graph:
+    def command(self) -> Command:
+        return self
+
+    @property
+    def drawn(self) -> Graph:
         process = {
             "name": self.name,
             "executors": [],
@@ -228,7 +230,7 @@ class Command(Workload):
         }
         return Graph({"schema": 1, "name": self.name, "processes": [process]})
 
-    def at(self, factors: Mapping[str, Any]) -> Command:
+    def set_to(self, factors: Mapping[str, Any]) -> Command:
         """At these levels of factors, of which those of variables and of its words count, wherever it is started."""
         given = self.parameters
         words, variables = list(given.command), dict(given.environment)
@@ -241,7 +243,7 @@ class Command(Workload):
         return replace(self, parameters=given.model_copy(update=changed))
 
     def document(self) -> dict[str, Any]:
-        return {"command": self.parameters.model_dump(mode="json")}
+        return {**super().document(), "command": self.parameters.model_dump(mode="json")}
 
 
 def load(parameters: CommandParameters) -> Command:
@@ -252,7 +254,7 @@ def load(parameters: CommandParameters) -> Command:
     program = parameters.command[0]
     check_program(program, folder, parameters.environment.get("PATH"))
     name = parameters.name or file_name(Path(program).name)
-    return Command(name, parameters, tuple(_sources(parameters.command, folder)))
+    return Command(name, parameters, sources=tuple(_sources(parameters.command, folder)))
 
 
 def check_program(program: str, folder: Path, path: str | None = None) -> None:

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from perflab.parameters import Bytes, DurationNs, Parameters
-from perflab.workload import Graph, Pins, extend
-from perflab.workload.generated import Made, WorkloadKind
+from perflab.workload import Graph, Made, Pins, WorkloadKind, extend
 
 NAME = "executor"
 ROS, ONE_NODE, NO_PUB, MIDDLEWARE, PLAIN = "ros", "rosonenode", "nopub", "middleware", "plain"

@@ -11,27 +11,16 @@ import json
 import stat
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perflab import catalog, programs
 from perflab.errors import BadInput, PerflabError, Unavailable, instead, one_line
 from perflab.native import Native
-from perflab.workload import Graph, Source, Workload
+from perflab.workload import Graph, Made, Source
 
 RESOLVE_TIMEOUT_S = 60.0
 MAX_FILE_BYTES = 16 << 20  # as perflab-graph's
-
-
-@dataclass(frozen=True)
-class Topology(Workload):
-    """A graph from files."""
-
-    name: str
-    graph: Graph
-    sources: tuple[Source, ...]
-    kind: str = "topology"
 
 
 def find(word: str) -> Path:
@@ -60,12 +49,13 @@ def find(word: str) -> Path:
     raise BadInput(f"no workload named {_shortened(word)!r}; {hint}")
 
 
-def load(words: Sequence[str], native: Native) -> Topology:
+def load(words: Sequence[str], native: Native) -> Made:
     """Resolves catalog names and paths into one graph. Raises BadInput and Unavailable."""
     paths = [find(word) for word in words]
     sources = tuple(_source(path) for path in paths)
     graph = Graph(_ask(native.program("perflab-graph"), "resolve", paths))
-    return Topology("+".join(dict.fromkeys(p.stem for p in paths)) if len(paths) > 1 else graph.name, graph, sources)
+    several = "+".join(dict.fromkeys(p.stem for p in paths)) if len(paths) > 1 else None
+    return Made(graph, called=several, sources=sources)
 
 
 def _source(path: Path) -> Source:

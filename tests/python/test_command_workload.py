@@ -121,7 +121,7 @@ def test_its_graph_is_one_process_without_nodes() -> None:
 def test_every_trial_has_a_domain_and_what_the_user_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     robot = Command("robot", parameters(environment={"A": 1, "B": "x"}))
     monkeypatch.setenv("ROS_DISTRO", "humble")
-    found = environment(robot.at({"workload.environment.B": "level"}), 17, "lo", tmp_path)
+    found = environment(robot.set_to({"workload.environment.B": "level"}), 17, "lo", tmp_path)
     assert found == {
         "ROS_DOMAIN_ID": "17", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_LOCALHOST_ONLY": "1",
         "PERFLAB_TRIAL": str(tmp_path), "A": "1", "B": "level",

@@ -26,8 +26,7 @@ from perflab.native import Native
 from perflab.observer import Observer
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.registry import Kind
-from perflab.workload import Graph
-from perflab.workload.topology import Topology
+from perflab.workload import Graph, Made
 
 NATIVE = Native(Path(os.environ.get("PERFLAB_NATIVE") or Path(sys.prefix) / "lib" / "perflab"))
 needs_native = pytest.mark.skipif(
@@ -38,7 +37,7 @@ needs_native = pytest.mark.skipif(
 ONE = Variant((Middleware("one", "dds", None, None),))
 OTHER = Variant((Middleware("other", "dds", None, None),), Executor("events"))
 GRAPH = Graph(graph({"p": [node("/a", {"/t": 10}), node("/b", None, ["/t"])]}))
-WORKLOAD = Topology("g", GRAPH, ())
+WORKLOAD = Made(GRAPH)
 
 
 def document(**keys: Any) -> Document:
@@ -381,7 +380,7 @@ def test_what_disturbs_much_gets_trials_of_its_own_at_the_end() -> None:
     [
         (["monitor", "monitor"], "monitor is there twice"),
         (["monitr"], "did you mean monitor?"),
-        (["hiccup:interval=5s"], "observer hiccup: interval: 5000 ms is not within"),
+        (["hiccup:interval=5s"], "observer hiccup: interval: 5s must be at most 1s"),
         ([{"hiccup": "fast"}], "entry 1: not a mapping of parameters"),
     ],
 )

@@ -141,8 +141,7 @@ def test_a_file_says_where_everything_stands(tmp_path: Path) -> None:
     assert found.where(("conditions", 1, "cpu_load", "cpus")) == f"{path}:5"  # the nearest that is there
     assert found.where(("statistics", "alpha")) == f"{path}:8"
     assert found.where(("trials",)) == str(path)
-    assert found.source is not None
-    assert (found.source.path, found.source.text, found.source_name) == (str(path), text, "experiment")
+    assert [(source.path, source.text) for source in found.sources] == [(str(path), text)]
 
 
 def test_options_replace_keys_one_by_one(tmp_path: Path) -> None:

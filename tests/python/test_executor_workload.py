@@ -27,15 +27,14 @@ from perflab.results.comparison import FACTOR, VARIANT
 from perflab.runs.collect import expected_of
 from perflab.runs.rundir import TrialDirectory
 from perflab.statistics.pairs import pairs_of, places_of
-from perflab.workload import generated
-from perflab.workload.generated import Generated
+from perflab.workload import Workload, generated
 
 # The middleware virtual is part of perflab-node, and a generated graph needs no perflab-graph to be made.
 NOWHERE = Native(Path("/nowhere"))
 VIRTUAL = {"middlewares": "virtual"}
 
 
-def made(word: str) -> Generated:
+def made(word: str) -> Workload:
     return generated.load(generated.parse(word))
 
 
@@ -44,12 +43,12 @@ def experiment(workload: Any, **keys: Any) -> Experiment:
     return build(written, NOWHERE, output=None, command_line=())
 
 
-def process(workload: Generated) -> dict[str, Any]:
+def process(workload: Workload) -> dict[str, Any]:
     (one,) = workload.graph.document["processes"]
     return dict(one)
 
 
-def delivered_per_s(workload: Generated) -> float:
+def delivered_per_s(workload: Workload) -> float:
     """By the periods of the publishers."""
     rates = {
         (f"/{node['name']}", p["topic"]): p["frequency_hz"]
@@ -181,9 +180,9 @@ def test_a_client_asks_the_next_node() -> None:
 )
 def test_words_and_mappings_say_the_same(workload: Any) -> None:
     found = experiment(workload).workload
-    assert isinstance(found, Generated)
     assert found.name == "executor_nopub"
-    assert (found.parameters["case"], found.parameters["nodes"], found.parameters["interval"]) == ("nopub", 3, 10**7)
+    parameters = found.document()["parameters"]
+    assert (parameters["case"], parameters["nodes"], parameters["interval"]) == ("nopub", 3, 10**7)
     assert found.graph == made("executor:case=nopub,nodes=3,interval=10ms").graph
 
 

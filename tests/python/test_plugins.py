@@ -24,13 +24,14 @@ import perflab.observer
 from perflab.condition.kinds import REGISTRY as CONDITIONS
 from perflab.middleware import REGISTRY as MIDDLEWARES
 from perflab.observer.kinds import REGISTRY as OBSERVERS
+from perflab.report.serve.state import Watch
 from tests.said import without_waits
 
 PACKAGE = HERE.parent / "data" / "package" / "lab_extras"
 GROUPS = {
     "perflab.conditions": {"solar_flare": "lab_extras.solar_flare:KIND"},
     "perflab.observers": {"notebook": "lab_extras.notebook:KIND"},
-    "perflab.workloads": {"pair": "lab_extras.pair:KIND"},
+    "perflab.workloads": {"pair": "lab_extras.pair:KIND", "robot": "lab_extras.robot:KIND"},
     "perflab.middlewares": {"lab_links": "lab_extras.lab_links:KIND"},
     "perflab.exporters": {"shopping_list": "lab_extras.shopping_list:KIND"},
     "perflab.metrics": {"tail": "lab_extras.tail:KIND"},
@@ -67,6 +68,7 @@ def test_the_document_shows_what_is_installed_here() -> None:
         "solar_flare.py",
         "notebook.py",
         "pair.py",
+        "robot.py",
         "lab_links.py",
         "lab_wire.py",
         "shopping_list.py",
@@ -158,12 +160,74 @@ def test_a_workload_has_figures_and_outcomes_of_its_own_wherever_there_are_some(
     assert {(row["own_outcome"], row["heard"]) for row in rows} == {("", "20"), ("too quiet", "20")}
 
 
+@pytest.mark.native
+def test_a_command_of_a_kind_has_figures_and_outcomes_of_its_own_wherever_there_are_some(tmp_path: Path) -> None:
+    """One that fails is called what the kind calls it; one that does not, and misses its goals, is a failure of it."""
+    install(tmp_path, GROUPS)
+    run = tmp_path / "run"
+    levels = ("--factor", "workload.floor=dry,wet,blocked", "--success", "goals >= 1", "--cool-down", "0")
+    done = perflab_with(tmp_path, "sweep", "robot:goals=4", *levels, "--trials", "2", "--time", "5", "-o", run)
+    assert (done.returncode, without_waits(done.stderr)) == (0, "")
+    missed = "control failed: 4 of 4 goals missed"
+    assert missed in done.stdout
+
+    summary = json.loads((run / "summary.json").read_text())
+    Draft202012Validator(json.loads((SOURCE / "docs/schema/summary.schema.json").read_text())).validate(summary)
+    results = {r["factors"]["workload.floor"]: r for r in summary["results"]}
+    own = {
+        floor: [(t["outcome"], t["own_outcome"] and t["own_outcome"]["name"]) for t in result["trials_detail"]]
+        for floor, result in results.items()
+    }
+    assert own == {
+        "dry": [("success", None)] * 2,
+        "wet": [("failed", "control_failed")] * 2,
+        "blocked": [("failed", "planning_failed")] * 2,
+    }
+    assert "exited with 1" in results["blocked"]["trials_detail"][0]["reason"]
+    assert [results[floor]["key_figures"]["goals"]["value"] for floor in ("dry", "wet")] == [4, 0]
+    manifest = json.loads((run / "manifest.json").read_text())["workload"]
+    assert (manifest["kind"], manifest["name"], manifest["parameters"]["goals"]) == ("robot", "robot", 4)
+    assert manifest["command"]["ends"] == "itself"
+    refused = perflab_with(tmp_path, "run", "robot", "--factor", "workload.depth=1,5")
+    assert (refused.returncode, "workload robot has no parameter 'depth'" in refused.stderr) == (2, True)
+    refused = perflab_with(tmp_path, "run", "robot", "--executor", "events")
+    assert (refused.returncode, "this workload is a command" in refused.stderr) == (2, True)
+
+    for folder in tmp_path.glob("lab_extras*"):  # what a run says needs nothing that made it
+        shutil.rmtree(folder)
+    again = shutil.copytree(run, tmp_path / "again")
+    said_by: tuple[tuple[str | Path, ...], ...] = (
+        (missed, "show", run),
+        ("goals reached", "compare", again, run),
+        ("goals reached", "check", run, "--baseline", again),
+        ("page.html", "report", run, "--still", "-o", tmp_path / "page.html"),
+        ("paper", "report", run, "--latex", tmp_path / "paper"),
+        ("trials.csv", "export", run, "--format", "csv", "-o", tmp_path / "csv"),
+    )
+    for words_said, *verb in said_by:
+        done = perflab_with(tmp_path, *verb)
+        assert str(words_said) in done.stdout, (verb, done.stdout, done.stderr)
+    paper = "".join((tmp_path / "paper" / name).read_text() for name in ("results.tex", "report.tex"))
+    for text in (paper, (tmp_path / "page.html").read_text()):
+        assert "goals reached" in text and "2 planning failed" in text
+    (table,) = (tmp_path / "csv").rglob("trials.csv")
+    rows = {(row["own_outcome"], row["goals"]) for row in csv.DictReader(table.open())}
+    assert rows == {("", "4"), ("control failed", "0"), ("planning failed", "0")}
+    live = json.loads(Watch(str(run)).state().body({}))["run"]
+    assert [[(f["words"], f["text"]) for f in r["own"]] for r in live["results"][:2]] == [
+        [("goals reached", "4")],
+        [("goals reached", "0")],
+    ]
+    assert missed in {trial["reason"] for trial in live["trials"]}
+
+
 @pytest.mark.parametrize(
     ("what", "name", "parameter"),
     [
         ("conditions", "solar_flare", "strength: how strong it is (1)"),
         ("observers", "notebook", "colour: of the ink (blue)"),
         ("workloads", "pair", "rate: messages per second (10)"),
+        ("workloads", "robot", "floor: what it drives on (dry)"),
         ("middlewares", "lab_links", "delay: every message arrives that much after it was sent (0ns)"),
         ("exporters", "shopping_list", "bullet: What begins a line. (-)"),
     ],

@@ -268,7 +268,7 @@ def test_a_command_is_running_until_its_figures_are_known(tmp_path: Path) -> Non
     run = LiveRun(tmp_path / "run", ["baseline"], [])
     run.begin(1)
     manifest = json.loads((run.path / "manifest.json").read_text())
-    manifest["workload"]["kind"] = "command"
+    manifest["workload"] |= {"kind": "command", "command": {"command": ["sleep", "1"]}}
     (run.path / "manifest.json").write_text(json.dumps(manifest))
     told = look(Watch(str(run.path)))["now"]["trial"]
     assert (told["phase"], told["p50_ns"], told["latency"]) == ("running", None, [])

@@ -26,8 +26,7 @@ from perflab.middleware import Middleware
 from perflab.observer.kinds import REGISTRY as OBSERVERS
 from perflab.registry import Kind
 from perflab.specification import Specification
-from perflab.workload import Graph
-from perflab.workload.topology import Topology
+from perflab.workload import Graph, Made
 
 # What is asked for of each kind, twice: every type of a parameter is among them.
 ASKED: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -144,7 +143,7 @@ def test_treatments_share_what_was_asked_for() -> None:
         (Variant((Middleware("one", "dds", None, None),)), {}),
         (Variant((Middleware("virtual", "virtual", None, None),)), {}),
     ]
-    found = design.treatments(document, variants, Topology("small", SMALL, ()))
+    found = design.treatments(document, variants, Made(SMALL))
     found += design.extras(document, found)
     assert {t.purpose for t in found} == {design.MEASURED, design.CONTROL, design.EXTRA}
     assert len({c for t in found for c in t.conditions}) == len(CONDITIONS)

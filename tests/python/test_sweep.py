@@ -27,9 +27,8 @@ from perflab.host import Host
 from perflab.middleware import Middleware
 from perflab.native import Native
 from perflab.results.trial import Circumstances
-from perflab.workload import Graph
+from perflab.workload import Graph, Made
 from perflab.workload.command import Command, CommandParameters
-from perflab.workload.topology import Topology
 
 NATIVE = Native(Path(os.environ.get("PERFLAB_NATIVE") or Path(sys.prefix) / "lib" / "perflab"))
 needs_native = pytest.mark.skipif(
@@ -47,7 +46,7 @@ def document(**keys: Any) -> Document:
 def treatments(**keys: Any) -> list[design.Treatment]:
     said = document(**keys)
     design.check_factors(said)
-    return design.treatments(said, [(ONE, {})], Topology("g", GRAPH, ()))
+    return design.treatments(said, [(ONE, {})], Made(GRAPH))
 
 
 # -- levels ----------------------------------------------------------------------------------------------------------
@@ -242,7 +241,9 @@ def test_the_phase_is_a_factor_of_all_timers() -> None:
 
 def test_a_level_stands_in_the_words_of_a_command() -> None:
     parameters = CommandParameters.model_validate({"command": ["prog", "--rate={rate}", "{rate}", "{other}"]})
-    at = Command("prog", parameters).at({"workload.argument.rate": 50, "workload.environment.A": 1, "cpu_load.load": 2})
+    at = Command("prog", parameters).set_to(
+        {"workload.argument.rate": 50, "workload.environment.A": 1, "cpu_load.load": 2}
+    )
     assert at.parameters.command == ["prog", "--rate=50", "50", "{other}"]
     assert at.parameters.environment == {"A": "1"}
     assert at.parameters.folder == Path.cwd()

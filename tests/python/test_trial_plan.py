@@ -65,7 +65,7 @@ def test_everything_that_a_trial_has_comes_back(folder: TrialDirectory, tmp_path
     ],
 )
 def test_a_command_comes_back(folder: TrialDirectory, tmp_path: Path, given: dict[str, object]) -> None:
-    command = Command("x", CommandParameters.model_validate(given)).at({"workload.argument.rate": 5})
+    command = Command("x", CommandParameters.model_validate(given)).set_to({"workload.argument.rate": 5})
     found = again(replace(plan(tmp_path), command=command), folder).command
     assert found == command
     assert found.parameters.directory == str(Path.cwd())  # wherever the plan is read

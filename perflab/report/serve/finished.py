@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from perflab.quantity import of_unit
 from perflab.report import label
 from perflab.report.serve import searching
 from perflab.results.outcome import HARNESS_ERROR, Outcomes
-from perflab.results.trial import Circumstances, Distribution, least_lost, owners, received
+from perflab.results.trial import Circumstances, Distribution, OwnFigure, least_lost, owners, received
 from perflab.runs.collect import collect, expected_of
 from perflab.runs.display import FinishedTrial
 from perflab.runs.rundir import TrialDirectory
@@ -45,6 +46,7 @@ class Finished(FinishedTrial):
     p99_reason: str | None  # why its p99 enters no statistics
     met: bool | None  # the criterion of a search; None: there is none, or the trial says nothing
     data: TrialData | None  # of a search, without histograms
+    own: tuple[OwnFigure, ...]  # what the kind of workload says of it, each with its value
 
     @property
     def key(self) -> str:
@@ -96,6 +98,7 @@ def read(directory: TrialDirectory, document: Json, manifest: Json, goal: Goal |
         p99_reason=readings["p99"].reason,
         met=None if goal is None else searching.judged(goal, data),
         data=None if goal is None else searching.slim(data),
+        own=tuple(f for f in figures.key_figures.values() if isinstance(f, OwnFigure)),
     )
 
 
@@ -157,7 +160,15 @@ def _together(trials: Sequence[Finished], alpha: float) -> Json:
         "p99_ns": median([t.p99_ns if t.p99_reason is None else None for t in measured], alpha)
         | {"trial_reason": next((t.p99_reason for t in measured if t.p99_reason is not None), None)},
         "lost": sum(lost) if lost and len(lost) == len(measured) else None,
+        "own": [_of_own([t.own[n] for t in measured], alpha) for n in range(len(measured[0].own) if measured else 0)],
     }
+
+
+def _of_own(values: Sequence[OwnFigure], alpha: float) -> Json:
+    """One figure of the kind of workload: its words, and its median as people read it."""
+    told, shown = median([figure.value for figure in values], alpha), of_unit(values[0].unit)
+    ends = None if told["low"] is None else f"{shown.text(told['low'])} – {shown.text(told['high'])}"
+    return {**told, "words": values[0].words, "text": shown.text(told["value"]), "interval": ends}
 
 
 def median(values: Sequence[float | None], alpha: float) -> Json:

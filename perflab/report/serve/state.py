@@ -393,7 +393,7 @@ class _Followed:
         assert self._present is not None
         measured = self._present.measured
         if measured is None:
-            command = manifest["workload"].get("kind") == "command"
+            command = manifest["workload"].get("command") is not None
             launched = any(p.get("pid") is not None for p in document["processes"].values())
             if command and launched:
                 return COMMAND

@@ -7,8 +7,7 @@ from pydantic import Field
 from perflab.parameters import Parameters
 from perflab.results.outcome import OwnOutcome
 from perflab.results.trial import OwnFigure
-from perflab.workload import Graph, extend
-from perflab.workload.generated import Ended, Judgement, Made, WorkloadKind
+from perflab.workload import Ended, Graph, Judgement, Made, WorkloadKind, extend
 
 
 class PairParameters(Parameters):
