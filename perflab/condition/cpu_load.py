@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from perflab.condition import Condition, Evidence, Trial, Window
+from perflab.condition import Condition, Trial, Window
 from perflab.condition import cpu_demand as demand
 from perflab.condition.cpu_demand import CpuDemand, CpusWanted
 from perflab.condition.evidence import allowed_cpus, require_cpus, require_processes
-from perflab.condition.stress_ng import Load, LoadEvidence, WorkersSeen, cpu_methods
+from perflab.condition.stress_ng import Load, LoadEvidence, StressNg, WorkersSeen, cpu_methods
 from perflab.errors import BadInput
 from perflab.host import Host
 from perflab.parameters import Cpus, Percent
@@ -53,11 +53,12 @@ class CpuLoadEvidence(LoadEvidence):
     """That the load and the workload have no CPU in common."""
 
 
-class CpuLoad(Condition):
+class CpuLoad(StressNg):
     """Each worker wants `load` percent of a CPU, all the time."""
 
     name: ClassVar[str] = "cpu_load"
-    evidence: ClassVar[type[Evidence]] = CpuLoadEvidence
+    evidence: ClassVar[type[LoadEvidence]] = CpuLoadEvidence
+    stressor: ClassVar[str] = "cpu"
 
     workers: int = Field(
         default_factory=lambda: len(allowed_cpus()),
@@ -86,6 +87,25 @@ class CpuLoad(Condition):
     def share(self) -> float:
         return self.load / 100
 
+    @property
+    def bound_to(self) -> tuple[int, ...]:
+        return self.cpus
+
+    @property
+    def arguments(self) -> list[str]:
+        load = ["--cpu-load", f"{self.load:.0f}", "--cpu-load-slice", str(SLICE_MS), "--cpu-method", self.method]
+        return [*load, "--taskset", ",".join(map(str, self.cpus))]
+
+    @property
+    def promised(self) -> Promised:
+        return Promised(
+            workers=self.workers,
+            load_percent=self.load,
+            demand_cpus=self.workers * self.share,
+            cpus=self.cpus,
+            method=self.method,
+        )
+
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         require_processes(self.label, runtime)
         require_cpus(self.label, self.cpus)
@@ -93,51 +113,20 @@ class CpuLoad(Condition):
         if self.method not in known:
             raise BadInput(f"{self.label}: method {self.method!r} is not one of stress-ng's: {', '.join(known)}")
 
-    def begin(self, trial: Trial) -> CpuWorkers:
-        return CpuWorkers(self, trial)
+    def judge(self, load: Load, window: Window) -> tuple[Achieved, str | None]:
+        use, weak = demand.judge(load.trial, self.label, load.threads, self.cpus, self.share, window)
+        shared = self._shared_with_workload(load.trial)
+        return Achieved(**load.seen(window), **vars(use), cpus_shared_with_workload=shared), weak
 
+    def beside(self, load: Load, achieved: Achieved) -> dict[str, Any]:
+        shared = achieved.cpus_shared_with_workload
+        return {} if shared else {"note": "the load and the workload have no CPU in common"}
 
-class CpuWorkers(Load):
-    """Those of one trial."""
-
-    def __init__(self, asked: CpuLoad, trial: Trial) -> None:
-        self.asked, self.cpus = asked, asked.cpus
-        super().__init__(
-            trial,
-            asked.label,
-            "cpu",
-            asked.workers,
-            [
-                *("--cpu-load", f"{asked.load:.0f}"),
-                *("--cpu-load-slice", str(SLICE_MS)),
-                *("--cpu-method", asked.method),
-                *("--taskset", ",".join(map(str, asked.cpus))),
-            ],
-        )
-
-    def judge(self, window: Window) -> tuple[Achieved, str | None]:
-        use, weak = demand.judge(self.trial, self.label, self.threads, self.asked.cpus, self.asked.share, window)
-        shared = self._shared_with_workload()
-        return Achieved(**self.seen(window), **vars(use), cpus_shared_with_workload=shared), weak
-
-    def evidence(self, achieved: Achieved, reason: str | None) -> CpuLoadEvidence:
-        asked = self.asked
-        promised = Promised(
-            workers=asked.workers,
-            load_percent=asked.load,
-            demand_cpus=asked.workers * asked.share,
-            cpus=asked.cpus,
-            method=asked.method,
-        )
-        apart = None if achieved.cpus_shared_with_workload else "the load and the workload have no CPU in common"
-        return CpuLoadEvidence(promised=promised, achieved=achieved, reason=reason, note=apart)
-
-    def _shared_with_workload(self) -> tuple[int, ...]:
+    def _shared_with_workload(self, trial: Trial) -> tuple[int, ...]:
         """The CPUs of the load that some process of the workload may use, too."""
-        launch = self.trial.launch
-        everywhere = frozenset(allowed_cpus()) if launch.cpus is None else launch.cpus
-        of_workload = (launch.cpus_of.get(name, everywhere) for name in self.trial.processes)
-        return tuple(sorted(frozenset(self.asked.cpus) & frozenset().union(*of_workload)))
+        everywhere = frozenset(allowed_cpus()) if trial.launch.cpus is None else trial.launch.cpus
+        of_workload = (trial.launch.cpus_of.get(name, everywhere) for name in trial.processes)
+        return tuple(sorted(frozenset(self.cpus) & frozenset().union(*of_workload)))
 
 
 def words(given: Mapping[str, Any]) -> str:

@@ -128,12 +128,25 @@ def wait_until(trial: Trial, problem: Callable[[], str | None], limit_s: float =
         trial.wait(SETTLE_STEP_S)
 
 
-def recent(trial: Trial, since_ns: int, seconds: float) -> Window | None:
-    """The latest `seconds` that the monitor has sampled, if they began after `since_ns`."""
-    trial.monitor.refresh()
-    last_ns = trial.monitor.last_at_ns
-    begin_ns = None if last_ns is None else last_ns - round(seconds * NS_PER_S)
-    return None if last_ns is None or begin_ns is None or begin_ns < since_ns else Window(begin_ns, last_ns)
+def wait_until_seen(
+    trial: Trial, what: str, seconds: float, lost: Callable[[], str | None], weak: Callable[[Window], str | None]
+) -> None:
+    """Waits until the latest `seconds` that the monitor has sampled, from now on, are as promised. Raises NotInEffect.
+
+    `lost` says why the disturbance is not there at all, `weak` why it is not enough in a window.
+    """
+    since_ns = time.monotonic_ns()
+
+    def problem() -> str | None:
+        if (reason := lost()) is not None:
+            return reason
+        trial.monitor.refresh()
+        last_ns, length_ns = trial.monitor.last_at_ns, round(seconds * NS_PER_S)
+        if last_ns is None or last_ns - length_ns < since_ns:
+            return f"the monitor has not seen {what} yet"
+        return weak(Window(last_ns - length_ns, last_ns))
+
+    wait_until(trial, problem)
 
 
 def differing(

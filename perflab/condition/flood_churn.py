@@ -9,7 +9,7 @@ from typing import Any
 
 from perflab.condition import Companion, NotInEffect, Trial, Window
 from perflab.condition.evidence import ready
-from perflab.condition.flood_parameters import FloodParameters
+from perflab.condition.flood_graph import FloodParameters
 from perflab.formats import records
 from perflab.formats.json_file import write_json
 from perflab.units import NS_PER_S

@@ -1,14 +1,19 @@
-"""The flood as a part of the graph: its publishers, its readers, and where they run. Pure functions."""
+"""What a user says of a flood, and the flood as a part of the graph: its publishers, its readers, where they run.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from perflab.condition.flood_parameters import FloodParameters
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
 from perflab.errors import BadInput
+from perflab.parameters import Bytes, DurationNs, Names, Parameters, Percent
 from perflab.units import NS_PER_S
 from perflab.workload import Graph, extend
 
@@ -22,6 +27,126 @@ OVERRUN = "skip"
 MOST_THREADS = 16
 # A reader that needs more of its thread than this falls behind sooner or later, whatever the middleware does.
 KEEPS_UP_BELOW = 0.8
+
+
+Readers = Literal["none", "external", "inside", "topics"]
+
+
+def _on_or_off(value: Any) -> Any:
+    """YAML reads on and off as true and false."""
+    return ("on" if value else "off") if isinstance(value, bool) else value
+
+
+def _hertz(value: Any) -> Any:
+    return value.strip().removesuffix("Hz").strip() if isinstance(value, str) else value
+
+
+Hertz = Annotated[
+    float, BeforeValidator(_hertz), Field(allow_inf_nan=False), WithJsonSchema({"type": ["number", "string"]})
+]
+OwnProcess = Annotated[
+    Literal["auto", "on", "off"],
+    BeforeValidator(_on_or_off),
+    WithJsonSchema({"enum": ["auto", "on", "off", True, False]}),
+]
+
+
+# Of the promised messages. Missing a twentieth is a smaller change of dose than any that an experiment would vary, and
+# more than a flood misses on a machine with a CPU to spare.
+OFFERED_AT_LEAST_PERCENT = 95.0
+
+
+class FloodParameters(Parameters):
+    """What a user says of a message flood."""
+
+    publishers: int | None = Field(
+        None,
+        ge=0,
+        le=256,
+        description="publishers, each on a topic of its own (4); with readers=topics so many on every topic (1)",
+    )
+    rate: Hertz = Field(1000.0, ge=0.1, le=100_000, description="messages per second of each publisher")
+    payload: Bytes | None = Field(
+        None, gt=0, description="bytes of a message (1024); with readers=topics that of the workload's messages"
+    )
+    reliability: Literal["best_effort", "reliable"] = Field(
+        "best_effort", description="QoS of publishers and readers; with readers=topics reliable where these ask for it"
+    )
+    history: Literal["keep_last", "keep_all"] = Field("keep_last", description="QoS: keep_last or keep_all")
+    depth: int | None = Field(None, ge=1, le=100_000, description="QoS: how many messages keep_last keeps (10)")
+    durability: Literal["volatile", "transient_local"] = Field(
+        "volatile", description="QoS: volatile or transient_local"
+    )
+    at_least: Percent = Field(
+        OFFERED_AT_LEAST_PERCENT,
+        gt=0,
+        le=100,
+        description="share of the rate that must be sent in every second; beside a load that takes the CPUs, less",
+    )
+    own_process: OwnProcess = Field(
+        "auto",
+        description="off: on threads of their own in the workload's first process, for middlewares within one process",
+    )
+    processes: int = Field(1, ge=1, le=64, description="processes that the publishers are spread over")
+    readers: Readers = Field(
+        "external",
+        description="none; external: a process of their own; inside: on an executor of the workload; "
+        "topics: the workload itself, whose topics are flooded",
+    )
+    process: str | None = Field(None, description="with readers=inside: the process (the only one)")
+    executor: int | None = Field(None, ge=0, description="with readers=inside: the id of the executor (the first)")
+    topics: Names = Field((), description="with readers=topics: which of them (all that the workload subscribes to)")
+    readers_per_topic: int = Field(1, ge=1, le=64, description="with readers=external or inside: readers of a topic")
+    work: DurationNs = Field(
+        0, le=10_000_000_000, description="with readers=external or inside: CPU time that a reader spends on a message"
+    )
+    churn: Hertz = Field(
+        0.0, ge=0, le=1000, description="endpoints or participants created and deleted per second beside the flood"
+    )
+    churn_of: Literal["endpoints", "participants"] = Field(
+        "endpoints", description="what churn creates and deletes: a writer and a reader, or a participant with them"
+    )
+    churn_topics: int = Field(1, ge=1, le=100, description="topics of its own that churn uses in turn")
+
+    @property
+    def separate(self) -> bool:
+        """Whether the flood has processes of its own."""
+        return self.own_process != "off"
+
+    @property
+    def qos(self) -> dict[str, Any]:
+        """As a resolved graph has it."""
+        keep_last = self.history == "keep_last"
+        own = {"history": self.history, "reliability": self.reliability, "durability": self.durability}
+        return {**extend.DEFAULT_QOS, **own, "depth": (self.depth or 10) if keep_last else None}
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> FloodParameters:
+        """What was given must be possible beside the rest, and change something."""
+        own_readers = self.readers in ("external", "inside")
+        none_of_its_own = f"readers={self.readers} has no readers of the flood's own; leave it out"
+        inside, topics = (f"is of use with readers={word} only; leave it out" for word in ("inside", "topics"))
+        without_churn = "is of use with churn only; leave it out, or give churn a rate"
+        too_many = f"{self.processes} processes cannot share {self.publishers} publishers; use at most as many"
+        for key, may_be_given, why_not in (
+            ("depth", self.history == "keep_last", "keep_all keeps every message; leave depth out, or use keep_last"),
+            ("processes", self.separate, "own_process=off leaves no process to the flood; leave processes out"),
+            ("processes", self.publishers is None or self.processes <= self.publishers, too_many),
+            ("process", self.readers == "inside", inside),
+            ("executor", self.readers == "inside", inside),
+            ("topics", self.readers == "topics", topics),
+            ("readers_per_topic", own_readers, none_of_its_own),
+            ("work", own_readers, none_of_its_own),
+            ("churn_of", self.churn, without_churn),
+            ("churn_topics", self.churn, without_churn),
+        ):
+            if not may_be_given and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key}: {why_not}")
+        if self.churn == 0 and self.publishers == 0:
+            raise ValueError("churn: is needed where publishers is 0; else there is no flood at all")
+        if 0 < self.churn < 0.1:
+            raise ValueError("churn: must be at least 0.1 per second")
+        return self
 
 
 @dataclass(frozen=True)
@@ -134,14 +259,14 @@ def lay_out(graph: Graph, label: str, parameters: FloodParameters, types: Sequen
     if parameters.separate:
         for share in (publishers[i :: parameters.processes] for i in range(parameters.processes)):
             if share:
-                flooded = extend.with_processes(flooded, _process(names.process(names.base), share))
+                flooded = extend.with_processes(flooded, _process(names.free(names.base), share))
     else:
         flooded = _beside(flooded, graph.own_processes[0], publishers)
     if readers and parameters.readers == "inside":
         process, executor = _place_of(graph, parameters)
         flooded = extend.with_nodes(flooded, process, [{**node, "executor": executor} for node in readers])
     elif readers and parameters.separate:
-        flooded = extend.with_processes(flooded, _process(names.process(f"{names.base}_readers"), readers))
+        flooded = extend.with_processes(flooded, _process(names.free(f"{names.base}_readers"), readers))
     elif readers:
         flooded = _beside(flooded, graph.own_processes[0], readers)
     return flooded
@@ -157,25 +282,20 @@ class _Names:
     def __init__(self, graph: Graph, label: str) -> None:
         self.base = re.sub(r"[^A-Za-z0-9_]+", "_", label).strip("_")
         self.namespace = f"/perflab/{self.base}"
-        self._nodes = extend.node_names(graph)
-        self._topics = extend.topic_names(graph)
-        self._processes = set(graph.processes)
+        self._taken = {*extend.node_names(graph), *extend.topic_names(graph), *graph.processes}
 
-    def node(self, kind: str, number: int) -> str:
-        taken = {name.rpartition("/")[2] for name in self._nodes if name.rpartition("/")[0] == self.namespace}
-        return self._take(f"{kind}_{number}", taken, self._nodes, f"{self.namespace}/")
-
-    def topic(self, number: int) -> str:
-        return self._take(f"{self.namespace}/topic_{number}", self._topics, self._topics)
-
-    def process(self, wanted: str) -> str:
-        return self._take(wanted, self._processes, self._processes)
-
-    @staticmethod
-    def _take(wanted: str, taken: set[str], into: set[str], prefix: str = "") -> str:
-        name = extend.free_name(wanted, taken)
-        into.add(f"{prefix}{name}")
+    def free(self, wanted: str) -> str:
+        name = extend.free_name(wanted, self._taken)
+        self._taken.add(name)
         return name
+
+    def within(self, wanted: str) -> str:
+        """The name of a node or a topic in the flood's namespace, with it."""
+        return self.free(f"{self.namespace}/{wanted}")
+
+    def node(self, wanted: str) -> str:
+        """Without the namespace, which a node says apart."""
+        return self.within(wanted).rpartition("/")[2]
 
 
 def _topics(graph: Graph, parameters: FloodParameters, types: Sequence[MessageType], names: _Names) -> list[FloodTopic]:
@@ -186,7 +306,8 @@ def _topics(graph: Graph, parameters: FloodParameters, types: Sequence[MessageTy
     count = DEFAULT_PUBLISHERS if parameters.publishers is None else parameters.publishers
     subscriptions = 0 if parameters.readers == "none" else parameters.readers_per_topic
     return [
-        FloodTopic(names.topic(i + 1), chosen.name, payload, 1, subscriptions, parameters.qos) for i in range(count)
+        FloodTopic(names.within(f"topic_{i + 1}"), chosen.name, payload, 1, subscriptions, parameters.qos)
+        for i in range(count)
     ]
 
 
@@ -251,7 +372,7 @@ def _publisher_nodes(topics: Sequence[FloodTopic], period_ns: int, label: str, n
     ends = [topic for topic in topics for _ in range(topic.publishers)]
     return [
         extend.node(
-            names.node("publisher", number),
+            names.node(f"publisher_{number}"),
             names.namespace,
             0,
             label,
@@ -270,7 +391,7 @@ def _reader_nodes(
         return []
     return [
         extend.node(
-            names.node("reader", number + 1),
+            names.node(f"reader_{number + 1}"),
             names.namespace,
             0,
             label,
@@ -282,10 +403,8 @@ def _reader_nodes(
 
 
 def _process(name: str, nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A process of these nodes, with a thread for each as far as there may be as many."""
-    threads = min(len(nodes), MOST_THREADS)
-    placed = [{**node, "executor": i % threads} for i, node in enumerate(nodes)]
-    return extend.process(name, [extend.executor(i) for i in range(threads)], placed)
+    placed, executors = _on_threads(nodes, 0)
+    return extend.process(name, executors, placed)
 
 
 def _beside(graph: Graph, process: str, nodes: Sequence[Mapping[str, Any]]) -> Graph:
@@ -293,9 +412,14 @@ def _beside(graph: Graph, process: str, nodes: Sequence[Mapping[str, Any]]) -> G
     if not nodes:
         return graph
     first = extend.free_executor_id(extend.process_of(graph, process))
+    return extend.with_nodes(graph, process, *_on_threads(nodes, first))
+
+
+def _on_threads(nodes: Sequence[Mapping[str, Any]], first: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The nodes and executors from the id `first` on, one for each as far as there may be as many threads."""
     threads = min(len(nodes), MOST_THREADS)
     placed = [{**node, "executor": first + i % threads} for i, node in enumerate(nodes)]
-    return extend.with_nodes(graph, process, placed, [extend.executor(first + i) for i in range(threads)])
+    return placed, [extend.executor(first + i) for i in range(threads)]
 
 
 def _place_of(graph: Graph, parameters: FloodParameters) -> tuple[str, int]:

@@ -10,16 +10,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from perflab.condition import Condition, Evidence, Shown, Trial, Window
-from perflab.condition.evidence import part_words, parts, require_processes, rounded
-from perflab.condition.stress_ng import Load, LoadEvidence, WorkersSeen, find
+from perflab.condition import Condition, Shown, Trial, Window
+from perflab.condition.evidence import part_words, parts, rounded
+from perflab.condition.stress_ng import Load, LoadEvidence, StressNg, WorkersSeen
 from perflab.errors import Unavailable
-from perflab.host import Host
 from perflab.kernel import Files
 from perflab.parameters import Bytes
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_bytes, is_zero, plural
-from perflab.workload import Graph
 
 # A file system that fills up fails the run's own records: there must be room for twice what the load writes.
 ROOM = 2
@@ -75,11 +73,13 @@ class IoLoadEvidence(LoadEvidence):
     """Type of the file system that was written to."""
 
 
-class IoLoad(Condition):
+class IoLoad(StressNg):
     """Writes to the file system of the run, all the time, and waits until the storage has it."""
 
     name: ClassVar[str] = "io_load"
-    evidence: ClassVar[type[Evidence]] = IoLoadEvidence
+    evidence: ClassVar[type[LoadEvidence]] = IoLoadEvidence
+    stressor: ClassVar[str] = "hdd"
+    settled_s: ClassVar[float] = 1.0
 
     workers: int = Field(default=1, ge=1, le=256, description="processes that write")
     bytes: Bytes = Field(default=64 << 20, ge=1 << 20, description="size of each worker's file, e.g. 64MiB")
@@ -94,13 +94,19 @@ class IoLoad(Condition):
         description="how writes reach the storage: fsync after each, a file with O_DSYNC, or past the cache (O_DIRECT)",
     )
 
-    def check(self, host: Host, graph: Graph, runtime: str) -> None:
-        require_processes(self.label, runtime)
-        find()
+    @property
+    def arguments(self) -> list[str]:
+        # stress-ng divides the bytes among the workers. Without an option for it a write is done, and counted, when the
+        # page cache has it: the kernel's choice when the storage gets it.
+        return ["--hdd-bytes", str(self.bytes * self.workers), "--hdd-opts", f"wr-seq,{self.sync}"]
 
-    def begin(self, trial: Trial) -> Writers:
+    @property
+    def promised(self) -> Promised:
+        return Promised(workers=self.workers, file_bytes=self.bytes, sync=self.sync, written_mb_per_s=self.rate)
+
+    def begin(self, trial: Trial) -> Load:
         self._require_room(trial.directory)  # only now it is known where the trial writes
-        return Writers(self, trial)
+        return super().begin(trial)
 
     def _require_room(self, folder: Path) -> None:
         kind = _file_system(folder)
@@ -114,44 +120,20 @@ class IoLoad(Condition):
                 f"and {format_bytes(need)} must be, {ROOM} times what the load writes"
             )
 
+    def beside(self, load: Load, achieved: Achieved) -> dict[str, Any]:
+        return {"file_system": _file_system(load.trial.directory)}
 
-class Writers(Load):
-    """Those of one trial."""
-
-    settled_s = 1.0
-
-    def __init__(self, asked: IoLoad, trial: Trial) -> None:
-        self.asked = asked
-        super().__init__(
-            trial,
-            asked.label,
-            "hdd",
-            asked.workers,
-            [
-                # stress-ng divides the bytes among the workers.
-                *("--hdd-bytes", str(asked.bytes * asked.workers)),
-                # Without one of these a write is done, and counted, when the page cache has it: the kernel's choice
-                # when the storage gets it.
-                *("--hdd-opts", f"wr-seq,{asked.sync}"),
-            ],
-        )
-
-    def evidence(self, achieved: Achieved, reason: str | None) -> IoLoadEvidence:
-        asked, on = self.asked, _file_system(self.trial.directory)
-        promised = Promised(workers=asked.workers, file_bytes=asked.bytes, sync=asked.sync, written_mb_per_s=asked.rate)
-        return IoLoadEvidence(promised=promised, achieved=achieved, reason=reason, file_system=on)
-
-    def judge(self, window: Window) -> tuple[Achieved, str | None]:
-        asked, monitor = self.asked, self.trial.monitor
+    def judge(self, load: Load, window: Window) -> tuple[Achieved, str | None]:
+        monitor = load.trial.monitor
         read, written = monitor.io_bytes(self.label, window.begin_ns, window.end_ns)
         pieces = parts(window)
-        by_part = [_written_mb_per_s(self.trial, self.label, piece) for piece in pieces]
+        by_part = [_written_mb_per_s(load.trial, self.label, piece) for piece in pieces]
         mean = None if written is None else written / window.seconds / 1e6
         intervals = monitor.io_by_interval(self.label, window.begin_ns, window.end_ns)
         pause_s = _longest_pause_s(intervals, window)
         idle = _idle_share(intervals)
         achieved = Achieved(
-            **self.seen(window),
+            **load.seen(window),
             written_mb_per_s=rounded(mean),
             read_mb_per_s=rounded(None if read is None else read / window.seconds / 1e6),
             longest_pause_s=rounded(pause_s),
@@ -165,13 +147,13 @@ class Writers(Load):
             return achieved, "it wrote nothing"
         if pause_s >= min(LONGEST_PAUSE_S, LONGEST_PAUSE_SHARE * window.seconds):
             return achieved, f"it wrote nothing for {pause_s:.1f} s"
-        if asked.rate is None:
+        if self.rate is None:
             return achieved, f"it wrote nothing in {idle:.0%} of the time" if idle > IDLE_AT_MOST else None
         for number, rate in enumerate(by_part, 1):
-            if rate is None or rate < asked.rate:
+            if rate is None or rate < self.rate:
                 wrote = "an unknown amount" if rate is None else f"{rate:.3g} MB/s"
                 where = part_words(number, len(pieces))
-                return achieved, f"it wrote {wrote}{where}, and {asked.rate:.3g} were promised"
+                return achieved, f"it wrote {wrote}{where}, and {self.rate:.3g} were promised"
         return achieved, None
 
 

@@ -8,17 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from perflab.condition import Condition, Evidence, Shown, Trial, Window
+from perflab.condition import Condition, Shown, Window
 from perflab.condition import cpu_demand as demand
 from perflab.condition.cpu_demand import CpuDemand
-from perflab.condition.evidence import (
-    allowed_cpus,
-    available_memory,
-    require_processes,
-    rounded,
-    wait_until,
-)
-from perflab.condition.stress_ng import Load, LoadEvidence, WorkersSeen, find
+from perflab.condition.evidence import allowed_cpus, available_memory, rounded
+from perflab.condition.stress_ng import Load, LoadEvidence, StressNg, WorkersSeen
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.kernel import Files
@@ -72,11 +66,12 @@ class MemoryEvidence(LoadEvidence):
     achieved: Achieved
 
 
-class MemoryPressure(Condition):
+class MemoryPressure(StressNg):
     """Holds that much resident memory, all the time."""
 
     name: ClassVar[str] = "memory_pressure"
-    evidence: ClassVar[type[Evidence]] = MemoryEvidence
+    evidence: ClassVar[type[LoadEvidence]] = MemoryEvidence
+    stressor: ClassVar[str] = "vm"
 
     workers: int = Field(default=1, ge=1, le=1024, description="processes that share the memory evenly")
     bytes: Bytes | None = Field(default=None, ge=1 << 20, description="resident memory in all, e.g. 512MiB")
@@ -97,8 +92,7 @@ class MemoryPressure(Condition):
         return self
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
-        require_processes(self.label, runtime)
-        find()
+        super().check(host, graph, runtime)
         available = self._available(host)
         reserve = max(RESERVE_BYTES, round(RESERVE_SHARE * available))
         wanted = self._wanted(available)
@@ -112,9 +106,59 @@ class MemoryPressure(Condition):
         """A share of what is available now as a number of bytes."""
         return self.model_copy(update={"bytes": self._wanted(self._available(host)), "percent": None})
 
-    def begin(self, trial: Trial) -> Holders:
+    @property
+    def total(self) -> int:
+        """Bytes that all workers hold together."""
         assert self.bytes is not None, "resolved comes first"
-        return Holders(self, self.bytes, trial)
+        return self.bytes
+
+    @property
+    def arguments(self) -> list[str]:
+        hold = ["--vm-hang", "0"] if self.access == "hold" else []
+        # stress-ng divides the bytes among the workers. Without --oomable it starts a killed worker again unseen;
+        # without --vm-madvise it gives the kernel random advice, MADV_DONTNEED among it.
+        kept = ["--vm-keep", "--oomable", "--vm-method", "write64", "--vm-madvise", "normal"]
+        return ["--vm-bytes", str(self.total), *kept, *hold]
+
+    @property
+    def promised(self) -> Promised:
+        return Promised(resident_bytes=self.total, workers=self.workers, access=self.access)
+
+    def missing(self, load: Load) -> str | None:
+        held = _held(load)
+        if held >= (1 - TOLERANCE) * self.total:
+            return None
+        return f"stress-ng holds {format_bytes(held)} of {format_bytes(self.total)}"
+
+    def judge(self, load: Load, window: Window) -> tuple[Achieved, str | None]:
+        """What the monitor saw in the window. A group's figure holds stress-ng's helper processes, too."""
+        resident = [kb * 1024 for _, kb in load.trial.monitor.rss_kb(self.label, window.begin_ns, window.end_ns)]
+        overhead = _overhead(load)
+        reason = None
+        if not resident:
+            reason = "the monitor has no sample of its memory"
+        elif min(resident) - overhead < (1 - TOLERANCE) * self.total:
+            reason = f"it held {format_bytes(max(0, min(resident) - overhead))} of {format_bytes(self.total)}"
+        if self.access == "rewrite":
+            cpus = allowed_cpus()
+            use, idle = demand.judge(load.trial, self.label, load.threads, cpus, REWRITE_SHARE, window)
+            if reason is None and idle is not None:
+                reason = f"it did not rewrite its memory: {idle}"
+        else:
+            spent = load.trial.monitor.cpu_seconds(self.label, window.begin_ns, window.end_ns)
+            use = CpuDemand(cpus_used=rounded(None if spent is None else spent / window.seconds))
+        achieved = Achieved(
+            **load.seen(window),
+            **vars(use),
+            resident_bytes=min(resident) - overhead if resident else None,
+            resident_bytes_max=max(resident) - overhead if resident else None,
+            helpers_bytes=overhead,
+            samples=len(resident),
+            resident_bytes_at_end=_held(load),
+        )
+        if reason is None and achieved.resident_bytes_at_end < (1 - TOLERANCE) * self.total:
+            reason = f"it held {format_bytes(achieved.resident_bytes_at_end)} of {format_bytes(self.total)} at the end"
+        return achieved, reason
 
     def _available(self, host: Host) -> int:
         available = available_memory(host)
@@ -124,76 +168,6 @@ class MemoryPressure(Condition):
 
     def _wanted(self, available: int) -> int:
         return self.bytes if self.bytes is not None else round(available * (self.percent or 0.0) / 100)
-
-
-class Holders(Load):
-    """The workers of one trial."""
-
-    def __init__(self, asked: MemoryPressure, total: int, trial: Trial) -> None:
-        """`total` bytes are held by all of them together."""
-        self.asked = asked
-        self.total = total
-        hold = ["--vm-hang", "0"] if asked.access == "hold" else []
-        super().__init__(
-            trial,
-            asked.label,
-            "vm",
-            asked.workers,
-            # stress-ng divides the bytes among the workers. Without --oomable it starts a killed worker again unseen;
-            # without --vm-madvise it gives the kernel random advice, MADV_DONTNEED among it.
-            [
-                *("--vm-bytes", str(total)),
-                *("--vm-keep", "--oomable", "--vm-method", "write64", "--vm-madvise", "normal"),
-                *hold,
-            ],
-        )
-
-    def settle(self) -> None:
-        self.find_workers()
-
-        def filled() -> str | None:
-            held = _held(self)
-            if held >= (1 - TOLERANCE) * self.total:
-                return self.lost()
-            return self.lost() or f"stress-ng holds {format_bytes(held)} of {format_bytes(self.total)}"
-
-        wait_until(self.trial, filled)
-        super().settle()
-
-    def evidence(self, achieved: Achieved, reason: str | None) -> MemoryEvidence:
-        promised = Promised(resident_bytes=self.total, workers=self.asked.workers, access=self.asked.access)
-        held = achieved.resident_bytes_at_end
-        if held < (1 - TOLERANCE) * self.total:
-            reason = reason or f"it held {format_bytes(held)} of {format_bytes(self.total)} at the end"
-        return MemoryEvidence(promised=promised, achieved=achieved, reason=reason)
-
-    def judge(self, window: Window) -> tuple[Achieved, str | None]:
-        """What the monitor saw in the window. A group's figure holds stress-ng's helper processes, too."""
-        resident = [kb * 1024 for _, kb in self.trial.monitor.rss_kb(self.label, window.begin_ns, window.end_ns)]
-        overhead = _overhead(self)
-        reason = None
-        if not resident:
-            reason = "the monitor has no sample of its memory"
-        elif min(resident) - overhead < (1 - TOLERANCE) * self.total:
-            reason = f"it held {format_bytes(max(0, min(resident) - overhead))} of {format_bytes(self.total)}"
-        if self.asked.access == "rewrite":
-            cpus = allowed_cpus()
-            use, idle = demand.judge(self.trial, self.label, self.threads, cpus, REWRITE_SHARE, window)
-            if reason is None and idle is not None:
-                reason = f"it did not rewrite its memory: {idle}"
-        else:
-            spent = self.trial.monitor.cpu_seconds(self.label, window.begin_ns, window.end_ns)
-            use = CpuDemand(cpus_used=rounded(None if spent is None else spent / window.seconds))
-        achieved = Achieved(
-            **self.seen(window),
-            **vars(use),
-            resident_bytes=min(resident) - overhead if resident else None,
-            resident_bytes_max=max(resident) - overhead if resident else None,
-            helpers_bytes=overhead,
-            samples=len(resident),
-            resident_bytes_at_end=_held(self),
-        )
-        return achieved, reason
 
 
 def _held(load: Load) -> int:

@@ -29,8 +29,14 @@ from perflab.condition import (
     flood_evidence,
 )
 from perflab.condition.flood_evidence import Achieved, FloodEvidence, Promised
-from perflab.condition.flood_graph import DEFAULT_PAYLOAD, DEFAULT_PUBLISHERS, Flood, MessageType, lay_out
-from perflab.condition.flood_parameters import FloodParameters
+from perflab.condition.flood_graph import (
+    DEFAULT_PAYLOAD,
+    DEFAULT_PUBLISHERS,
+    Flood,
+    FloodParameters,
+    MessageType,
+    lay_out,
+)
 from perflab.errors import Unavailable
 from perflab.formats.records import RecordError
 from perflab.host import Host

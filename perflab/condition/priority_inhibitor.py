@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,11 +19,10 @@ from perflab.condition.evidence import (
     has_ended,
     longest_gap_s,
     ready,
-    recent,
     require_cpus,
     require_processes,
     rounded,
-    wait_until,
+    wait_until_seen,
 )
 from perflab.errors import Unavailable
 from perflab.host import Host
@@ -184,15 +182,7 @@ class Burning(Applied):
         self.threads = self._ready()
 
     def settle(self) -> None:
-        since_ns = time.monotonic_ns()
-
-        def problem() -> str | None:
-            if (reason := self._gone()) is not None:
-                return reason
-            window = recent(self.trial, since_ns, SETTLED_S)
-            return "the monitor has not seen it yet" if window is None else self._judge(window)[1]
-
-        wait_until(self.trial, problem)
+        wait_until_seen(self.trial, "it", SETTLED_S, self._gone, lambda window: self._judge(window)[1])
 
     def verify(self, window: Window) -> Evidence:
         asked = self.asked

@@ -5,27 +5,28 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
-import time
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from perflab import programs
-from perflab.condition import Applied, Companion, Evidence, Trial, Window, temporary
+from perflab.condition import Applied, Companion, Condition, Evidence, Trial, Window, temporary
 from perflab.condition.evidence import (
     catch_up,
     count_words,
     differing,
     has_ended,
     longest_gap_s,
-    recent,
+    require_processes,
     rounded,
     wait_until,
+    wait_until_seen,
 )
 from perflab.errors import Unavailable
+from perflab.host import Host
 from perflab.processes import Process, descendants
+from perflab.workload import Graph
 
 _ANSWER_LIMIT_S = 20.0
 
@@ -77,40 +78,80 @@ class LoadEvidence(Evidence):
     """Of the program."""
 
 
+class StressNg(Condition):
+    """Workers of stress-ng of one kind."""
+
+    stressor: ClassVar[str]  # "cpu", "vm", "hdd"
+    settled_s: ClassVar[float] = 0.5  # the load must be as promised for this long before the measured part begins
+    evidence: ClassVar[type[LoadEvidence]]
+
+    if TYPE_CHECKING:  # a parameter of each
+
+        @property
+        def workers(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def arguments(self) -> list[str]:
+        """Of stress-ng, beside the number of workers."""
+
+    @property
+    @abstractmethod
+    def promised(self) -> Any: ...
+
+    @property
+    def bound_to(self) -> tuple[int, ...] | None:
+        """CPUs that the workers are promised to be on."""
+        return None
+
+    def check(self, host: Host, graph: Graph, runtime: str) -> None:
+        require_processes(self.label, runtime)
+        find()
+
+    def begin(self, trial: Trial) -> Load:
+        return Load(self, trial)
+
+    def missing(self, load: Load) -> str | None:
+        """What is not there yet although all workers run."""
+        del load
+        return None
+
+    @abstractmethod
+    def judge(self, load: Load, window: Window) -> tuple[WorkersSeen, str | None]:
+        """What was achieved in a window, and why it was not enough."""
+
+    def beside(self, load: Load, achieved: Any) -> dict[str, Any]:
+        """What evidence has beside both; `achieved` is of `judge`."""
+        del load, achieved
+        return {}
+
+
 class Load(Applied):
-    """One running stress-ng with workers of one kind ("cpu", "vm", "hdd"). `label` is the monitor's group of it."""
+    """One running stress-ng, each worker a process known by number."""
 
-    # The load must be as promised for this long before the measured part begins.
-    settled_s: ClassVar[float] = 0.5
-    cpus: tuple[int, ...] | None = None  # those that its workers are promised to be on
-
-    def __init__(self, trial: Trial, label: str, kind: str, workers: int, arguments: Sequence[str | Path]) -> None:
-        """Starts it; `arguments` beside the number of workers. Raises Unavailable."""
+    def __init__(self, asked: StressNg, trial: Trial) -> None:
+        """Starts it. Raises Unavailable."""
+        self.asked = asked
         self.trial = trial
-        self.label = label
-        self.kind = kind
-        self.expected = workers
+        self.label = asked.label  # the monitor's group of it, too
         self.scheduling: dict[int, dict[str, Any]] = {}  # of each worker, when it had settled
         self.workers: list[Process] = []
         self.helpers: list[Process] = []  # processes of it that do not work, e.g. that watch a worker
-        self.folder = temporary.make(trial, label)
+        self.folder = temporary.make(trial, asked.label)
+        # A timeout of 0 is none: perflab-guard ends it.
+        words: list[str | Path] = [
+            f"--{asked.stressor}",
+            str(asked.workers),
+            "--timeout",
+            "0",
+            "--temp-path",
+            self.folder,
+        ]
         try:
-            self.companion: Companion = trial.start(
-                label,
-                # A timeout of 0 is none: perflab-guard ends it.
-                [find(), f"--{kind}", str(workers), "--timeout", "0", "--temp-path", self.folder, *arguments],
-            )
+            self.companion: Companion = trial.start(asked.label, [find(), *words, *asked.arguments])
         except BaseException:
             temporary.remove(self.folder)
             raise
-
-    @abstractmethod
-    def judge(self, window: Window) -> tuple[WorkersSeen, str | None]:
-        """What was achieved in a window, and why it was not enough."""
-
-    @abstractmethod
-    def evidence(self, achieved: Any, reason: str | None) -> LoadEvidence:
-        """With what was promised. `achieved` is of `judge`."""
 
     def seen(self, window: Window) -> dict[str, Any]:
         """The figures of `WorkersSeen`."""
@@ -119,22 +160,17 @@ class Load(Applied):
 
     def settle(self) -> None:
         self.find_workers()
-        since_ns = time.monotonic_ns()
-
-        def problem() -> str | None:
-            if (reason := self.lost()) is not None:
-                return reason
-            window = recent(self.trial, since_ns, self.settled_s)
-            return "the monitor has not seen the load yet" if window is None else self.judge(window)[1]
-
-        wait_until(self.trial, problem)
+        wait_until(self.trial, lambda: self.lost() or self.asked.missing(self))
+        asked = self.asked
+        wait_until_seen(self.trial, "the load", asked.settled_s, self.lost, lambda window: asked.judge(self, window)[1])
         self.note_scheduling()
 
     def verify(self, window: Window) -> Evidence:
         late = catch_up(self.trial, window, [self.label])
-        achieved, weak = self.judge(window)
+        achieved, weak = self.asked.judge(self, window)
         reason = self.lost() or self.rescheduled(window) or late or weak
-        return self.evidence(achieved, reason)
+        beside = self.asked.beside(self, achieved)
+        return self.asked.evidence(promised=self.asked.promised, achieved=achieved, reason=reason, **beside)
 
     def remove(self) -> None:
         self.companion.stop()
@@ -162,7 +198,8 @@ class Load(Applied):
         for seen in monitor.threads(self.label, 0, monitor.last_at_ns or 0):
             if seen.tid in self.threads:
                 settled = {"policy": seen.policy, "priority": seen.priority, "nice": seen.nice}
-                self.scheduling[seen.tid] = settled if self.cpus is None else {**settled, "cpus": self.cpus}
+                cpus = self.asked.bound_to
+                self.scheduling[seen.tid] = settled if cpus is None else {**settled, "cpus": cpus}
 
     def rescheduled(self, window: Window) -> str | None:
         """Which worker was scheduled otherwise in the window than when it had settled: that is another load."""
@@ -185,11 +222,11 @@ class Load(Applied):
             return reason
         root = self.companion.pid
         below = [] if root is None else list(descendants(root))
-        name = f"stress-ng-{self.kind}"[:15]
+        name = f"stress-ng-{self.asked.stressor}"[:15]
         parents = {process.parent for process in below}
         self.workers = [process for process in below if process.name == name and process.pid not in parents]
         self.helpers = [process for process in below if process not in self.workers]
         found = len(self.workers)
-        if found == self.expected:
+        if found == self.asked.workers:
             return None
-        return f"stress-ng has {count_words(found, 'worker')} instead of {self.expected}"
+        return f"stress-ng has {count_words(found, 'worker')} instead of {self.asked.workers}"

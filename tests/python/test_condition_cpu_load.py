@@ -17,8 +17,9 @@ from perflab.condition import NotInEffect, Window, stress_ng
 from perflab.condition import cpu_demand as demand
 from perflab.condition import cpu_load as module
 from perflab.condition import evidence as evidence_module
-from perflab.condition.cpu_load import KIND, CpuLoad, CpuWorkers
+from perflab.condition.cpu_load import KIND, CpuLoad
 from perflab.condition.evidence import differing
+from perflab.condition.stress_ng import Load
 from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.models import as_json
@@ -145,7 +146,7 @@ def made(**parameters: Any) -> CpuLoad:
     return condition
 
 
-def running(tmp_path: Path, program: subprocess.Popen[bytes], condition: CpuLoad) -> tuple[MadeTrial, CpuWorkers]:
+def running(tmp_path: Path, program: subprocess.Popen[bytes], condition: CpuLoad) -> tuple[MadeTrial, Load]:
     """A trial in which the condition began and its workers were found."""
     trial = MadeTrial(tmp_path, MadeMonitor(tmp_path / "m.jsonl").reader(), MadeCompanion("cpu_load", program.pid))
     workers = condition.begin(trial)
@@ -153,10 +154,10 @@ def running(tmp_path: Path, program: subprocess.Popen[bytes], condition: CpuLoad
     return trial, workers
 
 
-def watched(tmp_path: Path, workers: CpuWorkers, trial: MadeTrial, **samples: Any) -> None:
+def watched(tmp_path: Path, workers: Load, trial: MadeTrial, **samples: Any) -> None:
     monitor = MadeMonitor(tmp_path / "m.jsonl")
     for tid in workers.threads:
-        monitor.thread("cpu_load", tid, cpus=list(workers.asked.cpus))
+        monitor.thread("cpu_load", tid, cpus=list(workers.asked.bound_to or ()))
     trial.monitor = monitor.samples(51, **samples).reader()
     workers.note_scheduling()
 
@@ -196,9 +197,9 @@ def test_a_worker_that_is_scheduled_otherwise_is_named(
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
     assert as_json(workers.verify(WINDOW))["in_effect"]
     (worker,) = workers.threads
-    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("cpu_load", worker, cpus=list(workers.asked.cpus))
-    monitor.thread("cpu_load", worker, at=25, cpus=list(workers.asked.cpus), **change)
-    monitor.thread("cpu_load", worker, at=27, cpus=list(workers.asked.cpus))
+    monitor = MadeMonitor(tmp_path / "m.jsonl").thread("cpu_load", worker, cpus=list(workers.asked.bound_to or ()))
+    monitor.thread("cpu_load", worker, at=25, cpus=list(workers.asked.bound_to or ()), **change)
+    monitor.thread("cpu_load", worker, at=27, cpus=list(workers.asked.bound_to or ()))
     trial.monitor = monitor.samples(51, cpu=lambda tid, i: 0.4).reader()
     reason = as_json(workers.verify(WINDOW))["reason"]
     assert reason == f"thread {worker} of stress-ng had {said}, 1.5 s into the measured time"

@@ -22,8 +22,7 @@ MIB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def stress_ng_of_a_machine_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("stress_ng", "memory_pressure", "io_load"):
-        monkeypatch.setattr(f"perflab.condition.{name}.find", lambda: Path("/usr/bin/stress-ng"))
+    monkeypatch.setattr(stress_ng, "find", lambda: Path("/usr/bin/stress-ng"))
     monkeypatch.setattr(stress_ng, "version", lambda: "0.15.06")
 
 

@@ -24,8 +24,7 @@ from support import node, two_processes
 from perflab import registry
 from perflab.condition import Counts, NotInEffect, Window, flood_churn, flood_evidence, message_flood
 from perflab.condition.flood_evidence import Account, Curve
-from perflab.condition.flood_graph import Flood, MessageType, lay_out
-from perflab.condition.flood_parameters import FloodParameters
+from perflab.condition.flood_graph import Flood, FloodParameters, MessageType, lay_out
 from perflab.condition.message_flood import KIND, MessageFlood
 from perflab.errors import BadInput, Unavailable
 from perflab.experiment import domain as domains
