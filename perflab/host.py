@@ -41,6 +41,10 @@ def _check(name: str, value: str | None, advice: str | None = None) -> Check:
     return Check(name, UNKNOWN if value is None else WARN if advice else OK, value, advice)
 
 
+# Clocks that a hypervisor gives its guests, where it has no tables of the firmware.
+_CLOCKS_OF = {"kvm-clock": "KVM", "hyperv_clocksource": "Hyper-V", "xen": "Xen", "vmware": "VMware"}
+
+
 @dataclass(frozen=True)
 class Host(Files):
     """The machine below `root` ("/" is this one)."""
@@ -243,7 +247,10 @@ class Host(Files):
             return kind
         if "hypervisor" in (self._cpu_flags() or set()):
             vendor = self.text("sys/class/dmi/id/sys_vendor")
-            return vendor if vendor and vendor.lower() not in ("", "to be filled by o.e.m.") else "yes"
+            if vendor and vendor.lower() != "to be filled by o.e.m.":
+                return vendor
+            clocks = self.text("sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+            return next((name for clock, name in _CLOCKS_OF.items() if clock in clocks), "yes")
         return None
 
     def _container(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -80,46 +81,40 @@ def _print(out: Console, document: dict[str, Any]) -> None:
         )
     )
     out.print()
-    rows = [(p["name"], _state(p["available"]), "") for p in document["programs"]]
-    rows += [(m["name"], _state(m["available"]), m["version"] or "") for m in document["middlewares"]]
-    _table(out, "program or middleware", rows)
-    missing = [p for p in (*document["programs"], *document["middlewares"]) if not p["available"]]
-    _advice(out, [(p["name"], p["text"]) for p in missing])
-    _table(
-        out,
-        "tracing and profiling",
-        [(t["name"], _state(t["available"]), t["text"] if t["available"] else "") for t in document["tracing"]],
-    )
-    _advice(out, [(t["name"], t["text"]) for t in document["tracing"] if not t["available"]])
-    _table(out, "what may disturb", [(c["name"], c["status"], c["value"] or "") for c in document["preflight"]])
-    _advice(out, [(c["name"], c["advice"]) for c in document["preflight"] if c["advice"]])
 
+    def able(entries: Iterable[Mapping[str, Any]], shown: str) -> list[_Row]:
+        """What is there or missing, with what is `shown` of it or why it is missing."""
+        return [
+            (e["name"], "ok", e.get(shown) or "", None) if e["available"] else (e["name"], "missing", "", e["text"])
+            for e in entries
+        ]
 
-def _state(available: bool) -> str:
-    return "ok" if available else "missing"
+    _print_part(out, "program or middleware", able((*document["programs"], *document["middlewares"]), "version"))
+    _print_part(out, "tracing and profiling", able(document["tracing"], "text"))
+    disturbing = [(c["name"], c["status"], c["value"] or "", c["advice"]) for c in document["preflight"]]
+    _print_part(out, "what may disturb", disturbing)
 
 
 _TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "unknown": "faint", "missing": "bad"}
+_Row = tuple[str, str, str, str | None]  # name, state, what was found, what to do
 
 
-def _table(out: Console, title: str, rows: list[tuple[str, str, str]]) -> None:
+def _print_part(out: Console, title: str, rows: list[_Row]) -> None:
+    """A table, and what to do, one paragraph each; commands stay whole as far as the width allows."""
+    from rich.padding import Padding
+    from rich.text import Text
+
     from perflab.columns import Cell, Column, Table
     from perflab.report.table import print_rows
 
-    columns: list[Column[tuple[str, str, str]]] = [
+    columns: list[Column[_Row]] = [
         Column("name", title, lambda row: row[0], rank=0),
         Column("status", "", lambda row: Cell(row[1], row[1], _TONES[row[1]]), rank=0),
         Column("found", "found", lambda row: Cell(row[2], row[2]), rank=0),
     ]
     print_rows(out, Table("found", title, columns, rows))
     out.print()
-
-
-def _advice(out: Console, advice: list[tuple[str, str]]) -> None:
-    """What to do, one paragraph each; commands stay whole as far as the width allows."""
-    from rich.padding import Padding
-    from rich.text import Text
-
+    advice = [(name, text) for name, _, _, text in rows if text]
     for name, text in advice:
         out.print(Padding(Text.assemble((name, "bold"), ": ", text, overflow="fold"), (0, 0, 0, 2)))
     if advice:

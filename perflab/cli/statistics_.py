@@ -80,7 +80,9 @@ def statistics_(
     **values: Any,
 ) -> int:
     """Compare the groups of a table: intervals, tests, equivalence, influence of single trials, lattices."""
-    from perflab.cli.statistics_table import draw_line, report_of
+    from rich.text import Text
+
+    from perflab.cli.statistics_table import report_of
     from perflab.formats.table_file import parse_where, read_table
 
     asked: Asked = options.read(Asked, declared(Asked), values)
@@ -107,7 +109,7 @@ def statistics_(
     out = output.console()
     with output.captured(out) as printed:
         of = "" if chosen is read else f" of {len(read.rows)}, where {asked.where}"
-        draw_line(out, f"{table}: {len(chosen.rows)} rows{of}; by {group}", "bold")
+        out.print(Text(f"{table}: {len(chosen.rows)} rows{of}; by {group}", "bold"))
         out.print()
         report.draw(out)
     output.write_captured(printed[0])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from perflab.columns import Table
 from perflab.errors import BadInput
 from perflab.formats.table_file import TableFile
 from perflab.models import as_json as to_json
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from perflab.cli.statistics_ import Asked
 
 Json = dict[str, Any]
+Block = list[Table[Any] | Text]
 
 MAX_N = 1e12  # of a group
 MAX_PAIRS_OF = 6  # groups without a baseline that are compared each with each
@@ -44,10 +46,21 @@ UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 @dataclass(frozen=True)
 class Report:
-    """What is printed: groups and comparisons of one value column after the other, and sentences."""
+    """What is printed: blocks of tables and lines, a blank line behind each, then the sentences of the document."""
 
     document: Json
-    draw: Callable[[Console], None]
+    blocks: list[Block]
+
+    def draw(self, out: Console) -> None:
+        for block in self.blocks:
+            for part in block:
+                if isinstance(part, Text):
+                    out.print(part)
+                else:
+                    print_rows(out, part)
+            out.print()
+        for sentence in self.document["words"]:
+            out.print(Text(sentence))
 
 
 def report_of(table: TableFile, group: str, asked: Asked) -> Report:
@@ -88,7 +101,6 @@ def _pairs(groups: Sequence[str], baseline: str | None) -> list[tuple[str, str]]
 
 
 def _of_rows(table: TableFile, group: str, asked: Asked) -> Report:
-
     alpha, seed = asked.alpha, asked.seed
     samples = {column: _samples(table, group, column, asked) for column in dict.fromkeys(asked.value)}
     made: list[cmp.Analysed] = []
@@ -130,24 +142,20 @@ def _of_rows(table: TableFile, group: str, asked: Asked) -> Report:
         "words": words,
     }
 
-    def draw(out: Console) -> None:
-        for column, each in groups.items():
-            print_rows(out, tables.groups(column, each))
-            for g in each:
-                if (reason := g.estimates["median"].reason) is not None:
-                    median = verdicts.estimate_in_words(g.estimates["median"])
-                    draw_line(out, f"{g.sample.name}: median {median}: {reason}", "dim")
-            out.print()
-            if compared := [c for c in family if c.metric == column]:
-                print_rows(out, tables.comparisons(compared))
-                out.print()
-            if far := [f"{x.label} ({verdicts.plain(x.value)})" for g in each for x in g.outliers]:
-                draw_line(out, f"Far from the others of their group, and not left out: {', '.join(far)}", "dim")
-                out.print()
-        for sentence in words:
-            draw_line(out, sentence)
-
-    return Report(document, draw)
+    blocks: list[Block] = []
+    for column, each in groups.items():
+        medians = [(g.sample.name, g.estimates["median"]) for g in each]
+        unknown = [
+            Text(f"{name}: median {verdicts.estimate_in_words(found)}: {found.reason}", "dim")
+            for name, found in medians
+            if found.reason is not None
+        ]
+        blocks.append([tables.groups(column, each), *unknown])
+        if compared := [c for c in family if c.metric == column]:
+            blocks.append([tables.comparisons(compared)])
+        if far := [f"{x.label} ({verdicts.plain(x.value)})" for g in each for x in g.outliers]:
+            blocks.append([Text(f"Far from the others of their group, and not left out: {', '.join(far)}", "dim")])
+    return Report(document, blocks)
 
 
 def _group_document(group: tables.Group) -> Json:
@@ -270,19 +278,9 @@ def _of_summary(table: TableFile, group: str, asked: Asked) -> Report:
         "words": sentences,
     }
 
-    def draw(out: Console) -> None:
-        for name, each in moments.items():
-            print_rows(out, tables.moments(name, list(each.values()), 1 - alpha))
-            out.print()
-            if compared := [c for c in family if c.metric == name]:
-                print_rows(out, tables.of_moments(compared))
-                out.print()
-        for sentence in sentences:
-            draw_line(out, sentence)
-
-    return Report(document, draw)
-
-
-def draw_line(out: Console, text: str, style: str = "") -> None:
-
-    out.print(Text(text, style))
+    blocks: list[Block] = []
+    for name, each in moments.items():
+        blocks.append([tables.moments(name, list(each.values()), 1 - alpha)])
+        if compared := [c for c in family if c.metric == name]:
+            blocks.append([tables.of_moments(compared)])
+    return Report(document, blocks)

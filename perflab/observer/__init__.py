@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from perflab.condition import Trial
+from perflab.errors import BadInput, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.results import trial as results
@@ -40,14 +41,20 @@ class Observer(Specification, ABC):
     The order within a trial: begin - the workload starts and is matched - start - the measured part - stop.
     """
 
+    on_virtual: ClassVar[str | None] = None  # why it cannot be there in virtual time
+    on_command: ClassVar[str | None] = None  # why it cannot be there with a command
+
     @property
     def extra(self) -> bool:
         """Whether it disturbs so much that it gets trials of its own, which enter no statistics."""
         return False
 
-    @abstractmethod
     def check(self, host: Host, runtime: str) -> None:
         """Before anything starts: can it be done here, on this runtime? Raises Unavailable or BadInput."""
+        if runtime == "virtual" and self.on_virtual is not None:
+            raise Unavailable(f"{self.name}: {self.on_virtual}; use a real middleware")
+        if runtime == "command" and self.on_command is not None:
+            raise BadInput(f"{self.name}: {self.on_command}, and this workload is a command")
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
         """Adds what perflab-node itself shall record to a node's configuration (docs/formats.md, section 2)."""

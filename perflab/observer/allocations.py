@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from perflab import native
 from perflab.condition import Trial
-from perflab.errors import BadInput, NotAsExpected, Unavailable
+from perflab.errors import NotAsExpected, Unavailable
 from perflab.host import Host
 from perflab.native import Native
 from perflab.observer import Observation, Observer
@@ -29,12 +29,11 @@ class Allocations(Observer):
     """Preloads the counting library into every process of the workload, before whatever is preloaded already."""
 
     name: ClassVar[str] = "allocations"
+    on_virtual: ClassVar[str | None] = "resources are not recorded on virtual"
+    on_command: ClassVar[str | None] = "perflab-node counts them"
 
     def check(self, host: Host, runtime: str) -> None:
-        if runtime == "virtual":
-            raise Unavailable(f"{self.name}: resources are not recorded on virtual; use a real middleware")
-        if runtime == "command":
-            raise BadInput(f"{self.name}: perflab-node counts them, and this workload is a command")
+        super().check(host, runtime)
         library = _library(native.find())
         if not library.is_file():
             raise Unavailable(f"{library.name} is not in {library.parent}; build it with `make` in the perflab folder")

@@ -33,6 +33,7 @@ class CpuProfile(Observer):
     """Leaves flame graphs, a table of families and perf.data in the trial's folder."""
 
     name: ClassVar[str] = "cpu_profile"
+    on_virtual: ClassVar[str | None] = "on virtual no time passes that could be sampled"
 
     frequency: int = Field(
         default=record.DEFAULT_FREQUENCY_HZ,
@@ -68,8 +69,7 @@ class CpuProfile(Observer):
         return self.trials == "extra"
 
     def check(self, host: Host, runtime: str) -> None:
-        if runtime == "virtual":
-            raise Unavailable(f"{self.name}: on virtual no time passes that could be sampled; use a real middleware")
+        super().check(host, runtime)
         try:
             self.rules()
             self.plan()

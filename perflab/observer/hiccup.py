@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from perflab.errors import BadInput, NotAsExpected, Unavailable
-from perflab.host import Host
+from perflab.errors import NotAsExpected
 from perflab.native import Native
 from perflab.observer import Observer
 from perflab.parameters import DurationNs
@@ -21,33 +20,21 @@ from perflab.registry import Kind
 from perflab.results import trial as results
 from perflab.units import NS_PER_S, format_count, format_time
 
-SHORTEST_NS = 10_000
-LONGEST_NS = NS_PER_S
-
 
 class Hiccup(Observer):
     """Adds `hiccup_ns` to the configuration of every perflab-node; the histogram is in its checkpoints."""
 
     name: ClassVar[str] = "hiccup"
+    on_virtual: ClassVar[str | None] = "nothing sleeps in virtual time"
+    on_command: ClassVar[str | None] = "it is a thread of perflab-node"
 
     interval: DurationNs = Field(
         default=1_000_000,
         validate_default=False,
+        ge=10_000,
+        le=NS_PER_S,
         description="how long the thread sleeps again and again, 10us to 1s (default: 1ms)",
     )
-
-    @field_validator("interval")
-    @classmethod
-    def _in_range(cls, interval_ns: int) -> int:
-        if not SHORTEST_NS <= interval_ns <= LONGEST_NS:
-            raise ValueError(f"{interval_ns / 1e6:g} ms is not within 10us and 1s")
-        return interval_ns
-
-    def check(self, host: Host, runtime: str) -> None:
-        if runtime == "virtual":
-            raise Unavailable(f"{self.name}: nothing sleeps in virtual time; use a real middleware")
-        if runtime == "command":
-            raise BadInput(f"{self.name}: it is a thread of perflab-node, and this workload is a command")
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
         configuration["hiccup_ns"] = self.interval

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from perflab import native
 from perflab.condition import Trial
-from perflab.errors import NotAsExpected, Unavailable
+from perflab.errors import NotAsExpected
 from perflab.formats import monitor as monitor_files
 from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
@@ -24,31 +24,23 @@ from perflab.registry import Kind
 from perflab.results import trial as results
 from perflab.units import NS_PER_S, format_count
 
-SHORTEST_NS = 10_000_000
-LONGEST_NS = 10 * NS_PER_S
-
 
 class Monitor(Observer):
     """Writes monitor_threads.parquet and monitor_cpus.parquet."""
 
     name: ClassVar[str] = "monitor"
+    on_virtual: ClassVar[str | None] = "on virtual there are no threads to watch"
 
     interval: DurationNs = Field(
         default=100_000_000,
         validate_default=False,
+        ge=10_000_000,
+        le=10 * NS_PER_S,
         description="between two samples, 10ms to 10s (default: 100ms)",
     )
 
-    @field_validator("interval")
-    @classmethod
-    def _in_range(cls, interval_ns: int) -> int:
-        if not SHORTEST_NS <= interval_ns <= LONGEST_NS:
-            raise ValueError(f"{interval_ns / 1e6:g} ms is not within 10ms and 10s")
-        return interval_ns
-
     def check(self, host: Host, runtime: str) -> None:
-        if runtime == "virtual":
-            raise Unavailable(f"{self.name}: on virtual there are no threads to watch; use a real middleware")
+        super().check(host, runtime)
         native.find().program("perflab-monitor")
 
     def begin(self, trial: Trial) -> Observation:

@@ -36,6 +36,7 @@ class Tracing(Observer):
     """Writes the folder trace/ of the trial."""
 
     name: ClassVar[str] = "tracing"
+    on_virtual: ClassVar[str | None] = "on virtual there is nothing to trace"
 
     scheduler: Literal["auto", "perf_event", "ebpf", "lttng", "none"] = Field(
         default="auto",
@@ -77,8 +78,7 @@ class Tracing(Observer):
         )
 
     def check(self, host: Host, runtime: str) -> None:
-        if runtime == "virtual":
-            raise Unavailable(f"{self.name}: on virtual there is nothing to trace; use a real middleware")
+        super().check(host, runtime)
         try:
             check(self.settings, native.find())
         except Unavailable as error:

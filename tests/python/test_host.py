@@ -87,6 +87,13 @@ def test_a_noisy_machine_is_warned_of_with_what_to_do(tmp_path: Path) -> None:
     assert checks["idle states"].value == "unnamed: C6, 133 µs"
 
 
+def test_the_clocks_of_a_guest_tell_its_hypervisor(tmp_path: Path) -> None:
+    guest = {"proc/cpuinfo": NOISY["proc/cpuinfo"]}
+    assert machine(tmp_path, guest)["virtual machine"].value == "yes"
+    clocks = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+    assert machine(tmp_path, {**guest, clocks: "tsc kvm-clock\n"})["virtual machine"].value == "KVM"
+
+
 def test_what_cannot_be_read_is_unknown_and_null(tmp_path: Path) -> None:
     checks = machine(tmp_path, {})
     assert {c.status for c in checks.values()} == {"unknown"}

@@ -124,12 +124,12 @@ def test_intervals_are_durations(kind: Kind[Observer], given: dict[str, Any], ns
 @pytest.mark.parametrize(
     ("kind", "given", "words"),
     [
-        (monitor.KIND, {"interval": "9ms"}, "interval: 9 ms is not within 10ms and 10s"),
-        (monitor.KIND, {"interval": "11s"}, "interval: 11000 ms is not within"),
+        (monitor.KIND, {"interval": "9ms"}, "interval: 9ms must be at least 10ms"),
+        (monitor.KIND, {"interval": "11s"}, "interval: 11s must be at most 10s"),
         (monitor.KIND, {"interval": "soon"}, "interval: .*'soon' is not a duration"),
         (monitor.KIND, {"period": "1s"}, "no parameter 'period'; .*interval"),
-        (hiccup.KIND, {"interval": "9us"}, "interval: 0.009 ms is not within 10us and 1s"),
-        (hiccup.KIND, {"interval": 0}, "interval: 0 ms is not within 10us and 1s"),
+        (hiccup.KIND, {"interval": "9us"}, "interval: 9us must be at least 10us"),
+        (hiccup.KIND, {"interval": 0}, "interval: 0s must be at least 10us"),
         (allocations.KIND, {"interval": "1s"}, "no parameter 'interval'; there are none"),
     ],
 )

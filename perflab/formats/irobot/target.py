@@ -8,15 +8,13 @@ Keys are columns of resources.txt and latency_total.txt, in either dialect.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perflab.errors import BadInput
 from perflab.formats.irobot import dialect
+from perflab.formats.json_file import read_json
 
 RESOURCES = ("cpu_perc", "rss_KB")
 LATENCY_TOTAL = ("mean_us", "late_msgs", "late_perc", "too_late_msgs", "too_late_perc", "lost_msgs", "lost_perc")
@@ -59,49 +57,32 @@ def find(word: str, option: str) -> Target:
 
 def read(path: Path) -> Target:
     """The target in a file. Raises BadInput."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot read target {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"target {path} is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise BadInput(f"target {path} is not a JSON object")
-    for key in document:
+    document = read_json(path)
+
+    def wrong(problem: str) -> BadInput:
+        return BadInput(f"target {path}: {problem}")
+
+    for key, value in document.items():
         if key not in (*_TEXTS, *_SECTIONS):
-            raise BadInput(f"target {path}: unknown key {key!r}; there are {', '.join((*_TEXTS, *_SECTIONS))}")
-    for key in _TEXTS:
-        if not isinstance(document.get(key), str | None):
-            raise BadInput(f"target {path}: {key} is not a text")
+            raise wrong(f"unknown key {key!r}; there are {', '.join((*_TEXTS, *_SECTIONS))}")
+        if key in _TEXTS and not isinstance(value, str | None):
+            raise wrong(f"{key} is not a text")
+        if key in _SECTIONS and not isinstance(value, dict):
+            raise wrong(f"{key} is not an object")
     bounds: dict[str, float] = {}
     for section, names in _SECTIONS.items():
-        for key, value in _section(path, document, section).items():
-            name = _column(path, section, key, names)
+        for key, value in document.get(section, {}).items():
+            name = dialect.current_name(key)
+            if name not in names:
+                known = ", ".join(f"{n} or {dialect.legacy_name(n)}" for n in names)
+                raise wrong(f"unknown key {key!r} in {section}; there are {known}")
             if name in bounds:
-                raise BadInput(f"target {path}: {section} gives {name} twice")
-            bounds[name] = _bound(path, section, key, value)
+                raise wrong(f"{section} gives {name} twice")
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not math.isfinite(value) or value < 0:
+                raise wrong(f"{key} in {section} is {value!r} instead of a number from 0 on")
+            bounds[name] = float(value)
     if not bounds:
         raise BadInput(f"target {path} bounds nothing; it needs `resources` or `latency_total`")
     texts: dict[str, str | None] = {key: document.get(key) for key in _TEXTS}
     return Target(path=path, bounds=bounds, **texts)
-
-
-def _section(path: Path, document: dict[str, Any], name: str) -> dict[str, Any]:
-    section = document.get(name, {})
-    if not isinstance(section, dict):
-        raise BadInput(f"target {path}: {name} is not an object")
-    return section
-
-
-def _column(path: Path, section: str, key: str, names: Sequence[str]) -> str:
-    name = dialect.current_name(key)
-    if name not in names:
-        known = ", ".join(f"{n} or {dialect.legacy_name(n)}" for n in names)
-        raise BadInput(f"target {path}: unknown key {key!r} in {section}; there are {known}")
-    return name
-
-
-def _bound(path: Path, section: str, key: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise BadInput(f"target {path}: {key} in {section} is {value!r} instead of a number from 0 on")
-    return float(value)

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from perflab.condition import Trial
-from perflab.host import Host
 from perflab.observer import Artifact, Observation, Observer
 from perflab.registry import Kind
 
@@ -17,9 +16,6 @@ class Notebook(Observer):
     name: ClassVar[str] = "notebook"
 
     colour: Literal["blue", "red"] = Field("blue", description="of the ink")
-
-    def check(self, host: Host, runtime: str) -> None:
-        pass
 
     def begin(self, trial: Trial) -> Observation:
         return Writing(trial.directory / "notebook.txt", self.colour)
