@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-TIME_UNITS = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
 PERCENTILE_TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999)
 
 MIN_TICKS = 3
@@ -18,29 +16,21 @@ T = TypeVar("T")
 Ticks = tuple[tuple[float, str], ...]
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A unit of an axis and how many nanoseconds it has, or how many of what else was measured."""
+class Unit(NamedTuple):
+    """A unit of time, and how many nanoseconds it has."""
 
     name: str
     ns: float
 
-    def of(self, value: float) -> float:
-        """A value in this unit; of a time at least 1 ns, for logarithmic axes."""
-        return value if self.ns == 0 else max(value, 1.0) / self.ns
 
-
-def plain_unit(name: str) -> Unit:
-    """A unit in which values are drawn as they are, on a linear axis."""
-    return Unit(name, 0.0)
+TIME_UNITS = (Unit("ns", 1.0), Unit("µs", 1e3), Unit("ms", 1e6), Unit("s", 1e9))
 
 
 def time_unit(values_ns: Iterable[float]) -> Unit:
     """The unit in which the middle of a logarithmic axis over these values is a handy number."""
     known = [max(v, 1.0) for v in values_ns]
     middle = math.sqrt(min(known) * max(known)) if known else 1e3
-    name, ns = next((u for u in reversed(TIME_UNITS) if middle >= u[1]), TIME_UNITS[0])
-    return Unit(name, ns)
+    return next((unit for unit in reversed(TIME_UNITS) if middle >= unit.ns), TIME_UNITS[0])
 
 
 def log_range(values: Iterable[float]) -> tuple[float, float]:

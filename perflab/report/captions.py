@@ -1,19 +1,14 @@
-"""What several pictures share: their words, their notes, their axes."""
+"""What several pictures share: their words and their notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from perflab.report import axes
-from perflab.report.axes import Unit
-from perflab.report.figures import Axis, Series
 from perflab.report.results import ROUND_TRIP, Trials, was_measured
 from perflab.results.outcome import Outcomes
 from perflab.results.run import TrialTables
-from perflab.statistics.histogram import Histogram
-from perflab.statistics.metrics import KILOBYTES, NS
 from perflab.units import format_confidence, format_count, format_duration
 
 WHAT = {
@@ -31,14 +26,6 @@ MAX_SINGLE = 10  # trials of a result drawn one by one
 
 
 T = TypeVar("T")
-
-
-@dataclass
-class Draft:
-    """What is being collected for a figure."""
-
-    series: list[Series] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 def words(name: str) -> str:
@@ -67,8 +54,9 @@ def subtitle(counts: Sequence[tuple[Trials, str, int | None]]) -> str:
     return f"{workloads(shown)}: {messages}{durations(shown)}"
 
 
-def left_out(results: Sequence[Trials]) -> list[str]:
-    """Which trials are not in the picture, or are in it although they did not succeed."""
+def left_out(results: Sequence[Trials], measured: Sequence[str] = ()) -> list[str]:
+    """Which trials are not in the picture, or are in it although they did not succeed; then the results in which a
+    figure was not measured that others have."""
     notes = []
     for result in results:
         if not any(t.measured for t in result.trials):
@@ -79,7 +67,8 @@ def left_out(results: Sequence[Trials]) -> list[str]:
             notes.append(f"{result.label}: {_trials(missed)} missed a criterion of success, and counts as measured.")
         if result.left_out:
             notes.append(f"{result.label}: {_trials(result.left_out)} ({_outcomes(result.left_out)}) is left out.")
-    return notes
+    missing = [(result, name) for result in results for name in measured if not was_measured(result, name)]
+    return [*notes, *(f"{result.label}: no {words(name)} was measured." for result, name in missing)]
 
 
 def _trials(trials: Sequence[TrialTables]) -> str:
@@ -101,6 +90,11 @@ def interval_of(confidences: Iterable[float]) -> str:
     return f"{format_confidence(*confidences)} interval".strip()
 
 
+def first_of(found: Sequence[object], shown: Sequence[object], what: str) -> list[str]:
+    """ "The first 7 of 9 variants.", where not all are shown."""
+    return [f"The first {len(shown)} of {len(found)} {what}."] if len(shown) < len(found) else []
+
+
 def single(trials: Sequence[T]) -> list[T]:
     """What is drawn one by one of the trials of a result, evenly chosen in their order; nothing where there is one."""
     return [trials[i] for i in axes.spread(len(trials), MAX_SINGLE)] if len(trials) > 1 else []
@@ -113,57 +107,6 @@ def not_single(results: Sequence[Trials]) -> list[str]:
     return [f"At most {MAX_SINGLE} trials of a result have a line of their own; the thick lines are of all of them."]
 
 
-def unmeasured(results: Sequence[Trials], measured: Sequence[str]) -> list[str]:
-    """Results that are not in the picture although another one is."""
-    return [
-        f"{result.label}: no {words(name)} was measured."
-        for result in results
-        for name in measured
-        if not was_measured(result, name)
-    ]
-
-
-def time_axis(words: str, unit: Unit, series: Sequence[Series], side: Literal["x", "y"]) -> Axis:
-    values = [v for s in series for v in getattr(s, side) if v is not None]
-    low, high = axes.log_range(values)
-    return Axis(f"{words} ({unit.name})", "log", low, high, axes.log_ticks(low, high))
-
-
-def seconds_axis(end_s: float) -> Axis:
-    high = max(end_s, 1e-3) * 1.01
-    return Axis("time (s)", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8))
-
-
-def groups(results: Sequence[Trials], series: Sequence[Series]) -> tuple[tuple[int, str], ...]:
-    """The results that are in a picture, by the groups of their series."""
-    drawn = {s.group for s in series}
-    return tuple((i, result.label) for i, result in enumerate(results) if i in drawn)
-
-
-def low(h: Histogram) -> float:
-    return float(max(h.min or 1, 1))
-
-
-def value_unit(unit: str, values: Iterable[float]) -> Unit:
-    """What a metric of this unit is drawn in: times in the unit that suits them, all else as it is."""
-    return (
-        axes.time_unit(values)
-        if unit == NS
-        else axes.Unit("MiB", 1024.0)
-        if unit == KILOBYTES
-        else axes.plain_unit(unit)
-    )
-
-
-def value_axis(title: str, metric_unit: str, unit: Unit, series: Sequence[Series], side: Literal["x", "y"]) -> Axis:
-    """A logarithmic axis for times, a linear one from 0 for the rest, over values and the ends of their intervals."""
-    values = [v for s in series for v in (*getattr(s, side), *s.low, *s.high) if v is not None]
-    name = f"{title} ({unit.name})" if unit.name else title
-    if metric_unit == NS:
-        low, high = axes.log_range(values)
-        return Axis(name, "log", low, high, axes.log_ticks(low, high))
-    high = max(values, default=0.0) * 1.06 or 1.0
-    low = min(0.0, min(values, default=0.0) * 1.06)
-    if min(values, default=high) < 0.02 * high:
-        low -= 0.03 * (high - low)  # marks at 0 are seen whole
-    return Axis(name, "linear", low, high, axes.linear_ticks(low if low < -0.04 * high else 0.0, high))
+def groups(results: Sequence[Trials]) -> list[tuple[int, str]]:
+    """Every result with its group."""
+    return [(group, result.label) for group, result in enumerate(results)]

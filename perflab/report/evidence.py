@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any, get_args, get_type_hints
 
@@ -11,60 +12,75 @@ from perflab.condition.kinds import REGISTRY, evidence_of
 from perflab.units import format_rate
 
 Json = Mapping[str, Any]
+Values = dict[tuple[str, str], float | None]  # by words and unit
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number of a condition's evidence. What was not promised, or not measured, is None."""
+    """A number of a condition's evidence, over the trials that promised or measured it."""
 
     words: str
     unit: str
-    promised: float | None
-    achieved: float | None
+    promised: Sequence[float]
+    achieved: Sequence[float]
+
+    @property
+    def wanted(self) -> float | None:
+        return next(iter(self.promised), None)
+
+    @property
+    def middle(self) -> float | None:
+        return statistics.median(self.achieved) if self.achieved else None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The smallest and the largest that was achieved."""
+        return (min(self.achieved), max(self.achieved)) if self.achieved else ()
 
 
-def quantities(label: str, evidence: Json) -> list[Quantity]:
+def over_trials(label: str, evidence: Iterable[Json]) -> list[Quantity]:
     """The numbers of one condition's evidence; `label` is its name, with a number where a trial has several.
 
     A quantity that neither side has in a run is left out.
     """
+    found: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
+    for one in evidence:
+        for side, values in enumerate(_sides(label, one)):
+            for key, value in values.items():
+                found.setdefault(key, ([], []))[side].extend([] if value is None else [value])
+    return [Quantity(*key, *sides) for key, sides in found.items() if any(sides)]
+
+
+def _sides(label: str, evidence: Json) -> tuple[Values, Values]:
+    """What one trial promised, and what it achieved."""
     promised, achieved = evidence.get("promised") or {}, evidence.get("achieved") or {}
     record = next((evidence_of(name) for name in (label, label.rpartition("_")[0]) if name in REGISTRY), Evidence)
     if record is Evidence:  # nothing is declared here: what both sides have under one name
-        names = [k for k, v in promised.items() if _is_number(v) and _is_number(achieved.get(k))]
-        return [Quantity(n.replace("_", " "), "", float(promised[n]), float(achieved[n])) for n in names]
+        wanted, found = ({(k.replace("_", " "), ""): _number(v) for k, v in of.items()} for of in (promised, achieved))
+        both = [key for key, value in wanted.items() if None not in (value, found.get(key))]
+        return {key: wanted[key] for key in both}, {key: found[key] for key in both}
     sides = get_type_hints(record)
-    wanted = _shown(sides["promised"], promised, is_promise=True)
-    found = _shown(sides["achieved"], achieved, is_promise=False)
-    both = [Quantity(*key, wanted.get(key), found.get(key)) for key in {**wanted, **found}]
-    return [q for q in both if q.promised is not None or q.achieved is not None]
+    return _shown(sides["promised"], promised, is_promise=True), _shown(sides["achieved"], achieved, is_promise=False)
 
 
-def _shown(side: Any, given: Json, *, is_promise: bool) -> dict[tuple[str, str], float | None]:
-    """The values of the fields that tables have, by words and unit; of a side that may be null those of its record."""
+def _shown(side: Any, given: Json, *, is_promise: bool) -> Values:
+    """The values of the fields that tables have; of a side that may be null those of its record."""
     record = next(filter(is_dataclass, (side, *get_args(side))), None)
-    values = {}
+    values: Values = {}
     for name, hint in get_type_hints(record, include_extras=True).items() if record is not None else ():
         shown = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Shown)), None)
         if shown is not None:
-            value = given.get(name)
-            if not _is_number(value) or (is_promise and not shown.zero and not value):
+            value = _number(given.get(name))
+            if value is not None and (shown.zero or value or not is_promise):
+                value /= shown.per
+            else:
                 value = None
-            values[(shown.words, shown.unit)] = None if value is None else float(value) / shown.per
+            values[(shown.words, shown.unit)] = value
     return values
 
 
-def by_quantity(label: str, evidence: Iterable[Json]) -> dict[tuple[str, str], list[Quantity]]:
-    """The same of several trials, by words and unit."""
-    found: dict[tuple[str, str], list[Quantity]] = {}
-    for one in evidence:
-        for quantity in quantities(label, one):
-            found.setdefault((quantity.words, quantity.unit), []).append(quantity)
-    return found
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def in_words(label: str, evidence: Json) -> str:
@@ -72,16 +88,9 @@ def in_words(label: str, evidence: Json) -> str:
     if evidence.get("in_effect") is not True:
         return str(evidence.get("reason") or "not in effect")
     parts = []
-    for q in quantities(label, evidence):
+    for q in over_trials(label, [evidence]):
         unit = f" {q.unit}" if q.unit else ""
-        if q.achieved is None:
-            parts.append(f"{q.words} {_short(q.promised)}{unit}")
-        elif q.promised is None or q.promised == q.achieved == 0:
-            parts.append(f"{q.words} {_short(q.achieved)}{unit}")
-        else:
-            parts.append(f"{q.words} {_short(q.achieved)}{unit} ({_short(q.promised)} promised)")
+        wanted, found = q.wanted, q.middle
+        beside = "" if None in (wanted, found) or wanted == found == 0 else f" ({format_rate(wanted)} promised)"
+        parts.append(f"{q.words} {format_rate(wanted if found is None else found)}{unit}{beside}")
     return ", ".join(parts) or "in effect"
-
-
-def _short(value: float | None) -> str:
-    return format_rate(value)

@@ -1,17 +1,20 @@
 """What a picture shows, as neutral data: axes, series, words. Drawn by draw.py.
 
 Values stand in the unit that the axis names. A result has the same group, and so the same colour and mark, in every
-picture; of a result with several processes the first one has it.
+picture; of a result with several processes the first one has it. `Plot` collects marks in the units in which they were
+measured, and makes a figure of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
+from perflab.report import axes
 from perflab.report.axes import Ticks
+from perflab.statistics.metrics import KILOBYTES, NS
 
 Scale = Literal["linear", "log", "nines", "rows"]
 Shape = Literal["line", "points", "ranges", "whiskers", "band"]
@@ -37,11 +40,6 @@ class Axis:
         return value - self.low > 0.6 * (self.high - self.low)
 
 
-def rows_axis(names: Sequence[str]) -> Axis:
-    """One row for each name."""
-    return Axis("", "rows", -0.5, len(names) - 0.5, tuple((float(i), name) for i, name in enumerate(names)))
-
-
 @dataclass(frozen=True)
 class Series:
     """Points, or a line through them; None breaks a line. Signs stand at the points with indices `signed` (or all).
@@ -64,27 +62,6 @@ class Series:
     high: tuple[float | None, ...] = ()
     across: bool = False
     sizes: tuple[float, ...] = ()
-
-
-def points(name: str, group: int, rows: Sequence[tuple[float, float, str]], **more: Any) -> Series:
-    """Signs, each as x, y and its hover text."""
-    x, y, hover = zip(*rows, strict=True)
-    return Series(name, group, "points", x, y, hover=hover, **more)
-
-
-Ends = tuple[float | None, float | None]
-
-
-def ends_of(of: Callable[[float], float], low: float | None, high: float | None) -> Ends:
-    """Both ends of an interval, where `of` says that they are drawn."""
-    return (None if low is None else of(low), None if high is None else of(high))
-
-
-def whiskers(name: str, group: int, rows: Sequence[tuple[float, float, Ends, str]], **more: Any) -> Series:
-    """Signs with intervals, each as x, y, both ends and its hover text."""
-    x, y, ends, hover = zip(*rows, strict=True)
-    low, high = zip(*ends, strict=True)
-    return Series(name, group, "whiskers", x, y, low=low, high=high, hover=hover, **more)
 
 
 @dataclass(frozen=True)
@@ -187,3 +164,148 @@ class Target:
     name: str
     cpu_percent: float | None
     rss_kb: float | None
+
+
+# -- axes of values that are not known yet -----------------------------------------------------------------------------
+
+Place = Callable[[float], float]
+Side = Callable[[Sequence[float]], tuple[Axis, Place]]  # of all values along it, and where each of them stands
+
+AT_BOTTOM = -math.inf  # the place of what has no value, at the lower end of a logarithmic axis
+
+
+def fixed(axis: Axis) -> Side:
+    """Values stand in its unit already."""
+    return lambda _: (axis, float)
+
+
+def rows(names: Sequence[str]) -> Side:
+    """One row for each name."""
+    return fixed(Axis("", "rows", -0.5, len(names) - 0.5, tuple((float(i), name) for i, name in enumerate(names))))
+
+
+def seconds(values: Sequence[float]) -> tuple[Axis, Place]:
+    """Since the start of the measured part."""
+    high = max([*values, 1e-3]) * 1.01
+    return Axis("time (s)", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8)), float
+
+
+def from_zero(title: str, count: int = 6, more: float = 1.08) -> Side:
+    """A linear axis up to a little `more` than the largest value."""
+
+    def side(values: Sequence[float]) -> tuple[Axis, Place]:
+        high = max(values) * more or 1.0
+        return Axis(title, "linear", 0.0, high, axes.linear_ticks(0.0, high, count)), float
+
+    return side
+
+
+def times(title: str) -> Side:
+    """A logarithmic axis of nanoseconds, in the unit that suits them; of a time at least 1 ns is drawn."""
+
+    def side(values: Sequence[float]) -> tuple[Axis, Place]:
+        unit = axes.time_unit(values)
+        low, high = axes.log_range([max(value, 1.0) / unit.ns for value in values])
+        axis = Axis(f"{title} ({unit.name})", "log", low, high, axes.log_ticks(low, high))
+        return axis, lambda value: max(value, 1.0) / unit.ns
+
+    return side
+
+
+def of_metric(title: str, unit: str) -> Side:
+    """A logarithmic axis of times, a linear one from 0 of all else."""
+    if unit == NS:
+        return times(title)
+    name, per = ("MiB", 1024.0) if unit == KILOBYTES else (unit, 1.0)
+
+    def side(values: Sequence[float]) -> tuple[Axis, Place]:
+        least, most = (end(values, default=0.0) / per for end in (min, max))
+        high = most * 1.06 or 1.0
+        low = min(0.0, least * 1.06)
+        if least < 0.02 * high:
+            low -= 0.03 * (high - low)  # marks at 0 are seen whole
+        ticks = axes.linear_ticks(low if low < -0.04 * high else 0.0, high)
+        return Axis(f"{title} ({name})" if name else title, "linear", low, high, ticks), lambda value: value / per
+
+    return side
+
+
+# -- how a figure is made ----------------------------------------------------------------------------------------------
+
+Ends = tuple[float | None, ...]  # both
+
+
+@dataclass
+class Plot:
+    """A picture that is being made. Values of its marks are in the units in which they were measured."""
+
+    x: Side
+    y: Side
+    _: KW_ONLY
+    notes: list[str] = field(default_factory=list)
+    series: list[Series] = field(default_factory=list)
+
+    def line(
+        self, name: str, group: int, x: Iterable[float | None], y: Iterable[float | None], *,
+        shape: Shape = "line", hover: Iterable[str] = (), **more: Any,
+    ) -> None:  # fmt: skip
+        self.series.append(Series(name, group, shape, tuple(x), tuple(y), hover=tuple(hover), **more))
+
+    def points(self, name: str, group: int, marks: Sequence[tuple[float, float, str]], **more: Any) -> None:
+        """Signs, each as x, y and its hover text."""
+        if marks:
+            x, y, hover = zip(*marks, strict=True)
+            self.line(name, group, x, y, shape="points", hover=hover, **more)
+
+    def whiskers(self, name: str, group: int, marks: Sequence[tuple[float, float, Ends, str]], **more: Any) -> None:
+        """Signs with intervals, each as x, y, both ends and its hover text."""
+        if marks:
+            x, y, ends, hover = zip(*marks, strict=True)
+            low, high = zip(*ends, strict=True)
+            self.line(name, group, x, y, shape="whiskers", hover=hover, low=low, high=high, **more)
+
+    def figure(
+        self, name: str, title: str, subtitle: str, groups: Iterable[tuple[int, str]] = (), keys: Iterable[Key] = (),
+        labels: Iterable[Label] = (), **more: Any,
+    ) -> Figure:  # fmt: skip
+        """Of the groups and keys those that are drawn. `more` are other members of the figure."""
+        lines: Sequence[Reference] = more.get("references", ())
+        x, at_x = self.x(self._along("x"))
+        y, at_y = self.y([*self._along("y"), *(line.value for line in lines)])
+        drawn = {s.group for s in self.series} | {spans.group for spans in more.get("spans", ())}
+        return Figure(
+            name, title, subtitle, x, y,
+            tuple(
+                replace(
+                    s, x=_placed(s.x, x, at_x), y=_placed(s.y, y, at_y),
+                    low=_placed(s.low, y, at_x if s.across else at_y),
+                    high=_placed(s.high, y, at_x if s.across else at_y),
+                )
+                for s in self.series
+            ),
+            tuple(group for group in groups if group[0] in drawn),
+            tuple(filter(self._has, keys)), notes=tuple(dict.fromkeys(self.notes)),
+            labels=tuple(replace(label, x=at_x(label.x), y=at_y(label.y)) for label in labels), **more,
+        )  # fmt: skip
+
+    def _along(self, axis: Literal["x", "y"]) -> list[float]:
+        """All values along an axis, with the ends of intervals."""
+        ends = [end for s in self.series if s.across == (axis == "x") for end in (*s.low, *s.high)]
+        values = [*(value for s in self.series for value in getattr(s, axis)), *ends]
+        return [value for value in values if value is not None and value != AT_BOTTOM]
+
+    def _has(self, key: Key) -> bool:
+        """Whether anything of it is drawn; of an interval that of a sign with a key of its own does not count."""
+        if key.stroke is not None:
+            return any((s.shape, s.stroke, s.weight) == ("line", key.stroke, key.weight) for s in self.series)
+        if key.sign == "whisker":
+            bare = [s for s in self.series if s.shape == "whiskers" and s.sign not in ("ring", "box")]
+            return any(low is not None for s in bare for low in s.low)
+        if key.sign == "band":
+            return any(s.shape == "band" for s in self.series)
+        return key.sign in ("none", "ground") or any(s.sign == key.sign for s in self.series)
+
+
+def _placed(values: Sequence[float | None], axis: Axis, place: Place) -> tuple[float | None, ...]:
+    bottom = axis.low * (axis.high / axis.low) ** 0.015 if AT_BOTTOM in values else 0.0
+    return tuple(None if v is None else bottom if v == AT_BOTTOM else place(v) for v in values)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from perflab.report import cpus, degradation, distributions, executor_costs, resources, thresholds, timelines
+from perflab.report import cpus, distributions, executor_costs, levels, resources, timelines
 from perflab.report.captions import words
 from perflab.report.figures import Figure, Target
 from perflab.report.per_trial import per_trial
@@ -118,12 +118,12 @@ def _time(subject: Subject) -> Iterator[Figure | str]:
 
 
 def _curves(subject: Subject) -> Iterable[Figure | str]:
-    found = degradation.curves(_named((run.name, run.summary.curves) for run in subject.runs))
+    found = levels.curves(_named((run.name, run.summary.curves) for run in subject.runs))
     return found or ["no factor was swept in these runs; `perflab sweep` does it"]
 
 
 def _breaking_points(subject: Subject) -> Iterable[Figure | str]:
-    found = thresholds.breaking_points(_named((run.name, run.summary.breaking_points) for run in subject.runs))
+    found = levels.breaking_points(_named((run.name, run.summary.breaking_points) for run in subject.runs))
     return found or ["none was searched in these runs; `perflab breaking-point` does it"]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from perflab.report import axes
-from perflab.report.captions import Draft, durations, left_out, not_single, seconds_axis, single, workloads
-from perflab.report.figures import Axis, Figure, Key, Reference, Series, Target, Weight
+from perflab.report.captions import durations, left_out, not_single, single, workloads
+from perflab.report.figures import Figure, Key, Plot, Reference, Target, Weight, from_zero, seconds
 from perflab.report.results import Trials
 from perflab.results.run import IROBOT_LEGACY, PERFLAB, TrialTables
 from perflab.statistics.target import machine_cpus
@@ -23,25 +23,23 @@ MARKS_PER_LINE = 6
 
 _MACHINE = "cpu_percent_of_machine"  # of foreign runs alone
 
+Samples = list[tuple[float, float]]  # (seconds since the start of the measured part, value)
 ValueOf = Callable[[Trials, TrialTables, dict[str, Any]], float | None]
 
 
 @dataclass(frozen=True)
-class Unit:
-    """What an axis counts, and in what."""
-
-    what: str
-    name: str
-
-
-@dataclass(frozen=True)
 class _Line:
-    """One process of a result: (seconds, value) of each of its trials."""
+    """One process of a result, with the samples of each of its trials."""
 
     group: int
     name: str
     result: Trials
-    trials: list[list[tuple[float, float]]]
+    trials: list[Samples]
+
+    @property
+    def mean(self) -> float:
+        values = [value for samples in self.trials for _, value in samples]
+        return sum(values) / len(values)
 
 
 def cpu(results: Sequence[Trials], target: Target | None = None) -> Figure | None:
@@ -49,28 +47,21 @@ def cpu(results: Sequence[Trials], target: Target | None = None) -> Figure | Non
 
     Where a result knows its share of all CPUs only, all of them are drawn as that.
     """
-    notes = []
-    of: ValueOf
-    if any(_knows_share_only(result) for result in results):
-        unit, of = "% of all CPUs", _share_of_machine
-        references = [] if target is None or target.cpu_percent is None else [_bound(target, target.cpu_percent, None)]
-    else:
-        unit, of = "% of one CPU", _share_of_one
-        references = []
-        if target is not None and target.cpu_percent is not None:
-            counts = sorted({n for r in results if (n := machine_cpus(r.run.manifest)) is not None})
-            references = [_bound(target, target.cpu_percent, n) for n in counts]
-            if not counts:
-                notes.append(f"{target.name} is a share of all CPUs, whose number is not recorded: no line.")
+    notes, references = [], []
+    of_all = any(_knows_share_only(result) for result in results)
+    if target is not None and target.cpu_percent is not None:
+        bound, text = target.cpu_percent, f"{target.name}: {target.cpu_percent:g} % of all"
+        counts = sorted({n for r in results if (n := machine_cpus(r.run.manifest)) is not None})
+        if of_all:
+            references = [Reference(f"{text} CPUs", bound)]
+        elif counts:
+            references = [Reference(f"{text} {n} CPUs", bound * n) for n in counts]
+        else:
+            notes = [f"{target.name} is a share of all CPUs, whose number is not recorded: no line."]
     if any(r.run.origin == IROBOT_LEGACY for r in results):
         notes.append("This version of irobot_benchmark records the mean CPU use since the start.")
-    return _resource(results, "cpu", "CPU use of each process", Unit("CPU", unit), of, references, notes)
-
-
-def _bound(target: Target, percent: float, cpus: int | None) -> Reference:
-    """The line of a target for all CPUs, on an axis of one CPU where `cpus` says how many they are."""
-    text = f"{target.name}: {percent:g} % of all"
-    return Reference(f"{text} CPUs", percent) if cpus is None else Reference(f"{text} {cpus} CPUs", percent * cpus)
+    unit, of = ("% of all CPUs", _share_of_machine) if of_all else ("% of one CPU", _share_of_one)
+    return _over_time(results, ("cpu", "CPU use of each process", "CPU", unit), of, references, notes)
 
 
 def _share_of_one(_: Trials, trial: TrialTables, row: dict[str, Any]) -> float | None:
@@ -114,109 +105,84 @@ def rss(results: Sequence[Trials], target: Target | None = None) -> Figure | Non
     references = []
     if target is not None and target.rss_kb is not None:
         references.append(Reference(f"{target.name}: {target.rss_kb / 1024:.4g} MiB", target.rss_kb / 1024))
-    notes = []
-    if any(r.run.origin != PERFLAB for r in results):
-        notes.append("irobot_benchmark records the peak of the memory so far.")
-    return _resource(results, "rss", "Resident memory of each process", Unit("RSS", "MiB"), of, references, notes)
+    foreign = any(r.run.origin != PERFLAB for r in results)
+    notes = ["irobot_benchmark records the peak of the memory so far."] if foreign else []
+    return _over_time(results, ("rss", "Resident memory of each process", "RSS", "MiB"), of, references, notes)
 
 
-def _resource(
+def _over_time(
     results: Sequence[Trials],
-    name: str,
-    title: str,
-    unit: Unit,
+    words: tuple[str, str, str, str],  # name, title, what the axis counts, its unit
     of: ValueOf,
-    references: list[Reference],
+    references: Sequence[Reference],
     notes: list[str],
 ) -> Figure | None:
     """Lines over time, one per result and process: thin for single trials, thick for their mean."""
-    lines: list[_Line] = []
-    more = len(results)
-    for group, result in enumerate(results):
-        processes = list(dict.fromkeys(p for t in result.trials for p in t.resources["process"].to_list()))
-        for process in processes:
-            samples = [_samples(result, trial, process, of) for trial in result.trials]
-            parts = [result.label] if len(results) > 1 else []
-            parts += [process] if len(processes) > 1 or len(results) == 1 else []
-            if any(samples):
-                first = all(line.result is not result for line in lines)
-                lines.append(_Line(group if first else more, ", ".join(parts), result, [s for s in samples if s]))
-                more += not first
+    name, title, what, unit = words
+    lines = _lines(results, of)
     if not lines:
         return None
     if len(lines) > MAX_LINES:
         notes.append(f"The {MAX_LINES} largest of {len(lines)} processes.")
-        lines = sorted(lines, key=lambda line: _mean(line.trials), reverse=True)[:MAX_LINES]
-    draft = Draft(notes=notes)
+        lines = sorted(lines, key=lambda line: line.mean, reverse=True)[:MAX_LINES]
+    plot = Plot(seconds, from_zero(f"{what} ({unit})"), notes=[*notes, *not_single(results), *left_out(results)])
     for line in lines:
-        alone = f"{line.name}, a single trial"
-        draft.series += [_resource_line(alone, line.group, samples, unit, "thin") for samples in single(line.trials)]
-        merged = line.trials[0] if len(line.trials) == 1 else _mean_line(line.trials)
-        weight: Weight = "normal" if len(line.trials) == 1 else "thick"
-        draft.series.append(_resource_line(line.name, line.group, merged, unit, weight))
-    high = max([y for s in draft.series for y in s.y if y is not None] + [r.value for r in references])
-    high = high * 1.08 or 1.0
-    draft.notes += not_single(results) + left_out(results)
+        weight: Weight = "thick" if len(line.trials) > 1 else "normal"
+        merged = (line.name, weight, _mean_line(line.trials) if len(line.trials) > 1 else line.trials[0])
+        drawn = [(f"{line.name}, a single trial", "thin", samples) for samples in single(line.trials)]
+        for label, how, samples in (*drawn, merged):
+            plot.line(
+                label, line.group, [x for x, _ in samples], [y for _, y in samples],
+                hover=[f"{label}<br>at {x:.3g} s: {y:.4g} {unit}" for x, y in samples],
+                weight=how, sign="none" if how == "thin" else "full",
+                signed=tuple(axes.spread(len(samples), MARKS_PER_LINE, offset=line.group)),
+            )  # fmt: skip
     count = sum(len(samples) for line in lines for samples in line.trials)
-    several = any(len(line.trials) > 1 for line in lines)
     shown = [result for result in results if any(line.result is result for line in lines)]
-    return Figure(
-        name=name,
-        title=f"{title} over time",
-        subtitle=f"{workloads(shown)}: {format_count(count)} samples, {durations(shown)}",
-        x=seconds_axis(max(x for s in draft.series for x in s.x if x is not None)),
-        y=Axis(f"{unit.what} ({unit.name})", "linear", 0.0, high, axes.linear_ticks(0.0, high)),
-        series=tuple(draft.series),
-        groups=tuple((line.group, line.name) for line in lines),
-        keys=(Key("mean of the trials", "solid", "thick"), Key("single trials", "solid", "thin")) if several else (),
+    return plot.figure(
+        name,
+        f"{title} over time",
+        f"{workloads(shown)}: {format_count(count)} samples, {durations(shown)}",
+        [(line.group, line.name) for line in lines],
+        [Key("mean of the trials", "solid", "thick"), Key("single trials", "solid", "thin")],
         references=tuple(references),
-        notes=tuple(draft.notes),
     )
 
 
-def _samples(result: Trials, trial: TrialTables, process: str, of: ValueOf) -> list[tuple[float, float]]:
-    """(seconds since the start of the measured part, value) of one process, from that start on."""
+def _lines(results: Sequence[Trials], of: ValueOf) -> list[_Line]:
+    """Of each result its first process has the result's group, and others have groups of their own."""
+    lines: list[_Line] = []
+    more = len(results)
+    for group, result in enumerate(results):
+        processes = list(dict.fromkeys(p for t in result.trials for p in t.resources["process"].to_list()))
+        own = group
+        for process in processes:
+            trials = [samples for trial in result.trials if (samples := _samples(result, trial, process, of))]
+            if not trials:
+                continue
+            parts = [result.label] if len(results) > 1 else []
+            parts += [process] if len(processes) > 1 or len(results) == 1 else []
+            lines.append(_Line(own, ", ".join(parts), result, trials))
+            more += own != group
+            own = more
+    return lines
+
+
+def _samples(result: Trials, trial: TrialTables, process: str, of: ValueOf) -> Samples:
+    """Of one process, from the start of the measured part on."""
     start_ns = trial.started_ns or 0
-    found = []
-    for row in trial.resources.iter_rows(named=True):
-        if row["process"] == process and row["at_ns"] is not None and row["at_ns"] >= start_ns:
-            value = of(result, trial, row)
-            if value is not None:
-                found.append(((row["at_ns"] - start_ns) / NS_PER_S, value))
-    return sorted(found)
+    own = trial.resources.filter((trial.resources["process"] == process) & (trial.resources["at_ns"] >= start_ns))
+    found = [((row["at_ns"] - start_ns) / NS_PER_S, of(result, trial, row)) for row in own.iter_rows(named=True)]
+    return sorted((at, value) for at, value in found if value is not None)
 
 
-def _mean_line(trials: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
+def _mean_line(trials: Sequence[Samples]) -> Samples:
     """The mean over trials, at the instants of the first one that every trial has a sample near."""
     steps = [b[0] - a[0] for line in trials for a, b in pairwise(line)]
     near = float(np.median(steps)) / 2 if steps else math.inf
     merged = []
     for at, _ in trials[0]:
-        values = []
-        for line in trials:
-            closest = min(line, key=lambda sample: abs(sample[0] - at))
-            if abs(closest[0] - at) <= near:
-                values.append(closest[1])
-        if len(values) == len(trials):
-            merged.append((at, sum(values) / len(values)))
+        closest = [min(line, key=lambda sample: abs(sample[0] - at)) for line in trials]
+        if all(abs(sample[0] - at) <= near for sample in closest):
+            merged.append((at, sum(value for _, value in closest) / len(closest)))
     return merged
-
-
-def _mean(trials: Sequence[Sequence[tuple[float, float]]]) -> float:
-    values = [value for line in trials for _, value in line]
-    return sum(values) / len(values)
-
-
-def _resource_line(name: str, group: int, samples: Sequence[tuple[float, float]], unit: Unit, weight: Weight) -> Series:
-    thin = weight == "thin"
-    return Series(
-        name=name,
-        group=group,
-        shape="line",
-        x=tuple(x for x, _ in samples),
-        y=tuple(y for _, y in samples),
-        weight=weight,
-        sign="none" if thin else "full",
-        signed=tuple(axes.spread(len(samples), MARKS_PER_LINE, offset=group)),
-        hover=tuple(f"{name}<br>at {x:.3g} s: {y:.4g} {unit.name}" for x, y in samples),
-    )

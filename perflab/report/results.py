@@ -130,7 +130,11 @@ def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...],
     for trial in trials:
         for key, h in histograms(trial, figure).items():
             parts.setdefault(key, []).append(h)
-    found = {key: _numbers(hg.merge(hs)) for key, hs in parts.items()}
+    merged = {key: hg.merge(hs) for key, hs in parts.items()}
+    found = {
+        key: Numbers(h.count, h.min, hg.mean(h), quantile(h, 50.0), quantile(h, 99.0), h.max)
+        for key, h in merged.items()
+    }
     bare: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for trial in trials:
         for row in _owners(trial, figure).iter_rows(named=True):
@@ -204,12 +208,10 @@ def _key(row: dict[str, Any], figure: str) -> tuple[str, ...]:
     return tuple(str(row[name]) if row[name] is not None else "" for name in names)
 
 
-def _numbers(h: Histogram) -> Numbers:
-    def quantile(percentile: float) -> float | None:
-        value = hg.value_at_percentile(h, percentile)
-        return value if value is None or h.max is None else min(value, h.max)
-
-    return Numbers(h.count, h.min, hg.mean(h), quantile(50.0), quantile(99.0), h.max)
+def quantile(h: Histogram, percentile: float) -> float | None:
+    """Never above the exact maximum."""
+    value = hg.value_at_percentile(h, percentile)
+    return value if value is None or h.max is None else min(value, h.max)
 
 
 def _bare_numbers(rows: Sequence[dict[str, Any]], figure: str) -> Numbers:

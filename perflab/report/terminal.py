@@ -89,9 +89,10 @@ def _print_answers(out: Console, summary: Summary, manifest: Json) -> None:
 
     print_why(out, summary.results)
     if summary.executor_costs:
-        from perflab.report.executor_costs import print_costs
+        from perflab.report.tables import costs
 
-        print_costs(out, summary)
+        for table in costs.tables(summary):
+            print_declared(out, table)
     for level in manifest.get("unavailable_levels") or ():
         _line(out, f"Left out: {level['factor']} at {level['level']}: {level['reason']}", "yellow")
     if swept:

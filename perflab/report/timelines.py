@@ -3,202 +3,132 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from perflab.formats import checkpoints
 from perflab.formats.checkpoints import Interval
-from perflab.report import axes
-from perflab.report.axes import Unit
-from perflab.report.captions import (
-    WHAT,
-    Draft,
-    groups,
-    left_out,
-    low,
-    not_single,
-    seconds_axis,
-    single,
-    subtitle,
-    time_axis,
-    unmeasured,
-    words,
-)
-from perflab.report.figures import Figure, Key, Series, Sign, Stroke, Weight, points
-from perflab.report.results import Trials, timeline
-from perflab.statistics import histogram as hg
+from perflab.report.captions import WHAT, groups, left_out, not_single, single, subtitle, words
+from perflab.report.figures import AT_BOTTOM, Figure, Key, Plot, Sign, Stroke, Weight, seconds, times
+from perflab.report.results import Trials, quantile, timeline
 from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S, format_count, format_time
 
 MAX_EVENTS = 1000  # late messages of a result drawn one by one
 MAX_ALL_EVENTS = 4000  # of all results, in equal parts
 
-_EVENT_KEYS: dict[Sign, str] = {"dot": "a late message", "cross": "a too late message", "lost": "messages lost"}
-
-Event = tuple[float, float, str]  # seconds, latency in ns, code
+# What is drawn of every interval; of a single trial the first two, thinly.
+_STATISTICS: tuple[tuple[str, Stroke, Weight, Sign, Callable[[Histogram], float | None]], ...] = (
+    ("p50", "solid", "thick", "full", lambda h: quantile(h, 50.0)),
+    ("p99", "dashed", "normal", "hollow", lambda h: quantile(h, 99.0)),
+    ("maximum", "dotted", "normal", "bar", lambda h: h.max),
+)
+_EVENTS: tuple[tuple[str, Sign, str], ...] = (
+    ("late", "dot", "a late message"),
+    ("too_late", "cross", "a too late message"),
+    ("lost", "lost", "messages lost"),
+)
 
 
 def time(results: Sequence[Trials], name: str) -> Figure | None:
     """p50, p99 and maximum of what was counted between two checkpoints, and late messages one by one."""
     lines: list[tuple[int, str, tuple[Interval, ...], bool]] = []
-    merged_lines: list[tuple[Trials, tuple[Interval, ...]]] = []
+    counts: list[tuple[Trials, str, int | None]] = []
     for group, result in enumerate(results):
         trials = [timeline(result, trial, name) for trial in result.trials]
         merged = trials[0] if len(trials) == 1 else checkpoints.merge(trials)
-        if not any(i.histogram.count for i in merged):
-            continue
-        for trial, line in single(list(zip(result.trials, trials, strict=True))):
-            lines.append((group, f"{result.label}, trial {trial.number}", line, False))
-        lines.append((group, result.label, merged, True))
-        merged_lines.append((result, merged))
+        if count := sum(i.histogram.count for i in merged):
+            own = single(list(zip(result.trials, trials, strict=True)))
+            lines += [(group, f"{result.label}, trial {trial.number}", line, False) for trial, line in own]
+            lines.append((group, result.label, merged, True))
+            counts.append((result, name, count))
     if not lines:
         return None
-    draft = Draft()
-    most = min(MAX_EVENTS, MAX_ALL_EVENTS // len(results))
-    events = [_events(result, draft, most) for result in results] if name == "latency" else []
-    values: list[float] = [low(i.histogram) for *_, line, _ in lines for i in line if i.histogram.count]
-    values += [i.histogram.max for *_, line, _ in lines for i in line if i.histogram.max is not None]
-    values += [latency for found in events for _, latency, _ in found]
-    unit = axes.time_unit(values)
-    for group, found in enumerate(events):
-        draft.series += _event_series(results[group].label, group, found, unit)  # below the lines
+    plot = Plot(seconds, times(words(name)))
+    if name == "latency":
+        most = min(MAX_EVENTS, MAX_ALL_EVENTS // len(results))
+        for group, result in enumerate(results):
+            _late(plot, group, result, most)  # below the lines
     for group, label, line, whole in lines:
-        draft.series += _steps(label, group, line, unit, whole)
-    end_s = max(x for s in draft.series for x in s.x if x is not None)
-    y = time_axis(words(name), unit, draft.series, "y")
-    draft.series += _lost_series(results, y.low * (y.high / y.low) ** 0.015)
+        _steps(plot, label, group, line, whole)
+    for group, result in enumerate(results):
+        _lost(plot, group, result)
     gaps = {i.end_ns - i.begin_ns for _, _, line, whole in lines if whole for i in line}
-    draft.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *not_single(results)]
-    draft.notes += left_out(results)
-    draft.notes += unmeasured(results, (name,))
-    signs = {s.sign for s in draft.series}
-    keys = [
-        Key("p50", "solid", "thick", "full"),
-        Key("p99", "dashed", "normal", "hollow"),
-        Key("maximum", "dotted", "normal", "bar"),
-        *(Key(label, None, sign=sign) for sign, label in _EVENT_KEYS.items() if sign in signs),
-    ]
-    if any(not whole for *_, whole in lines):
-        keys.append(Key("p50 and p99 of single trials", "solid", "thin"))
-    return Figure(
-        name=f"{name}_time",
-        title=f"{WHAT[name]}: over time",
-        subtitle=subtitle([(r, name, sum(i.histogram.count for i in line)) for r, line in merged_lines]),
-        x=seconds_axis(end_s),
-        y=y,
-        series=tuple(draft.series),
-        groups=groups(results, draft.series),
-        keys=tuple(keys),
-        notes=tuple(draft.notes),
+    plot.notes += [f"Lines show intervals of {_span(gaps)} between checkpoints.", *not_single(results)]
+    plot.notes += left_out(results, (name,))
+    return plot.figure(
+        f"{name}_time",
+        f"{WHAT[name]}: over time",
+        subtitle(counts),
+        groups(results),
+        [
+            *(Key(word, stroke, weight, sign) for word, stroke, weight, sign, _ in _STATISTICS),
+            *(Key(what, None, sign=sign) for _, sign, what in _EVENTS),
+            Key("p50 and p99 of single trials", "solid", "thin"),
+        ],
     )
 
 
-def _steps(label: str, group: int, line: Sequence[Interval], unit: Unit, whole: bool) -> list[Series]:
+def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: bool) -> None:
     """p50, p99 and maximum per interval as steps, with signs at their middles; of a single trial thin p50 and p99."""
-    filled = [i for i in line if i.histogram.count]
-    statistics: list[tuple[str, Stroke, Weight, Sign, Callable[[Histogram], float | None]]] = [
-        ("p50", "solid", "thick", "full", lambda h: _quantile(h, 50.0)),
-        ("p99", "dashed", "normal", "hollow", lambda h: _quantile(h, 99.0)),
-        ("maximum", "dotted", "normal", "bar", lambda h: h.max),
-    ]
-    series = []
-    for word, stroke, weight, sign, of in statistics[: 3 if whole else 2]:
-        values = [max(of(i.histogram) or 0.0, 1.0) / unit.ns for i in filled]
-        xs: list[float | None] = []
-        ys: list[float | None] = []
-        previous_end: float | None = None
-        for interval, value in zip(filled, values, strict=True):
-            begin, end = interval.begin_ns / NS_PER_S, interval.end_ns / NS_PER_S
-            if previous_end is not None and begin > previous_end:
-                xs.append(None)
-                ys.append(None)
-            xs += [begin, end]
-            ys += [value, value]
-            previous_end = end
+    filled = [(i.begin_ns / NS_PER_S, i.end_ns / NS_PER_S, i.histogram) for i in line if i.histogram.count]
+    for word, stroke, weight, sign, of in _STATISTICS[: 3 if whole else 2]:
         name = f"{label}, {word}"
-        series.append(
-            Series(name, group, "line", tuple(xs), tuple(ys), stroke=stroke, weight=weight if whole else "thin")
-        )
+        steps: list[tuple[float | None, float | None]] = []
+        middles = []
+        for begin, end, counted in filled:
+            value = of(counted) or 0.0
+            if steps and begin > (steps[-1][0] or 0.0):
+                steps.append((None, None))
+            steps += [(begin, value), (end, value)]
+            between = f"{begin:.3g} to {end:.3g} s, {format_count(counted.count)} messages"
+            middles.append(((begin + end) / 2, value, f"{name} {format_time(max(value, 1.0))}<br>{between}"))
+        plot.line(name, group, *zip(*steps, strict=True), stroke=stroke, weight=weight if whole else "thin")
         if whole:
-            middles = [
-                (
-                    (i.begin_ns + i.end_ns) / 2 / NS_PER_S,
-                    value,
-                    f"{name} {format_time(value * unit.ns)}<br>{i.begin_ns / NS_PER_S:.3g} to "
-                    f"{i.end_ns / NS_PER_S:.3g} s, {format_count(i.histogram.count)} messages",
-                )
-                for i, value in zip(filled, values, strict=True)
-            ]
-            series.append(points(name, group, middles, sign=sign))
-    return series
+            plot.points(name, group, middles, sign=sign)
 
 
-def _quantile(h: Histogram, percentile: float) -> float | None:
-    value = hg.value_at_percentile(h, percentile)
-    return value if value is None or h.max is None else min(value, h.max)
-
-
-def _events(result: Trials, draft: Draft, most: int) -> list[Event]:
+def _late(plot: Plot, group: int, result: Trials, most: int) -> None:
     """Late and too late messages of the trials shown; the slowest where there are very many."""
-    found: list[Event] = []
-    dropped = 0
-    for trial in result.trials:
-        start_ns = trial.started_ns or 0
-        for row in trial.events.iter_rows(named=True):
-            dropped += row["code"] == "events_dropped"
-            if row["code"] not in ("late", "too_late") or row["at_ns"] is None:
-                continue
-            latency_ns = _details(row).get("latency_ns")
-            if latency_ns is not None:
-                found.append(((row["at_ns"] - start_ns) / NS_PER_S, float(latency_ns), str(row["code"])))
-    if dropped:
-        draft.notes.append(f"{result.label}: more messages were late than could be recorded one by one.")
+    found = [
+        (at, float(latency_ns), code)
+        for at, code, details in _events(result, "late", "too_late")
+        if (latency_ns := details.get("latency_ns")) is not None
+    ]
+    if any((trial.events["code"] == "events_dropped").any() for trial in result.trials):
+        plot.notes.append(f"{result.label}: more messages were late than could be recorded one by one.")
     if len(found) > most:
-        draft.notes.append(
+        plot.notes.append(
             f"{result.label}: the slowest {format_count(most)} of {format_count(len(found))} late messages."
         )
-        found = sorted(sorted(found, key=lambda e: e[1], reverse=True)[:most])
-    return found
-
-
-def _details(row: dict[str, Any]) -> dict[str, Any]:
-    try:
-        details = json.loads(row["details"]) if row["details"] else {}
-    except ValueError:
-        return {}
-    return details if isinstance(details, dict) else {}
-
-
-def _event_series(label: str, group: int, events: Sequence[Event], unit: Unit) -> list[Series]:
-    series = []
-    signs: tuple[tuple[str, Sign], ...] = (("late", "dot"), ("too_late", "cross"))
-    for code, sign in signs:
-        word = words(code)
-        found = [
-            (x, max(ns, 1.0) / unit.ns, f"{label}<br>{word} at {x:.4g} s: {format_time(max(ns, 1.0))}")
-            for x, ns, c in events
-            if c == code
+        found = sorted(sorted(found, key=lambda event: event[1], reverse=True)[:most])
+    for code, sign, _ in _EVENTS:
+        marks = [
+            (at, ns, f"{result.label}<br>{words(code)} at {at:.4g} s: {format_time(max(ns, 1.0))}")
+            for at, ns, own in found
+            if own == code
         ]
-        if found:
-            series.append(points(f"{label}, {word}", group, found, sign=sign))
-    return series
+        plot.points(f"{result.label}, {words(code)}", group, marks, sign=sign)
 
 
-def _lost_series(results: Sequence[Trials], bottom: float) -> list[Series]:
+def _lost(plot: Plot, group: int, result: Trials) -> None:
     """When losses were noticed, along the bottom: a lost message has no latency."""
-    series = []
-    for group, result in enumerate(results):
-        found = [
-            ((row["at_ns"] - (trial.started_ns or 0)) / NS_PER_S, _details(row).get("count"))
-            for trial in result.trials
-            for row in trial.events.iter_rows(named=True)
-            if row["code"] == "lost" and row["at_ns"] is not None
-        ]
-        found = sorted(found, key=lambda e: e[0])[:MAX_EVENTS]
-        if found:
-            rows = [(x, bottom, f"{result.label}<br>{format_count(n)} lost, noticed at {x:.4g} s") for x, n in found]
-            series.append(points(f"{result.label}, lost", group, rows, sign="lost"))
-    return series
+    found = [(at, details.get("count")) for at, _, details in _events(result, "lost")]
+    found = sorted(found, key=lambda event: event[0])[:MAX_EVENTS]
+    marks = [(at, AT_BOTTOM, f"{result.label}<br>{format_count(n)} lost, noticed at {at:.4g} s") for at, n in found]
+    plot.points(f"{result.label}, lost", group, marks, sign="lost")
+
+
+def _events(result: Trials, *codes: str) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    """Events with these codes: seconds from the start of the trial, the code, and the details."""
+    for trial in result.trials:
+        known = trial.events.filter(trial.events["code"].is_in(codes) & trial.events["at_ns"].is_not_null())
+        for at_ns, code, text in known.select("at_ns", "code", "details").iter_rows():
+            try:
+                details = json.loads(text or "{}")
+            except ValueError:
+                details = {}
+            yield (at_ns - (trial.started_ns or 0)) / NS_PER_S, code, details if isinstance(details, dict) else {}
 
 
 def _span(lengths_ns: Iterable[int]) -> str:

@@ -69,3 +69,13 @@ class RunData:
     manifest: Json = field(repr=False)
     trials: tuple[TrialTables, ...] = field(repr=False)
     notes: tuple[str, ...]
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether nothing of it is of a machine that could drift."""
+        return all(result.middleware == "virtual" for result in self.summary.results)
+
+    def is_paired(self, other: RunData) -> bool:
+        """Whether the blocks of two runs belong together: only what simulates the same disturbances, from one seed."""
+        own, its = ((run.manifest.get("settings") or {}).get("seed") for run in (self, other))
+        return self.is_virtual and other.is_virtual and own is not None and own == its

@@ -16,13 +16,15 @@ from perflab.report import executor_costs
 from perflab.report.draw import draw
 from perflab.report.latex.tables import of_costs
 from perflab.report.run_page import page, runs, tables
+from perflab.report.table import print_declared
 from perflab.report.tables import costs
 from perflab.results.summary import read
 
 
 def printed(summary: dict[str, object], width: int) -> str:
     out = Console(file=io.StringIO(), width=width, no_color=True, highlight=False)
-    executor_costs.print_costs(out, read(summary))
+    for table in costs.tables(read(summary)):
+        print_declared(out, table)
     assert isinstance(out.file, io.StringIO)
     return out.file.getvalue()
 
@@ -126,7 +128,7 @@ def test_the_picture_of_timers_is_of_their_cpu_time() -> None:
 def test_the_page_has_a_section_with_tables_and_the_picture(tmp_path: Path) -> None:
     write_run(tmp_path / "run", made_costs.summary())
     opened = runs.open_all([str(tmp_path / "run")])
-    section = pages.part("sections.html", "executors", tables.costs(opened))
+    section = pages.part("sections.html", "blocks", list(tables.costs(opened)))
     for words in (costs.TITLE, costs.FAMILIES_TITLE, costs.PHASES_TITLE):
         assert words in section
     assert "2.00x" in section

@@ -26,12 +26,11 @@ from test_figures import one_result, sample, thousand, trial, values_edge
 
 from perflab.cli import main
 from perflab.report import cpus, draw, draw_html, pictures
-from perflab.report.degradation import curves
 from perflab.report.figures import Figure
+from perflab.report.levels import breaking_points, curves
 from perflab.report.palette import DARK, LIGHT
 from perflab.report.per_trial import per_trial
 from perflab.report.results import Trials
-from perflab.report.thresholds import breaking_points
 
 DRAWN = ["latency_percentiles", "latency_edges", "latency_time", "cpu", "rss"]  # of a single trial
 

@@ -18,10 +18,17 @@ from test_plot import HOSTILE, Page, rows, signal, svg_text
 from perflab.cli import main
 from perflab.models import as_json, read
 from perflab.report import draw, draw_html, pictures
-from perflab.report.degradation import APART, curves, level_text, levels_axis, value_at
 from perflab.report.figures import Figure, Series
+from perflab.report.levels import (
+    APART,
+    MIN_TRIALS,
+    breaking_points,
+    curves,
+    level_text,
+    levels_axis,
+    value_at,
+)
 from perflab.report.palette import DARK, LIGHT
-from perflab.report.thresholds import MIN_TRIALS, breaking_points
 from perflab.results.curve import BreakingPoint, Curve
 from perflab.runs.rundata import open_run
 from tests.marks import long_but

@@ -16,11 +16,11 @@ from rich.console import Console
 from support import SOURCE
 
 from perflab.models import as_json, read
-from perflab.report import sweep, thresholds
-from perflab.report.degradation import curves as pictures
+from perflab.report import levels, sweep
 from perflab.report.figures import Figure
 from perflab.report.latex.table import Table
 from perflab.report.latex.tables import of_curves
+from perflab.report.levels import curves as pictures
 from perflab.results.curve import Curve
 from perflab.results.summary import Summary
 from perflab.statistics import curves, estimate, findings
@@ -98,7 +98,7 @@ def test_a_search_says_its_confidence_and_pictures_repeat_it() -> None:
         (made_breaking_point(confidence=0.8), "its 80 % interval (Wilson)"),
         (made_breaking_point(), "its interval (Wilson)"),
     ):
-        (figure, *_) = thresholds.breaking_points([("", entry)])  # the shares come first
+        (figure, *_) = levels.breaking_points([("", entry)])  # the shares come first
         assert whisker(figure) == words
 
 

@@ -3,25 +3,161 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perflab.columns import AnyTable, Cell, Column, Table, Tone
+from perflab.columns import Cell, Column, Table, Tone
 from perflab.quantity import PLAIN, UNKNOWN
-from perflab.report.evidence import by_quantity
+from perflab.report.evidence import Quantity, over_trials
+from perflab.report.run_page.blocks import Block, Fold, Group, Heading, Items, Sheet, Text, paragraphs
 from perflab.report.run_page.effects import condition_in_words, numbered, plain
-from perflab.report.run_page.runs import ReportRun, of_all
+from perflab.report.run_page.runs import ReportRun, each, of_all
 from perflab.units import format_bytes, format_duration, format_time
 
 Json = Mapping[str, Any]
-Texts = tuple[
-    str, str, str, str
-]  # a figure: its name, what was promised, the median and the range of what was achieved
+# A figure: its name, what was promised, the median and the range of what was achieved.
+Texts = tuple[str, str, str, str]
 
 MOST_BLOCKS = 6  # of conditions; of more there is an overview
 MOST_NOTES = 2
 HELD: dict[bool, tuple[str, Tone]] = {True: ("✔", "good"), False: ("✖", "bad")}
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A condition in the trials of one result: its evidence in each of them, with the number of the trial."""
+
+    condition: str
+    result: str
+    words: str  # what the condition is
+    entries: Sequence[Json]
+
+    @property
+    def in_effect(self) -> int:
+        return sum(bool(entry.get("in_effect")) for entry in self.entries)
+
+    @property
+    def always(self) -> bool:
+        return self.in_effect == len(self.entries)
+
+    @property
+    def quantities(self) -> list[Quantity]:
+        return over_trials(self.condition, self.entries)
+
+
+def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    """Of each run every condition. Where there are many those that failed come first, and a table of all."""
+    for run, heading in each(runs):
+        held = _held(run)
+        if not held:
+            continue
+        yield from heading
+        blocks = [block for one in held for block in _condition(one)]
+        if len(held) <= MOST_BLOCKS:
+            yield from blocks
+            continue
+        trials = sum(len(one.entries) for one in held)
+        failed = [block for one in held if not one.always for block in _condition(one)]
+        yield from failed or [Text(f"✔ Yes, in all {trials} trials with a condition.")]
+        yield Sheet(Table("overview", "Promised and achieved", _OVERVIEW, held))
+        yield Fold("Each of them", blocks, on_paper=False)
+
+
+def _held(run: ReportRun) -> list[_Held]:
+    found: dict[tuple[str, str], list[Json]] = {}
+    for label, _, trial in run.trials:
+        if not run.is_interrupted(trial):
+            for condition, given in trial.evidence.items():
+                found.setdefault((label, condition), []).append({**given, "trial": trial.trial})
+    parameters = {(label, c): p for _, label, r in of_all([run]) for c, p in r.condition_parameters.items()}
+    return [
+        _Held(condition, label, condition_in_words(condition, parameters.get((label, condition))), entries)
+        for (label, condition), entries in sorted(found.items(), key=lambda item: run.labels.index(item[0][0]))
+    ]
+
+
+def _condition(held: _Held) -> Iterator[Block]:
+    n = len(held.entries)
+    title = held.words if held.result in (held.condition, held.words) else f"{held.words}, in {held.result}"
+    title = title if title.startswith(held.condition) else title[:1].upper() + title[1:]
+    where = f"{held.in_effect} of {n} trials" if not held.always else "its trial" if n == 1 else f"all {n} trials"
+    reasons: dict[str, list[int]] = {}
+    counts: dict[str, int] = {}
+    for entry in held.entries:
+        if not entry.get("in_effect"):
+            reasons.setdefault(str(entry.get("reason") or "no reason was recorded"), []).append(entry["trial"])
+        for note in (*(entry.get("notes") or ()), *([entry["note"]] if entry.get("note") else [])):
+            counts[str(note)] = counts.get(str(note), 0) + 1
+    notes = [f"{note}{f' ({count} of {n} trials)' if n > 1 else ''}" for note, count in counts.items()]
+    folded = notes if len(notes) > MOST_NOTES else []  # what each trial says in other words is for who looks closer
+    rows = observed(*([e.get(side) or {} for e in held.entries] for side in ("promised", "achieved")))
+    yield Group(
+        "condition",
+        [
+            Heading(title, 4, f"in effect in {where}", *HELD[held.always]),
+            Items([f"{numbered(trials)}: {reason}" for reason, trials in reasons.items()]),
+            *paragraphs(notes if not folded else [], "faint"),
+            Sheet(
+                Table("promised", "Promised and achieved", _QUANTITIES, held.quantities),
+                f"{title}: promised and achieved",
+            ),
+            Fold(
+                "All of the evidence",
+                [
+                    Sheet(Table("evidence", "All of the evidence", _EVERYTHING, rows), f"{title}: all of the evidence"),
+                    Items(folded),
+                ],
+            ),
+        ],
+    )
+
+
+# -- what counts of the evidence --------------------------------------------------------------------------------------
+
+
+def _cell(quantity: Quantity, value: float | None) -> Cell:
+    unit = {"1/s": " /s", "": ""}.get(quantity.unit, f" {quantity.unit}")
+    return Cell(UNKNOWN if value is None else f"{plain(int(value) if value == int(value) else value)}{unit}", value)
+
+
+def _range(quantity: Quantity) -> str:
+    return " to ".join(dict.fromkeys(_cell(quantity, end).text for end in quantity.ends))
+
+
+_QUANTITIES: list[Column[Quantity]] = [
+    Column("figure", "figure", lambda quantity: quantity.words),
+    Column("promised", "promised", lambda quantity: _cell(quantity, quantity.wanted), PLAIN),
+    Column("achieved", "achieved, median", lambda quantity: _cell(quantity, quantity.middle), PLAIN),
+    Column("range", "range over trials", _range),
+]
+
+
+def _of_first(column: Column[Quantity]) -> Column[_Held]:
+    """What a column says of the first quantity that counts."""
+    return Column(
+        column.name,
+        column.header,
+        lambda held: next((column.cell(quantity) for quantity in held.quantities), None),
+        column.quantity,
+    )
+
+
+def _in_effect(held: _Held) -> Cell:
+    n = len(held.entries)
+    sign, tone = HELD[held.always]
+    return Cell(f"{held.in_effect} of {n}", held.in_effect / n, tone, sign=sign)
+
+
+_OVERVIEW: list[Column[_Held]] = [
+    Column("result", "result", lambda held: held.result),
+    Column("condition", "condition", lambda held: held.words),
+    Column("in_effect", "in effect", _in_effect, PLAIN),
+    *map(_of_first, _QUANTITIES),
+]
+
+
+# -- everything else in it --------------------------------------------------------------------------------------------
 
 
 def _in(unit: str) -> Callable[[float], str]:
@@ -47,186 +183,16 @@ _FORMS: tuple[tuple[str, Callable[[float], str], bool], ...] = (
 _ALIKE = {"demand_cpus": "cpus_wanted", "workers": "workers_alive"}
 
 
-@dataclass(frozen=True)
-class Held:
-    """A condition in the trials of one result."""
+def _everything(place: int) -> Callable[[Texts], Cell]:
+    return lambda row: Cell(row[place], None if row[place] == UNKNOWN else row[place])
 
-    result: str
-    words: str  # what the condition is
-    title: str
-    judged: str
-    sign: str
-    tone: Tone
-    count: str
-    share: float  # of the trials, in which it was in effect
-    reasons: Sequence[str]
-    notes: Sequence[str]
-    figures: Sequence[_Figure]
-    everything: AnyTable
-
-    @property
-    def first(self) -> _Figure | None:
-        return next(iter(self.figures), None)
-
-    @property
-    def table(self) -> AnyTable:
-        return Table("promised", "Promised and achieved", _FIGURES, self.figures)
-
-    @property
-    def folded(self) -> Sequence[str]:
-        """What each trial says in other words is for who looks closer."""
-        return self.notes if len(self.notes) > MOST_NOTES else ()
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Of a run. Where there are many conditions those that failed come first, and an overview stands above all."""
-
-    run: str  # empty where there is but one
-    held: Sequence[Held]
-    trials: int
-
-    @property
-    def is_long(self) -> bool:
-        return len(self.held) > MOST_BLOCKS
-
-    @property
-    def failed(self) -> list[Held]:
-        return [one for one in self.held if one.share < 1]
-
-    @property
-    def overview(self) -> AnyTable:
-        return Table("overview", "Promised and achieved", _OVERVIEW, self.held)
-
-
-def section(runs: Sequence[ReportRun]) -> list[Evidence]:
-    found = [_of_run(run, run.name if len(runs) > 1 else "") for run in runs]
-    return [evidence for evidence in found if evidence.held]
-
-
-def _of_run(run: ReportRun, name: str) -> Evidence:
-    found: dict[tuple[str, str], list[Json]] = {}
-    for label, _, trial in run.trials:
-        if not run.is_interrupted(trial):
-            for condition, given in trial.evidence.items():
-                found.setdefault((label, condition), []).append({**given, "trial": trial.trial})
-    parameters = {(label, c): p for _, label, r in of_all([run]) for c, p in r.condition_parameters.items()}
-    held = [
-        _held(condition, label, entries, parameters.get((label, condition)))
-        for (label, condition), entries in sorted(found.items(), key=lambda item: run.labels.index(item[0][0]))
-    ]
-    return Evidence(name, held, sum(map(len, found.values())))
-
-
-def _held(condition: str, label: str, entries: Sequence[Json], parameters: object) -> Held:
-    n, held = len(entries), sum(bool(e.get("in_effect")) for e in entries)
-    count = f"{held} of {n}"
-    words = condition_in_words(condition, parameters)
-    title = words if label in (condition, words) else f"{words}, in {label}"
-    reasons: dict[str, list[int]] = {}
-    notes: dict[str, int] = {}
-    for entry in entries:
-        if not entry.get("in_effect"):
-            reasons.setdefault(str(entry.get("reason") or "no reason was recorded"), []).append(entry["trial"])
-        for note in [*(entry.get("notes") or ()), *([entry["note"]] if entry.get("note") else [])]:
-            notes[str(note)] = notes.get(str(note), 0) + 1
-    rows = observed([e.get("promised") or {} for e in entries], [e.get("achieved") or {} for e in entries])
-    where = f"{count} trials" if held < n else "its trial" if n == 1 else f"all {n} trials"
-    sign, tone = HELD[held == n]
-    return Held(
-        label,
-        words,
-        title if title.startswith(condition) else title[:1].upper() + title[1:],
-        f"in effect in {where}",
-        sign,
-        tone,
-        count,
-        held / n,
-        [f"{numbered(trials)}: {reason}" for reason, trials in reasons.items()],
-        [f"{note}{f' ({count} of {n} trials)' if n > 1 else ''}" for note, count in notes.items()],
-        _figures(condition, entries),
-        Table("evidence", "All of the evidence", _EVERYTHING, rows),
-    )
-
-
-# -- what counts of the evidence --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Figure:
-    """A number of a condition's evidence over the trials."""
-
-    words: str
-    unit: str
-    promised: float | None
-    achieved: Sequence[float]
-
-    def cell(self, value: float | None) -> Cell:
-        return Cell(self.text(value), value)
-
-    def text(self, value: float | None) -> str:
-        unit = {"1/s": " /s", "": ""}.get(self.unit, f" {self.unit}")
-        return UNKNOWN if value is None else f"{plain(int(value) if value == int(value) else value)}{unit}"
-
-    @property
-    def middle(self) -> Cell:
-        return self.cell(statistics.median(self.achieved) if self.achieved else None)
-
-    @property
-    def range(self) -> str:
-        ends = (min(self.achieved), max(self.achieved)) if self.achieved else ()
-        return " to ".join(dict.fromkeys(map(self.text, ends)))
-
-
-def _figures(condition: str, entries: Sequence[Json]) -> list[_Figure]:
-    return [
-        _Figure(
-            words,
-            unit,
-            next((q.promised for q in found if q.promised is not None), None),
-            [q.achieved for q in found if q.achieved is not None],
-        )
-        for (words, unit), found in by_quantity(condition, entries).items()
-    ]
-
-
-_FIGURES: list[Column[_Figure]] = [
-    Column("figure", "figure", lambda figure: figure.words),
-    Column("promised", "promised", lambda figure: figure.cell(figure.promised), PLAIN),
-    Column("achieved", "achieved, median", lambda figure: figure.middle, PLAIN),
-    Column("range", "range over trials", lambda figure: figure.range),
-]
-
-
-def _of_first(column: Column[_Figure]) -> Column[Held]:
-    """What a column says of the first figure that counts."""
-
-    def read(held: Held) -> Cell | None:
-        return None if held.first is None else column.cell(held.first)
-
-    return Column(column.name, column.header, read, column.quantity)
-
-
-_OVERVIEW: list[Column[Held]] = [
-    Column("result", "result", lambda held: held.result),
-    Column("condition", "condition", lambda held: held.words),
-    Column("in_effect", "in effect", lambda held: Cell(held.count, held.share, held.tone, sign=held.sign), PLAIN),
-    *map(_of_first, _FIGURES),
-]
-
-
-# -- everything else in it --------------------------------------------------------------------------------------------
 
 _EVERYTHING: list[Column[Texts]] = [
     Column("figure", "figure", lambda row: row[0]),
-    Column("promised", "promised", lambda row: Cell(row[1], _sorted_by(row[1]))),
-    Column("achieved", "achieved, median", lambda row: Cell(row[2], _sorted_by(row[2]))),
-    Column("range", "range over trials", lambda row: Cell(row[3], _sorted_by(row[3]))),
+    Column("promised", "promised", _everything(1)),
+    Column("achieved", "achieved, median", _everything(2)),
+    Column("range", "range over trials", _everything(3)),
 ]
-
-
-def _sorted_by(text: str) -> str | None:
-    return None if text == UNKNOWN else text
 
 
 def observed(promised: Sequence[Json], achieved: Sequence[Json]) -> list[Texts]:
@@ -234,51 +200,43 @@ def observed(promised: Sequence[Json], achieved: Sequence[Json]) -> list[Texts]:
 
     Figures of both come first. Lists of numbers (per second, per thread) are taken as their values together.
     """
-    wanted = _flat(promised[0]) if promised else {}
-    known = [_flat(one) for one in achieved]
+    wanted = dict(_flat(promised[0])) if promised else {}
+    known = [dict(_flat(one)) for one in achieved]
     keys = list(dict.fromkeys(key for one in known for key in one))
-    rows: list[Texts] = []
-    used: set[str] = set()
-    for key, promise in wanted.items():
-        other = key if key in keys else _ALIKE.get(key, key)
-        if other in keys:
-            used.add(other)
-            rows.append((_name(other), _value(key, promise), *_over_trials(other, known)))
-    rows += [
-        (_name(k), _value(k, p), "–", "–") for k, p in wanted.items() if k not in used and _ALIKE.get(k) not in used
+    pairs = {key: other for key in wanted if (other := key if key in keys else _ALIKE.get(key, key)) in keys}
+    rows: list[Texts] = [
+        *((_name(other), _value(key, wanted[key]), *_over_trials(other, known)) for key, other in pairs.items()),
+        *(
+            (_name(key), _value(key, value), UNKNOWN, UNKNOWN)
+            for key, value in wanted.items()
+            if key not in pairs and _ALIKE.get(key) not in pairs.values()
+        ),
+        *((_name(key), UNKNOWN, *_over_trials(key, known)) for key in keys if key not in pairs.values()),
     ]
-    rows += [(_name(key), "–", *_over_trials(key, known)) for key in keys if key not in used]
-    return [row for row in rows if row[1:] != ("–", "–", "–")]
+    return [row for row in rows if row[1:] != (UNKNOWN,) * 3]
 
 
-def _flat(document: Json, prefix: str = "") -> dict[str, Any]:
+def _flat(document: Json, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Members of members as "name: member"; what is a list of objects is left to trial.json."""
-    found: dict[str, Any] = {}
     for key, value in document.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}: ")
+            yield from _flat(value, f"{prefix}{key}: ")
         elif not (isinstance(value, list) and any(isinstance(v, Mapping | list) for v in value)):
-            found[f"{prefix}{key}"] = value
-    return found
+            yield f"{prefix}{key}", value
 
 
-def _over_trials(key: str, known: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+def _over_trials(key: str, known: Iterable[Json]) -> tuple[str, str]:
     values = [one[key] for one in known if one.get(key) is not None]
-    numbers: list[float] = []
-    for value in values:
-        parts = value if isinstance(value, list) else [value]
-        if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in parts if v is not None):
-            told = dict.fromkeys(_value(key, v) for v in values)
-            return "; ".join(told) or "–", "–"
-        numbers += [float(v) for v in parts if v is not None]
-    if key == "cpus" or key.startswith("cpus_shared"):
-        return "; ".join(dict.fromkeys(_value(key, v) for v in values)), "–"
-    if not numbers:
-        return "–", "–"
-    low, high = min(numbers), max(numbers)
-    whole = all(n == int(n) for n in numbers)
-    form = [_value(key, int(n) if whole and n == int(n) else n) for n in (statistics.median(numbers), low, high)]
-    return form[0], form[1] if low == high else f"{form[1]} to {form[2]}"
+    parts = [v for value in values for v in (value if isinstance(value, list) else [value]) if v is not None]
+    if not parts:
+        return UNKNOWN, UNKNOWN
+    is_number = all(isinstance(v, int | float) and not isinstance(v, bool) for v in parts)
+    if not is_number or key == "cpus" or key.startswith("cpus_shared"):
+        return "; ".join(dict.fromkeys(_value(key, v) for v in values)), UNKNOWN
+    whole = all(n == int(n) for n in parts)
+    ends = [statistics.median(parts), min(parts), max(parts)]
+    middle, low, high = (_value(key, int(n) if whole and n == int(n) else float(n)) for n in ends)
+    return middle, low if ends[1] == ends[2] else f"{low} to {high}"
 
 
 def _name(key: str) -> str:

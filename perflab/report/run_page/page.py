@@ -1,30 +1,27 @@
 """A report: one HTML page of one or several runs that needs nothing else, and loads nothing from anywhere.
 
-Records for its sections are made by the modules beside this one; perflab/pages/sections.html writes them, in the order
-in which a reader wants them.
+The modules beside this one say what is in its sections (blocks.py), in the order in which a reader wants them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from perflab import page as pages
 from perflab.errors import DAMAGE, BadInput, one_line
 from perflab.report import draw_html, pictures
 from perflab.report.draw_html import Choice
 from perflab.report.run_page import evidence, findings, profiles, quality, setup, tables
+from perflab.report.run_page.blocks import Block, Box, Group, Heading, Picture
 from perflab.report.run_page.runs import ReportRun
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from perflab.report.figures import Figure
-
 # Pictures that stand in front of a section of their own, by its name.
 PICTURES_OF = {"executors": "executor_costs", "curves": "curves", "breaking": "breaking_points"}
-OF_SECTIONS = frozenset(PICTURES_OF.values())
 
 
 @dataclass(frozen=True)
@@ -35,37 +32,22 @@ class Report:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Section:
-    """`name` is that of its macro, too; `what` it holds is said where it cannot be shown."""
+Make = Callable[[Sequence[ReportRun]], Iterable[Block]]
 
-    name: str
-    title: str
-    what: str
-    make: Callable[[Sequence[ReportRun]], Any]
-    content: Markup | str = ""
-
-
-@dataclass(frozen=True)
-class Pictures:
-    key: str
-    title: str
-    pictures: Sequence[Markup]
-
-
-SECTIONS = (
-    Section("findings", "Findings", "the findings", findings.section),
-    Section("setup", "What was run, and on what", "what was run", setup.section),
-    Section("conditions", "Did the conditions hold?", "the evidence of conditions", evidence.section),
-    Section("tables", "Tables", "the tables", tables.section),
-    Section("pictures", "Pictures", "the pictures", lambda _: ()),
-    Section("executors", "What executors cost", "what executors cost", tables.costs),
-    Section("curves", "Degradation curves", "the curves", tables.curves),
-    Section("breaking", "Breaking points", "the breaking points", tables.breaking_points),
-    Section("quality", "Data quality", "the quality of the data", quality.section),
-    Section("why", "Why messages were late", "why messages were late", tables.why),
-    Section("profiles", "Where the CPU time went", "the CPU profiles", profiles.section),
-    Section("repeat", "How to repeat it", "how to repeat it", setup.repeat),
+# Name, title, what it holds (said where it cannot be shown), and what makes it.
+SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
+    ("findings", "Findings", "the findings", findings.section),
+    ("setup", "What was run, and on what", "what was run", setup.section),
+    ("conditions", "Did the conditions hold?", "the evidence of conditions", evidence.section),
+    ("tables", "Tables", "the tables", tables.section),
+    ("pictures", "Pictures", "the pictures", lambda _: ()),
+    ("executors", "What executors cost", "what executors cost", tables.costs),
+    ("curves", "Degradation curves", "the curves", tables.curves),
+    ("breaking", "Breaking points", "the breaking points", tables.breaking_points),
+    ("quality", "Data quality", "the quality of the data", quality.section),
+    ("why", "Why messages were late", "why messages were late", tables.why),
+    ("profiles", "Where the CPU time went", "the CPU profiles", profiles.section),
+    ("repeat", "How to repeat it", "how to repeat it", setup.repeat),
 )
 
 
@@ -73,8 +55,6 @@ def report(
     runs: Sequence[ReportRun], *, title: str | None = None, theme: Choice = "auto", still: bool = False
 ) -> Report:
     """The report of these runs, in this order; `still` has pictures that do not move, and is small."""
-    from markupsafe import Markup
-
     notes: list[str] = []
     try:
         drawn = pictures.of_report([run.data for run in runs]).drawn
@@ -83,20 +63,20 @@ def report(
         notes.append(f"the pictures: {_problem(error)}")
     # Above a picture's title stand that of the section and that of its group.
     plots = draw_html.parts([figure for _, figure in drawn], theme, still=still, level=4)
-    groups = _grouped(drawn, plots.sections)
+    kinds = dict.fromkeys(kind for kind, _ in drawn)
+    groups = {kind: [Picture(plots.sections[f.name]) for of, f in drawn if of == kind] for kind in kinds}
     shown = []
-    for section in SECTIONS:
-        content = _part(section, runs, notes)
-        if section.name == "pictures":
-            content = pages.part("sections.html", "pictures", [g for k, g in groups.items() if k not in OF_SECTIONS])
-        own = groups.get(PICTURES_OF.get(section.name, ""))
-        content = Markup("").join([*(own.pictures if own else ()), content])
+    for name, heading, what, make in SECTIONS:
+        before: list[Block] = [*groups.get(PICTURES_OF.get(name, ""), ())]
+        if name == "pictures":
+            before = [_group(kind, own) for kind, own in groups.items() if kind not in PICTURES_OF.values()]
+        content = _written(before) + _part(what, make, runs, notes)
         if content.strip():
-            shown.append(replace(section, content=content))
-    first = _part(Section("first", "", "what is wrong with the runs", findings.first), runs, notes)
-    verdict = _part(Section("verdict", "", "the verdict", findings.verdict), runs, notes)
+            shown.append({"name": name, "title": heading, "content": content})
+    first = _part("what is wrong with the runs", findings.first, runs, notes)
+    verdict = _part("the verdict", findings.verdict, runs, notes)
     if notes:
-        first += pages.part("macros.html", "box", "not everything could be shown", notes, "warn")
+        first += _written([Box("not everything could be shown", notes, "warn")])
     page = pages.render(
         "report.html",
         title=title or _title(runs),
@@ -105,32 +85,34 @@ def report(
         first=first + verdict,
         sections=shown,
         plots=plots,
-        has_flames=any('class="flame"' in section.content for section in shown),
+        has_flames=any('class="flame"' in section["content"] for section in shown),
     )
     return Report(page, tuple(notes))
 
 
-def _part(section: Section, runs: Sequence[ReportRun], notes: list[str]) -> Markup:
+def _written(blocks: Iterable[Block]) -> Markup:
+    return pages.part("sections.html", "blocks", list(blocks))
+
+
+def _part(what: str, make: Make, runs: Sequence[ReportRun], notes: list[str]) -> Markup:
+    """What is damaged in one part keeps none of the others from being shown."""
     try:
-        return pages.part("sections.html", section.name, section.make(runs))
+        return _written(make(runs))
     except (OSError, BadInput, *DAMAGE) as error:
         said = _problem(error)
-    notes.append(f"{section.what}: {said}")
-    return pages.part("macros.html", "box", f"{section.what} cannot be shown", [said], "warn")
+    notes.append(f"{what}: {said}")
+    return _written([Box(f"{what} cannot be shown", [said], "warn")])
 
 
 def _problem(error: Exception) -> str:
-    """What is damaged in one part keeps none of the others from being shown."""
     said = one_line(str(error))
     return said if isinstance(error, BadInput | OSError) else f"damaged data: {type(error).__name__}: {said}"
 
 
-def _grouped(drawn: Sequence[tuple[str, Figure]], sections: Mapping[str, Markup]) -> dict[str, Pictures]:
-    """The pictures by the keys of their groups."""
-    found: dict[str, list[Markup]] = {}
-    for key, figure in drawn:
-        found.setdefault(key, []).append(sections[figure.name])
-    return {key: Pictures(key, pictures.BY_NAME[key].title, own) for key, own in found.items()}
+def _group(kind: str, drawn: Sequence[Picture]) -> Group:
+    """A single picture has a title of its own."""
+    title = [Heading(pictures.BY_NAME[kind].title)] if len(drawn) > 1 else []
+    return Group("pictures", [*title, *drawn], f"pictures-{kind}")
 
 
 def _title(runs: Sequence[ReportRun]) -> str:

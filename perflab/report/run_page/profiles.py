@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from perflab.columns import AnyTable, Tone
 from perflab.errors import BadInput
 from perflab.profile import flamegraph, result
+from perflab.report.run_page.blocks import Block, Flame, Heading, Known, Sheet, Text, paragraphs
 from perflab.report.run_page.runs import ReportRun
-
-Json = dict[str, Any]
 
 MOST_BYTES = 12 << 20  # of flame graphs in one page; more are named by their files
 FOLDER = "profile"
 
 
-@dataclass(frozen=True)
-class Process:
-    """Its families, and what its flame graph draws; or why there is none."""
-
-    name: str
-    families: AnyTable
-    looks: Sequence[flamegraph.Look] = ()
-    drawing: Json | None = None
-    problem: str = ""
-    tone: Tone = "faint"
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Of one trial; or only why it cannot be shown."""
-
-    title: str
-    problem: str = ""
-    facts: Sequence[tuple[str, object]] = ()
-    warnings: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    processes: Sequence[Process] = ()
-
-
-def section(runs: Sequence[ReportRun]) -> list[Profile]:
-    made: list[Profile] = []
+def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
     room = MOST_BYTES
     for run in runs:
         for label, _, trial in run.trials:
@@ -53,43 +24,38 @@ def section(runs: Sequence[ReportRun]) -> list[Profile]:
             if folder is None or not (folder / result.FILE).is_file():
                 continue
             title = f"{f'{run.name}, ' if len(runs) > 1 else ''}{label}, trial {trial.trial}"
+            yield Heading(title)
             try:
-                profile, room = _profile(title, folder, room)
+                read = result.load(folder)
             except BadInput as problem:
-                profile = Profile(title, str(problem))
-            made.append(profile)
-    return made
+                yield Text(str(problem), "warn")
+                continue
+            yield Known(list(zip(("sampled", "stacks"), result.facts(read.quality, read), strict=True)))
+            yield from paragraphs(read.warnings, "warn")
+            yield from paragraphs(read.notes, "faint")
+            for process in read.processes:
+                yield Sheet(result.families_table(f"{title}: {process.title}", process, read))
+                graph, used = _graph(folder, process, read, room)
+                yield graph
+                room -= used
 
 
-def _profile(title: str, folder: Path, room: int) -> tuple[Profile, int]:
-    """The profile, and how many bytes are left for the flame graphs of others."""
-    read = result.load(folder)
-    facts = list(zip(("sampled", "stacks"), result.facts(read.quality, read), strict=True))
-    processes = []
-    for of in read.processes:
-        process, used = _process(title, folder, of, read, room)
-        processes.append(process)
-        room -= used
-    return Profile(title, "", facts, read.warnings, read.notes, processes), room
-
-
-def _process(title: str, folder: Path, of: result.Process, read: result.Profile, room: int) -> tuple[Process, int]:
-    """A process, and how many bytes of the page its flame graph takes."""
-    name = of.title
-    families = result.families_table(f"{title}: {name}", of, read)
-    if of.page is None:
-        return Process(name, families, problem=f"{name}: {of.samples} samples are too few for shares."), 0
-    path = result.drawing_of(folder / of.page)
+def _graph(folder: Path, process: result.Process, read: result.Profile, room: int) -> tuple[Block, int]:
+    """The flame graph of a process, or why there is none; and how many bytes of the page it takes."""
+    name = process.title
+    if process.page is None:
+        return Text(f"{name}: {process.samples} samples are too few for shares.", "faint"), 0
+    path = result.drawing_of(folder / process.page)
     head = f"Flame graph of {name}: {path}"
     try:
         text = path.read_text(encoding="utf-8")
         if len(text) > room:
-            return Process(name, families, problem=f"{head} (too large to be in this page, too)"), 0
+            return Text(f"{head} (too large to be in this page, too)", "faint"), 0
         drawing = json.loads(text)
         if not isinstance(drawing, dict) or not drawing.keys() >= {"families", "groups", "nodes"}:
-            return Process(name, families, problem=f"{head} is damaged: it holds no stacks", tone="warn"), 0
+            return Text(f"{head} is damaged: it holds no stacks", "warn"), 0
     except OSError as error:
-        return Process(name, families, problem=f"{head}: {error.strerror}", tone="warn"), 0
+        return Text(f"{head}: {error.strerror}", "warn"), 0
     except ValueError as error:
-        return Process(name, families, problem=f"{head} is damaged: {error}", tone="warn"), 0
-    return Process(name, families, flamegraph.looks(read.families), drawing), len(text)
+        return Text(f"{head} is damaged: {error}", "warn"), 0
+    return Flame(name, flamegraph.looks(read.families), drawing), len(text)

@@ -3,80 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from perflab.columns import AnyTable
 from perflab.errors import DAMAGE, one_line
 from perflab.formats.recording import FILE
+from perflab.report.run_page.blocks import Block, Items, Sheet, Text
 from perflab.report.run_page.effects import numbered, sentence
 from perflab.report.run_page.findings import OF_QUALITY
-from perflab.report.run_page.runs import ReportRun
+from perflab.report.run_page.runs import ReportRun, each
 from perflab.report.run_page.tables import rows_of
 from perflab.report.tables import messages
 from perflab.units import format_count
 
 
-@dataclass(frozen=True)
-class Quality:
-    """The tables of all runs, and of each its name (empty where there is but one) with what is to be said of it."""
-
-    tables: Sequence[AnyTable]
-    said: Sequence[tuple[str, Sequence[str]]]
-
-
-def section(runs: Sequence[ReportRun]) -> Quality:
+def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
     rows = rows_of(runs)
-    said = [(run.name if len(runs) > 1 else "", sentences(run)) for run in runs]
-    return Quality([messages.accounting(rows), messages.hiccups(rows)], said)
+    yield Sheet(messages.accounting(rows))
+    yield Sheet(messages.hiccups(rows))
+    for run, heading in each(runs):
+        yield from heading
+        said = list(dict.fromkeys(_sentences(run)))
+        yield Items(said) if said else Text("Nothing else is to be said about the data.", "faint")
 
 
-def sentences(run: ReportRun) -> list[str]:
-    said = [sentence(remark.words) for remark in run.remarks if remark.kind in OF_QUALITY]
-    said += _cool_downs(run) + _traces(run)
+def _sentences(run: ReportRun) -> Iterator[str]:
+    yield from (sentence(remark.words) for remark in run.remarks if remark.kind in OF_QUALITY)
+    if loud := [t.trial for _, _, t in run.trials if (run.file(t).get("cool_down") or {}).get("reached") is False]:
+        began = "It" if len(loud) == 1 else "They"
+        yield (
+            f"{numbered(loud).capitalize()}: the machine did not become quiet within the limit. {began} began on a "
+            "busy machine."
+        )
+    yield from _traces(run)
     notes: dict[str, list[int]] = {}
     for _, _, trial in run.trials:
         for note in run.file(trial).get("notes") or ():
             notes.setdefault(str(note), []).append(trial.trial)
-    said += [sentence(f"{numbered(trials)}: {note}") for note, trials in notes.items()]
+    yield from (sentence(f"{numbered(trials)}: {note}") for note, trials in notes.items())
     for label, _, trial in run.trials:
         if trial.drain not in (None, "rest") and trial.totals.lost.tail:
-            said.append(f"Trial {trial.trial} ({label}): it was stopped before its messages had come to rest.")
-    return list(dict.fromkeys(said))
+            yield f"Trial {trial.trial} ({label}): it was stopped before its messages had come to rest."
 
 
-def _cool_downs(run: ReportRun) -> list[str]:
-    loud = [t.trial for _, _, t in run.trials if (run.file(t).get("cool_down") or {}).get("reached") is False]
-    if not loud:
-        return []
-    began = "It" if len(loud) == 1 else "They"
-    return [
-        f"{numbered(loud).capitalize()}: the machine did not become quiet within the limit. {began} began on a busy "
-        "machine."
-    ]
-
-
-def _traces(run: ReportRun) -> list[str]:
+def _traces(run: ReportRun) -> Iterator[str]:
     """Events that tracers lost, as recording.json beside each trace says."""
-    said = []
     for number, file in sorted(run.files.items()):
         path = file.path / "trace" / FILE
         if not path.is_file():
             continue
         try:
             recording = json.loads(path.read_text(encoding="utf-8"))
-            lost = [
-                ((recording.get("user_space") or {}).get("discarded_events"), "events of user space"),
-                ((recording.get("user_space") or {}).get("lost_packets"), "packets of user space"),
-                ((recording.get("scheduler") or {}).get("lost"), "events of the scheduler"),
-            ]
-        except (OSError, *DAMAGE) as error:
-            said.append(
-                f"Trial {number}: {path} cannot be read ({one_line(str(error))}): whether events were lost is not "
-                "known."
+            user_space, scheduler = (recording.get(part) or {} for part in ("user_space", "scheduler"))
+            lost = (
+                (user_space.get("discarded_events"), "events of user space"),
+                (user_space.get("lost_packets"), "packets of user space"),
+                (scheduler.get("lost"), "events of the scheduler"),
             )
+        except (OSError, *DAMAGE) as error:
+            problem = one_line(str(error))
+            yield f"Trial {number}: {path} cannot be read ({problem}): whether events were lost is not known."
             continue
-        told = [f"{format_count(n)} {what}" for n, what in lost if n]
-        if told:
-            said.append(f"Trial {number}: the tracer lost {' and '.join(told)}; the trace is not whole.")
-    return said
+        if told := [f"{format_count(n)} {what}" for n, what in lost if n]:
+            yield f"Trial {number}: the tracer lost {' and '.join(told)}; the trace is not whole."

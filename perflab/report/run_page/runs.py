@@ -9,6 +9,7 @@ from typing import Any
 
 from perflab.errors import BadInput, PerflabError
 from perflab.report.label import labels
+from perflab.report.run_page.blocks import Heading
 from perflab.report.tables.trials import TrialOf
 from perflab.results.comparison import Finding, Remark
 from perflab.results.outcome import HARNESS_ERROR
@@ -16,7 +17,7 @@ from perflab.results.run import PERFLAB, RunData
 from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
 from perflab.runs.collect import left_out, own_trials
-from perflab.runs.rundir import RunDirectory
+from perflab.runs.rundir import SUMMARY, RunDirectory
 
 Json = dict[str, Any]
 
@@ -90,6 +91,29 @@ class ReportRun:
         found = [(label, r, t) for label, r in zip(self.labels, self.results, strict=True) for t in r.trials_detail]
         return sorted(found, key=lambda entry: (entry[2].order, entry[2].trial))
 
+    @property
+    def interrupted(self) -> list[Trial]:
+        return [trial for _, _, trial in self.trials if self.is_interrupted(trial)]
+
+    @property
+    def ended(self) -> int:
+        """Planned trials that came to an end: extra and invalid ones too, interrupted ones not."""
+        return len(self.trials) - len(self.interrupted)
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.interrupted and (self.planned is None or self.ended >= self.planned)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the perflab that makes it is alive, and on this machine."""
+        from perflab.host import Host
+        from perflab.runs.controller import RUNNING, controller_state
+
+        if not self.own or "controller" not in self.manifest or (self.data.path / SUMMARY).exists():
+            return False
+        return controller_state(self.manifest, Host()) == RUNNING
+
     def file(self, trial: Trial) -> Json:
         """trial.json of an entry of trials_detail; empty where there is none."""
         found = self.files.get(trial.trial)
@@ -128,6 +152,11 @@ def trials_of(runs: Sequence[ReportRun]) -> list[TrialOf]:
         for run in runs
         for label, result, trial in run.trials
     ]
+
+
+def each(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, list[Heading]]]:
+    """Every run, with its name as a heading where there are several."""
+    return ((run, [Heading(run.name)] if len(runs) > 1 else []) for run in runs)
 
 
 def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Result]]:

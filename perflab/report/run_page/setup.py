@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from perflab.columns import AnyTable, Cell, Column, Table
+from perflab.columns import Cell, Column, Table
 from perflab.quantity import BYTES
 from perflab.report import inventory
-from perflab.report.run_page import findings
+from perflab.report.run_page.blocks import Block, Facts, Fold, Group, Heading, Items, Known, Sheet, Source, Text
 from perflab.report.run_page.effects import in_words, plain, seconds
-from perflab.report.run_page.runs import ReportRun
+from perflab.report.run_page.runs import ReportRun, each
 from perflab.results.curve import BreakingPoint
-from perflab.statistics.remarks import VIRTUAL
 from perflab.statistics.selection import variant_words
 from perflab.units import format_duration, plural
 
-Json = dict[str, Any]
-Facts = Sequence[tuple[str, object]]  # names with values; those without a value are left out
+Json = Mapping[str, Any]
 
 MOST_BLOCKS = 6  # of treatments; of more their levels stand together
 # What a reader of a run looks for on its machine, by the labels of the inventory.
@@ -30,45 +27,31 @@ OF_MACHINE = (
     "CPU", "architecture", "CPUs", "memory", "distribution", "kernel", "preemption", "hypervisor", "container",
     "clock source", "frequency governor", "turbo", "SMT", "CPUs of the cgroup", "memory of the cgroup", "libc",
 )  # fmt: skip
+# What the machines of several runs may differ in.
+OF_HOST = ("hostname", "kernel", "distribution", "cpu_model", "cpus_online", "cpus_allowed", "memory_kb")
 
 
-@dataclass(frozen=True)
-class Treatment:
-    """Its conditions, each with its parameters."""
-
-    title: str
-    conditions: Sequence[tuple[str, Facts]]
-
-
-@dataclass(frozen=True)
-class Machine:
-    facts: Facts
-    inventory: AnyTable
-    noise: AnyTable
-    checked: str  # what the other checks found
-    virtual: bool
-
-
-@dataclass(frozen=True)
-class Setup:
-    run: str  # empty where there is but one
-    facts: Facts
-    treatments: Sequence[Treatment]
-    machine: Machine
-
-
-@dataclass(frozen=True)
-class Setups:
-    runs: Sequence[Setup]
-    differences: Sequence[str]
+def _at(document: object, *path: str) -> Json:
+    """A member of members; empty where there is none, or it is no object."""
+    for name in path:
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document if isinstance(document, Mapping) else {}
 
 
 # ---- what was run
 
 
-def section(runs: Sequence[ReportRun]) -> Setups:
-    made = [Setup(run.name if len(runs) > 1 else "", _what(run), _treatments(run), _machine(run)) for run in runs]
-    return Setups(made, _differences(runs))
+def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    for run, heading in each(runs):
+        yield from heading
+        yield Known(_what(run))
+        if treatments := list(_treatments(run)):
+            yield Group("treatments", [Heading("Conditions"), *treatments])
+        yield Heading("Machine", 4 if heading else 3)
+        yield from _machine(run)
+    if differences := [line for run in runs[1:] for line in _differences(runs[0], run)]:
+        yield Heading("What the runs differ in")
+        yield Items(differences)
 
 
 def when(run: ReportRun) -> str | None:
@@ -82,48 +65,38 @@ def when(run: ReportRun) -> str | None:
         return text
 
 
-def _what(run: ReportRun) -> list[tuple[str, object]]:
-    manifest = run.manifest
-    settings, workload = _mapping(manifest.get("settings")), _mapping(manifest.get("workload"))
-    document = _mapping(_mapping(manifest.get("experiment")).get("document"))
-    measured = seconds(settings.get("duration_ns")) or _durations(run)
-    warmup = settings.get("warmup_ns")
-    names = dict.fromkeys(r.workload for r in run.results)
-    variants = dict.fromkeys(variant_words(r) for r in run.results)
+def _what(run: ReportRun) -> Facts:
+    manifest, results = run.manifest, run.results
+    settings, workload = _at(manifest, "settings"), _at(manifest, "workload")
+    document = _at(manifest, "experiment", "document")
+    lengths = sorted({r.duration_s for r in results if r.duration_s})
+    known = " to ".join(map(format_duration, dict.fromkeys((lengths[0], lengths[-1])))) if lengths else ""
+    measured, warmup = seconds(settings.get("duration_ns")) or known, settings.get("warmup_ns")
+    names = dict.fromkeys(r.workload for r in results)
+    after = f", after {seconds(warmup)} of warm-up" if warmup else ""
+    left = manifest.get("unavailable_levels") or ()
     return [
         ("run", run.name),
         ("began", when(run)),
         ("workload", f"{', '.join(names)}{_size(workload)}" if names else workload.get("name")),
-        ("variants", "; ".join(variants)),
+        ("variants", "; ".join(dict.fromkeys(variant_words(r) for r in results))),
         ("middlewares", _versions(manifest)),
-        (
-            "measured time",
-            f"{measured} per trial{f', after {seconds(warmup)} of warm-up' if warmup else ''}" if measured else None,
-        ),
+        ("measured time", f"{measured} per trial{after}" if measured else None),
         ("trials", _trials(run, document)),
         ("searched", "; ".join(map(_searched, run.summary.breaking_points))),
         ("order", _order(document) if document else None),
         ("seed", settings.get("seed")),
-        ("factors", _factors(document)),
-        ("observers", "; ".join(dict.fromkeys(o for r in run.results for o in r.observers))),
-        ("success means", ", ".join(map(plain, document.get("success") or ())) or None),
-        ("cool-down", _cool_down(settings)),
+        ("factors", "; ".join(f"{path}: {plain(levels)}" for path, levels in _at(document, "factors").items())),
+        ("observers", "; ".join(dict.fromkeys(o for r in results for o in r.observers))),
+        ("success means", ", ".join(map(plain, document.get("success") or ()))),
+        ("cool-down", _cool_down(settings.get("quiet_limit_ns"))),
         ("statistics", _statistics(run)),
-        ("levels left out", _unavailable(manifest)),
+        ("levels left out", "; ".join(f"{u['factor']} = {plain(u['level'])}: {u['reason']}" for u in left)),
     ]
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _durations(run: ReportRun) -> str:
-    known = sorted({r.duration_s for r in run.results if r.duration_s})
-    return " to ".join(format_duration(s) for s in dict.fromkeys((known[0], known[-1]))) if known else ""
-
-
-def _size(workload: Mapping[str, Any]) -> str:
-    processes = _mapping(workload.get("graph")).get("processes")
+def _size(workload: Json) -> str:
+    processes = _at(workload, "graph").get("processes")
     if not isinstance(processes, list):
         return ""
     nodes = sum(len(p.get("nodes") or ()) for p in processes)
@@ -133,21 +106,20 @@ def _size(workload: Mapping[str, Any]) -> str:
     return f" ({', '.join(parts)})"
 
 
-def _versions(manifest: Json) -> str | None:
+def _versions(manifest: Json) -> str:
     found = []
     for middleware in manifest.get("middlewares") or ():
         options = f" ({plain(middleware['options'])})" if middleware.get("options") else ""
         found.append(f"{middleware['name']} {middleware.get('version') or ''}".strip() + options)
-    return "; ".join(dict.fromkeys(found)) or None
+    return "; ".join(dict.fromkeys(found))
 
 
-def _trials(run: ReportRun, document: Mapping[str, Any]) -> str | None:
-    ran = findings.count_trials(run)
+def _trials(run: ReportRun, document: Json) -> str | None:
     if run.planned is None:  # a foreign run, or a search
-        return str(ran) if ran else None
+        return str(run.ended) if run.ended else None
     blocks = document.get("trials")
-    of = f" of {run.planned} planned" if ran != run.planned else ""
-    return f"{ran}{of}" + (f", in {plural(blocks, 'block')}" if isinstance(blocks, int) else "")
+    of = f" of {run.planned} planned" if run.ended != run.planned else ""
+    return f"{run.ended}{of}" + (f", in {plural(blocks, 'block')}" if isinstance(blocks, int) else "")
 
 
 def _searched(search: BreakingPoint) -> str:
@@ -159,7 +131,7 @@ def _searched(search: BreakingPoint) -> str:
     return f"{between}: where “{search.criterion}” {share}{most}{variant}"
 
 
-def _order(document: Mapping[str, Any]) -> str:
+def _order(document: Json) -> str:
     if document.get("breaking_point"):
         return "as the search went: each level where a trial told most"
     words = (
@@ -169,18 +141,12 @@ def _order(document: Mapping[str, Any]) -> str:
     return words + ("; a baseline after each disturbance" if again else "")
 
 
-def _factors(document: Mapping[str, Any]) -> str | None:
-    factors = _mapping(document.get("factors"))
-    return "; ".join(f"{path}: {plain(levels)}" for path, levels in factors.items()) or None
-
-
-def _cool_down(settings: Mapping[str, Any]) -> str | None:
-    limit = settings.get("quiet_limit_ns")
-    if limit is None:
+def _cool_down(limit_ns: float | None) -> str | None:
+    if limit_ns is None:
         return None
     return (
-        f"waits at most {seconds(limit)} for a quiet machine"
-        if limit
+        f"waits at most {seconds(limit_ns)} for a quiet machine"
+        if limit_ns
         else "off: trials began without waiting for a quiet machine"
     )
 
@@ -195,12 +161,7 @@ def _statistics(run: ReportRun) -> str | None:
     return f"one value per trial; α = {found.alpha:g}{holm}{none}"
 
 
-def _unavailable(manifest: Json) -> str | None:
-    left = manifest.get("unavailable_levels") or ()
-    return "; ".join(f"{u['factor']} = {plain(u['level'])}: {u['reason']}" for u in left) or None
-
-
-def _treatments(run: ReportRun) -> list[Treatment]:
+def _treatments(run: ReportRun) -> Iterator[Fold]:
     """Each with all parameters of its conditions; of many that differ in levels alone what is common once."""
     disturbed = [r for r in run.results if r.is_disturbed]
     given = {result.label: result.condition_parameters for result in reversed(disturbed)}
@@ -208,48 +169,55 @@ def _treatments(run: ReportRun) -> list[Treatment]:
     alike: dict[tuple[str, ...], list[str]] = {}
     for name in words:
         alike.setdefault(tuple(given[name]), []).append(name)
-    found = []
     for labels, names in alike.items():
         if len(names) > MOST_BLOCKS:
             title = f"{' and '.join(labels)}, {len(names)} treatments"
-            found.append(_treatment(title, labels, [given[name] for name in names]))
+            yield _treatment(title, labels, [given[name] for name in names])
             continue
         for name in names:
             title = name if words[name] == name else f"{name}: {words[name]}"
-            found.append(_treatment(title, labels, [given[name]]))
-    return found
+            yield _treatment(title, labels, [given[name]])
 
 
-def _treatment(title: str, labels: Sequence[str], given: Sequence[Mapping[str, Any]]) -> Treatment:
+def _treatment(title: str, labels: Sequence[str], given: Sequence[Json]) -> Fold:
     """Of one, or of several with the same conditions: a parameter that differs has all its levels."""
-    blocks = []
+    blocks: list[Block] = []
     for label in labels:
-        parameters = [_mapping(of[label]) for of in given]
+        parameters = [_at(of, label) for of in given]
         keys = dict.fromkeys(key for one in parameters for key in one)
         levels = [(key, "; ".join(dict.fromkeys(plain(one.get(key)) for one in parameters))) for key in keys]
-        blocks.append((label, levels))
-    return Treatment(title, blocks)
+        blocks += [Heading(label, 4), Known(levels)]
+    return Fold(title, blocks)
 
 
-def _machine(run: ReportRun) -> Machine:
+# ---- the machine
+
+
+def _machine(run: ReportRun) -> Iterator[Block]:
     manifest = run.manifest
-    host = {**_mapping(manifest.get("host")), **_mapping(manifest.get("inventory"))}
+    host = {**_at(manifest, "host"), **_at(manifest, "inventory")}
+    if not any(host.values()):
+        yield Text("The run does not say what it was made on.", "faint")
+        return
     known = {row.label: row.value for row in inventory.rows(host)}
-    facts = [(label, known[label]) for label in OF_MACHINE] + [("host", host.get("hostname"))]
+    whole = [row for row in inventory.rows(_at(manifest, "inventory")) if row.value]
     checks = [c for c in manifest.get("preflight") or () if isinstance(c, Mapping)]
     warned = [c for c in checks if c.get("status") != "ok"]
     fine = len(checks) - len(warned)
     checked = f"{plural(fine, 'other check')} of the machine found nothing." if warned and fine else ""
     if checks and not warned:
         checked = f"All {fine} checks of the machine found nothing that disturbs measurements."
-    whole = [row for row in inventory.rows(_mapping(manifest.get("inventory"))) if row.value]
-    return Machine(
-        facts if any(host.values()) else (),
-        Table("inventory", "Inventory", _INVENTORY, whole),
-        Table("noise", "What can disturb measurements on this machine", _NOISE, warned),
-        checked,
-        virtual=bool(run.results) and all(r.middleware == VIRTUAL for r in run.results),
-    )
+    blocks: list[Block] = [
+        Known([*((label, known[label]) for label in OF_MACHINE), ("host", host.get("hostname"))]),
+        Fold("The whole inventory", [Sheet(Table("inventory", "Inventory", _INVENTORY, whole))]),
+        Sheet(Table("noise", "What can disturb measurements on this machine", _NOISE, warned)),
+        Text(checked, "faint"),
+    ]
+    if run.results and run.data.is_virtual:
+        yield Text("The virtual middleware simulates time: neither the machine nor its noise is in these figures.")
+        yield Fold("The machine all the same", blocks)
+    else:
+        yield from blocks
 
 
 _INVENTORY: list[Column[inventory.Row]] = [
@@ -257,7 +225,7 @@ _INVENTORY: list[Column[inventory.Row]] = [
     Column("value", "value", lambda row: row.value),
     Column("of", "of", lambda row: row.section),
 ]
-_NOISE: list[Column[Mapping[str, Any]]] = [
+_NOISE: list[Column[Json]] = [
     Column("name", "what", lambda check: check.get("name")),
     Column("value", "value", lambda check: check.get("value")),
     Column("state", "state", lambda check: Cell(_state(check), _state(check), "warn")),
@@ -265,69 +233,64 @@ _NOISE: list[Column[Mapping[str, Any]]] = [
 ]
 
 
-def _state(check: Mapping[str, Any]) -> str:
+def _state(check: Json) -> str:
     return {"warn": "noisy"}.get(str(check["status"]), str(check["status"]))
 
 
-def _differences(runs: Sequence[ReportRun]) -> list[str]:
-    """What the machines and middlewares of later runs differ in from those of the first."""
-    keys = ("hostname", "kernel", "distribution", "cpu_model", "cpus_online", "cpus_allowed", "memory_kb")
-    first, *others = runs
-    lines = []
-    for run in others:
-        hosts = [_mapping(of.manifest.get("host")) for of in (first, run)]
-        pairs = [(key, *(host.get(key) for host in hosts)) for key in keys]
-        pairs.append(("middlewares", _versions(first.manifest), _versions(run.manifest)))
-        lines += [
-            f"{key}: {plain(a)} in {first.name}, {plain(b)} in {run.name}" for key, a, b in pairs if a != b and a and b
-        ]
-    return lines
+def _differences(first: ReportRun, run: ReportRun) -> list[str]:
+    """What the machine and the middlewares of a later run differ in from those of the first."""
+    hosts = [_at(of.manifest, "host") for of in (first, run)]
+    pairs = [(key, *(host.get(key) for host in hosts)) for key in OF_HOST]
+    pairs.append(("middlewares", _versions(first.manifest), _versions(run.manifest)))
+    return [f"{key}: {plain(a)} in {first.name}, {plain(b)} in {run.name}" for key, a, b in pairs if a != b and a and b]
 
 
 # ---- how to repeat it
 
 
-@dataclass(frozen=True)
-class Source:
-    """A text, and the file that it is of."""
-
-    path: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """How to run it again; of a foreign run only `facts`."""
-
-    run: str  # empty where there is but one
-    own: bool
-    facts: Facts
-    verb: str = ""
-    command: str = ""
-    files: Sequence[Source] = ()  # of the experiment, as they were written
-    written: str = ""  # the experiment as one file
-    environment: Facts = ()
-    checksums: AnyTable | None = None
-    sources: Sequence[Source] = ()  # of the workload
+def repeat(runs: Sequence[ReportRun]) -> Iterator[Block]:
+    for run, heading in each(runs):
+        yield from heading
+        if run.own:
+            yield from _again(run)
+        else:
+            yield Text("This run is not one of perflab's; it does not say how it was started.")
+            yield Known([(key, plain(v)) for key, v in run.manifest.items() if isinstance(v, str | int | float)])
 
 
-def repeat(runs: Sequence[ReportRun]) -> list[Repeat]:
-    return [_repeat(run, run.name if len(runs) > 1 else "") for run in runs]
-
-
-def _repeat(run: ReportRun, name: str) -> Repeat:
+def _again(run: ReportRun) -> Iterator[Block]:
     manifest = run.manifest
-    if not run.own:
-        known = [(key, plain(value)) for key, value in manifest.items() if isinstance(value, str | int | float)]
-        return Repeat(name, False, known)
-    experiment, workload = _mapping(manifest.get("experiment")), _mapping(manifest.get("workload"))
-    software = _mapping(_mapping(manifest.get("inventory")).get("software"))
-    own = _mapping(software.get("perflab"))
-    git = _mapping(own.get("git"))
+    experiment, workload = _at(manifest, "experiment"), _at(manifest, "workload")
+    software = _at(manifest, "inventory", "software")
+    if command := _command(manifest):
+        yield Heading("Command line", 4)
+        yield Source(command, "the command line")
+    written = _yaml(experiment.get("written"))
+    if files := _texts(experiment.get("sources"), "the experiment file"):
+        yield Heading("Experiment file", 4)
+        yield from files
+        yield Text("Options of the command line replace what the file says. The two together are:")
+    elif written:
+        yield Heading("As an experiment file", 4)
+    if written:
+        yield Source(written, "the experiment as a file")
+        yield Text(f"Save it as experiment.yaml; `perflab {run.verb} experiment.yaml` repeats the run.")
+    yield Heading("Versions and seeds", 4)
+    yield Known(_versions_and_seeds(manifest, software))
+    environment = {**_at(manifest, "environment"), **_at(manifest, "inventory", "environment")}
+    none = Text("None of those that reach into middlewares, allocator or dynamic linker was set.", "faint")
+    known = Known([(key, plain(value)) for key, value in sorted(environment.items())])
+    yield Fold("Environment variables", [known if environment else none])
+    checksums = list(_checksums(workload, experiment, software))
+    yield Fold("Checksums of sources and programs", [Sheet(Table("checksums", "Checksums", _CHECKSUMS, checksums))])
+    yield Fold("Sources of the workload", _texts(workload.get("sources"), "this file"))
+
+
+def _versions_and_seeds(manifest: Json, software: Json) -> Facts:
+    own, git, versions = _at(software, "perflab"), _at(software, "perflab", "git"), _at(manifest, "versions")
     revision = f"{git['revision']}{', with changes' if git.get('modified') else ''}" if git.get("revision") else None
-    versions = _mapping(manifest.get("versions"))
     packages = software.get("packages") or versions.get("packages")
-    facts = [
+    return [
         ("perflab", own.get("version") or versions.get("perflab")),
         ("git revision", revision),
         ("middlewares", _versions(manifest)),
@@ -335,25 +298,9 @@ def _repeat(run: ReportRun, name: str) -> Repeat:
         ("packages", plain(packages) if packages else None),
         ("stress-ng", software.get("stress_ng")),
         ("C library", software.get("libc")),
-        ("first seed", _mapping(manifest.get("settings")).get("seed")),
+        ("first seed", _at(manifest, "settings").get("seed")),
         ("identity of the run", manifest.get("run_id")),
     ]
-    environment = {
-        **_mapping(manifest.get("environment")),
-        **_mapping(_mapping(manifest.get("inventory")).get("environment")),
-    }
-    return Repeat(
-        name,
-        True,
-        facts,
-        run.verb,
-        _command(manifest),
-        _texts(experiment.get("sources")),
-        _yaml(experiment.get("written")),
-        [(key, plain(value)) for key, value in sorted(environment.items())],
-        Table("checksums", "Checksums", _CHECKSUMS, _checksums(workload, experiment, software)),
-        _texts(workload.get("sources")),
-    )
 
 
 def _command(manifest: Json) -> str:
@@ -364,9 +311,10 @@ def _command(manifest: Json) -> str:
     return shlex.join([Path(program).name if program.endswith("perflab") else program, *others])
 
 
-def _texts(sources: object) -> list[Source]:
-    known = sources if isinstance(sources, list) else []
-    return [Source(str(s.get("path") or ""), str(s["text"])) for s in known if isinstance(s, Mapping) and s.get("text")]
+def _texts(sources: object, what: str) -> list[Block]:
+    """Files as they were written, each below its path."""
+    known = [s for s in sources if isinstance(s, Mapping) and s.get("text")] if isinstance(sources, list) else []
+    return [block for s in known for block in (Text(s.get("path") or "", "faint"), Source(str(s["text"]), what))]
 
 
 def _yaml(written: object) -> str:
@@ -377,7 +325,7 @@ def _yaml(written: object) -> str:
     return yaml.safe_dump(json.loads(json.dumps(written)), sort_keys=False, allow_unicode=True, width=100)
 
 
-_CHECKSUMS: list[Column[Mapping[str, Any]]] = [
+_CHECKSUMS: list[Column[Json]] = [
     Column("path", "file"),
     Column("what", "what"),
     Column("size_bytes", "size", lambda file: file.get("size_bytes"), BYTES),
@@ -385,28 +333,24 @@ _CHECKSUMS: list[Column[Mapping[str, Any]]] = [
 ]
 
 
-def _checksums(*holders: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _checksums(workload: Json, experiment: Json, software: Json) -> Iterator[Json]:
     """Of sources, programs and libraries, each a row of _CHECKSUMS."""
-    workload, experiment, software = holders
-    found: list[Mapping[str, Any]] = [
-        {**source, "what": what}
-        for what, of in (("workload", workload), ("experiment", experiment))
-        for source in of.get("sources") or ()
-        if isinstance(source, Mapping)
-    ]
-    programs = _mapping(software.get("programs"))
-    found += [{**entry, "path": name, "what": "program"} for name, entry in programs.items() if _mapping(entry)]
-    for name, entry in _mapping(software.get("middlewares")).items():
+    for what, of in (("workload", workload), ("experiment", experiment)):
+        yield from ({**source, "what": what} for source in of.get("sources") or () if isinstance(source, Mapping))
+    for name, entry in _at(software, "programs").items():
+        if _at(entry):
+            yield {**entry, "path": name, "what": "program"}
+    for name, entry in _at(software, "middlewares").items():
         for library in _libraries(entry):
             package = " ".join(str(library[k]) for k in ("package", "version") if isinstance(library.get(k), str))
-            found.append({**library, "what": f"library of {name}{f', {package}' if package else ''}"})
-    return found
+            yield {**library, "what": f"library of {name}{f', {package}' if package else ''}"}
 
 
-def _libraries(entry: object) -> list[Mapping[str, Any]]:
+def _libraries(entry: object) -> Iterator[Json]:
     """Whatever in the inventory of a middleware has a path and a checksum."""
-    if isinstance(entry, Mapping):
-        if entry.get("sha256"):
-            return [entry]
-        return [found for value in entry.values() for found in _libraries(value)]
-    return [found for value in entry for found in _libraries(value)] if isinstance(entry, list) else []
+    if isinstance(entry, Mapping) and entry.get("sha256"):
+        yield entry
+        return
+    members = entry.values() if isinstance(entry, Mapping) else entry if isinstance(entry, list) else ()
+    for member in members:
+        yield from _libraries(member)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from perflab.columns import AnyTable, Column, Table
 from perflab.quantity import COUNT, PERCENT, TIME
+from perflab.report.run_page.blocks import Block, Facts, Heading, Known, Sheet, Text
 from perflab.report.run_page.effects import plain
 from perflab.report.run_page.runs import ReportRun, of_all, trials_of
 from perflab.report.tables import costs as executor_costs
@@ -27,25 +28,16 @@ from perflab.units import format_confidence
 MOST_WAITS = 12  # of the table of who it was, before the rest is asked for
 
 
-@dataclass(frozen=True)
-class Part:
-    """Tables under a title, with what is said above them."""
-
-    title: str
-    tables: Sequence[AnyTable]
-    facts: Sequence[tuple[str, object]] = ()
-    sentence: str = ""
-    long: int = 50
-
-
-def section(runs: Sequence[ReportRun]) -> list[AnyTable]:
+def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
     found = rows_of(runs)
     several = len(found) > 1
     edges = [edge for row in found for edge in row.parts(lambda result: result.edges, named=several)]
     services = [service for row in found for service in row.parts(lambda result: result.services, named=several)]
     processes = [process for row in found for process in row.parts(lambda result: result.resources.processes)]
-    return [
-        results(_compared_results(runs)),
+    compared = [_compared(run, result) for run, _, result in of_all(runs)]
+    besides = [Beside(row.record, row.result, own, row.run) for row, own in zip(found, compared, strict=True)]
+    tables: list[AnyTable] = [
+        results(besides),
         *key_figures.tables(found),
         messages.all_messages(found),
         messages.services(services),
@@ -53,18 +45,12 @@ def section(runs: Sequence[ReportRun]) -> list[AnyTable]:
         messages.processes(processes),
         trials(trials_of(runs)),
     ]
+    yield from map(Sheet, tables)
 
 
 def rows_of(runs: Sequence[ReportRun]) -> list[Of[Result]]:
     """Every result, with the name of its run where there are several."""
     return [Of(result, label, run.name if len(runs) > 1 else "") for run, label, result in of_all(runs)]
-
-
-def _compared_results(runs: Sequence[ReportRun]) -> list[Beside]:
-    return [
-        Beside(result, label, _compared(run, result), run.name if len(runs) > 1 else "")
-        for run, label, result in of_all(runs)
-    ]
 
 
 def _compared(run: ReportRun, result: Result) -> dict[str, Finding]:
@@ -81,33 +67,32 @@ def _compared(run: ReportRun, result: Result) -> dict[str, Finding]:
     }
 
 
-def costs(runs: Sequence[ReportRun]) -> list[AnyTable]:
+def costs(runs: Sequence[ReportRun]) -> Iterator[Sheet]:
     """Of every run that is about executors the costs, the families and the phases."""
-    found = [(f"{run.name}: " if len(runs) > 1 else "", t) for run in runs for t in executor_costs.tables(run.summary)]
-    return [replace(table, title=f"{before}{table.title}") for before, table in found]
+    for run in runs:
+        before = f"{run.name}: " if len(runs) > 1 else ""
+        yield from (Sheet(replace(t, title=f"{before}{t.title}")) for t in executor_costs.tables(run.summary))
 
 
 # -- levels -----------------------------------------------------------------------------------------------------------
 
 
-def curves(runs: Sequence[ReportRun]) -> list[Part]:
-    made = []
+def curves(runs: Sequence[ReportRun]) -> Iterator[Block]:
     for run in runs:
         for curve in run.summary.curves:
             title = _title(run, curve, len(runs) > 1)
-            levels = of_levels.curve(curve, f"{title}: levels").without(of_levels.BARS)
-            made.append(Part(title, [levels, of_levels.knees(curve, f"{title}: knee and saturation")]))
-    return made
+            yield Heading(title)
+            yield Sheet(of_levels.curve(curve, f"{title}: levels").without(of_levels.BARS))
+            yield Sheet(of_levels.knees(curve, f"{title}: knee and saturation"))
 
 
-def breaking_points(runs: Sequence[ReportRun]) -> list[Part]:
-    made = []
+def breaking_points(runs: Sequence[ReportRun]) -> Iterator[Block]:
     for run in runs:
         for search in run.summary.breaking_points:
             title = _title(run, search, len(runs) > 1)
-            levels = of_levels.tried(search, f"{title}: levels that were tried").without(of_levels.BARS)
-            made.append(Part(title, [levels], _found(search)))
-    return made
+            yield Heading(title)
+            yield Known(_found(search))
+            yield Sheet(of_levels.tried(search, f"{title}: levels that were tried").without(of_levels.BARS))
 
 
 def _title(run: ReportRun, part: Curve | BreakingPoint, several: bool) -> str:
@@ -115,7 +100,7 @@ def _title(run: ReportRun, part: Curve | BreakingPoint, several: bool) -> str:
     return " · ".join(filter(None, (run.name if several else "", part.factor, part.variant, others)))
 
 
-def _found(search: BreakingPoint) -> list[tuple[str, object]]:
+def _found(search: BreakingPoint) -> Facts:
     at, left = search.interval, search.left_out
     between = "" if at is None else f" [{plain(at.low)}, {plain(at.high)}] at {format_confidence(at.level)}"
     out = ", ".join(f"{n} {outcome.words}" for outcome, n in left.outcomes)
@@ -133,23 +118,17 @@ def _found(search: BreakingPoint) -> list[tuple[str, object]]:
 # -- why messages were late -------------------------------------------------------------------------------------------
 
 
-def why(runs: Sequence[ReportRun]) -> list[Part]:
+def why(runs: Sequence[ReportRun]) -> Iterator[Block]:
     """Of every traced trial a sentence, what passed the time of its late messages, and how much of it."""
-    made = []
     for run in runs:
         for label, _, trial in run.trials:
             if (found := trial.why) is not None:
-                title = (
-                    f"{run.name}, {label}, trial {trial.trial}" if len(runs) > 1 else f"{label}, trial {trial.trial}"
-                )
-                tables = [
-                    Table("causes", f"{title}: by cause", [_CAUSE, *_LATENESS], found.causes),
-                    Table(
-                        "totals", f"{title}: by who it was", [Column("what", "what it was"), *_LATENESS], found.totals
-                    ),
-                ]
-                made.append(Part(title, tables, sentence=f"{found.sentence.rstrip('.')}.", long=MOST_WAITS))
-    return made
+                title = f"{f'{run.name}, ' if len(runs) > 1 else ''}{label}, trial {trial.trial}"
+                yield Heading(title)
+                yield Text(f"{found.sentence.rstrip('.')}.")
+                causes = Table("causes", f"{title}: by cause", [_CAUSE, *_LATENESS], found.causes)
+                totals = Table("totals", f"{title}: by who it was", [_WHAT, *_LATENESS], found.totals)
+                yield from (Sheet(table, long=MOST_WAITS) for table in (causes, totals))
 
 
 def _cause(row: Mapping[str, Any]) -> str:
@@ -157,6 +136,7 @@ def _cause(row: Mapping[str, Any]) -> str:
 
 
 _CAUSE: Column[Mapping[str, Any]] = Column("cause", "cause", _cause)
+_WHAT: Column[Mapping[str, Any]] = Column("what", "what it was")
 _LATENESS: list[Column[Mapping[str, Any]]] = [
     Column("messages", "decided", None, COUNT, help="late messages of which it is the largest part"),
     Column("messages_percent", "share of those", None, PERCENT),

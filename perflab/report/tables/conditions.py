@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perflab.columns import Cell, Column, Table
 from perflab.quantity import COUNT, NUMBER, PLAIN
-from perflab.report.evidence import by_quantity
+from perflab.report.evidence import Quantity, over_trials
 from perflab.results.summary import Summary
 from perflab.results.trial import Result
 from perflab.statistics.pairs import places_of
@@ -21,10 +21,12 @@ class Effect:
 
     treatment: str
     condition: str
-    quantity: str
-    promised: Sequence[float]
-    achieved: Sequence[float]
+    of: Quantity
     in_effect: str  # "8/8"
+
+    @property
+    def quantity(self) -> str:
+        return f"{self.of.words} ({self.of.unit})" if self.of.unit else self.of.words
 
 
 def conditions(summary: Summary) -> Table[Effect]:
@@ -40,8 +42,8 @@ def conditions(summary: Summary) -> Table[Effect]:
         [
             Column("condition", "condition", lambda row: row.condition, rank=0, once=True),
             Column("quantity", "quantity", lambda row: row.quantity, rank=0),
-            Column("promised", "promised", lambda row: _over(row.promised, alone=True), NUMBER, rank=0),
-            Column("achieved", "achieved", lambda row: _over(row.achieved), NUMBER, rank=0),
+            Column("promised", "promised", lambda row: _over(row.of.promised, alone=True), NUMBER, rank=0),
+            Column("achieved", "achieved", lambda row: _over(row.of.achieved), NUMBER, rank=0),
             Column("in_effect", "in effect", lambda row: row.in_effect, PLAIN, rank=0),
         ],
         rows,
@@ -49,19 +51,15 @@ def conditions(summary: Summary) -> Table[Effect]:
     )
 
 
-def _effects(treatment: str, result: Result) -> list[Effect]:
+def _effects(treatment: str, result: Result) -> Iterator[Effect]:
     found: dict[str, list[Mapping[str, Any]]] = {}
     for trial in result.trials_detail:
         for label, evidence in trial.evidence.items():
             found.setdefault(label, []).append(evidence)
-    rows = []
     for label, parts in found.items():
         held = f"{sum(part.get('in_effect') is True for part in parts)}/{len(parts)}"
-        for (words, unit), quantities in by_quantity(label, parts).items() or [(("", ""), [])]:
-            promised = [q.promised for q in quantities if q.promised is not None]
-            achieved = [q.achieved for q in quantities if q.achieved is not None]
-            rows.append(Effect(treatment, label, f"{words} ({unit})" if unit else words, promised, achieved, held))
-    return rows
+        for quantity in over_trials(label, parts) or [Quantity("", "", (), ())]:
+            yield Effect(treatment, label, quantity, held)
 
 
 def _over(values: Sequence[float], *, alone: bool = False) -> Cell | None:
